@@ -1,0 +1,48 @@
+# Two commands matter: `make demo` shows the main job, `make test` proves it. `make help` lists all.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test check format bench docs control-plane clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "placement-webhook needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Set PYTHON=python3.x" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+venv: $(STAMP) ## make .venv with everything installed
+
+demo: $(STAMP) ## the main job end to end on an embedded sample cluster, over real TLS
+	@$(BIN)/placement-webhook demo
+
+test: $(STAMP) ## all tests, those on the real control plane included
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(STAMP) ## linters, types, import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(STAMP) ## let the linter mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## throughput and latency of /mutate against a bare TLS handler, in one run
+	$(BIN)/python -m bench $(BENCH_ARGS)
+
+docs: $(STAMP) ## write the generated reference pages again
+	$(BIN)/python -m docs.generate
+
+control-plane: $(STAMP) ## build (or find) the etcd, kube-apiserver and kube-scheduler of the tests
+	$(BIN)/python -m tests.controlplane.binaries
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info dist build

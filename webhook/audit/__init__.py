@@ -1,0 +1,1 @@
+"""The audit log: one JSON record an admission, chained by hashes."""

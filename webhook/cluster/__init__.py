@@ -1,0 +1,1 @@
+"""Nodes, pods and namespaces as the scorer sees them: an immutable snapshot."""

@@ -1,0 +1,1 @@
+"""Facts of Kubernetes: names, quantities, selectors, tolerations, AdmissionReview. No policy of ours."""

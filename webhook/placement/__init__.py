@@ -1,0 +1,1 @@
+"""The scorer: filter, score, select, as kube-scheduler does, over a snapshot."""

@@ -1,0 +1,1 @@
+"""HTTP over TLS: the /mutate endpoint, health and metrics."""
