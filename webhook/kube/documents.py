@@ -3,7 +3,7 @@
 import re
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import yaml
@@ -97,16 +97,15 @@ _CORE_SCHEMA = (
     ("tag:yaml.org,2002:merge", re.compile(r"^<<$"), ["<"]),
 )
 
-if TYPE_CHECKING or not hasattr(yaml, "CSafeLoader"):
-    _Base = yaml.SafeLoader
+if TYPE_CHECKING:
+    from yaml import SafeLoader as _Base
 else:
-    _Base = yaml.CSafeLoader
+    # libyaml's loader, ten times as fast, where PyYAML was built with it.
+    _Base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _KubernetesLoader(_Base):
     """Reads what JSON can hold and refuses a key that stands twice."""
-
-    yaml_implicit_resolvers: ClassVar[dict[str, list[Any]]] = {}
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         """The mapping of `node`, refused where a key stands twice."""
@@ -124,6 +123,7 @@ class _KubernetesLoader(_Base):
         return mapping
 
 
+_KubernetesLoader.yaml_implicit_resolvers = {}
 for _tag, _pattern, _first in _CORE_SCHEMA:
     _KubernetesLoader.add_implicit_resolver(_tag, _pattern, _first)
 

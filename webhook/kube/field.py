@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Reason = Literal["Invalid value", "Required value", "Unsupported value", "Duplicate value", "Forbidden"]
@@ -30,7 +30,11 @@ class FieldError:
 
     def under(self, place: str) -> "FieldError":
         """The same error with `place` (a file, a document, a parent field) before its path."""
-        return FieldError(f"{place}: {self.path}" if self.path else place, self.reason, self.value, self.detail)
+        return replace(self, path=f"{place}: {self.path}" if self.path else place)
+
+    def within(self, place: str, outer: str) -> "FieldError":
+        """The same error under `place`, its path without the leading `outer`, which the reader does not know."""
+        return replace(self, path=self.path.removeprefix(outer).removeprefix(".")).under(place)
 
 
 class InvalidInput(Exception):  # noqa: N818 - named after what it tells, as field.Invalid is

@@ -1,0 +1,169 @@
+"""What certificate files hold and what is wrong with them. Pure: the files' content and the time are passed in."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
+
+from certs import pem
+from certs.names import IPAddress, ServerNames, names_of
+from webhook.kube.field import FieldError, InvalidInput, invalid, required
+
+CA_CERTIFICATE = "ca.crt"
+CA_KEY = "ca.key"
+CERTIFICATE = "tls.crt"
+KEY = "tls.key"
+
+
+@dataclass(frozen=True, slots=True)
+class Artifacts:
+    """The content of the four files, of a directory or a Secret; None where one is missing."""
+
+    ca_certificate: bytes | None = None
+    ca_key: bytes | None = None
+    certificate: bytes | None = None
+    key: bytes | None = None
+
+    def __bool__(self) -> bool:
+        return any((self.ca_certificate, self.ca_key, self.certificate, self.key))
+
+
+class Fault(Enum):
+    """In what way a file is wrong, as far as it decides what to do."""
+
+    MISSING = "missing"
+    UNREADABLE = "unreadable"
+    MISMATCH = "mismatch"
+    FOREIGN = "foreign"
+    EXPIRED = "expired"
+    NOT_YET_VALID = "not yet valid"
+    UNTRUSTED = "untrusted"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with one file."""
+
+    file: str
+    fault: Fault
+    error: FieldError
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What the files hold. `ca` and `server` are None where the file is missing or cannot be read."""
+
+    artifacts: Artifacts
+    ca: x509.Certificate | None
+    server: x509.Certificate | None
+    names: ServerNames
+    problems: tuple[Problem, ...]
+
+    def faults(self, *files: str) -> tuple[Problem, ...]:
+        """The problems of these files."""
+        return tuple(problem for problem in self.problems if problem.file in files)
+
+    def serving_errors(self) -> list[FieldError]:
+        """What keeps a server with these files from being trusted; the CA's key has no part in that."""
+        return [problem.error for problem in self.faults(CA_CERTIFICATE, CERTIFICATE, KEY)]
+
+
+def inspect(artifacts: Artifacts, now: datetime) -> Inspection:
+    """Everything that can be told about `artifacts` at `now`."""
+    problems: list[Problem] = []
+    ca = _certificate(CA_CERTIFICATE, artifacts.ca_certificate, problems)
+    chain = _chain(CERTIFICATE, artifacts.certificate, problems)
+    server = chain[0] if chain else None
+    for file, certificate in ((CA_CERTIFICATE, ca), (CERTIFICATE, server)):
+        if certificate:
+            problems.extend(_validity_problems(file, certificate, now))
+    problems.extend(_key_problems(CA_KEY, artifacts.ca_key, CA_CERTIFICATE, ca))
+    problems.extend(_key_problems(KEY, artifacts.key, CERTIFICATE, server))
+    if ca and server:
+        problems.extend(_chain_problems(ca, chain))
+    return Inspection(artifacts, ca, server, names_of(server) if server else ServerNames((), ()), tuple(problems))
+
+
+def issued_by(certificate: x509.Certificate, ca: x509.Certificate) -> bool:
+    """Whether `ca` signed `certificate`."""
+    try:
+        certificate.verify_directly_issued_by(ca)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _certificate(file: str, content: bytes | None, problems: list[Problem]) -> x509.Certificate | None:
+    chain = _chain(file, content, problems)
+    return chain[0] if chain else None
+
+
+def _chain(file: str, content: bytes | None, problems: list[Problem]) -> list[x509.Certificate]:
+    if content is None:
+        problems.append(Problem(file, Fault.MISSING, required(file, "a certificate in PEM")))
+        return []
+    try:
+        chain = pem.certificates(content, file)
+        names_of(chain[0])
+    except InvalidInput as error:
+        problems.append(Problem(file, Fault.UNREADABLE, error.errors[0]))
+        return []
+    return chain
+
+
+def _validity_problems(file: str, certificate: x509.Certificate, now: datetime) -> Iterator[Problem]:
+    start = certificate.not_valid_before_utc
+    if now < start:
+        error = invalid(file, f"{start:%Y-%m-%dT%H:%M:%SZ}", "is not valid before that time; set the clock right")
+        yield Problem(file, Fault.NOT_YET_VALID, error)
+    if now >= certificate.not_valid_after_utc:
+        yield Problem(file, Fault.EXPIRED, pem.expired(certificate, file))
+
+
+def _key_problems(
+    file: str, content: bytes | None, certificate_file: str, certificate: x509.Certificate | None
+) -> Iterator[Problem]:
+    if content is None:
+        yield Problem(file, Fault.MISSING, required(file, f"the private key of {certificate_file}"))
+        return
+    try:
+        key = pem.private_key(content, file)
+    except InvalidInput as error:
+        yield Problem(file, Fault.UNREADABLE, error.errors[0])
+        return
+    if certificate and key.public_key() != certificate.public_key():
+        yield Problem(file, Fault.MISMATCH, pem.mismatch(file, certificate_file))
+
+
+def _chain_problems(ca: x509.Certificate, chain: list[x509.Certificate]) -> Iterator[Problem]:
+    """A chain that leads elsewhere is foreign; one that leads to the CA may yet break a rule of TLS clients."""
+    server, *intermediates = chain
+    if not any(issued_by(certificate, ca) for certificate in chain):
+        detail = f"must be issued by {CA_CERTIFICATE} ({ca.subject.rfc4514_string()})"
+        error = invalid(CERTIFICATE, f"issued by {server.issuer.rfc4514_string()}", detail)
+        yield Problem(CERTIFICATE, Fault.FOREIGN, error)
+        return
+    subject = _a_name(names_of(server))
+    if subject is None:
+        error = required(CERTIFICATE, "a subject alternative name; TLS clients no longer look at the common name")
+        yield Problem(CERTIFICATE, Fault.UNTRUSTED, error)
+        return
+    # Expiry is told apart; here a moment counts at which the server certificate was young.
+    at = max(server.not_valid_before_utc, ca.not_valid_before_utc)
+    try:
+        PolicyBuilder().store(Store([ca])).time(at).build_server_verifier(subject).verify(server, intermediates)
+    except VerificationError as failure:
+        detail = f"does not verify under {CA_CERTIFICATE}: {failure}"
+        error = invalid(CERTIFICATE, server.subject.rfc4514_string(), detail)
+        yield Problem(CERTIFICATE, Fault.UNTRUSTED, error)
+
+
+def _a_name(names: ServerNames) -> x509.DNSName | x509.IPAddress | None:
+    if names.dns_names:
+        return x509.DNSName(names.dns_names[0].replace("*", "any", 1))
+    addresses: tuple[IPAddress, ...] = names.ip_addresses
+    return x509.IPAddress(addresses[0]) if addresses else None

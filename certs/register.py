@@ -1,0 +1,171 @@
+"""Registration in a cluster: certificates into the Secret, their CA into the webhook configuration's caBundle.
+
+At every moment the API server trusts what the webhook serves:
+
+    no Secret yet    Secret ─► server starts ─► probe ─► caBundle
+    a Secret there   probe ─► caBundle (new CA beside the old) ─► Secret ─► server reads the new certificate
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from certs import registration
+from certs.inspection import Artifacts, inspect
+from certs.names import ServerNames, names_of, server_names, service_names
+from certs.pem import certificates
+from certs.pki import SERVER_VALIDITY, issue_ca, issue_server
+from certs.plan import Action, plan
+from certs.registration import Endpoint, Target
+from certs.store.cluster import Cluster, JsonObject, artifacts_of
+from certs.store.probe import Outcome, probe
+from webhook.kube.field import FieldError, InvalidInput, invalid, required
+
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Probing:
+    """How to ask who serves: not at all, or for how long; `required` refuses what cannot be reached."""
+
+    skip: bool = False
+    required: bool = False
+    wait_seconds: float = 0.0
+    endpoint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What to register. `artifacts` None: what the Secret holds as long as it is in order, else newly issued ones.
+
+    `names` are those a newly issued certificate is for, None the Service's (or the url's host); `force` replaces
+    certificates whatever they are, and takes the Secret over from who else keeps it.
+    """
+
+    target: Target
+    artifacts: Artifacts | None = None
+    names: ServerNames | None = None
+    probing: Probing = Probing()
+    force: bool = False
+
+
+def register(cluster: Cluster, wanted: Registration, now: datetime) -> Iterator[str]:
+    """Do it, and tell each step as it is done.
+
+    Raises:
+        InvalidInput: the certificates are not fit to serve, the Secret is another's, or who answers is not trusted.
+        ClusterError: the API server does not answer, or refuses.
+    """
+    target = wanted.target
+    found = cluster.configuration(target.configuration)
+    configuration = found or registration.manifest(target)
+    registration.check_not_injected(configuration)
+    called = registration.endpoint(registration.manifest(target) if target.url else configuration)
+    secret = cluster.secret(target.namespace, target.secret)
+    held = artifacts_of(secret) if secret else Artifacts()
+    artifacts, why = _artifacts(wanted, held, called, now)
+    _check(artifacts, called, now)
+    if secret is None:
+        yield _write_secret(cluster, wanted, artifacts, why)
+    bundle = _bundle(artifacts, held, found, now)
+    yield _probed(called, bundle, wanted.probing)
+    yield _write_configuration(cluster, target, artifacts, held, now)
+    if secret is not None:
+        yield _write_secret(cluster, wanted, artifacts, why) if artifacts != held else f"{_place(target)}: kept; {why}"
+
+
+def _artifacts(wanted: Registration, held: Artifacts, called: Endpoint, now: datetime) -> tuple[Artifacts, str]:
+    """The certificates to register and why these: those given, those of the Secret, or newly issued ones."""
+    if wanted.artifacts:
+        given = wanted.artifacts
+        return Artifacts(ca_certificate=given.ca_certificate, certificate=given.certificate, key=given.key), "as given"
+    found = inspect(held, now)
+    todo = plan(found, now, names=wanted.names, replace=wanted.force, ca_key_kept=False)
+    if todo.action is Action.REFUSE:
+        remedy = [
+            FieldError(error.path, error.reason, error.value, f"{error.detail}; --force replaces it")
+            for error in todo.obstacles
+        ]
+        raise InvalidInput(error.under(_place(wanted.target)) for error in remedy)
+    if todo.action is Action.KEEP and found.names.covers(called.server_name):
+        return held, "; ".join(todo.reasons)
+    names = wanted.names or _default_names(wanted.target, called)
+    # Nobody keeps this CA's key, so it need not outlive the one certificate it has signed.
+    ca = issue_ca(now=now, validity=SERVER_VALIDITY)
+    server = issue_server(ca, dns_names=names.dns_names, ip_addresses=map(str, names.ip_addresses), now=now)
+    reason = f"not for {called.server_name}" if todo.action is Action.KEEP else "; ".join(todo.reasons)
+    return Artifacts(ca_certificate=ca.certificate, certificate=server.certificate, key=server.key), f"issued: {reason}"
+
+
+def _default_names(target: Target, called: Endpoint) -> ServerNames:
+    if not target.url:
+        return server_names(service_names(target.service, target.namespace))
+    try:
+        return server_names([], [called.server_name])
+    except InvalidInput:
+        return server_names([called.server_name])
+
+
+def _check(artifacts: Artifacts, called: Endpoint, now: datetime) -> None:
+    found = inspect(artifacts, now)
+    errors = found.serving_errors()
+    if not errors and not found.names.covers(called.server_name):
+        detail = f"must be valid for {called.server_name}, which the API server will ask for; issue one with that name"
+        errors = [invalid("tls.crt", str(found.names), detail)]
+    if errors:
+        raise InvalidInput(errors)
+
+
+def _bundle(artifacts: Artifacts, held: Artifacts, configuration: JsonObject | None, now: datetime) -> bytes:
+    """The new CA, the one that is served until the new Secret is read, and those that were trusted so far."""
+    before = registration.ca_bundles(configuration) if configuration else []
+    return registration.merged_ca_bundle(artifacts.ca_certificate or b"", [held.ca_certificate or b"", *before], now)
+
+
+def _probed(called: Endpoint, bundle: bytes, probing: Probing) -> str:
+    if probing.skip:
+        return "probe: skipped"
+    at = registration.parse_endpoint(probing.endpoint, called.server_name) if probing.endpoint else called
+    result = probe(at, bundle, probing.wait_seconds)
+    if result.outcome is Outcome.TRUSTED:
+        return f"probe: {at}: {result.detail}"
+    if result.outcome is Outcome.UNREACHABLE and not probing.required:
+        return f"probe: {at}: not reachable from here ({result.detail}); registered unprobed"
+    detail = f"{result.detail}; the API server would not trust it, and the webhook is not registered"
+    if result.outcome is Outcome.UNREACHABLE:
+        detail = f"not reachable ({result.detail}), and the webhook is not registered"
+    raise InvalidInput([invalid("probe", str(at), f"{detail}; --skip-probe registers all the same")])
+
+
+def _write_configuration(cluster: Cluster, target: Target, artifacts: Artifacts, held: Artifacts, now: datetime) -> str:
+    place = f"MutatingWebhookConfiguration {target.configuration}"
+    for _ in range(_ATTEMPTS):
+        found = cluster.configuration(target.configuration)
+        bundle = _bundle(artifacts, held, found, now)
+        count = len(certificates(bundle, "caBundle"))
+        if found is None:
+            cluster.apply_configuration(registration.with_ca_bundle(registration.manifest(target), bundle))
+            return f"{place}: created, {_counted(count)} in caBundle"
+        operations = registration.ca_bundle_patch(found, bundle, target.url)
+        if not operations:
+            return f"{place}: unchanged, {_counted(count)} in caBundle"
+        if cluster.patch_configuration(target.configuration, operations):
+            return f"{place}: patched, {_counted(count)} in caBundle"
+    raise InvalidInput([required(place, "somebody else changes it all the time; try again")])
+
+
+def _write_secret(cluster: Cluster, wanted: Registration, artifacts: Artifacts, why: str) -> str:
+    cluster.apply_secret(wanted.target.namespace, wanted.target.secret, artifacts, force=wanted.force)
+    server = certificates(artifacts.certificate or b"", "tls.crt")[0]
+    return (
+        f"{_place(wanted.target)}: written ({why}); "
+        f"valid for {names_of(server)} until {server.not_valid_after_utc:%Y-%m-%d}"
+    )
+
+
+def _place(target: Target) -> str:
+    return f"Secret {target.namespace}/{target.secret}"
+
+
+def _counted(count: int) -> str:
+    return "1 CA" if count == 1 else f"{count} CAs"

@@ -1,0 +1,120 @@
+"""A directory with ca.crt, ca.key, tls.crt and tls.key. Keys are 0600; a file is there whole or not at all."""
+
+import contextlib
+import os
+import stat
+import tempfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from certs.inspection import CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY, Artifacts
+from webhook.kube.field import FieldError, InvalidInput, invalid
+
+_KEY_MODE = 0o600
+_CERTIFICATE_MODE = 0o644
+# A Secret volume gives keys to the pod's group for reading (fsGroup); nobody else has a reason to have them.
+_UNSAFE_KEY_BITS = 0o037
+
+
+def read(directory: Path) -> Artifacts:
+    """What of the four files is in `directory`.
+
+    Raises:
+        InvalidInput: there is no such directory, or a file in it cannot be read.
+    """
+    if not directory.is_dir():
+        detail = "is not a directory" if directory.exists() else "no such directory"
+        remedy = "`placement-webhook certs issue --dir DIR --dns NAME` makes one"
+        raise InvalidInput([invalid("--dir", str(directory), f"{detail}; {remedy}")])
+    return Artifacts(
+        ca_certificate=_content(directory / CA_CERTIFICATE),
+        ca_key=_content(directory / CA_KEY),
+        certificate=_content(directory / CERTIFICATE),
+        key=_content(directory / KEY),
+    )
+
+
+def read_if_any(directory: Path) -> Artifacts:
+    """As `read`, and nothing where `directory` does not exist yet."""
+    return read(directory) if directory.exists() else Artifacts()
+
+
+def write(directory: Path, artifacts: Artifacts, *, remove: Collection[str] = ()) -> None:
+    """Put the files that `artifacts` has into `directory`, made if need be, and take those of `remove` out of it.
+
+    All are written beside their places first, then renamed one right after the other: whoever reads meanwhile finds
+    each file old or new, never in part.
+
+    Raises:
+        InvalidInput: the directory cannot be made or written; nothing has changed then.
+    """
+    files = {
+        CA_KEY: artifacts.ca_key,
+        CA_CERTIFICATE: artifacts.ca_certificate,
+        KEY: artifacts.key,
+        CERTIFICATE: artifacts.certificate,
+    }
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        _replace(directory, {name: content for name, content in files.items() if content is not None})
+        for name in remove:
+            (directory / name).unlink(missing_ok=True)
+        _sync(directory)
+    except OSError as error:
+        detail = f"cannot be written: {error.strerror or error}; choose another directory or make this one writable"
+        raise InvalidInput([invalid("--dir", str(directory), detail)]) from error
+
+
+def mode_errors(directory: Path) -> list[FieldError]:
+    """The keys in `directory` that others can read."""
+    errors: list[FieldError] = []
+    for name in (CA_KEY, KEY):
+        with contextlib.suppress(OSError):
+            mode = stat.S_IMODE((directory / name).stat().st_mode)
+            if mode & _UNSAFE_KEY_BITS:
+                errors.append(invalid(name, f"{mode:04o}", f"others can read the key; chmod 600 {directory / name}"))
+    return errors
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InvalidInput([invalid("--dir", str(path), f"cannot be read: {error.strerror or error}")]) from error
+
+
+def _replace(directory: Path, files: Mapping[str, bytes]) -> None:
+    staged: dict[Path, Path] = {}
+    try:
+        for name, content in files.items():
+            staged[_staged(directory, name, content)] = directory / name
+        for temporary, final in staged.items():
+            temporary.replace(final)
+    finally:
+        for temporary in staged:
+            temporary.unlink(missing_ok=True)
+
+
+def _staged(directory: Path, name: str, content: bytes) -> Path:
+    # mkstemp makes the file 0600, so that a key is never readable to others, not for a moment.
+    descriptor, path = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), _KEY_MODE if name in (CA_KEY, KEY) else _CERTIFICATE_MODE)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        Path(path).unlink(missing_ok=True)
+        raise
+    return Path(path)
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

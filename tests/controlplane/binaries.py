@@ -1,0 +1,67 @@
+"""Where the programs of the control plane are: in KUBEBUILDER_ASSETS, else built once and kept.
+
+`python -m tests.controlplane.binaries` finds or builds them and prints their folder. KUBEBUILDER_ASSETS is the
+name that envtest gave to the folder of these programs. It usually has no kube-scheduler and no
+kube-controller-manager; what it lacks comes from the build.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.controlplane.build import PROGRAMS, BuildFailed, built
+from tests.controlplane.cache import Progress, cache_folder
+
+ASSETS = "KUBEBUILDER_ASSETS"
+REQUIRED = "REQUIRE_CONTROL_PLANE"
+
+_WAY_IN = f"set {ASSETS} to a folder that has {', '.join(PROGRAMS)} of one Kubernetes release"
+
+
+class MissingPrograms(Exception):  # noqa: N818 - a finding: tests skip on it
+    """Programs that are neither in KUBEBUILDER_ASSETS nor could be built; says which, why, and the remedy."""
+
+
+def find_or_build(environ: Mapping[str, str], progress: Progress) -> dict[str, Path]:
+    """The path of each of PROGRAMS.
+
+    Raises:
+        MissingPrograms: KUBEBUILDER_ASSETS names no folder with any of them, or the build failed.
+    """
+    found = _assets(environ[ASSETS]) if environ.get(ASSETS) else {}
+    lacking = [program for program in PROGRAMS if program not in found]
+    if lacking:
+        try:
+            folder = built(cache_folder(environ), environ, progress)
+        except BuildFailed as failure:
+            lacked = f"{', '.join(lacking)} not in {ASSETS}={environ[ASSETS]}, and " if found else ""
+            raise MissingPrograms(f"{lacked}the build failed: {failure}; {_WAY_IN}") from failure
+        found |= {program: folder / program for program in lacking}
+    return found
+
+
+def _assets(value: str) -> dict[str, Path]:
+    folder = Path(value).absolute()
+    if not folder.is_dir():
+        raise MissingPrograms(f"{ASSETS}: Invalid value: {value!r}; not a folder: {_WAY_IN}, or unset it")
+    found = {program: folder / program for program in PROGRAMS if os.access(folder / program, os.X_OK)}
+    if not found:
+        raise MissingPrograms(f"{ASSETS}: Invalid value: {value!r}; none of the programs is there: {_WAY_IN}, or unset it")
+    return found
+
+
+def main() -> int:
+    """Print the folder of the programs (more than one where KUBEBUILDER_ASSETS lacks some)."""
+    try:
+        programs = find_or_build(os.environ, lambda line: print(f"control plane: {line}", file=sys.stderr, flush=True))
+    except MissingPrograms as missing:
+        print(f"control plane: {missing}", file=sys.stderr)
+        return 1
+    for folder in dict.fromkeys(path.parent for path in programs.values()):
+        print(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

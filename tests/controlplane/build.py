@@ -1,0 +1,136 @@
+"""One build of the control plane's programs from their Go modules, told while it goes on."""
+
+import hashlib
+import platform
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.controlplane.cache import Progress, locked, made_whole
+from tests.controlplane.toolchain import NoToolchain, find_or_install
+
+GO_MODULE = Path(__file__).parent / "golang"
+PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
+
+_PROGRESS_INTERVAL_SECONDS = 15
+_MODULES_TOLD = 10
+_REFUSED = re.compile(r"(?:^|\s)(?P<module>[\w.~/-]+@v[\w.+-]+): (?P<why>.+)$")
+
+
+class BuildFailed(Exception):  # noqa: N818 - a finding, told to the user as it stands
+    """The programs could not be built; names each module that could not be had, or the compiler's last words."""
+
+
+def built(cache: Path, environ: Mapping[str, str], progress: Progress) -> Path:
+    """The folder of the five programs, built if this version of them never was.
+
+    They are one binary under five names. The key of the folder is a hash of the Go module, so another release is
+    another folder. `go.sum` pins every module by its hash, hence no checksum database is asked.
+
+    Raises:
+        BuildFailed: there is no Go toolchain, a module was refused, or it does not compile.
+    """
+    target = cache / _key()
+    if not target.exists():
+        with locked(cache, progress):
+            if not target.exists():
+                _build(target, environ, progress)
+    return target
+
+
+def _key() -> str:
+    content = hashlib.sha256()
+    for name in ("go.mod", "go.sum", "main.go"):
+        content.update((GO_MODULE / name).read_bytes())
+    return f"{content.hexdigest()[:16]}-{platform.system()}-{platform.machine()}".lower()
+
+
+def _build(target: Path, environ: Mapping[str, str], progress: Progress) -> None:
+    go_mod = (GO_MODULE / "go.mod").read_text()
+    try:
+        go = find_or_install(_required(go_mod, r"^go (\S+)$"), target.parent, environ, progress)
+    except NoToolchain as missing:
+        raise BuildFailed(str(missing)) from missing
+    version = _required(go_mod, r"^\s*k8s\.io/kubernetes (v\S+)$")
+    major, minor = version.removeprefix("v").split(".")[:2]
+    stamp = "k8s.io/component-base/version"
+    stamps = f"-s -w -X {stamp}.gitVersion={version} -X {stamp}.gitMajor={major} -X {stamp}.gitMinor={minor}"
+    settings = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local", "GOSUMDB": "off", "GOWORK": "off"}
+    run = _GoCommand(go, {**environ, **settings}, progress)
+    progress(f"building Kubernetes {version} into {target}: about five minutes on two cores, once")
+    packages = len(run("list", "-deps", ".", doing="fetching modules"))
+    with made_whole(target) as unfinished:
+        output = str(unfinished / "controlplane")
+        arguments = ("-v", "-trimpath", "-buildvcs=false", "-ldflags", stamps, "-o", output, ".")
+        run("build", *arguments, doing=f"compiling, {packages} packages at most")
+        for program in PROGRAMS:
+            (unfinished / program).symlink_to("controlplane")
+    progress("built")
+
+
+def _required(go_mod: str, pattern: str) -> str:
+    found = re.search(pattern, go_mod, re.MULTILINE)
+    if found is None:
+        raise BuildFailed(f"{GO_MODULE / 'go.mod'}: nothing matches {pattern}")
+    return found.group(1)
+
+
+class _GoCommand:
+    """Runs go commands in the module, reporting how far they are every 15 seconds."""
+
+    def __init__(self, go: Path, environ: Mapping[str, str], progress: Progress) -> None:
+        self._go = go
+        self._environ = dict(environ)
+        self._progress = progress
+
+    def __call__(self, *arguments: str, doing: str) -> list[str]:
+        """The lines of its output, standard error included.
+
+        Raises:
+            BuildFailed: the command failed.
+        """
+        lines: list[str] = []
+        done = threading.Event()
+        reporter = threading.Thread(target=self._report, args=(doing, lines, done), daemon=True)
+        with subprocess.Popen(
+            [str(self._go), *arguments],
+            cwd=GO_MODULE,
+            env=self._environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            reporter.start()
+            try:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    lines.append(line.rstrip())
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                done.set()
+                reporter.join()
+        if process.returncode != 0:
+            raise BuildFailed(explained(lines))
+        return lines
+
+    def _report(self, doing: str, lines: list[str], done: threading.Event) -> None:
+        began = time.monotonic()
+        while not done.wait(_PROGRESS_INTERVAL_SECONDS):
+            self._progress(f"{doing}: {len(lines)} so far, {time.monotonic() - began:.0f} s")
+
+
+def explained(output: list[str]) -> str:
+    """What went wrong, from the output of a go command: every module it could not have, else its last lines."""
+    refused: dict[str, str] = {}
+    for line in output:
+        if found := _REFUSED.search(line):
+            refused.setdefault(found["module"], found["why"])
+    if refused:
+        told = [f"Go module {module}: {why}" for module, why in list(refused.items())[:_MODULES_TOLD]]
+        return "; ".join(told) + (f"; and {len(refused) - len(told)} more" if len(refused) > len(told) else "")
+    return "go: " + " / ".join(line for line in output[-5:] if line)

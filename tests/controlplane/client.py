@@ -1,0 +1,172 @@
+"""The Kubernetes API in raw objects: no model stands between a test and what the API server says."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request gave: the object, the warnings for the user, and the id of its audit event."""
+
+    object: Object
+    warnings: list[str]
+    audit_id: str
+
+
+class ApiError(Exception):
+    """The API server refused a request; `status` is its Status object."""
+
+    def __init__(self, code: int, status: Object) -> None:
+        self.code = code
+        self.status = status
+        self.reason: str = status.get("reason", "")
+        self.message: str = status.get("message", "")
+        super().__init__(f"{code} {self.reason}: {self.message}")
+
+
+class Client:
+    """Requests as one user. Kinds are given by their names; discovery tells their paths."""
+
+    def __init__(self, pool: urllib3.PoolManager, url: str, user_headers: Iterable[tuple[str, str]] = ()) -> None:
+        self._pool = pool
+        self._url = url
+        self._user_headers = tuple(user_headers)
+        self._resources: dict[tuple[str, str], tuple[str, bool]] = {}
+
+    def impersonating(self, user: str, groups: Iterable[str] = ()) -> "Client":
+        """A client that acts as `user`, for what RBAC lets that one do."""
+        headers = [("Impersonate-User", user), *(("Impersonate-Group", group) for group in groups)]
+        return Client(self._pool, self._url, headers)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> Answer:
+        """One request, answered with success.
+
+        Raises:
+            ApiError: it was refused.
+        """
+        headers = urllib3.HTTPHeaderDict({"Accept": "application/json", "Content-Type": content_type})
+        for name, value in self._user_headers:
+            headers.add(name, value)
+        given = {name: value for name, value in (query or {}).items() if value}
+        response = self._pool.request(
+            method,
+            f"{self._url}{path}?{urlencode(given)}",
+            headers=headers,
+            body=None if body is None else json.dumps(body).encode(),
+            retries=False,
+        )
+        content = _decoded(response)
+        if response.status >= 400:
+            raise ApiError(response.status, content)
+        warnings = [_warning_text(value) for value in response.headers.getlist("Warning")]
+        return Answer(content, warnings, response.headers.get("Audit-Id", ""))
+
+    def get(self, kind: str, name: str, namespace: str | None = None, *, api_version: str = "v1") -> Object:
+        """One object."""
+        return self.request("GET", self._path(api_version, kind, namespace, name)).object
+
+    def list(
+        self,
+        kind: str,
+        namespace: str | None = None,
+        *,
+        api_version: str = "v1",
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> list[Object]:
+        """The objects of a kind, in all namespaces where none is given, each with its kind and apiVersion."""
+        query = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        answer = self.request("GET", self._path(api_version, kind, namespace), query=query)
+        return [{"apiVersion": api_version, "kind": kind, **item} for item in answer.object["items"]]
+
+    def create(self, obj: Object, *, namespace: str | None = None, dry_run: bool = False) -> Answer:
+        """Create an object, in strict validation: an unknown or doubled field is refused."""
+        return self.request("POST", self._path_of(obj, namespace), query=_write_options(dry_run), body=obj)
+
+    def replace(self, obj: Object, *, namespace: str | None = None, dry_run: bool = False) -> Answer:
+        """Update an object as a whole, in strict validation."""
+        path = self._path_of(obj, namespace, obj["metadata"]["name"])
+        return self.request("PUT", path, query=_write_options(dry_run), body=obj)
+
+    def apply(
+        self, obj: Object, *, namespace: str | None = None, dry_run: bool = False, field_manager: str = "tests"
+    ) -> Answer:
+        """Apply an object on the server's side, in strict validation, taking over fields of other managers."""
+        return self.request(
+            "PATCH",
+            self._path_of(obj, namespace, obj["metadata"]["name"]),
+            query={**_write_options(dry_run), "fieldManager": field_manager, "force": "true"},
+            body=obj,
+            content_type="application/apply-patch+yaml",
+        )
+
+    def patch(
+        self,
+        kind: str,
+        name: str,
+        body: Object | list[Object],
+        *,
+        namespace: str | None = None,
+        api_version: str = "v1",
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Answer:
+        """Patch an object: a list is a JSON patch, a dict a merge patch."""
+        content_type = "application/json-patch+json" if isinstance(body, list) else "application/merge-patch+json"
+        path = self._path(api_version, kind, namespace, name, subresource)
+        return self.request("PATCH", path, query=_write_options(dry_run), body=body, content_type=content_type)
+
+    def delete(self, kind: str, name: str, *, namespace: str | None = None, api_version: str = "v1") -> None:
+        """Delete an object at once; it is done, too, if there is none."""
+        path = self._path(api_version, kind, namespace, name)
+        try:
+            self.request("DELETE", path, body={"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+    def _path_of(self, obj: Object, namespace: str | None, name: str = "") -> str:
+        return self._path(obj["apiVersion"], obj["kind"], obj["metadata"].get("namespace", namespace), name)
+
+    def _path(self, api_version: str, kind: str, namespace: str | None, name: str = "", subresource: str = "") -> str:
+        root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        if (api_version, kind) not in self._resources:
+            for resource in self.request("GET", root).object["resources"]:
+                if "/" not in resource["name"]:
+                    self._resources[api_version, resource["kind"]] = (resource["name"], resource["namespaced"])
+        plural, namespaced = self._resources[api_version, kind]
+        within = f"namespaces/{namespace}/" if namespaced and namespace else ""
+        return "/".join(part for part in (f"{root}/{within}{plural}", name, subresource) if part)
+
+
+def _write_options(dry_run: bool) -> dict[str, str]:
+    return {"fieldValidation": "Strict", "dryRun": "All" if dry_run else ""}
+
+
+def _decoded(response: urllib3.BaseHTTPResponse) -> Object:
+    try:
+        content = json.loads(response.data)
+    except ValueError:
+        content = None
+    return content if isinstance(content, dict) else {"message": response.data.decode(errors="replace")}
+
+
+def _warning_text(value: str) -> str:
+    """The text of a Warning header: `299 - "text"`."""
+    quoted = value.partition('"')[2].removesuffix('"')
+    return quoted.replace('\\"', '"').replace("\\\\", "\\")

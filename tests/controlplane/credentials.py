@@ -1,0 +1,92 @@
+"""Keys and certificates of one control plane: an authority, the servers' certificate, an administrator, tokens' key."""
+
+import datetime
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+_LIFETIME = datetime.timedelta(days=1)
+_SERVER_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """PEM files; the administrator is in `system:masters`, which RBAC lets do everything."""
+
+    ca: Path
+    server_certificate: Path
+    server_key: Path
+    admin_certificate: Path
+    admin_key: Path
+    service_account_key: Path
+
+
+def issue(folder: Path, now: datetime.datetime) -> Credentials:
+    """New credentials, valid for a day, written into `folder`."""
+    folder.mkdir()
+    authority = _Authority(now)
+    (folder / "ca.crt").write_bytes(authority.pem)
+    names: list[x509.GeneralName] = [x509.DNSName(name) for name in _SERVER_NAMES]
+    names.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
+    server = authority.issue("kube-apiserver", "", x509.SubjectAlternativeName(names))
+    admin = authority.issue("admin", "system:masters", None)
+    for name, (certificate, key) in {"server": server, "admin": admin}.items():
+        (folder / f"{name}.crt").write_bytes(certificate)
+        (folder / f"{name}.key").write_bytes(key)
+    (folder / "service-account.key").write_bytes(_pem(ec.generate_private_key(ec.SECP256R1())))
+    return Credentials(
+        ca=folder / "ca.crt",
+        server_certificate=folder / "server.crt",
+        server_key=folder / "server.key",
+        admin_certificate=folder / "admin.crt",
+        admin_key=folder / "admin.key",
+        service_account_key=folder / "service-account.key",
+    )
+
+
+class _Authority:
+    def __init__(self, now: datetime.datetime) -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "control plane of the tests")])
+        self._now = now
+        certificate = (
+            self._builder(self._name, self._key)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+        self.pem = certificate.public_bytes(serialization.Encoding.PEM)
+
+    def issue(self, name: str, group: str, alternatives: x509.SubjectAlternativeName | None) -> tuple[bytes, bytes]:
+        """Certificate and key, as PEM: a server's where it has alternative names, else a client's."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
+        if group:
+            subject.append(x509.NameAttribute(NameOID.ORGANIZATION_NAME, group))
+        usage = ExtendedKeyUsageOID.SERVER_AUTH if alternatives else ExtendedKeyUsageOID.CLIENT_AUTH
+        builder = self._builder(x509.Name(subject), key).add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        if alternatives:
+            builder = builder.add_extension(alternatives, critical=False)
+        certificate = builder.sign(self._key, hashes.SHA256())
+        return certificate.public_bytes(serialization.Encoding.PEM), _pem(key)
+
+    def _builder(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(self._now - datetime.timedelta(minutes=5))
+            .not_valid_after(self._now + _LIFETIME)
+        )
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

@@ -1,0 +1,28 @@
+"""Waiting for the real world: ask again and again until it is so, or the deadline has passed."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
+INTERVAL_SECONDS = 0.02
+DEADLINE_SECONDS = 30.0
+
+
+def wait_for(
+    ask: Callable[[], _T | None], what: str | Callable[[], str], *, deadline_seconds: float = DEADLINE_SECONDS
+) -> _T:
+    """The first answer of `ask` that is neither None nor False.
+
+    Raises:
+        TimeoutError: there was none in time; says `what` was waited for.
+    """
+    end = time.monotonic() + deadline_seconds
+    while True:
+        answer = ask()
+        if answer is not None and answer is not False:
+            return answer
+        if time.monotonic() > end:
+            raise TimeoutError(f"{what if isinstance(what, str) else what()}: not within {deadline_seconds:g} s")
+        time.sleep(INTERVAL_SECONDS)

@@ -1,0 +1,63 @@
+"""JSON pointers of a patch: what stood there before, and how a user would name the field."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from webhook.kube.documents import JsonObject
+
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+def values_before(pod: Mapping[str, Any], patch: Iterable[Mapping[str, Any]]) -> JsonObject:
+    """By JSON pointer, the values of `pod` that `patch` puts others in place of, or takes away.
+
+    What is only added has no value before. Containers are left out: their environment is no matter of an audit record.
+    """
+    before: JsonObject = {}
+    for operation in patch:
+        path = _parts(operation["path"])
+        if not path or _is_container(path):
+            continue
+        parent = _value_at(pod, path[:-1])
+        if isinstance(parent, list) and operation["op"] == "add":
+            continue
+        value = _value_at(parent, path[-1:])
+        if value is not None:
+            before.setdefault(operation["path"], value)
+    return before
+
+
+def field_path(pointer: str) -> str:
+    """The pointer as field paths are written: `spec.tolerations[+]`, `metadata.labels[a.io/b]`.
+
+    `[+]` is the place behind the last item of a list.
+    """
+    text = ""
+    for part in _parts(pointer):
+        if part == "-":
+            text += "[+]"
+        elif _PLAIN_KEY.fullmatch(part):
+            text += f".{part}" if text else part
+        else:
+            text += f"[{part}]"
+    return text
+
+
+def _parts(pointer: str) -> list[str]:
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+
+
+def _is_container(path: list[str]) -> bool:
+    return path[0] == "spec" and path[1:2] in (["containers"], ["initContainers"], ["ephemeralContainers"])
+
+
+def _value_at(value: Any, path: Iterable[str]) -> Any:
+    for part in path:
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value

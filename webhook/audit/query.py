@@ -1,0 +1,173 @@
+"""Reading audit files, a line at a time, and choosing records from them."""
+
+import fnmatch
+import heapq
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from webhook.audit.record import AuditRecord, moment, parse_line
+from webhook.kube.field import FieldError, InvalidInput, invalid
+
+STANDARD_INPUT = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record, with its line and where that stands (`audit.jsonl:17`)."""
+
+    place: str
+    line: bytes
+    record: AuditRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A line that is no record, and why. `cut_off` says that the file ends within it."""
+
+    place: str
+    line: bytes
+    problem: str
+    cut_off: bool
+
+
+class Sources:
+    """Audit files that are open for reading; a context manager that closes them."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """Open each file; `-` is standard input.
+
+        Raises:
+            InvalidInput: files that cannot be read, all of them.
+        """
+        self._stack = ExitStack()
+        self._streams: list[tuple[str, BinaryIO]] = []
+        errors: list[FieldError] = []
+        for name in dict.fromkeys(names):
+            if name == STANDARD_INPUT:
+                self._streams.append(("<stdin>", sys.stdin.buffer))
+                continue
+            try:
+                stream = Path(name).open("rb")  # noqa: SIM115 - the stack closes it
+            except OSError as error:
+                problem = error.strerror or type(error).__name__
+                errors.append(invalid(name, problem, "give an audit file that can be read, or - for standard input"))
+            else:
+                self._streams.append((name, self._stack.enter_context(stream)))
+        if errors:
+            self._stack.close()
+            raise InvalidInput(errors)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def lines(self) -> Iterator[tuple[str, Iterator[Entry | Broken]]]:
+        """Each file's name with its lines. To be read once."""
+        for name, stream in self._streams:
+            yield name, read(name, stream)
+
+    def entries(self, on_broken: Callable[[Broken], None]) -> Iterator[Entry]:
+        """The records of all files together in the order of their time; lines that are none go to `on_broken`.
+
+        Rotated files may be given in any order, and the files of several replicas at once: each is in order itself.
+        """
+        ordered = [_entries(lines, on_broken) for _, lines in self.lines()]
+        return heapq.merge(*ordered, key=lambda entry: moment(entry.record.time))
+
+
+def rotated_files(path: Path) -> list[str]:
+    """`path` with the files it was rotated to (`path.1`, …), the oldest first; those that exist."""
+    numbered = [
+        (int(suffix), file) for file in path.parent.glob(f"{path.name}.*") if (suffix := file.suffix[1:]).isdecimal()
+    ]
+    files = [file for _, file in sorted(numbered, reverse=True)]
+    return [str(file) for file in (*files, path) if file.is_file()]
+
+
+def read(name: str, stream: Iterable[bytes]) -> Iterator[Entry | Broken]:
+    """The lines of one file. Empty ones are left out."""
+    for number, text in enumerate(stream, start=1):
+        line = text.rstrip(b"\r\n")
+        if not line.strip():
+            continue
+        place = f"{name}:{number}"
+        try:
+            yield Entry(place, line, parse_line(line))
+        except ValueError as error:
+            yield Broken(place, line, str(error), cut_off=not text.endswith(b"\n"))
+
+
+def _entries(lines: Iterable[Entry | Broken], on_broken: Callable[[Broken], None]) -> Iterator[Entry]:
+    for line in lines:
+        if isinstance(line, Entry):
+            yield line
+        else:
+            on_broken(line)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which records are wanted. An empty choice stands for all."""
+
+    namespaces: tuple[str, ...] = ()
+    workload_types: tuple[str, ...] = ()
+    outcomes: tuple[str, ...] = ()
+    pod: str = ""
+    """`NAMESPACE/NAME` or `NAME`, with `*` and `?`."""
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def takes(self, record: AuditRecord) -> bool:
+        """Whether the record is wanted. `since` is included, `until` is not."""
+        return (
+            (not self.namespaces or record.namespace in self.namespaces)
+            and (not self.workload_types or record.workload_type in self.workload_types)
+            and (not self.outcomes or record.outcome in self.outcomes)
+            and (not self.pod or _is_pod(record, self.pod))
+            and (self.since is None or moment(record.time) >= self.since)
+            and (self.until is None or moment(record.time) < self.until)
+        )
+
+
+# What the API server puts behind a generateName.
+# Source: k8s.io/apiserver/pkg/storage/names/generate.go, k8s.io/apimachinery/pkg/util/rand/rand.go
+_GENERATED = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5}")
+
+
+def _is_pod(record: AuditRecord, wanted: str) -> bool:
+    namespace, slash, name = wanted.rpartition("/")
+    if slash and not fnmatch.fnmatchcase(record.namespace, namespace):
+        return False
+    if fnmatch.fnmatchcase(record.name, name):
+        return True
+    # The name was not chosen yet: a pod that got this one may be it.
+    prefix = record.name
+    return prefix.endswith("-") and name.startswith(prefix) and bool(_GENERATED.fullmatch(name[len(prefix) :]))
+
+
+_DURATION = re.compile(r"(?=.)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+
+
+def parse_moment(text: str, now: datetime, place: str) -> datetime:
+    """The point in time that `text` names: RFC 3339 (UTC where it has no zone), or how long before `now`, as `1d12h`.
+
+    Raises:
+        InvalidInput: it is neither. `place` names the option in the message.
+    """
+    try:
+        if duration := _DURATION.fullmatch(text):
+            days, hours, minutes, seconds = (int(part or 0) for part in duration.groups())
+            return now - timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        point = datetime.fromisoformat(text)
+    except (ValueError, OverflowError) as error:
+        remedy = "must be a time such as 2026-05-01T08:00:00Z, or how long ago, such as 45m, 12h or 1d12h"
+        raise InvalidInput([invalid(place, text, remedy)]) from error
+    return point if point.tzinfo else point.replace(tzinfo=UTC)

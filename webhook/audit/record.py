@@ -1,0 +1,191 @@
+"""The audit record: what became of one admission, as one line of JSON that is chained to the line before it.
+
+A record holds what was injected and why, never the rest of the pod: no image, command or environment.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+import orjson
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from pydantic.alias_generators import to_camel
+
+from webhook.kube.documents import JsonObject
+
+Outcome = Literal["Patched", "Unchanged", "Denied", "Bypassed", "Error"]
+
+FIRST = ""
+"""What the first record of a chain has for `previous`."""
+
+# A key that a newer version writes is no fault of the line.
+_JSON = ConfigDict(alias_generator=to_camel, extra="ignore")
+
+
+@with_config(_JSON)
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The controller that the pod was made by."""
+
+    kind: str
+    name: str
+
+
+@with_config(_JSON)
+@dataclass(frozen=True, slots=True)
+class PolicyName:
+    """The policy that decided, with the hash of its content."""
+
+    name: str
+    revision: str
+
+
+@with_config(_JSON)
+@dataclass(frozen=True, slots=True)
+class RuleEntry:
+    """What one rule did: a text for each edit, or why it was skipped."""
+
+    name: str
+    edits: tuple[str, ...] = ()
+    skipped: str | None = None
+
+
+@with_config(_JSON)
+@dataclass(frozen=True, slots=True)
+class PlacementEntry:
+    """What was foretold of the pod's placement. `total` and `feasible` count nodes."""
+
+    verdict: str
+    node: str | None
+    total: int
+    feasible: int
+    message: str
+
+
+@with_config(_JSON)
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """One admission.
+
+    The writer knows `sequence` and `previous`, and sets them in the line; in a record that was read they are there.
+    """
+
+    time: str
+    """When the request came: RFC 3339 in UTC, with microseconds."""
+    decision: str
+    """Identifies this admission; stands also in the response's auditAnnotations."""
+    uid: str
+    dry_run: bool
+    operation: str
+    namespace: str
+    name: str
+    """The pod's name; its generateName, which ends in a hyphen, where the API server has yet to choose the name."""
+    owner: Owner | None
+    user: str
+    workload_type: str | None
+    policy: PolicyName | None
+    outcome: Outcome
+    rules: tuple[RuleEntry, ...]
+    patch: tuple[JsonObject, ...]
+    """RFC 6902 operations."""
+    warnings: tuple[str, ...]
+    placement: PlacementEntry | None
+    error: str | None
+    """Why the pod was refused (Denied), or what failed (Error)."""
+    duration_ms: float
+    replica: str
+    before: JsonObject = field(default_factory=dict)
+    """By JSON pointer, the values that operations of the patch put others in place of (see webhook.audit.pointer)."""
+    sequence: int = 0
+    """Counts the admissions of a chain from 1. A gap in an unbroken chain: records that the file could not take."""
+    previous: str = FIRST
+    """Hash of the line before."""
+
+
+def encode(record: AuditRecord, sequence: int, previous: str) -> bytes:
+    """The record as one line of JSON, without the newline at its end."""
+    line = {
+        "time": record.time,
+        "decision": record.decision,
+        "uid": record.uid,
+        "dryRun": record.dry_run,
+        "operation": record.operation,
+        "namespace": record.namespace,
+        "name": record.name,
+        "owner": record.owner,
+        "user": record.user,
+        "workloadType": record.workload_type,
+        "policy": record.policy,
+        "outcome": record.outcome,
+        "rules": [_rule(entry) for entry in record.rules],
+        "patch": record.patch,
+        "warnings": record.warnings,
+        "placement": record.placement,
+        "error": record.error,
+        "durationMs": round(record.duration_ms, 3),
+        "replica": record.replica,
+        "previous": previous,
+        "sequence": sequence,
+        "before": record.before,
+    }
+    try:
+        return orjson.dumps(line)
+    except orjson.JSONEncodeError:
+        # Half of a surrogate pair (from an exception's text) or an integer over 64 bits: rather inexact than absent.
+        text = json.dumps(line, default=_plain, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")
+
+
+def _rule(entry: RuleEntry) -> JsonObject:
+    if entry.skipped is not None:
+        return {"name": entry.name, "skipped": entry.skipped}
+    return {"name": entry.name, "edits": entry.edits}
+
+
+def _plain(value: Any) -> Any:
+    return asdict(value) if isinstance(value, Owner | PolicyName | PlacementEntry) else str(value)
+
+
+def digest(line: bytes) -> str:
+    """Hash of a line (without its newline) as the next record's `previous` has it: SHA-256 in hexadecimal."""
+    return hashlib.sha256(line).hexdigest()
+
+
+_ADAPTER = TypeAdapter(AuditRecord)
+
+
+def parse_line(line: bytes) -> AuditRecord:
+    """The record in a line.
+
+    Raises:
+        ValueError: the line is not JSON, or lacks what every record has; the message says what.
+    """
+    try:
+        record = _ADAPTER.validate_json(line)
+    except ValidationError as error:
+        raise ValueError(_first_problem(error)) from error
+    moment(record.time)
+    return record
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}" if where else first["msg"]
+
+
+def moment(time: str) -> datetime:
+    """The point in time that a record's `time` names.
+
+    Raises:
+        ValueError: it is not RFC 3339 with an offset from UTC.
+    """
+    try:
+        point = datetime.fromisoformat(time)
+    except ValueError:
+        point = None
+    if point is None or point.tzinfo is None:
+        raise ValueError(f"time: must be RFC 3339, is {time[:40]!r}")
+    return point

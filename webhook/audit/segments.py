@@ -1,0 +1,115 @@
+"""One audit file, taken apart into the runs of records that follow one another without a break."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from webhook.audit.query import Broken, Entry
+from webhook.audit.record import FIRST, digest
+from webhook.kube.field import FieldError, invalid
+
+REMEDY = "compare with a copy, or find the decision in the API server's own audit log"
+
+
+@dataclass(slots=True, eq=False)
+class Segment:
+    """Records of one file that follow one another without a break."""
+
+    file: str
+    start: Entry
+    opens_file: bool
+    after: Entry | None
+    """The record that stands before `start` in the file."""
+    follows_unreadable: bool
+    """Lines that are no records stand before `start`, and explain a break there."""
+    end: Entry
+    head: str
+    replicas: set[str]
+    records: int = 1
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a reader should know of the files: notes where all is well even so, faults where it is not."""
+
+    notes: list[str] = field(default_factory=list)
+    faults: list[FieldError] = field(default_factory=list)
+
+    def tell_missed(self, before: Entry, entry: Entry) -> None:
+        """Note the records between two neighbours of a chain that the file could not take."""
+        missed = entry.record.sequence - before.record.sequence - 1
+        if missed > 0:
+            records = "1 record" if missed == 1 else f"{missed} records"
+            self.notes.append(
+                f"{entry.place}: {records} before it could not be written here and went to standard error instead"
+            )
+
+    def tell_unreadable(self, lines: Iterable[Broken], *, chain_goes_on: bool) -> None:
+        """Tell each line that is no record. If the chain goes on behind them, they were never part of it."""
+        for line in lines:
+            if chain_goes_on or line.cut_off:
+                detail = "torn: the process ended, or the disk was full, while this line was written"
+            else:
+                detail = f"altered: a record stood here, and is none any more; {REMEDY}"
+            shown = line.line[:40].decode("utf-8", "replace")
+            self.faults.append(invalid(line.place, shown, detail))
+
+
+class SegmentReader:
+    """Follows the chain through one file. `unseen` loses the hashes that are met."""
+
+    def __init__(self, file: str, findings: Findings, unseen: dict[str, None]) -> None:
+        self._file = file
+        self._findings = findings
+        self._unseen = unseen
+        self._segments: list[Segment] = []
+        # By the hash of its last record. Several grow at once where records are out of order, or processes share a file.
+        self._growing: dict[str, Segment] = {}
+        self._beginnings: set[str] = set()
+        self._unreadable: list[Broken] = []
+        self._last: Entry | None = None
+
+    def read(self, lines: Iterable[Entry | Broken]) -> list[Segment]:
+        """The segments of the file, in the order of their first records."""
+        for line in lines:
+            if isinstance(line, Entry):
+                self._add(line)
+            else:
+                self._unreadable.append(line)
+        self._findings.tell_unreadable(self._unreadable, chain_goes_on=False)
+        return self._segments
+
+    def _add(self, entry: Entry) -> None:
+        previous = entry.record.previous
+        head = digest(entry.line)
+        self._unseen.pop(head, None)
+        segment = self._growing.pop(previous, None)
+        self._findings.tell_unreadable(self._unreadable, chain_goes_on=segment is not None or previous == FIRST)
+        if segment:
+            self._findings.tell_missed(segment.end, entry)
+            segment.end, segment.head = entry, head
+            segment.records += 1
+            segment.replicas.add(entry.record.replica)
+        else:
+            segment = self._begin(entry, head)
+        self._growing[head] = segment
+        self._unreadable.clear()
+        self._last = entry
+
+    def _begin(self, entry: Entry, head: str) -> Segment:
+        segment = Segment(
+            file=self._file,
+            start=entry,
+            opens_file=self._last is None and not self._unreadable,
+            after=self._last,
+            follows_unreadable=bool(self._unreadable),
+            end=entry,
+            head=head,
+            replicas={entry.record.replica},
+        )
+        if head in self._beginnings:
+            self._findings.faults.append(invalid(entry.place, entry.record.decision, "stands twice; delete this line"))
+        elif entry.record.previous == FIRST and self._last:
+            self._findings.notes.append(f"{entry.place}: a new chain starts here: the process did not find the old one")
+        self._beginnings.add(head)
+        self._segments.append(segment)
+        return segment

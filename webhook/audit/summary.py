@@ -1,0 +1,148 @@
+"""Counts over audit records, taken in one pass."""
+
+import heapq
+import math
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from webhook.audit.record import AuditRecord
+from webhook.kube.documents import JsonObject
+
+UNTYPED = "(none)"
+"""Counts as the workload type of a pod without one."""
+
+PERCENTILES = (50, 90, 99)
+
+
+@dataclass(slots=True)
+class RuleCount:
+    """How often a rule was asked: with edits as its answer, without any, and skipped."""
+
+    edited: int = 0
+    edits: int = 0
+    unneeded: int = 0
+    skipped: int = 0
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a set of records amounts to."""
+
+    total: int = 0
+    dry_runs: int = 0
+    first: str | None = None
+    last: str | None = None
+    workload_types: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    rules: dict[str, RuleCount] = field(default_factory=dict)
+    refusals: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    slowest: list[AuditRecord] = field(default_factory=list)
+    duration_ms: dict[str, float] = field(default_factory=dict)
+    """`p50`, `p90`, `p99` (nearest rank) and `max`; empty without records."""
+
+    def to_json(self) -> JsonObject:
+        """The summary as `audit summary -o json` prints it."""
+        return {
+            "total": self.total,
+            "dryRuns": self.dry_runs,
+            "first": self.first,
+            "last": self.last,
+            "workloadTypes": dict(self.workload_types.most_common()),
+            "outcomes": dict(self.outcomes.most_common()),
+            "rules": {
+                name: {"edited": rule.edited, "edits": rule.edits, "unneeded": rule.unneeded, "skipped": rule.skipped}
+                for name, rule in self.rules.items()
+            },
+            "refusals": dict(self.refusals.most_common()),
+            "errors": dict(self.errors.most_common()),
+            "verdicts": dict(self.verdicts.most_common()),
+            "durationMs": self.duration_ms,
+            "slowest": [
+                {
+                    "decision": record.decision,
+                    "pod": f"{record.namespace}/{record.name}",
+                    "outcome": record.outcome,
+                    "durationMs": record.duration_ms,
+                }
+                for record in self.slowest
+            ],
+        }
+
+
+def summarise(records: Iterable[AuditRecord], slowest: int) -> Summary:
+    """The summary of `records`, which come in the order of their time, with the `slowest` few of them."""
+    summary = Summary()
+    durations = array("d")
+    heap: list[tuple[float, int, AuditRecord]] = []
+    for number, record in enumerate(records):
+        _count(summary, record)
+        durations.append(record.duration_ms)
+        # Of equally slow ones the earlier stays.
+        item = (record.duration_ms, -number, record)
+        if len(heap) < slowest:
+            heapq.heappush(heap, item)
+        elif slowest:
+            heapq.heappushpop(heap, item)
+    summary.slowest = [record for _, _, record in sorted(heap, reverse=True, key=lambda item: item[:2])]
+    summary.duration_ms = _percentiles(durations)
+    return summary
+
+
+def _count(summary: Summary, record: AuditRecord) -> None:
+    summary.total += 1
+    summary.dry_runs += record.dry_run
+    summary.first = summary.first or record.time
+    summary.last = record.time
+    summary.workload_types[record.workload_type or UNTYPED] += 1
+    summary.outcomes[record.outcome] += 1
+    for entry in record.rules:
+        rule = summary.rules.setdefault(entry.name, RuleCount())
+        if entry.skipped is not None:
+            rule.skipped += 1
+        elif entry.edits:
+            rule.edited += 1
+            rule.edits += len(entry.edits)
+        else:
+            rule.unneeded += 1
+    if record.placement:
+        summary.verdicts[record.placement.verdict] += 1
+    if record.outcome == "Denied":
+        summary.refusals.update(_reasons(record))
+    elif record.outcome == "Error":
+        summary.errors[_without_numbers(record.error or "not told")] += 1
+
+
+_FIELD_ERROR = re.compile(
+    r"(?:^|(?<=\s))(\S+: (?:Invalid value|Required value|Unsupported value|Duplicate value|Forbidden)):"
+)
+_COUNT = re.compile(r"\b\d+\b ?")
+
+
+def _reasons(record: AuditRecord) -> Iterator[str]:
+    """Why a pod was refused, without what is this pod's own: for each wrong field its path and kind of error."""
+    message = record.error or ""
+    if fields := _FIELD_ERROR.findall(message):
+        yield from sorted(set(fields))
+    elif record.placement and record.placement.verdict == "Infeasible":
+        # The message reads `0/12 nodes are available: ` and then each reason behind its number of nodes.
+        _, _, parts = record.placement.message.rstrip(".").partition(": ")
+        yield f"Infeasible: {', '.join(sorted({_COUNT.sub('', part, count=1) for part in parts.split(', ')}))}"
+    else:
+        yield _without_numbers(message or "not told")
+
+
+def _without_numbers(message: str) -> str:
+    return _COUNT.sub("N ", message.split("\n", 1)[0]).strip()
+
+
+def _percentiles(durations: "array[float]") -> dict[str, float]:
+    if not durations:
+        return {}
+    ordered = sorted(durations)
+    ranks = {f"p{percent}": math.ceil(len(ordered) * percent / 100) for percent in PERCENTILES}
+    return {name: ordered[rank - 1] for name, rank in ranks.items()} | {"max": ordered[-1]}

@@ -1,0 +1,81 @@
+"""Files of the offline commands: pods, clusters, policies."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.documents import Document, parse
+from webhook.kube.field import InvalidInput, invalid
+from webhook.kube.workload import pods_of
+from webhook.policy.loader import built_in_policy, load_policy
+from webhook.policy.policy import Policy
+
+STANDARD_INPUT = "-"
+
+pods_option = click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="YAML or JSON: pods, or objects with pod templates; several documents, a v1 List; - for standard input.",
+)
+policy_option = click.option(
+    "--policy", metavar="FILE", type=click.Path(path_type=Path), help="A PlacementPolicy; default: the built-in one."
+)
+
+
+def read_text(filename: str, flag: str) -> bytes:
+    """What is in the file, or on standard input for `-`.
+
+    Raises:
+        InvalidInput: it cannot be read.
+    """
+    try:
+        if filename == STANDARD_INPUT:
+            return click.get_binary_stream("stdin").read()
+        return Path(filename).read_bytes()
+    except OSError as error:
+        raise InvalidInput([invalid(flag, filename, f"cannot be read: {error.strerror or error}")]) from error
+
+
+def read_pods(filenames: Sequence[str]) -> list[Document]:
+    """The pods in the files, in their order. What makes no pod (a Service) is named on standard error.
+
+    Raises:
+        InvalidInput: a file cannot be read or parsed, or there is no pod in any.
+    """
+    pods: list[Document] = []
+    for filename in filenames:
+        place = "<stdin>" if filename == STANDARD_INPUT else filename
+        for document in parse(read_text(filename, "--filename"), place):
+            found = list(pods_of(document))
+            if not found:
+                click.echo(f"{document.place}: kind {document.content['kind']} makes no pod; passed over", err=True)
+            pods += found
+    if not pods:
+        raise InvalidInput([invalid("--filename", " ".join(filenames), "holds no pod and nothing that makes one")])
+    return pods
+
+
+def read_cluster(filename: str) -> Snapshot:
+    """The cluster in the file.
+
+    Raises:
+        InvalidInput: it cannot be read, or is not what `kubectl get nodes,pods,namespaces -A -o json` prints.
+    """
+    place = "<stdin>" if filename == STANDARD_INPUT else filename
+    return snapshot_from_documents(parse(read_text(filename, "--cluster"), place))
+
+
+def read_policy(path: Path | None) -> Policy:
+    """The policy in the file, or the built-in one.
+
+    Raises:
+        InvalidInput: the file is not one valid PlacementPolicy.
+    """
+    return built_in_policy() if path is None else load_policy(path)

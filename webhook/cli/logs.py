@@ -1,0 +1,26 @@
+"""The server's logs: structured, on standard error."""
+
+import logging
+import sys
+
+import structlog
+
+
+def configure_logs(log_format: str, level: str) -> None:
+    """Log from `level` up, as text or as one JSON object a line; `auto`: text on a terminal."""
+    as_text = log_format == "text" or (log_format == "auto" and sys.stderr.isatty())
+    renderers: list[structlog.typing.Processor] = (
+        [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        if as_text
+        else [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+    )
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *renderers,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )

@@ -1,0 +1,116 @@
+"""`mutate`: what the webhook would make of pods, without a cluster or a server."""
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+import orjson
+import yaml
+
+from webhook.cli.admission import admit_document
+from webhook.cli.files import pods_option, policy_option, read_cluster, read_pods, read_policy
+from webhook.kube.documents import Document
+from webhook.kube.workload import pod_name
+from webhook.pipeline import Cluster
+from webhook.placement.framework import Framework
+from webhook.placement.profile import profile_named
+from webhook.verdict import Bypassed, Denied, Patched, Verdict
+
+_EXIT_REFUSED = 5
+
+
+@click.command(short_help="Show what the webhook would make of pods.")
+@pods_option
+@policy_option
+@click.option(
+    "--cluster",
+    metavar="FILE",
+    help="What `kubectl get nodes,pods,namespaces -A -o json` prints, for namespaces' defaults and the placement check.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["yaml", "json", "patch", "diff"]),
+    default="yaml",
+    show_default=True,
+    help="The mutated pods; or the JSON patch of each, one a line; or what changes.",
+)
+@click.pass_context
+def mutate(ctx: click.Context, filenames: tuple[str, ...], policy: Any, cluster: str | None, output: str) -> None:
+    """Show what the webhook would make of pods.
+
+    A Deployment, Job and the like stand for the pods of their templates. Warnings go to standard error. Exit code 5: a
+    pod would be refused.
+
+    \b
+    Examples:
+      placement-webhook mutate -f pod.yaml -o diff
+      kubectl get deployment web -o json | placement-webhook mutate -f - -o patch
+    """
+    rules = read_policy(policy)
+    view = None
+    if cluster is not None:
+        profile = profile_named(rules.spec.placement_check.profile)
+        view = Cluster(read_cluster(cluster), Framework(profile))
+    pods = read_pods(filenames)
+    verdicts = [admit_document(document, rules, view) for document in pods]
+    shown = 0
+    for document, verdict in zip(pods, verdicts, strict=True):
+        _remark(document, verdict)
+        if not isinstance(verdict, Denied):
+            _print(document.content, verdict, output, first=shown == 0)
+            shown += 1
+    if shown < len(pods):
+        ctx.exit(_EXIT_REFUSED)
+
+
+def _remark(document: Document, verdict: Verdict) -> None:
+    name = pod_name(document.content)
+    for warning in verdict.warnings:
+        click.secho(f"Warning: {name}: {warning}", fg="yellow", err=True)
+    if isinstance(verdict, Denied):
+        click.secho(f"Refused: {document.place}: {name}: {verdict.refusal.message}", fg="red", err=True)
+    elif isinstance(verdict, Bypassed):
+        click.echo(f"{name}: left alone: {verdict.reason}", err=True)
+
+
+def _print(before: Mapping[str, Any], verdict: Verdict, output: str, *, first: bool) -> None:
+    after = before if isinstance(verdict, Bypassed | Denied) else verdict.pod
+    if output == "patch":
+        operations = verdict.operations if isinstance(verdict, Patched) else []
+        click.echo(orjson.dumps(operations))
+    elif output == "json":
+        click.echo(orjson.dumps(after))
+    elif output == "yaml":
+        click.echo(("" if first else "---\n") + to_yaml(after), nl=False)
+    else:
+        _print_diff(before, after)
+
+
+def _print_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    name = pod_name(before)
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    lines = difflib.unified_diff(
+        to_yaml(before).splitlines(),
+        to_yaml(after).splitlines(),
+        f"{name} (as written)",
+        f"{name} (admitted)",
+        lineterm="",
+    )
+    for line in lines:
+        click.secho(line, fg=colours.get(line[:1]))
+
+
+class _PlainDumper(yaml.SafeDumper):
+    """Writes an object that stands in two places twice, rather than as an anchor and an alias."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's signature
+        """Always."""
+        return True
+
+
+def to_yaml(value: Any) -> str:
+    """`value` as YAML in the order of its keys."""
+    text: str = yaml.dump(value, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=120)
+    return text

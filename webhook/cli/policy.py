@@ -1,0 +1,45 @@
+"""`policy`: check a file, print the schema, show what is in force."""
+
+from pathlib import Path
+
+import click
+import orjson
+
+from webhook.cli.files import policy_option, read_policy
+from webhook.cli.mutate import to_yaml
+from webhook.policy.document import PolicyDocument
+from webhook.policy.loader import load_policy
+
+
+@click.group(short_help="Check a policy file, print its JSON schema or the policy in force.")
+def policy() -> None:
+    """Check a policy file, print the JSON schema of policies, or the policy in force."""
+
+
+@policy.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def check(file: Path) -> None:
+    """Say whether FILE is a valid PlacementPolicy; if not, everything that is wrong with it, and exit with 2."""
+    found = load_policy(file)
+    types = ", ".join(found.spec.workload_types)
+    click.echo(f"{file}: valid: {found.identity}, workload types {types}")
+
+
+@policy.command()
+def schema() -> None:
+    """Print the JSON schema of a PlacementPolicy, for editors and other checkers."""
+    document = PolicyDocument.model_json_schema(by_alias=True)
+    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+
+
+@policy.command()
+@policy_option
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+def show(policy: Path | None, output: str) -> None:
+    """Print a policy with every default written out; without --policy, the built-in one."""
+    found = read_policy(policy)
+    document = found.document.model_dump(mode="json", by_alias=True)
+    if output == "json":
+        click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+        return
+    click.echo(f"# {found.identity}\n" + to_yaml(document), nl=False)

@@ -1,0 +1,88 @@
+"""The command `placement-webhook`: its sub-commands, and how what goes wrong is said.
+
+Exit codes: 0 done, 1 an unexpected fault, 2 bad usage or input; `check` adds 3 and 4, `mutate` adds 5.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from importlib import import_module
+
+import click
+
+from webhook import __version__
+from webhook.kube.field import InvalidInput
+
+# Command to (module, attribute, what --help lists). A module is imported when its command runs: the offline commands
+# do not wait for the server's imports.
+_COMMANDS: Mapping[str, tuple[str, str, str]] = {
+    "audit": ("webhook.cli.audit", "audit", "Read the audit log: list, show, summary, verify."),
+    "certs": ("webhook.cli.certs", "certs", "Issue, register and examine the webhook's certificates."),
+    "check": ("webhook.cli.check", "check", "Say which node could take a pod, and why the others could not."),
+    "demo": ("webhook.cli.demo", "demo", "See the main job end to end on a sample cluster, over real TLS."),
+    "mutate": ("webhook.cli.mutate", "mutate", "Show what the webhook would make of pods."),
+    "policy": ("webhook.cli.policy", "policy", "Check a policy file, print its JSON schema or the policy in force."),
+    "serve": ("webhook.cli.serve", "serve", "Serve the admission webhook over TLS."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Every command's name."""
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """The command, imported."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module, attribute, _ = _COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The list in --help, which needs no import."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in sorted(_COMMANDS.items())])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog='Shell completion: eval "$(_PLACEMENT_WEBHOOK_COMPLETE=bash_source placement-webhook)"; also zsh_source, fish_source.',
+)
+@click.version_option(__version__, "-V", "--version", prog_name="placement-webhook", message="%(prog)s %(version)s")
+def root() -> None:
+    """Place GPU training and inference pods at admission.
+
+    Injects affinity, tolerations, bin-packing hints and the scheduler by the pods' annotations, and says beforehand
+    whether a node can take them.
+    """
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    try:
+        code = root.main(standalone_mode=False, prog_name="placement-webhook")
+        sys.stdout.flush()
+    except InvalidInput as error:
+        for each in error.errors:
+            click.echo(f"Error: {each}", err=True)
+        code = 2
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        code = 130
+    except BrokenPipeError:
+        # Whoever read our output has enough (`| head`). Python would complain once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception:
+        traceback.print_exc()
+        click.echo("Error: an unexpected fault in placement-webhook itself; please report what is above.", err=True)
+        code = 1
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,146 @@
+"""`serve`: the admission webhook."""
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import click
+
+from webhook.app import build_server, serve_until_signalled
+from webhook.audit.writer import BACKUPS, MAX_BYTES, AuditWriter
+from webhook.cli.files import policy_option, read_cluster, read_policy
+from webhook.cli.logs import configure_logs
+from webhook.metrics import Metrics
+from webhook.settings import Address, Settings, parse_address
+
+
+class AddressType(click.ParamType[Address]):
+    """HOST:PORT on the command line."""
+
+    name = "HOST:PORT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
+        """The address, or a usage error."""
+        if isinstance(value, Address):
+            return value
+        try:
+            return parse_address(value)
+        except ValueError as error:
+            self.fail(f'"{value}" {error}', param, ctx)
+
+
+_DEFAULTS = Settings(tls_dir=Path())
+_SECONDS = click.FloatRange(min=0)
+
+
+@click.command(
+    short_help="Serve the admission webhook over TLS.", context_settings={"auto_envvar_prefix": "PLACEMENT_WEBHOOK"}
+)
+@click.option("--tls-dir", required=True, type=click.Path(path_type=Path), help="Folder with tls.crt and tls.key.")
+@policy_option
+@click.option("--cluster", metavar="FILE", help="Check placement against this cluster file (see `check --help`).")
+@click.option("--no-cluster", is_flag=True, help="Check no placement: inject only. The default without --cluster.")
+@click.option("--audit", default="-", show_default=True, metavar="FILE|-", help="The audit log; - for standard output.")
+@click.option(
+    "--audit-max-bytes",
+    type=click.IntRange(min=0),
+    default=MAX_BYTES,
+    show_default=True,
+    help="Rotate the audit file at this size; 0: never.",
+)
+@click.option(
+    "--audit-backups",
+    type=click.IntRange(min=1),
+    default=BACKUPS,
+    show_default=True,
+    help="Rotated audit files to keep.",
+)
+@click.option(
+    "--listen", type=AddressType(), default=_DEFAULTS.listen, show_default=True, help="POST /mutate over TLS."
+)
+@click.option(
+    "--admin-listen",
+    type=AddressType(),
+    default=_DEFAULTS.admin_listen,
+    show_default=True,
+    help="/healthz, /readyz and /metrics, in the clear.",
+)
+@click.option(
+    "--max-body-bytes",
+    type=click.IntRange(min=1024),
+    default=_DEFAULTS.max_body_bytes,
+    show_default=True,
+    help="Largest AdmissionReview.",
+)
+@click.option(
+    "--read-timeout-seconds",
+    type=_SECONDS,
+    default=_DEFAULTS.read_timeout_seconds,
+    show_default=True,
+    help="How long a request's body may take to arrive.",
+)
+@click.option(
+    "--shutdown-delay-seconds",
+    type=_SECONDS,
+    default=_DEFAULTS.shutdown_delay_seconds,
+    show_default=True,
+    help="On SIGTERM, go on serving this long while not ready.",
+)
+@click.option(
+    "--grace-seconds",
+    type=_SECONDS,
+    default=_DEFAULTS.grace_seconds,
+    show_default=True,
+    help="Then wait this long for what is in flight.",
+)
+@click.option("--replica", default=None, help="This replica's name in audit records.  [default: the host name]")
+@click.option(
+    "--log-format",
+    type=click.Choice(["auto", "text", "json"]),
+    default="auto",
+    show_default=True,
+    help="auto: text on a terminal, else JSON.",
+)
+@click.option(
+    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
+)
+def serve(
+    tls_dir: Path,
+    policy: Path | None,
+    cluster: str | None,
+    no_cluster: bool,
+    audit: str,
+    audit_max_bytes: int,
+    audit_backups: int,
+    replica: str | None,
+    log_format: str,
+    log_level: str,
+    **settings: Any,
+) -> None:
+    """Serve the admission webhook over TLS until SIGTERM or SIGINT.
+
+    Each flag can also be set in the environment: --tls-dir as PLACEMENT_WEBHOOK_TLS_DIR, and so on. Logs go to
+    standard error.
+
+    \b
+    Examples:
+      placement-webhook certs issue --dir tls --dns localhost --ip 127.0.0.1
+      placement-webhook serve --tls-dir tls --no-cluster --audit audit.jsonl
+    """
+    if cluster is not None and no_cluster:
+        raise click.UsageError("--cluster and --no-cluster exclude each other; give one of them.")
+    configure_logs(log_format, log_level)
+    rules = read_policy(policy)
+    snapshot = None if cluster is None else read_cluster(cluster)
+    metrics = Metrics()
+    metrics.show_process()
+    name = replica or os.environ.get("POD_NAME") or socket.gethostname()
+    with AuditWriter(
+        audit,
+        max_bytes=audit_max_bytes,
+        backups=audit_backups,
+        on_result=lambda result: metrics.audit_records.labels(result).inc(),
+    ) as writer:
+        server = build_server(Settings(tls_dir=tls_dir, replica=name, **settings), rules, snapshot, writer, metrics)
+        serve_until_signalled(server)

@@ -1,0 +1,147 @@
+"""AdmissionReview v1: the API server's question and our answer, as bytes.
+
+Source: k8s.io/api/admission/v1/types.go, k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from webhook.kube.field import InvalidInput, invalid, required, unsupported
+from webhook.kube.wellknown import ADMISSION_API_VERSION
+
+JsonObject = dict[str, Any]
+
+# Past 4 KiB in all the API server cuts each warning at 256 characters, and drops what then is still too much
+# (see k8s.io/apiserver/pkg/endpoints/filters/warning.go).
+WARNING_BYTES = 256
+WARNINGS_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRequest:
+    """One request. `object` is the pod as a raw dict, or None where the operation carries none."""
+
+    uid: str
+    operation: str
+    kind: str
+    resource: str
+    subresource: str
+    namespace: str
+    name: str
+    user: str
+    dry_run: bool
+    object: JsonObject | None
+
+
+def parse_review(body: bytes) -> AdmissionRequest:
+    """The request in an AdmissionReview.
+
+    Raises:
+        InvalidInput: `body` is not JSON, not an AdmissionReview of v1, or its request lacks uid or object.
+    """
+    try:
+        review = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise InvalidInput(
+            [invalid("body", body[:60].decode("utf-8", "replace"), f"must be JSON: {error.msg}: {where}")]
+        ) from error
+    if not isinstance(review, dict):
+        raise InvalidInput([invalid("body", review, "must be an AdmissionReview")])
+    if review.get("kind") != "AdmissionReview":
+        raise InvalidInput([unsupported("kind", review.get("kind"), ["AdmissionReview"])])
+    if review.get("apiVersion") != ADMISSION_API_VERSION:
+        raise InvalidInput([unsupported("apiVersion", review.get("apiVersion"), [ADMISSION_API_VERSION])])
+    request = review.get("request")
+    if not isinstance(request, dict):
+        raise InvalidInput([required("request", "an AdmissionReview that asks has one")])
+    return _request(request)
+
+
+def _request(request: JsonObject) -> AdmissionRequest:
+    uid = request.get("uid")
+    if not isinstance(uid, str) or not uid:
+        raise InvalidInput([required("request.uid", "must be text; the answer repeats it")])
+    operation = _text(request, "operation") or "CREATE"
+    pod = request.get("object")
+    if pod is None and operation in ("CREATE", "UPDATE"):
+        raise InvalidInput([required("request.object", f"a {operation} carries the object")])
+    if pod is not None and not isinstance(pod, dict):
+        raise InvalidInput([invalid("request.object", pod, "must be an object")])
+    user = request.get("userInfo")
+    metadata = pod.get("metadata") if pod else None
+    return AdmissionRequest(
+        uid=uid,
+        operation=operation,
+        kind=_text(request.get("kind"), "kind"),
+        resource=_text(request.get("resource"), "resource"),
+        subresource=_text(request, "subResource"),
+        namespace=_text(request, "namespace") or _text(metadata, "namespace"),
+        # A pod from a template has no name yet; its generateName tells at least whose it is.
+        name=_text(request, "name") or _text(metadata, "name") or _text(metadata, "generateName"),
+        user=_text(user, "username"),
+        dry_run=request.get("dryRun") is True,
+        object=pod,
+    )
+
+
+def _text(value: object, key: str) -> str:
+    found = value.get(key) if isinstance(value, Mapping) else None
+    return found if isinstance(found, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request is refused: an HTTP status code with its reason, and the message that the user reads."""
+
+    code: int
+    reason: str
+    message: str
+
+
+def review_response(
+    uid: str,
+    operations: Sequence[JsonObject] = (),
+    warnings: Sequence[str] = (),
+    audit_annotations: Mapping[str, str] | None = None,
+    refusal: Refusal | None = None,
+) -> bytes:
+    """The AdmissionReview that answers `uid`: allowed unless refused, with a patch if there are operations."""
+    response: JsonObject = {"uid": uid, "allowed": refusal is None}
+    if refusal is not None:
+        response["status"] = {
+            "status": "Failure",
+            "code": refusal.code,
+            "reason": refusal.reason,
+            "message": refusal.message,
+        }
+    elif operations:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(orjson.dumps(operations)).decode()
+    if warnings:
+        response["warnings"] = fit_warnings(warnings)
+    if audit_annotations:
+        response["auditAnnotations"] = dict(audit_annotations)
+    return orjson.dumps({"apiVersion": ADMISSION_API_VERSION, "kind": "AdmissionReview", "response": response})
+
+
+def fit_warnings(warnings: Sequence[str]) -> list[str]:
+    """`warnings` within what reaches a client: each once, one line, at most 256 bytes, at most 4 KiB together."""
+    fitting: list[str] = []
+    left = WARNINGS_BYTES
+    for warning in dict.fromkeys(" ".join(warning.split()) for warning in warnings):
+        text = _cut(warning, WARNING_BYTES)
+        left -= len(text.encode())
+        if left < 0:
+            break
+        fitting.append(text)
+    return fitting
+
+
+def _cut(text: str, limit: int) -> str:
+    data = text.encode()
+    return text if len(data) <= limit else data[: limit - 3].decode("utf-8", "ignore") + "…"

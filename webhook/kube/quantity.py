@@ -1,0 +1,100 @@
+"""Kubernetes quantities (`500m`, `1.5Gi`, `12e6`) as exact integers."""
+
+import math
+import re
+from functools import lru_cache
+
+MAX_INT64 = 2**63 - 1
+
+# Suffix to (base, exponent): decimal SI, then binary SI. There is no Zi or Yi, and kilo is a small k.
+# Source: k8s.io/apimachinery/pkg/api/resource/suffix.go, newSuffixer
+SUFFIXES = {
+    "n": (10, -9),
+    "u": (10, -6),
+    "m": (10, -3),
+    "": (10, 0),
+    "k": (10, 3),
+    "M": (10, 6),
+    "G": (10, 9),
+    "T": (10, 12),
+    "P": (10, 15),
+    "E": (10, 18),
+    "Ki": (2, 10),
+    "Mi": (2, 20),
+    "Gi": (2, 30),
+    "Ti": (2, 40),
+    "Pi": (2, 50),
+    "Ei": (2, 60),
+}
+
+_QUANTITY = re.compile(
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)\.?(?P<fraction>[0-9]*)(?:[eE](?P<exponent>[+-]?[0-9]+)|(?P<suffix>[numkMGTPE]?|[KMGTPE]i))",
+    re.ASCII,
+)
+_LONGEST = 256
+_REMEDY = 'must be a quantity: a number with an optional suffix, as in "500m", "2", "1.5Gi" or "12e6"'
+
+
+def value(quantity: object) -> int:
+    """The whole units of `quantity`, rounded up (away from zero). A quantity is never beyond an int64 of units.
+
+    Text is what the API carries; a number is what YAML makes of an unquoted `2` or `0.5`.
+
+    Raises:
+        ValueError: it is no quantity; the text says what one looks like.
+
+    Source: k8s.io/apimachinery/pkg/api/resource/quantity.go, Quantity.Value. A number too large for an int64 is
+    capped, as that file promises; where its own arithmetic overflows instead, we do not follow. A quantity without
+    a digit, which it reads as 0, is refused.
+    """
+    return _scaled(quantity if isinstance(quantity, str) else _text(quantity))[0]
+
+
+def milli_value(quantity: object) -> int:
+    """The thousandths of `quantity`, rounded up (away from zero). A quantity is never beyond an int64 of units.
+
+    Raises:
+        ValueError: it is no quantity; the text says what one looks like.
+
+    Source: k8s.io/apimachinery/pkg/api/resource/quantity.go, Quantity.MilliValue
+    """
+    return _scaled(quantity if isinstance(quantity, str) else _text(quantity))[1]
+
+
+def _text(quantity: object) -> str:
+    if isinstance(quantity, int) and not isinstance(quantity, bool):
+        return str(max(-MAX_INT64, min(quantity, MAX_INT64)))
+    if isinstance(quantity, float) and math.isfinite(quantity):
+        return repr(quantity)
+    raise ValueError(_REMEDY)
+
+
+@lru_cache(maxsize=16384)
+def _scaled(text: str) -> tuple[int, int]:
+    """(units, thousandths) of the quantity `text`."""
+    text = text.strip()
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None or not (match["whole"] or match["fraction"]):
+        raise ValueError(_REMEDY)
+    digits = int(match["whole"] + match["fraction"])
+    places = len(match["fraction"])
+    if match["exponent"] is not None:
+        base, exponent = 10, _bounded(int(match["exponent"]))
+    else:
+        base, exponent = SUFFIXES[match["suffix"]]
+    if base == 2:
+        digits, exponent = digits << exponent, 0
+    units = min(_ceiling(digits, exponent - places), MAX_INT64)
+    thousandths = min(_ceiling(digits, exponent - places + 3), MAX_INT64 * 1000)
+    return (-units, -thousandths) if match["sign"] == "-" else (units, thousandths)
+
+
+def _bounded(exponent: int) -> int:
+    # Beyond this every number is capped or rounds up to 1; the power of ten would only cost memory.
+    return max(-2 * _LONGEST, min(exponent, 2 * _LONGEST))
+
+
+def _ceiling(digits: int, exponent: int) -> int:
+    """`digits` × 10^`exponent`, rounded up."""
+    power = int(10 ** abs(exponent))
+    return digits * power if exponent >= 0 else -(-digits // power)

@@ -1,0 +1,99 @@
+"""Raw objects read with the types that Kubernetes gives their fields; what does not fit is collected, not raised."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from webhook.kube.field import FieldError, InvalidInput, invalid
+
+_EMPTY: Mapping[str, Any] = {}
+
+
+class Reader:
+    """Reads fields of one object and keeps the errors found, so that all of them are told at once.
+
+    A missing field and null read as empty, as Go decodes them; so does a value of the wrong type, beside its error.
+    """
+
+    __slots__ = ("errors",)
+
+    def __init__(self) -> None:
+        self.errors: list[FieldError] = []
+
+    def error(self, path: str, value: object, detail: str) -> None:
+        """Note that the field at `path` is invalid."""
+        self.errors.append(invalid(path, value, detail))
+
+    def object(self, value: Any, path: str) -> Mapping[str, Any]:
+        """`value` as an object."""
+        if isinstance(value, dict):
+            return value
+        if value is not None:
+            self.error(path, value, "must be an object")
+        return _EMPTY
+
+    def objects(self, value: Any, path: str) -> list[tuple[str, Mapping[str, Any]]]:
+        """`value` as a list of objects, each with its path."""
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            self.error(path, value, "must be a list")
+            return []
+        return [(f"{path}[{index}]", self._item(item, f"{path}[{index}]")) for index, item in enumerate(value)]
+
+    def _item(self, item: Any, path: str) -> Mapping[str, Any]:
+        if item is None:
+            self.error(path, item, "must be an object")
+        return self.object(item, path)
+
+    def text(self, value: Any, path: str) -> str:
+        """`value` as text."""
+        if isinstance(value, str):
+            return value
+        if value is not None:
+            self.error(path, value, "must be text; put it in quotes")
+        return ""
+
+    def texts(self, value: Any, path: str) -> tuple[str, ...]:
+        """`value` as a list of texts."""
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            self.error(path, value, "must be a list of texts")
+            return ()
+        for index, item in enumerate(value):
+            if not isinstance(item, str):
+                self.error(f"{path}[{index}]", item, "must be text; put it in quotes")
+                return ()
+        return tuple(value)
+
+    def text_map(self, value: Any, path: str) -> Mapping[str, str]:
+        """`value` as an object of texts, such as labels."""
+        mapping: Mapping[Any, Any] = self.object(value, path)
+        for key, item in mapping.items():
+            if not (isinstance(key, str) and isinstance(item, str)):
+                self.error(f"{path}[{key}]", item, "must be text; put it in quotes")
+                return _EMPTY
+        return mapping
+
+    def integer(self, value: Any, path: str) -> int:
+        """`value` as an integer."""
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        if value is not None:
+            self.error(path, value, "must be an integer")
+        return 0
+
+    def boolean(self, value: Any, path: str) -> bool:
+        """`value` as true or false."""
+        if value is not None and not isinstance(value, bool):
+            self.error(path, value, "must be true or false")
+        return value is True
+
+    def finish(self) -> None:
+        """Return if everything read so far had its type.
+
+        Raises:
+            InvalidInput: something had not; holds every error.
+        """
+        if self.errors:
+            raise InvalidInput(self.errors)

@@ -1,0 +1,275 @@
+"""What a pod requests of its node, as kube-scheduler counts it.
+
+Amounts are integers: thousandths of a core for `cpu`, bytes or units for all else.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.kube.quantity import milli_value
+from webhook.kube.reader import Reader
+
+CPU = "cpu"
+MEMORY = "memory"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+PODS = "pods"
+
+# What a container without a request counts as when nodes are scored, so that such pods spread as well.
+# Source: k8s.io/kubernetes/pkg/scheduler/util/pod_resources.go
+DEFAULT_MILLI_CPU_REQUEST = 100
+DEFAULT_MEMORY_REQUEST_BYTES = 200 * 1024 * 1024
+
+# A resource of this prefix is allocated by DynamicResources, out of a DeviceClass.
+DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+
+_HUGE_PAGES_PREFIX = "hugepages-"
+_VOLUMES_PREFIX = "attachable-volumes-"
+
+Amounts = Mapping[str, int]
+
+# Inside this module all amounts are thousandths: a sum of fractions is rounded once, at its end.
+_DEFAULTS_MILLI = {CPU: DEFAULT_MILLI_CPU_REQUEST, MEMORY: DEFAULT_MEMORY_REQUEST_BYTES * 1000}
+_NONE: dict[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class PodResources:
+    """The requests of one pod, by the three ways in which kube-scheduler counts them.
+
+    `requests` must be free on the node. `counted` is what a running pod weighs there when others are scored, `scored`
+    what a pending one weighs when NodeResourcesFit scores it: in both, a container without a request of cpu or memory
+    counts as requesting a default. They differ only for pods with pod-level resources, which `scored` leaves out.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, PodInfo.CalculateResource, and
+    framework/plugins/noderesources/resource_allocation.go, calculatePodResourceRequest
+    """
+
+    requests: Amounts
+    counted: Amounts
+    scored: Amounts
+
+
+def pod_requests(pod: Mapping[str, Any]) -> dict[str, int]:
+    """What `pod` requests in all: its containers, its init containers at their peak, sidecars, and the overhead.
+
+    A missing request is the limit, where there is one, as the API server defaults it. Pod-level requests replace the
+    sum of the containers' ones.
+
+    Raises:
+        InvalidInput: a quantity is malformed or negative, or a field has the wrong type; holds every error.
+
+    Source: k8s.io/component-helpers/resource/helpers.go, PodRequests; k8s.io/kubernetes/pkg/apis/core/v1/defaults.go
+    """
+    reader = Reader()
+    resources = read_pod_resources(reader, pod)
+    reader.finish()
+    return dict(resources.requests)
+
+
+def extended_resource_names(pod: Mapping[str, Any]) -> tuple[str, ...]:
+    """The extended resources (devices such as `nvidia.com/gpu`) that `pod` requests, sorted.
+
+    Raises:
+        InvalidInput: a quantity is malformed or negative, or a field has the wrong type; holds every error.
+    """
+    return tuple(sorted(name for name, amount in pod_requests(pod).items() if amount and is_extended_resource(name)))
+
+
+def is_extended_resource(name: str) -> bool:
+    """Whether `name` is a resource that a device plugin or an administrator offers, not Kubernetes itself.
+
+    Source: k8s.io/kubernetes/pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName
+    """
+    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
+
+
+def is_schedulable_resource(name: str) -> bool:
+    """Whether kube-scheduler counts the resource at all; others it ignores.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, Resource.Add, and util/utils.go, IsScalarResourceName
+    """
+    return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar_resource(name)
+
+
+def is_scalar_resource(name: str) -> bool:
+    """Whether the resource is an extended, a huge page, a volume or another prefixed one: all but the basic three.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/util/utils.go, IsScalarResourceName
+    """
+    return (
+        is_extended_resource(name) or name.startswith((_HUGE_PAGES_PREFIX, _VOLUMES_PREFIX)) or "kubernetes.io/" in name
+    )
+
+
+def read_amounts(reader: Reader, value: Any, path: str) -> dict[str, int]:
+    """A ResourceList in the units of this module; what is malformed or negative is noted with `reader`."""
+    return {
+        name: amount if name == CPU else -(-amount // 1000) for name, amount in _read_milli(reader, value, path).items()
+    }
+
+
+def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool = False) -> PodResources:
+    """The resources of `pod`; what is malformed is noted with `reader`.
+
+    `running`: what the kubelet reports of containers being resized in place counts where it is more than asked for.
+    """
+    spec = reader.object(pod.get("spec"), "spec")
+    status = reader.object(pod.get("status"), "status") if running else {}
+    resized = _Resized(reader, status) if running else None
+    containers = [
+        _container_requests(reader, container, path, resized)
+        for path, container in reader.objects(spec.get("containers"), "spec.containers")
+    ]
+    init_containers = [
+        (
+            _container_requests(reader, container, path, resized if _is_sidecar(container) else None),
+            _is_sidecar(container),
+        )
+        for path, container in reader.objects(spec.get("initContainers"), "spec.initContainers")
+    ]
+    overhead = _read_milli(reader, spec.get("overhead"), "spec.overhead")
+
+    plain = _aggregate(containers, init_containers, _NONE)
+    pod_level, has_pod_level = _pod_level_requests(reader, spec, plain)
+    if pod_level and resized is not None:
+        pod_level = resized.pod(pod_level)
+    requests = _sum(plain | pod_level, overhead)
+    missing = _DEFAULTS_MILLI
+    if has_pod_level:
+        missing = {name: amount for name, amount in _DEFAULTS_MILLI.items() if name not in requests}
+    counted = _sum(_aggregate(containers, init_containers, missing) | pod_level, overhead)
+    scored = _sum(_aggregate(containers, init_containers, _DEFAULTS_MILLI), overhead) if has_pod_level else counted
+    return PodResources(_units(requests), _units(counted), _units(scored))
+
+
+class _Resized:
+    """What the status of a running pod says about its resources.
+
+    Source: k8s.io/component-helpers/resource/helpers.go, determineEffectiveRequests
+    """
+
+    def __init__(self, reader: Reader, status: Mapping[str, Any]) -> None:
+        self._reader = reader
+        self._status = status
+        self._containers = {
+            container.get("name"): (path, container)
+            for field in ("containerStatuses", "initContainerStatuses")
+            for path, container in reader.objects(status.get(field), f"status.{field}")
+        }
+        conditions = reader.objects(status.get("conditions"), "status.conditions")
+        pending = [each.get("reason") for _, each in conditions if each.get("type") == "PodResizePending"]
+        self._infeasible = pending[:1] == ["Infeasible"]
+
+    def container(self, name: Any, spec: dict[str, int]) -> dict[str, int]:
+        """The requests of one container; `spec` are those that its spec asks for."""
+        path, status = self._containers.get(name, ("", {}))
+        return self._effective(spec, status, path)
+
+    def pod(self, spec: dict[str, int]) -> dict[str, int]:
+        """The pod-level requests; `spec` are those that the spec asks for."""
+        effective = self._effective(spec, self._status, "status")
+        return {name: effective.get(name, 0) for name in spec}
+
+    def _effective(self, spec: dict[str, int], status: Mapping[str, Any], path: str) -> dict[str, int]:
+        if status.get("resources") is None:
+            return spec
+        resources = self._reader.object(status.get("resources"), f"{path}.resources")
+        actuated = _read_milli(self._reader, resources.get("requests"), f"{path}.resources.requests")
+        allocated = _read_milli(self._reader, status.get("allocatedResources"), f"{path}.allocatedResources")
+        return _peak(actuated if self._infeasible else _peak(spec, actuated), allocated)
+
+
+def _is_sidecar(container: Mapping[str, Any]) -> bool:
+    return bool(container.get("restartPolicy") == "Always")
+
+
+def _container_requests(
+    reader: Reader, container: Mapping[str, Any], path: str, resized: _Resized | None
+) -> dict[str, int]:
+    resources = container.get("resources")
+    requests = _NONE
+    if resources is not None:
+        resources = reader.object(resources, f"{path}.resources")
+        limits = _read_milli(reader, resources.get("limits"), f"{path}.resources.limits")
+        requests = limits | _read_milli(reader, resources.get("requests"), f"{path}.resources.requests")
+    return requests if resized is None else resized.container(container.get("name"), requests)
+
+
+def _pod_level_requests(
+    reader: Reader, spec: Mapping[str, Any], containers: dict[str, int]
+) -> tuple[dict[str, int], bool]:
+    """The requests of `spec.resources` that replace the containers' sum, and whether the API server sees any there.
+
+    Source: k8s.io/kubernetes/pkg/apis/core/v1/defaults.go, defaultPodRequests
+    """
+    if spec.get("resources") is None:
+        return _NONE, False
+    resources = reader.object(spec.get("resources"), "spec.resources")
+    limits = _read_milli(reader, resources.get("limits"), "spec.resources.limits")
+    requests = _read_milli(reader, resources.get("requests"), "spec.resources.requests")
+    if limits:
+        requests = limits | {name: containers[name] for name in (CPU, MEMORY) if name in containers} | requests
+    supported = {
+        name: amount
+        for name, amount in requests.items()
+        if name in (CPU, MEMORY) or name.startswith(_HUGE_PAGES_PREFIX)
+    }
+    return supported, bool(supported)
+
+
+def _read_milli(reader: Reader, value: Any, path: str) -> dict[str, int]:
+    if value is None:
+        return _NONE
+    amounts = {}
+    for name, quantity in reader.object(value, path).items():
+        try:
+            amounts[name] = amount = milli_value(quantity)
+        except ValueError as error:
+            reader.error(f"{path}[{name}]", quantity, str(error))
+            continue
+        if amount < 0:
+            reader.error(f"{path}[{name}]", quantity, "must be greater than or equal to 0")
+    return amounts
+
+
+def _aggregate(
+    containers: Iterable[dict[str, int]],
+    init_containers: Iterable[tuple[dict[str, int], bool]],
+    missing: Mapping[str, int],
+) -> dict[str, int]:
+    """What all containers need at once, or the init containers at their peak, whichever is more, by resource.
+
+    An init container runs beside the sidecars declared before it; sidecars go on running beside the containers.
+    `missing` stands in for a request that a container has not.
+
+    Source: k8s.io/component-helpers/resource/helpers.go, AggregateContainerRequests
+    """
+    total: dict[str, int] = {}
+    for requests in containers:
+        total = _sum(total, {**missing, **requests})
+    peak: dict[str, int] = {}
+    sidecars: dict[str, int] = {}
+    for requests, is_sidecar in init_containers:
+        running = _sum(sidecars, {**missing, **requests})
+        if is_sidecar:
+            total = _sum(total, {**missing, **requests})
+            sidecars = running
+        peak = _peak(peak, running)
+    return _peak(total, peak)
+
+
+def _sum(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
+    if not left or not right:
+        return left or right
+    return left | {name: left.get(name, 0) + amount for name, amount in right.items()}
+
+
+def _peak(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
+    if not left or not right:
+        return left or right
+    return left | {name: max(left.get(name, 0), amount) for name, amount in right.items()}
+
+
+def _units(milli: dict[str, int]) -> dict[str, int]:
+    return {name: amount if name == CPU else -(-amount // 1000) for name, amount in milli.items()}

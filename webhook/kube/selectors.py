@@ -1,0 +1,128 @@
+"""Node selectors and label selectors, as raw objects of the API."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+NAME_FIELD = "metadata.name"
+
+# The integers of Gt and Lt, as strconv.ParseInt reads them: no blanks, no underscores, 64 bits.
+_INT64 = range(-(2**63), 2**63)
+
+
+def requirement_matches(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether `labels` satisfy one NodeSelectorRequirement or LabelSelectorRequirement.
+
+    NotIn and DoesNotExist match where the key is absent; Gt and Lt only where label and value are integers. A
+    requirement that the API server would refuse (an unknown operator, no values) matches nothing.
+
+    Source: k8s.io/apimachinery/pkg/labels/selector.go, Requirement.Matches and NewRequirement
+    """
+    operator = requirement.get("operator")
+    values: Sequence[str] = requirement.get("values") or ()
+    label = labels.get(requirement.get("key") or "")
+    if operator == "In":
+        return label is not None and label in values
+    if operator == "NotIn":
+        return bool(values) and (label is None or label not in values)
+    if operator == "Exists":
+        return not values and label is not None
+    if operator == "DoesNotExist":
+        return not values and label is None
+    if operator in ("Gt", "Lt"):
+        return len(values) == 1 and label is not None and _compares(operator, label, values[0])
+    return False
+
+
+def _compares(operator: str, label: str, value: str) -> bool:
+    left, right = _integer(label), _integer(value)
+    if left is None or right is None:
+        return False
+    return left > right if operator == "Gt" else left < right
+
+
+def _integer(text: str) -> int | None:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 64:
+        return None
+    number = int(text)
+    return number if number in _INT64 else None
+
+
+def field_requirement_matches(requirement: Mapping[str, Any], name: str) -> bool:
+    """Whether the node called `name` satisfies one requirement of `matchFields`.
+
+    Only In and NotIn with exactly one value are valid there; any field but `metadata.name` reads as empty.
+
+    Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, nodeSelectorRequirementsAsFieldSelector
+    """
+    values: Sequence[str] = requirement.get("values") or ()
+    if len(values) != 1:
+        return False
+    field = name if requirement.get("key") == NAME_FIELD else ""
+    operator = requirement.get("operator")
+    if operator == "In":
+        return field == values[0]
+    return operator == "NotIn" and field != values[0]
+
+
+def term_is_empty(term: Mapping[str, Any]) -> bool:
+    """Whether `term` has no requirement at all: such a term matches no node."""
+    return not term.get("matchExpressions") and not term.get("matchFields")
+
+
+def term_matches(term: Mapping[str, Any], labels: Mapping[str, str], name: str) -> bool:
+    """Whether the node `name` with `labels` satisfies every requirement of one NodeSelectorTerm.
+
+    Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, nodeSelectorTerm.match
+    """
+    if term_is_empty(term):
+        return False
+    return all(requirement_matches(each, labels) for each in term.get("matchExpressions") or ()) and all(
+        field_requirement_matches(each, name) for each in term.get("matchFields") or ()
+    )
+
+
+def terms_match(terms: Iterable[Mapping[str, Any]], labels: Mapping[str, str], name: str) -> bool:
+    """Whether one of `terms` matches: they are ORed, and none at all matches no node.
+
+    Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, LazyErrorNodeSelector.Match
+    """
+    return any(term_matches(term, labels, name) for term in terms)
+
+
+def required_node_affinity_matches(spec: Mapping[str, Any], labels: Mapping[str, str], name: str) -> bool:
+    """Whether a pod with `spec` may be on the node by its nodeSelector and its required node affinity, both.
+
+    Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, RequiredNodeAffinity.Match
+    """
+    if not set_matches(spec.get("nodeSelector") or {}, labels):
+        return False
+    required = required_node_selector(spec)
+    return required is None or terms_match(required.get("nodeSelectorTerms") or (), labels, name)
+
+
+def required_node_selector(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The NodeSelector of the pod's required node affinity, None where it has none."""
+    node_affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    selector: Mapping[str, Any] | None = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    return selector
+
+
+def set_matches(wanted: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+    """Whether `labels` hold every key of `wanted` with its value, as `nodeSelector` and `matchLabels` ask."""
+    return all(labels.get(key) == value for key, value in wanted.items())
+
+
+def label_selector_matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
+    """Whether `labels` satisfy a LabelSelector: none (null) matches nothing, an empty one everything.
+
+    Source: k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go, LabelSelectorAsSelector
+    """
+    if selector is None:
+        return False
+    expressions: Sequence[Mapping[str, Any]] = selector.get("matchExpressions") or ()
+    if any(expression.get("operator") in ("Gt", "Lt") for expression in expressions):
+        return False
+    return set_matches(selector.get("matchLabels") or {}, labels) and all(
+        requirement_matches(expression, labels) for expression in expressions
+    )

@@ -1,0 +1,95 @@
+"""Taints and tolerations."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+NO_SCHEDULE = "NoSchedule"
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+NO_EXECUTE = "NoExecute"
+
+# A toleration of this key lets a pod onto a node that is marked unschedulable.
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+
+
+class Taint(NamedTuple):
+    """A taint of a node; `value` may be empty."""
+
+    key: str
+    value: str
+    effect: str
+
+    @classmethod
+    def of(cls, taint: Mapping[str, Any]) -> "Taint":
+        """The taint that a raw object of the API holds."""
+        return cls(taint.get("key") or "", taint.get("value") or "", taint.get("effect") or "")
+
+
+class Toleration(NamedTuple):
+    """A toleration of a pod, without its tolerationSeconds: no scheduler reads those."""
+
+    key: str
+    operator: str
+    value: str
+    effect: str
+
+    @classmethod
+    def of(cls, toleration: Mapping[str, Any]) -> "Toleration":
+        """The toleration that a raw object of the API holds; an empty operator is Equal."""
+        get = toleration.get
+        return cls(get("key") or "", get("operator") or "Equal", get("value") or "", get("effect") or "")
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Whether this tolerates `taint`; see the function `tolerates`."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        if self.operator == "Equal":
+            return self.value == taint.value
+        return self.operator == "Exists"
+
+
+def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+    """Whether `toleration` tolerates `taint`, both as raw objects of the API.
+
+    An empty effect stands for every effect, an empty key for every key, an empty operator for Equal. `Lt` and `Gt`
+    tolerate nothing: their feature gate TaintTolerationComparisonOperators is alpha and off by default.
+
+    Source: k8s.io/api/core/v1/toleration.go, ToleratesTaint
+    """
+    return Toleration.of(toleration).tolerates(Taint.of(taint))
+
+
+def tolerates_any(tolerations: Iterable[Mapping[str, Any]], taint: Mapping[str, Any]) -> bool:
+    """Whether one of `tolerations` tolerates `taint`.
+
+    Source: k8s.io/component-helpers/scheduling/corev1/helpers.go, TolerationsTolerateTaint
+    """
+    return any(tolerates(toleration, taint) for toleration in tolerations)
+
+
+def covers(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> bool:
+    """Whether `wide` tolerates every taint that `narrow` tolerates, and for at least as long.
+
+    `tolerationSeconds` bounds the time under a NoExecute taint; without it the pod stays for ever.
+
+    Source: k8s.io/kubernetes/pkg/util/tolerations/tolerations.go, isSuperset
+    """
+    wider, narrower = Toleration.of(wide), Toleration.of(narrow)
+    if wider.key and wider.key != narrower.key:
+        return False
+    if wider.effect and wider.effect != narrower.effect:
+        return False
+    if narrower.effect in ("", NO_EXECUTE) and not _lasts(
+        wide.get("tolerationSeconds"), narrow.get("tolerationSeconds")
+    ):
+        return False
+    if wider.operator == "Exists":
+        return True
+    return (wider.operator, wider.value) == (narrower.operator, narrower.value)
+
+
+def _lasts(wide_seconds: Any, narrow_seconds: Any) -> bool:
+    if wide_seconds is None:
+        return True
+    return bool(narrow_seconds is not None and narrow_seconds <= wide_seconds)

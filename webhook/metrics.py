@@ -1,0 +1,68 @@
+"""The Prometheus metrics, under the names of the public contract."""
+
+from collections.abc import Callable
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    Info,
+    ProcessCollector,
+    generate_latest,
+)
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+# From a patch without a check to a check over a very large cluster, then to where the API server has given up.
+_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Metrics:
+    """The metrics of one server, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.admissions: Counter = self._counter(
+            "admission_requests", "Admission requests answered, by what became of them.", ("outcome", "workload_type")
+        )
+        self.admission_seconds = self._histogram("admission_duration_seconds", "From a request's body to its answer.")
+        self.in_flight = self._gauge("admissions_in_flight", "Admission requests being answered now.")
+        self.rule_edits = self._counter("rule_edits", "Edits made to pods, by the rule that asked for them.", ("rule",))
+        self.verdicts = self._counter("placement_verdicts", "Placement checks, by their verdict.", ("verdict",))
+        self.placement_seconds = self._histogram("placement_duration_seconds", "Duration of a placement check.")
+        self.cluster_nodes = self._gauge("cluster_nodes", "Nodes in the view of the cluster.")
+        self.cluster_pods = self._gauge("cluster_pods", "Running pods in the view of the cluster.")
+        self.cluster_age_seconds = self._gauge("cluster_age_seconds", "Age of the view of the cluster.")
+        self.policy = Info("placement_webhook_policy", "The policy in force.", registry=self.registry)
+        self.policy_reloads = self._counter("policy_reloads", "Policy files read, by result.", ("result",))
+        self.certificate_not_after = self._gauge(
+            "certificate_not_after_timestamp_seconds", "When the served certificate expires."
+        )
+        self.audit_records = self._counter("audit_records", "Audit records, by whether the log took them.", ("result",))
+        self.refused_requests = self._counter(
+            "http_refused_requests", "Requests to the webhook port that were no admission, by HTTP status.", ("code",)
+        )
+
+    def render(self) -> bytes:
+        """Everything in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+    def age_follows(self, age_seconds: Callable[[], float]) -> None:
+        """Let the age of the view be asked anew at each scrape."""
+        self.cluster_age_seconds.set_function(age_seconds)
+
+    def show_process(self) -> None:
+        """Show the process's memory, processor time and garbage collections beside these."""
+        ProcessCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+
+    def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
+        return Counter(name, text, labels, namespace="placement_webhook", registry=self.registry)
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(name, text, namespace="placement_webhook", registry=self.registry)
+
+    def _histogram(self, name: str, text: str) -> Histogram:
+        return Histogram(name, text, namespace="placement_webhook", registry=self.registry, buckets=_SECONDS)

@@ -1,0 +1,92 @@
+"""One requirement on a node's label, beside those that a user already wrote on the same label."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from webhook.kube.selectors import requirement_matches, term_is_empty
+
+Expression = Mapping[str, Any]
+
+is_empty = term_is_empty
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """`key In values`, or `key Gt value` with one integer: the two kinds that rules ask for."""
+
+    key: str
+    operator: Literal["In", "Gt"]
+    values: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if self.operator == "Gt":
+            return f"{self.key} > {self.values[0]}"
+        return f"{self.key} in [{', '.join(self.values)}]"
+
+    def to_json(self) -> dict[str, Any]:
+        """The NodeSelectorRequirement."""
+        return {"key": self.key, "operator": self.operator, "values": list(self.values)}
+
+    def admits(self, value: str) -> bool:
+        """Whether a label of this value meets the requirement."""
+        return requirement_matches(self.to_json(), {self.key: value})
+
+    def equals(self, expression: Expression) -> bool:
+        """Whether `expression` asks for the same, the order of values aside."""
+        return (
+            expression.get("key") == self.key
+            and expression.get("operator") == self.operator
+            and set(expression.get("values") or ()) == set(self.values)
+        )
+
+    def is_implied_by(self, expressions: Sequence[Expression]) -> bool:
+        """Whether one of the ANDed `expressions` is as strict or stricter: nothing need be added to them."""
+        return any(self._is_implied_by(expression) for expression in expressions)
+
+    def _is_implied_by(self, expression: Expression) -> bool:
+        if expression.get("key") != self.key:
+            return False
+        values: Sequence[str] = expression.get("values") or ()
+        if expression.get("operator") == "In":
+            return bool(values) and all(self.admits(value) for value in values)
+        if expression.get("operator") == "Gt" and self.operator == "Gt":
+            return len(values) == 1 and (self.admits(values[0]) or values[0] == self.values[0])
+        return False
+
+    def contradiction(self, expressions: Sequence[Expression]) -> str | None:
+        """Why no label value can meet both this requirement and the ANDed `expressions`; None where one can."""
+        same_key = [expression for expression in expressions if expression.get("key") == self.key]
+        clash = [each for each in same_key if self._excludes([each])]
+        if clash or self._excludes(same_key):
+            return f"{_worded((clash or same_key)[0])} of the pod contradicts the policy's {self}"
+        return None
+
+    def _excludes(self, expressions: Sequence[Expression]) -> bool:
+        if not expressions:
+            return False
+        listed = [each.get("values") or () for each in expressions if each.get("operator") == "In"]
+        candidates = [value for values in listed for value in values]
+        if self.operator == "In":
+            candidates = list(self.values)
+        elif not listed:
+            return self._excludes_every_integer(expressions)
+        return not any(
+            self.admits(value) and all(requirement_matches(each, {self.key: value}) for each in expressions)
+            for value in candidates
+        )
+
+    def _excludes_every_integer(self, expressions: Sequence[Expression]) -> bool:
+        """For Gt: whether no integer is left between this bound and the upper bounds of `expressions`."""
+        for each in expressions:
+            if each.get("operator") == "DoesNotExist":
+                return True
+            least_admitted = str(int(self.values[0]) + 1)
+            if each.get("operator") == "Lt" and not requirement_matches(each, {self.key: least_admitted}):
+                return True
+        return False
+
+
+def _worded(expression: Expression) -> str:
+    values = ", ".join(str(value) for value in expression.get("values") or ())
+    return f"{expression.get('key')} {expression.get('operator')}" + (f" [{values}]" if values else "")

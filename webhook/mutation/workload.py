@@ -1,0 +1,145 @@
+"""A pod's annotations, and its namespace's behind them, into the workload's intent."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from webhook.kube.field import FieldError, forbidden
+from webhook.kube.resources import extended_resource_names
+from webhook.mutation import annotations as values
+from webhook.mutation.annotations import Annotations
+from webhook.policy.document import Accelerator, CheckMode, NodeUsage, WorkloadType
+from webhook.policy.policy import Policy, allows_namespace
+
+STRICTNESS: Sequence[CheckMode] = ("off", "warn", "deny")
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What a pod asks of the policy. Amounts that it does not ask for are None."""
+
+    type_name: str
+    type: WorkloadType
+    accelerator: Accelerator
+    products: tuple[str, ...]
+    gpu_memory_mib: int | None
+    gpu_count: int | None
+    gpu_driver: int | None
+    bin_packing: bool
+    scheduler: str | None
+    scheduler_is_asked: bool
+    check_mode: CheckMode
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read: the workload, if the pod has a valid type that it may ask for, and what is wrong or worth saying.
+
+    `errors` are bad values, `denials` privileges that the namespace lacks; neither is in the workload.
+    """
+
+    type_name: str | None
+    workload: Workload | None
+    errors: tuple[FieldError, ...] = ()
+    denials: tuple[FieldError, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def is_disabled(pod_annotations: Mapping[str, str], namespace: Mapping[str, str], policy: Policy) -> bool:
+    """Whether the pod, or else its namespace, asks to be left alone."""
+    return Annotations(pod_annotations, "", namespace).text(policy.keys.inject) == "disabled"
+
+
+def read_workload(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str, str], policy: Policy) -> Reading:
+    """What `pod` asks for by its annotations and, behind them, the `defaults` of its namespace.
+
+    Raises:
+        InvalidInput: the pod's resources cannot be read.
+    """
+    own: Mapping[str, str] = pod["metadata"].get("annotations") or {}
+    annotations = Annotations(own, namespace, defaults)
+    key = policy.keys.workload_type
+    asked = annotations.text(key)
+    if asked is None:
+        return Reading(None, None, warnings=tuple(_misspelt(own, policy)))
+    warnings = _misspelt(own, policy)
+    type_name = annotations.choice(key, list(policy.spec.workload_types))
+    workload_type = policy.spec.workload_types.get(type_name or "")
+    denials = []
+    if workload_type is not None and not allows_namespace(workload_type, namespace):
+        allowed = ", ".join(workload_type.allowed_namespaces) or "none"
+        detail = f'namespace "{namespace}" may not ask for workload type "{type_name}"; allowed namespaces: {allowed}'
+        denials.append(forbidden(annotations.path(key), detail))
+    # Read even where the type is bad, so that every bad key is named at once.
+    intent = _intent(annotations, pod, type_name or "", workload_type or _ANY_TYPE, policy, warnings)
+    warnings += _without_effect_yet(annotations, policy)
+    workload = intent if workload_type is not None and not denials else None
+    return Reading(asked, workload, tuple(annotations.errors), tuple(denials), tuple(warnings))
+
+
+# Stands in for a type that is not known, while the other annotations are read for their errors.
+_ANY_TYPE = WorkloadType(node_usage=NodeUsage(allow=("any",)))
+
+
+def _intent(
+    annotations: Annotations,
+    pod: Mapping[str, Any],
+    type_name: str,
+    workload_type: WorkloadType,
+    policy: Policy,
+    warnings: list[str],
+) -> Workload:
+    keys, spec = policy.keys, policy.spec
+    annotations.choice(keys.inject, ["enabled", "disabled"])
+    products = annotations.read(keys.gpu_product, values.products) or ()
+    bin_packing = annotations.choice(keys.bin_packing, ["true", "false"])
+    scheduler = annotations.choice(keys.scheduler, spec.allowed_schedulers)
+    accelerators = policy.accelerators_of(extended_resource_names(pod))
+    if len(accelerators) > 1 and products:
+        names = ", ".join(accelerator.name for accelerator in accelerators)
+        warnings.append(f"the pod requests cards of {names}; its gpu- annotations are read as {accelerators[0].name}'s")
+    return Workload(
+        type_name=type_name,
+        type=workload_type,
+        accelerator=(accelerators or spec.accelerators)[0],
+        products=products,
+        gpu_memory_mib=annotations.read(keys.gpu_memory, values.mebibytes),
+        gpu_count=annotations.read(keys.gpu_count, values.positive),
+        gpu_driver=annotations.read(keys.gpu_driver, values.positive),
+        bin_packing=workload_type.bin_packing if bin_packing is None else bin_packing == "true",
+        scheduler=workload_type.scheduler_name if scheduler is None else scheduler,
+        scheduler_is_asked=scheduler is not None,
+        check_mode=_check_mode(annotations.choice(keys.placement_check, STRICTNESS), policy, warnings),
+    )
+
+
+def _check_mode(asked: str | None, policy: Policy, warnings: list[str]) -> CheckMode:
+    check = policy.spec.placement_check
+    floor = STRICTNESS.index(check.floor)
+    if asked is None:
+        return STRICTNESS[max(STRICTNESS.index(check.mode), floor)]
+    if STRICTNESS.index(asked) < floor:
+        warnings.append(f'placement-check "{asked}" is laxer than the policy\'s floor; "{check.floor}" holds')
+    return STRICTNESS[max(STRICTNESS.index(asked), floor)]
+
+
+def _without_effect_yet(annotations: Annotations, policy: Policy) -> list[str]:
+    keys = policy.keys
+    annotations.read(keys.spread, values.topology(policy.spec.topology_aliases))
+    annotations.read(keys.queue, values.name)
+    annotations.read(keys.gang, values.name)
+    annotations.read(keys.gang_size, values.positive)
+    present = [key for key in (keys.spread, keys.queue, keys.gang, keys.gang_size) if annotations.text(key) is not None]
+    return [f"nothing acts on {', '.join(present)} yet: the pod is scheduled as without"] if present else []
+
+
+def _misspelt(annotations: Mapping[str, str], policy: Policy) -> list[str]:
+    """Warnings for keys close to one of ours. Others under the domain are let be: it is the company's own."""
+    prefix = policy.spec.key_domain + "/"
+    ours = {*policy.keys, policy.policy_annotation, policy.rules_annotation}
+    return [
+        f"annotation {key} is not known and does nothing; did you mean {close[0]}?"
+        for key in annotations
+        if key.startswith(prefix) and key not in ours and (close := get_close_matches(key, policy.keys, 1, 0.9))
+    ]

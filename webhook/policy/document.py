@@ -1,0 +1,245 @@
+"""The PlacementPolicy document.
+
+The docstrings of its fields are the reference page (docs/policy.md) and the descriptions in the JSON schema.
+"""
+
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from webhook.kube import wellknown
+from webhook.policy.fields import (
+    LabelKey,
+    LabelValue,
+    NamespacePattern,
+    ResourcePattern,
+    StrictModel,
+    Subdomain,
+    Weight,
+    wrong,
+)
+
+API_VERSION = "placement.maip.mxsf.io/v1alpha1"
+KIND = "PlacementPolicy"
+
+CheckMode = Literal["off", "warn", "deny"]
+ScorerProfile = Literal["default", "binpack"]
+T = TypeVar("T")
+
+
+def _each_once(values: tuple[T, ...]) -> tuple[T, ...]:
+    if len(set(values)) < len(values):
+        raise wrong("must not hold a value twice")
+    return values
+
+
+def _not_empty(values: tuple[T, ...]) -> tuple[T, ...]:
+    if not values:
+        raise wrong("must hold at least one value")
+    return values
+
+
+# Strict models take no list for a tuple in Python; YAML knows only lists.
+Values = Annotated[tuple[T, ...], Field(strict=False), AfterValidator(_each_once)]
+SomeValues = Annotated[Values[T], AfterValidator(_not_empty)]
+
+
+class NodeUsage(StrictModel):
+    """Which node pools, by their `KEY-DOMAIN/node.usage` label and taint, pods of a type may use."""
+
+    allow: SomeValues[LabelValue]
+    """Values of the `node.usage` label. The pod must run on one of them (required node affinity) and tolerates the
+    `NoSchedule` taint of each."""
+
+    prefer: dict[LabelValue, Weight] = Field(default={})
+    """Weights, 1 to 100, of the values that pods of this type rather use (preferred node affinity)."""
+
+    @field_validator("prefer")
+    @classmethod
+    def _preferred_are_allowed(cls, prefer: dict[str, int], read: ValidationInfo) -> dict[str, int]:
+        allow = read.data.get("allow", tuple(prefer))
+        for usage in prefer:
+            if usage not in allow:
+                raise wrong(f'"{usage}" must stand in allow too: a pod can only prefer what it may use')
+        return prefer
+
+
+class WorkloadType(StrictModel):
+    """What a value of the annotation `workload-type` means."""
+
+    node_usage: NodeUsage
+    """The node pools of this type."""
+
+    scheduler_name: LabelValue | None = None
+    """The scheduler of pods that name none; absent: left as it is. Must stand in `allowedSchedulers`."""
+
+    bin_packing: bool = False
+    """Whether pods of this type are drawn to nodes that already run packed pods."""
+
+    allowed_namespaces: Values[NamespacePattern] = ("*",)
+    """Namespaces whose pods may ask for this type, each a name or a pattern with `*`. A type brings tolerations, and
+    tolerations are a privilege."""
+
+
+class Accelerator(StrictModel):
+    """One vendor's cards: the resources that pods request and the labels that its nodes carry."""
+
+    name: LabelValue
+    """What messages call it."""
+
+    resources: SomeValues[ResourcePattern]
+    """Extended resources by which a pod asks for such a card; `*` at the end stands for any ending."""
+
+    card: LabelKey
+    """`VENDOR-DOMAIN/CARD`: nodes carry the labels `CARD.product`, `CARD.count` and `CARD.memory` (MiB of one card),
+    and the taint `CARD.product`."""
+
+    driver_label: LabelKey | None = None
+    """The label with the major version of the driver, an integer; absent: `CARD.driver-version`."""
+
+
+class BinPacking(StrictModel):
+    """How pods are drawn together: a label, and a preferred podAffinity on it."""
+
+    label_key: LabelKey = "jobtype"
+    """Key of the label that packed pods carry."""
+
+    label_value: LabelValue = "binpacked"
+    """Its value."""
+
+    weight: Weight = 100
+    """Weight of the preferred podAffinity, 1 to 100."""
+
+    topology_key: LabelKey = wellknown.HOSTNAME_LABEL
+    """The domain that is filled before the next one is opened."""
+
+
+class PlacementCheck(StrictModel):
+    """Whether admission asks the scorer for a feasible node, and what follows from its verdict."""
+
+    mode: CheckMode = "warn"
+    """`off`: not asked. `warn`: the message of a pod that no node can take now goes to the user as a warning. `deny`: a
+    pod that no node could ever take (verdict Infeasible, never Waiting or Unknown) is refused."""
+
+    floor: CheckMode = "off"
+    """The laxest mode that the annotation `placement-check` can choose."""
+
+    profile: ScorerProfile = "default"
+    """The scheduler profile whose choice is foretold: kube-scheduler's default, or `binpack` (MostAllocated)."""
+
+
+class PolicySpec(StrictModel):
+    """The rules. Every field has a default; `spec: {}` is the built-in policy."""
+
+    key_domain: Subdomain = "maip.mxsf.io"
+    """The domain of every annotation, of the `node.usage` label and taint."""
+
+    workload_types: dict[LabelValue, WorkloadType] = Field(
+        default={
+            "training": WorkloadType(
+                node_usage=NodeUsage(allow=("training", "hybrid"), prefer={"training": 100}),
+                scheduler_name="volcano",
+                bin_packing=True,
+            ),
+            "inference": WorkloadType(node_usage=NodeUsage(allow=("inference", "hybrid"), prefer={"inference": 100})),
+        }
+    )
+    """The values of the annotation `workload-type`. A policy that lists types lists all of them."""
+
+    accelerators: Values[Accelerator] = (
+        Accelerator(
+            name="nvidia",
+            resources=("nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-*"),
+            card="nvidia.com/gpu",
+            driver_label="nvidia.com/cuda.driver-version.major",
+        ),
+        Accelerator(name="amd", resources=("amd.com/gpu",), card="amd.com/gpu"),
+        Accelerator(name="huawei", resources=("huawei.com/npu", "huawei.com/Ascend*"), card="huawei.com/npu"),
+        Accelerator(name="cambricon", resources=("cambricon.com/mlu*",), card="cambricon.com/mlu"),
+        Accelerator(name="hygon", resources=("hygon.com/dcu*",), card="hygon.com/dcu"),
+    )
+    """The vendors. A pod's accelerator is the first one whose resource it requests; of a pod that requests none, the
+    first of the list."""
+
+    product_affinity: bool = True
+    """Whether `gpu-product` also requires the product label of the node. A toleration permits and only affinity
+    attracts; switch this off where nodes are kept apart by taints alone."""
+
+    bin_packing: BinPacking = BinPacking()
+    """How pods of types with `binPacking: true` are drawn together."""
+
+    topology_aliases: dict[LabelValue, LabelKey] = Field(
+        default={
+            "host": wellknown.HOSTNAME_LABEL,
+            "rack": "topology.kubernetes.io/rack",
+            "zone": wellknown.ZONE_LABEL,
+        }
+    )
+    """Short names of topology keys for the annotation `spread`."""
+
+    allowed_schedulers: Values[LabelValue] = Field(
+        default=(wellknown.DEFAULT_SCHEDULER, "volcano", "kai-scheduler", "binpack-scheduler"),
+        validate_default=True,
+    )
+    """Schedulers that the annotation `scheduler` can choose."""
+
+    placement_check: PlacementCheck = PlacementCheck()
+    """The placement check at admission."""
+
+    invalid_annotations: Literal["deny", "warn"] = "deny"
+    """What becomes of a pod with a bad annotation: refused, or admitted with a warning and without what that annotation
+    asked for (a bad workload type: without any injection)."""
+
+    @field_validator("workload_types")
+    @classmethod
+    def _some_type(cls, types: dict[str, WorkloadType]) -> dict[str, WorkloadType]:
+        if not types:
+            raise wrong("must hold at least one workload type")
+        return types
+
+    @field_validator("accelerators")
+    @classmethod
+    def _accelerators_have_names_of_their_own(cls, accelerators: tuple[Accelerator, ...]) -> tuple[Accelerator, ...]:
+        names = [accelerator.name for accelerator in accelerators]
+        if len(set(names)) < len(names):
+            raise wrong("each accelerator must have a name of its own")
+        return _not_empty(accelerators)
+
+    @field_validator("allowed_schedulers")
+    @classmethod
+    def _chosen_schedulers_are_allowed(cls, allowed: tuple[str, ...], read: ValidationInfo) -> tuple[str, ...]:
+        types: dict[str, WorkloadType] = read.data.get("workload_types", {})
+        for name, workload_type in types.items():
+            chosen = workload_type.scheduler_name
+            if chosen is not None and chosen not in allowed:
+                raise wrong(f'must hold "{chosen}", the schedulerName of workloadTypes.{name}')
+        return allowed
+
+
+class Metadata(StrictModel):
+    """The policy's identity."""
+
+    name: Subdomain = "default"
+    """Stands in the annotation `placement-policy` of every pod that the policy touched."""
+
+    labels: dict[str, str] = Field(default={})
+    """Not read."""
+
+    annotations: dict[str, str] = Field(default={})
+    """Not read."""
+
+
+class PolicyDocument(StrictModel):
+    """A PlacementPolicy as it stands in a file."""
+
+    api_version: Literal["placement.maip.mxsf.io/v1alpha1"]
+    """`placement.maip.mxsf.io/v1alpha1`"""
+
+    kind: Literal["PlacementPolicy"]
+    """`PlacementPolicy`"""
+
+    metadata: Metadata = Metadata()
+    """The policy's identity."""
+
+    spec: PolicySpec = PolicySpec()
+    """The rules."""

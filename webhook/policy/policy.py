@@ -1,0 +1,51 @@
+"""A policy document as the rules read it: named, revised, its keys spelled out."""
+
+import hashlib
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from functools import cached_property
+
+import orjson
+
+from webhook.policy.document import Accelerator, PolicyDocument, PolicySpec, WorkloadType
+from webhook.policy.keys import Keys, keys_of
+
+REVISION_LENGTH = 12
+
+
+class Policy:
+    """An immutable policy.
+
+    `revision` is a hash of the content with all defaults written out: two files that mean the same have the same
+    revision, whatever their comments, order of keys or spelling of defaults.
+    """
+
+    def __init__(self, document: PolicyDocument) -> None:
+        self.document = document
+        self.name: str = document.metadata.name
+        self.spec: PolicySpec = document.spec
+        self.keys: Keys = keys_of(document.spec.key_domain)
+        self.node_usage_key = f"{document.spec.key_domain}/node.usage"
+        self.policy_annotation = f"{document.spec.key_domain}/placement-policy"
+        self.rules_annotation = f"{document.spec.key_domain}/placement-rules"
+        canonical = orjson.dumps(document.spec.model_dump(mode="json", by_alias=True), option=orjson.OPT_SORT_KEYS)
+        self.revision = hashlib.sha256(canonical).hexdigest()[:REVISION_LENGTH]
+
+    @cached_property
+    def identity(self) -> str:
+        """`NAME@REVISION`, as it is written on pods."""
+        return f"{self.name}@{self.revision}"
+
+    def accelerators_of(self, resources: Iterable[str]) -> list[Accelerator]:
+        """The accelerators whose resource is among `resources`, in the policy's order."""
+        names = list(resources)
+        return [
+            accelerator
+            for accelerator in self.spec.accelerators
+            if any(fnmatchcase(name, pattern) for pattern in accelerator.resources for name in names)
+        ]
+
+
+def allows_namespace(workload_type: WorkloadType, namespace: str) -> bool:
+    """Whether pods of `namespace` may ask for this type."""
+    return any(fnmatchcase(namespace, pattern) for pattern in workload_type.allowed_namespaces)

@@ -1,0 +1,71 @@
+"""What the audit log keeps of a request and its verdict."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from webhook.audit.pointer import values_before
+from webhook.audit.record import AuditRecord, Owner, PlacementEntry, PolicyName, RuleEntry
+from webhook.kube.admission import AdmissionRequest
+from webhook.placement.framework import Placement
+from webhook.policy.policy import Policy
+from webhook.verdict import Bypassed, Denied, Patched, Verdict
+
+
+def audit_record(
+    request: AdmissionRequest,
+    verdict: Verdict | str,
+    policy: Policy,
+    *,
+    time: str,
+    decision: str,
+    duration_seconds: float,
+    replica: str,
+) -> AuditRecord:
+    """The record of one admission; a text for the verdict is a fault of ours, and says which."""
+    rules = () if isinstance(verdict, (str, Bypassed)) else verdict.rules
+    operations = verdict.operations if isinstance(verdict, Patched) else ()
+    placement = None if isinstance(verdict, (str, Bypassed)) else verdict.placement
+    return AuditRecord(
+        time=time,
+        decision=decision,
+        uid=request.uid,
+        dry_run=request.dry_run,
+        operation=request.operation,
+        namespace=request.namespace,
+        name=request.name,
+        owner=_owner(request.object),
+        user=request.user,
+        workload_type=None if isinstance(verdict, str) else verdict.workload_type,
+        policy=PolicyName(policy.name, policy.revision),
+        outcome="Error" if isinstance(verdict, str) else verdict.outcome,
+        rules=tuple(RuleEntry(rule.name, rule.edits, rule.skipped) for rule in rules),
+        patch=tuple(operations),
+        warnings=() if isinstance(verdict, str) else verdict.warnings,
+        placement=_placement(placement) if placement else None,
+        error=_error(verdict),
+        duration_ms=duration_seconds * 1000,
+        replica=replica,
+        before=values_before(request.object or {}, operations) if operations else {},
+    )
+
+
+def _owner(pod: Mapping[str, Any] | None) -> Owner | None:
+    metadata = (pod or {}).get("metadata")
+    owners = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
+    for owner in owners if isinstance(owners, list) else ():
+        if isinstance(owner, Mapping) and owner.get("controller"):
+            return Owner(str(owner.get("kind", "")), str(owner.get("name", "")))
+    return None
+
+
+def _placement(placement: Placement) -> PlacementEntry:
+    return PlacementEntry(placement.verdict, placement.node, placement.total, placement.feasible, placement.message)
+
+
+def _error(verdict: Verdict | str) -> str | None:
+    """What stopped the pod; for one that was left alone, why."""
+    if isinstance(verdict, str):
+        return verdict
+    if isinstance(verdict, Denied):
+        return verdict.refusal.message
+    return verdict.reason if isinstance(verdict, Bypassed) else None

@@ -1,0 +1,94 @@
+"""The two listeners, from start to graceful end.
+
+    starting --both listen--> ready --stop asked--> draining --delay, then nothing in flight--> gone
+
+A draining server is not ready but goes on to answer: load balancers and the API server need a moment to turn away.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+
+import structlog
+from aiohttp import web
+
+from webhook.kube.field import InvalidInput, invalid
+from webhook.serving.health import Health
+from webhook.serving.http import MutateEndpoint
+from webhook.settings import Address, Settings
+
+_BACKLOG = 1024
+_HANDSHAKE_SECONDS = 10.0
+# Longer than the 90 s after which Go's client drops an idle connection, so that it never sends into a closing one.
+_KEEPALIVE_SECONDS = 120.0
+
+
+class Server:
+    """Serves `/mutate` over TLS and the admin endpoints in the clear, until told to stop."""
+
+    def __init__(self, settings: Settings, tls: ssl.SSLContext, endpoint: MutateEndpoint, health: Health) -> None:
+        self._settings = settings
+        self._tls = tls
+        self._endpoint = endpoint
+        self._health = health
+        self._log = structlog.get_logger()
+
+    async def run(self, stop: asyncio.Event, on_ready: Callable[[Address, Address], None] = lambda *_: None) -> None:
+        """Serve until `stop` is set, then drain. `on_ready` is told the two addresses, ports resolved.
+
+        Raises:
+            InvalidInput: an address cannot be listened on.
+        """
+        settings = self._settings
+        runners = [self._runner(self._health.application()), self._runner(self._endpoint.application())]
+        try:
+            for runner in runners:
+                await runner.setup()
+            admin, admin_address = await _listen(runners[0], "--admin-listen", settings.admin_listen, None)
+            webhook, address = await _listen(runners[1], "--listen", settings.listen, self._tls)
+            self._health.ready = True
+            self._log.info("serving", webhook=str(address), admin=str(admin_address))
+            on_ready(address, admin_address)
+            await stop.wait()
+            self._health.ready = False
+            self._endpoint.draining = True
+            self._log.info("stopping", delay_seconds=settings.shutdown_delay_seconds)
+            await asyncio.sleep(settings.shutdown_delay_seconds)
+            webhook.close()
+            await runners[1].cleanup()
+            admin.close()
+        finally:
+            for runner in runners:
+                await runner.cleanup()
+        self._log.info("stopped")
+
+    def _runner(self, application: web.Application) -> web.AppRunner:
+        return web.AppRunner(
+            application,
+            access_log=None,
+            handle_signals=False,
+            keepalive_timeout=_KEEPALIVE_SECONDS,
+            shutdown_timeout=self._settings.grace_seconds,
+        )
+
+
+async def _listen(
+    runner: web.AppRunner, flag: str, address: Address, tls: ssl.SSLContext | None
+) -> tuple[asyncio.Server, Address]:
+    loop = asyncio.get_running_loop()
+    handshake_seconds = _HANDSHAKE_SECONDS if tls else None
+    assert runner.server is not None  # noqa: S101 - setup() has made it
+    try:
+        server = await loop.create_server(
+            runner.server,
+            address.host,
+            address.port,
+            ssl=tls,
+            backlog=_BACKLOG,
+            ssl_handshake_timeout=handshake_seconds,
+        )
+    except OSError as error:
+        detail = f"cannot be listened on: {error.strerror or error}; give another address or port"
+        raise InvalidInput([invalid(flag, str(address), detail)]) from error
+    host, port = server.sockets[0].getsockname()[:2]
+    return server, Address(host, port)

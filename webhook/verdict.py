@@ -1,0 +1,60 @@
+"""What becomes of one admission request."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from webhook.kube.admission import Refusal
+from webhook.mutation.mutate import RuleOutcome
+from webhook.placement.framework import Placement
+
+JsonObject = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Patched:
+    """Allowed with a patch. `operations` turn the request's object into `pod`."""
+
+    workload_type: str
+    pod: JsonObject
+    operations: list[JsonObject]
+    rules: tuple[RuleOutcome, ...]
+    warnings: tuple[str, ...]
+    placement: Placement
+    outcome: Literal["Patched"] = "Patched"
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """Allowed as it is: the pod already is as the policy wants it."""
+
+    workload_type: str
+    pod: JsonObject
+    rules: tuple[RuleOutcome, ...]
+    warnings: tuple[str, ...]
+    placement: Placement
+    outcome: Literal["Unchanged"] = "Unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class Bypassed:
+    """Allowed and left alone; `reason` says why the policy does not concern it."""
+
+    reason: str
+    warnings: tuple[str, ...] = ()
+    workload_type: str | None = None
+    outcome: Literal["Bypassed"] = "Bypassed"
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """Refused. `rules` and `placement` are there where the refusal follows from the placement check."""
+
+    refusal: Refusal
+    workload_type: str | None
+    rules: tuple[RuleOutcome, ...] = ()
+    warnings: tuple[str, ...] = ()
+    placement: Placement | None = None
+    outcome: Literal["Denied"] = "Denied"
+
+
+Verdict = Patched | Unchanged | Bypassed | Denied
