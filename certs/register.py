@@ -64,7 +64,7 @@ def register(cluster: Cluster, wanted: Registration, now: datetime) -> Iterator[
     secret = cluster.secret(target.namespace, target.secret)
     held = artifacts_of(secret) if secret else Artifacts()
     artifacts, why = _artifacts(wanted, held, called, now)
-    _check(artifacts, called, now)
+    _check(artifacts, "--dir" if wanted.artifacts is not None else _place(target), called, now)
     if secret is None:
         yield _write_secret(cluster, wanted, artifacts, why)
     bundle = _bundle(artifacts, held, found, now)
@@ -76,7 +76,7 @@ def register(cluster: Cluster, wanted: Registration, now: datetime) -> Iterator[
 
 def _artifacts(wanted: Registration, held: Artifacts, called: Endpoint, now: datetime) -> tuple[Artifacts, str]:
     """The certificates to register and why these: those given, those of the Secret, or newly issued ones."""
-    if wanted.artifacts:
+    if wanted.artifacts is not None:
         given = wanted.artifacts
         return Artifacts(ca_certificate=given.ca_certificate, certificate=given.certificate, key=given.key), "as given"
     found = inspect(held, now)
@@ -106,14 +106,14 @@ def _default_names(target: Target, called: Endpoint) -> ServerNames:
         return server_names([called.server_name])
 
 
-def _check(artifacts: Artifacts, called: Endpoint, now: datetime) -> None:
+def _check(artifacts: Artifacts, place: str, called: Endpoint, now: datetime) -> None:
     found = inspect(artifacts, now)
     errors = found.serving_errors()
     if not errors and not found.names.covers(called.server_name):
         detail = f"must be valid for {called.server_name}, which the API server will ask for; issue one with that name"
         errors = [invalid("tls.crt", str(found.names), detail)]
     if errors:
-        raise InvalidInput(errors)
+        raise InvalidInput(error.under(place) for error in errors)
 
 
 def _bundle(artifacts: Artifacts, held: Artifacts, configuration: JsonObject | None, now: datetime) -> bytes:

@@ -120,3 +120,33 @@ def _untrusting(configuration: JsonObject, artifacts: Artifacts, now: datetime) 
         if not any(issued_by(certificate, ca) for certificate in chain for ca in cas):
             path = f"MutatingWebhookConfiguration {name}: webhooks[{index}].clientConfig.caBundle"
             yield required(path, f"must hold the CA of {CERTIFICATE}; `placement-webhook certs register` puts it there")
+
+
+def as_text(told: JsonObject) -> str:
+    """The facts of a report, a few lines for each place and webhook; its problems are the caller's to show."""
+    lines: list[str] = []
+    for place in told["places"]:
+        lines.append(place["place"])
+        lines.extend(_place_lines(place))
+    for webhook in told["webhooks"]:
+        lines.append(f"MutatingWebhookConfiguration {webhook['configuration']}, webhook {webhook['name']}")
+        lines.extend(f"  caBundle     {_described(ca)}" for ca in webhook["caBundle"] or [None])
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _place_lines(place: JsonObject) -> Iterator[str]:
+    certificate = place["certificate"]
+    yield f"  CA           {_described(place['ca'])}{', key kept' if place['caKey'] else ''}"
+    yield f"  certificate  {_described(certificate)}"
+    if certificate:
+        yield f"  valid for    {', '.join([*certificate['dnsNames'], *certificate['ipAddresses']])}"
+        matches = "matches" if place["keyMatches"] else "does not match"
+        verifies = "verifies" if place["chainVerifies"] else "does not verify"
+        yield f"  key          {matches} the certificate, which {verifies} under the CA"
+    yield f"  next         {place['next']}{''.join(f'; {reason}' for reason in place['reasons'])}"
+
+
+def _described(certificate: JsonObject | None) -> str:
+    if certificate is None:
+        return "none"
+    return f"{certificate['subject']}, {certificate['daysLeft']} days left (until {certificate['notAfter']})"

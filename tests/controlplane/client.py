@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -9,6 +10,7 @@ from urllib.parse import urlencode
 import urllib3
 
 Object = dict[str, Any]
+Objects = list[Object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,10 @@ class ApiError(Exception):
         self.reason: str = status.get("reason", "")
         self.message: str = status.get("message", "")
         super().__init__(f"{code} {self.reason}: {self.message}")
+
+
+class NotFound(ApiError):  # noqa: N818 - the API's own name of it
+    """There is no such object, or no such API."""
 
 
 class Client:
@@ -72,7 +78,7 @@ class Client:
         )
         content = _decoded(response)
         if response.status >= 400:
-            raise ApiError(response.status, content)
+            raise (NotFound if response.status == 404 else ApiError)(response.status, content)
         warnings = [_warning_text(value) for value in response.headers.getlist("Warning")]
         return Answer(content, warnings, response.headers.get("Audit-Id", ""))
 
@@ -88,7 +94,7 @@ class Client:
         api_version: str = "v1",
         label_selector: str = "",
         field_selector: str = "",
-    ) -> list[Object]:
+    ) -> Objects:
         """The objects of a kind, in all namespaces where none is given, each with its kind and apiVersion."""
         query = {"labelSelector": label_selector, "fieldSelector": field_selector}
         answer = self.request("GET", self._path(api_version, kind, namespace), query=query)
@@ -119,7 +125,7 @@ class Client:
         self,
         kind: str,
         name: str,
-        body: Object | list[Object],
+        body: Object | Objects,
         *,
         namespace: str | None = None,
         api_version: str = "v1",
@@ -134,14 +140,12 @@ class Client:
     def delete(self, kind: str, name: str, *, namespace: str | None = None, api_version: str = "v1") -> None:
         """Delete an object at once; it is done, too, if there is none."""
         path = self._path(api_version, kind, namespace, name)
-        try:
+        with suppress(NotFound):
             self.request("DELETE", path, body={"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
-        except ApiError as error:
-            if error.code != 404:
-                raise
 
     def _path_of(self, obj: Object, namespace: str | None, name: str = "") -> str:
-        return self._path(obj["apiVersion"], obj["kind"], obj["metadata"].get("namespace", namespace), name)
+        within = obj["metadata"].get("namespace", namespace) or "default"
+        return self._path(obj["apiVersion"], obj["kind"], within, name)
 
     def _path(self, api_version: str, kind: str, namespace: str | None, name: str = "", subresource: str = "") -> str:
         root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
@@ -150,6 +154,8 @@ class Client:
                 if "/" not in resource["name"]:
                     self._resources[api_version, resource["kind"]] = (resource["name"], resource["namespaced"])
         plural, namespaced = self._resources[api_version, kind]
+        if name and not namespace:
+            namespace = "default"
         within = f"namespaces/{namespace}/" if namespaced and namespace else ""
         return "/".join(part for part in (f"{root}/{within}{plural}", name, subresource) if part)
 

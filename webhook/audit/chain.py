@@ -144,37 +144,37 @@ def _from(root: Segment, successors: dict[Segment, Segment]) -> Iterator[Segment
 
 def _break(segment: Segment, before: Segment | None) -> FieldError:
     """What is wrong in front of a segment that does not follow the record it should."""
-    start, after = segment.start, segment.after
-    if before and before.file != segment.file:
-        detail = f"follows {before.end.place}, as another record does already; give each file once"
+    start = segment.start
+    if before and before.file != segment.file and segment.opens_file:
+        detail = f"follows {before.end.place}, as another file's first record does already; give each file once"
         return invalid(start.place, start.record.decision, detail)
-    missing = start.record.sequence - after.record.sequence - 1 if after else -1
-    if before or not after or missing < 0:
-        follows = f"it follows {before.end.place}" if before else "it does not follow the line above"
-        detail = f"out of order: {follows}; put the lines in the order of their sequence, or {REMEDY}"
-        return invalid(start.place, start.record.decision, detail)
-    if missing:
-        records = "1 record was" if missing == 1 else f"{missing} records were"
-        detail = f"cut out: {records} between {after.place} and this one; {REMEDY}"
-        return invalid(start.place, start.record.decision, detail)
-    detail = f"altered: its hash is not what {start.place} holds of it; {REMEDY}"
-    return invalid(after.place, after.record.decision, detail)
+    if not before and segment.after and start.record.sequence > segment.after.record.sequence:
+        return _gap(segment.after, start)
+    follows = f"it follows {before.end.place}" if before else "it does not follow the line above"
+    detail = f"out of order: {follows}; put the lines in the order of their sequence, or {REMEDY}"
+    return invalid(start.place, start.record.decision, detail)
+
+
+def _gap(last: Entry, start: Entry) -> FieldError:
+    """What is wrong between two records of which the second does not hold the first one's hash."""
+    missing = start.record.sequence - last.record.sequence - 1
+    if missing == 0:
+        detail = f"altered: its hash is not the one that {start.place} holds; {REMEDY}"
+        return invalid(last.place, last.record.decision, detail)
+    records = "1 record" if missing == 1 else f"{missing} records" if missing > 0 else "records"
+    detail = f"cut out: {records} between {last.place} and this one; {REMEDY}"
+    return invalid(start.place, start.record.decision, detail)
 
 
 def _tell_absent(chain: Chain, chains: Sequence[Chain], findings: Findings) -> None:
-    """Tell that the record before a chain's first is absent: in order if no older records of the same replica are there.
+    """Tell that the record before a chain's first is absent: a fault if older records of the same replica are there.
 
     Rotation deletes the oldest records; a gap between those that are there is none of its doing.
     """
-    place, record = chain.start.place, chain.start.record
-    older = [
-        other
-        for other in chains
-        if other is not chain and set(other.replicas) & set(chain.replicas) and other.began < chain.began
-    ]
+    replicas = set(chain.replicas)
+    older = [other for other in chains if replicas & set(other.replicas) and other.began < chain.began]
     if older:
-        last = max(older, key=lambda other: other.began).end.place
-        detail = f"cut out: it does not follow {last}, the last record before it; a file is absent, or {REMEDY}"
-        findings.faults.append(invalid(place, record.decision, detail))
+        last = max(older, key=lambda other: other.began).end
+        findings.faults.append(_gap(last, chain.start))
     else:
-        findings.notes.append(f"{place}: the chain starts at an earlier record, which is absent (rotated away)")
+        findings.notes.append(f"{chain.start.place}: the chain starts at an earlier record, which was rotated away")

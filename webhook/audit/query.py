@@ -95,7 +95,7 @@ def rotated_files(path: Path) -> list[str]:
 def read(name: str, stream: Iterable[bytes]) -> Iterator[Entry | Broken]:
     """The lines of one file. Empty ones are left out."""
     for number, text in enumerate(stream, start=1):
-        line = text.rstrip(b"\r\n")
+        line = text.removesuffix(b"\n")
         if not line.strip():
             continue
         place = f"{name}:{number}"

@@ -93,7 +93,7 @@ class AuditRecord:
     warnings: tuple[str, ...]
     placement: PlacementEntry | None
     error: str | None
-    """Why the pod was refused (Denied), or what failed (Error)."""
+    """Why the pod was refused (Denied) or left alone (Bypassed), or what failed (Error)."""
     duration_ms: float
     replica: str
     before: JsonObject = field(default_factory=dict)

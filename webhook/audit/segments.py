@@ -62,7 +62,7 @@ class SegmentReader:
         self._findings = findings
         self._unseen = unseen
         self._segments: list[Segment] = []
-        # By the hash of its last record. Several grow at once where records are out of order, or processes share a file.
+        # By the hash of the last record. Several grow at once where lines are out of order, or replicas share a file.
         self._growing: dict[str, Segment] = {}
         self._beginnings: set[str] = set()
         self._unreadable: list[Broken] = []

@@ -19,11 +19,10 @@ PERCENTILES = (50, 90, 99)
 
 @dataclass(slots=True)
 class RuleCount:
-    """How often a rule was asked: with edits as its answer, without any, and skipped."""
+    """How many pods a rule edited, with how many edits, and how many it had nothing to do for."""
 
     edited: int = 0
     edits: int = 0
-    unneeded: int = 0
     skipped: int = 0
 
 
@@ -39,6 +38,7 @@ class Summary:
     outcomes: Counter[str] = field(default_factory=Counter)
     rules: dict[str, RuleCount] = field(default_factory=dict)
     refusals: Counter[str] = field(default_factory=Counter)
+    bypasses: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     verdicts: Counter[str] = field(default_factory=Counter)
     slowest: list[AuditRecord] = field(default_factory=list)
@@ -55,10 +55,11 @@ class Summary:
             "workloadTypes": dict(self.workload_types.most_common()),
             "outcomes": dict(self.outcomes.most_common()),
             "rules": {
-                name: {"edited": rule.edited, "edits": rule.edits, "unneeded": rule.unneeded, "skipped": rule.skipped}
+                name: {"edited": rule.edited, "edits": rule.edits, "skipped": rule.skipped}
                 for name, rule in self.rules.items()
             },
             "refusals": dict(self.refusals.most_common()),
+            "bypasses": dict(self.bypasses.most_common()),
             "errors": dict(self.errors.most_common()),
             "verdicts": dict(self.verdicts.most_common()),
             "durationMs": self.duration_ms,
@@ -102,42 +103,41 @@ def _count(summary: Summary, record: AuditRecord) -> None:
     summary.outcomes[record.outcome] += 1
     for entry in record.rules:
         rule = summary.rules.setdefault(entry.name, RuleCount())
-        if entry.skipped is not None:
-            rule.skipped += 1
-        elif entry.edits:
-            rule.edited += 1
-            rule.edits += len(entry.edits)
-        else:
-            rule.unneeded += 1
+        rule.edited += bool(entry.edits)
+        rule.edits += len(entry.edits)
+        rule.skipped += not entry.edits
     if record.placement:
         summary.verdicts[record.placement.verdict] += 1
     if record.outcome == "Denied":
         summary.refusals.update(_reasons(record))
+    elif record.outcome == "Bypassed":
+        summary.bypasses[_without_numbers(record.error)] += 1
     elif record.outcome == "Error":
-        summary.errors[_without_numbers(record.error or "not told")] += 1
+        summary.errors[_without_numbers(record.error)] += 1
 
 
 _FIELD_ERROR = re.compile(
     r"(?:^|(?<=\s))(\S+: (?:Invalid value|Required value|Unsupported value|Duplicate value|Forbidden)):"
 )
-_COUNT = re.compile(r"\b\d+\b ?")
+_LEADING_COUNT = re.compile(r"^\d+ ")
 
 
 def _reasons(record: AuditRecord) -> Iterator[str]:
-    """Why a pod was refused, without what is this pod's own: for each wrong field its path and kind of error."""
+    """Why a pod was refused, equal for equal reasons: for each wrong field its path and kind of error."""
     message = record.error or ""
     if fields := _FIELD_ERROR.findall(message):
         yield from sorted(set(fields))
     elif record.placement and record.placement.verdict == "Infeasible":
         # The message reads `0/12 nodes are available: ` and then each reason behind its number of nodes.
         _, _, parts = record.placement.message.rstrip(".").partition(": ")
-        yield f"Infeasible: {', '.join(sorted({_COUNT.sub('', part, count=1) for part in parts.split(', ')}))}"
+        yield f"Infeasible: {', '.join(sorted({_LEADING_COUNT.sub('', part) for part in parts.split(', ')}))}"
     else:
-        yield _without_numbers(message or "not told")
+        yield _without_numbers(message)
 
 
-def _without_numbers(message: str) -> str:
-    return _COUNT.sub("N ", message.split("\n", 1)[0]).strip()
+def _without_numbers(message: str | None) -> str:
+    """The first line, equal for messages that differ in numbers alone."""
+    return re.sub(r"\b\d+\b", "N", (message or "not told").split("\n", 1)[0])
 
 
 def _percentiles(durations: "array[float]") -> dict[str, float]:

@@ -1,36 +1,30 @@
 """`placement-webhook certs`: own certificates, their registration in a cluster, and how they stand."""
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from certs.inspection import CA_KEY, Artifacts, inspect
+from certs.inspection import CA_KEY, inspect
+from certs.issuance import issue as issue_in_memory
 from certs.names import ServerNames, server_names
-from certs.pki import KeyPair, issue_ca, issue_server
-from certs.plan import Action, Plan, plan
+from certs.plan import Action
+from certs.register import Probing, Registration
+from certs.register import register as register_in_cluster
+from certs.registration import Target
+from certs.status import Place, as_text, report
 from certs.store import directory as store
-from certs.store.cluster import ClusterError
-from webhook.kube.field import FieldError, InvalidInput
+from certs.store.cluster import ClusterError, artifacts_of, connect
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _DIRECTORY = click.Path(path_type=Path)
-
-
-class _Refused(click.ClickException):
-    """Bad input, told in one go."""
-
-    exit_code = 2
-
-
-class _Failed(click.ClickException):
-    """Something that is not the caller's doing."""
-
-    exit_code = 1
+_DEFAULTS = Target()
+_DONE = {Action.ISSUE: "issued", Action.RENEW: "renewed", Action.KEEP: "kept"}
 
 
 class _SeveralValues(click.Command):
@@ -39,36 +33,60 @@ class _SeveralValues(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         spread: list[str] = []
         flag: str | None = None
-        for index, arg in enumerate(args):
+        for before, arg in zip([None, *args], args, strict=False):
             if arg.startswith("-"):
                 flag = arg if arg in ("--dns", "--ip") else None
-            elif flag and args[index - 1] != flag:
+            elif flag and before != flag:
                 spread.append(flag)
             spread.append(arg)
         return super().parse_args(ctx, spread)
 
 
+def _name_options(command: F) -> F:
+    command = click.option("--ip", "ip_addresses", metavar="IP…", multiple=True, help="IP addresses likewise.")(command)
+    help_text = "DNS names that clients will ask for."
+    return click.option("--dns", "dns_names", metavar="NAME…", multiple=True, help=help_text)(command)
+
+
+def _cluster_options(command: F) -> F:
+    """Which cluster, and what the objects in it are called."""
+    for option in reversed(
+        [
+            click.option("--kubeconfig", type=_DIRECTORY, help="Default: $KUBECONFIG, else ~/.kube/config."),
+            click.option("--context", help="A context of the kubeconfig; default: its current one."),
+            click.option("--in-cluster", is_flag=True, help="The cluster this runs in, by the pod's service account."),
+            click.option("--namespace", default=_DEFAULTS.namespace, show_default=True),
+            click.option("--secret", default=_DEFAULTS.secret, show_default=True, help="Secret of the certificates."),
+            click.option(
+                "--configuration",
+                default=_DEFAULTS.configuration,
+                show_default=True,
+                help="MutatingWebhookConfiguration whose caBundle is kept.",
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
 @contextlib.contextmanager
 def _told_plainly() -> Iterator[None]:
+    """What the API server refuses is for the caller to mend: exit code 2. That it does not answer is a fault: 1."""
     try:
         yield
-    except InvalidInput as error:
-        raise _Refused(str(error)) from error
     except ClusterError as error:
-        raise (_Refused if 400 <= error.code < 500 else _Failed)(str(error)) from error
+        click.echo(f"Error: {error}", err=True)
+        raise click.exceptions.Exit(2 if 400 <= error.code < 500 else 1) from error
 
 
 @click.group()
 def certs() -> None:
-    """Certificates of the webhook: an own CA, a server certificate, and their registration in a cluster."""
+    """An own CA and server certificate, their registration in a cluster, and how they stand."""
 
 
 @certs.command(cls=_SeveralValues)
-@click.option(
-    "--dir", "directory", type=_DIRECTORY, required=True, help="Where ca.crt, ca.key, tls.crt, tls.key are kept."
-)
-@click.option("--dns", "dns_names", metavar="NAME…", multiple=True, help="DNS names that clients will ask for.")
-@click.option("--ip", "ip_addresses", metavar="IP…", multiple=True, help="IP addresses that clients will ask for.")
+@click.option("--dir", "directory", type=_DIRECTORY, required=True, help="For ca.crt, ca.key, tls.crt and tls.key.")
+@_name_options
 @click.option("--force", is_flag=True, help="Issue a new CA and certificate whatever is in the directory.")
 @click.option("--discard-ca-key", is_flag=True, help="Keep no ca.key: nobody can sign with this CA again, nor renew.")
 def issue(
@@ -76,30 +94,119 @@ def issue(
 ) -> None:
     """Issue a CA and a server certificate into a directory, or renew the latter there.
 
-    Run again, it changes nothing as long as everything is in order and for the same names. Otherwise it renews the
-    server certificate with the same CA, so that what trusts the CA need not change. Keys are 0600.
+    Run again, it changes nothing while everything is in order, far from expiry and for the same names. Otherwise it
+    renews the server certificate with the same CA, so that nothing which trusts that CA has to change.
     """
     now = datetime.now(UTC)
+    names = _names(dns_names, ip_addresses)
+    held = store.read_if_any(directory)
+    issued = issue_in_memory(held, names, now, replace=force, keep_ca_key=not discard_ca_key)
+    store.write(directory, issued.artifacts, remove=(CA_KEY,) if discard_ca_key else ())
+    current = inspect(store.read(directory), now)
+    click.echo(f"{directory}: {_DONE[issued.action]}: {'; '.join(issued.reasons)}")
+    if current.ca and current.server:
+        click.echo(f"ca.crt   until {current.ca.not_valid_after_utc:%Y-%m-%d}")
+        click.echo(f"tls.crt  until {current.server.not_valid_after_utc:%Y-%m-%d}, for {current.names}")
+
+
+@certs.command(cls=_SeveralValues)
+@click.option("--dir", "directory", type=_DIRECTORY, help="Certificates to register; default: those of the Secret.")
+@_name_options
+@_cluster_options
+@click.option("--service", default=_DEFAULTS.service, show_default=True, help="Service in front of the webhook.")
+@click.option("--url", help="https URL of a webhook outside the cluster, in place of the Service.")
+@click.option("--endpoint", metavar="HOST:PORT", help="Where to probe; default: where the API server will call.")
+@click.option(
+    "--wait-seconds", type=click.FloatRange(min=0), default=0.0, help="How long to probe until it is trusted."
+)
+@click.option("--require-probe", is_flag=True, help="Refuse an endpoint that cannot be reached from here.")
+@click.option("--skip-probe", is_flag=True, help="Register without asking who serves.")
+@click.option("--force", is_flag=True, help="Replace the Secret whatever is in it and whoever keeps it.")
+@click.option("--dry-run", type=click.Choice(["none", "server"]), default="none", show_default=True)
+def register(
+    directory: Path | None,
+    dns_names: tuple[str, ...],
+    ip_addresses: tuple[str, ...],
+    kubeconfig: Path | None,
+    context: str | None,
+    in_cluster: bool,
+    namespace: str,
+    secret: str,
+    configuration: str,
+    service: str,
+    url: str | None,
+    endpoint: str | None,
+    wait_seconds: float,
+    require_probe: bool,
+    skip_probe: bool,
+    force: bool,
+    dry_run: str,
+) -> None:
+    """Put certificates into the cluster's Secret and their CA into the webhook configuration's caBundle.
+
+    Without --dir, the Secret's own certificates are registered, and new ones are issued into it where it has none or
+    they are due. The CA is put beside those that are there and still valid, so that servers and API servers agree at
+    every moment. Before the caBundle is written, a TLS handshake with the endpoint tells whether it would be trusted.
+    """
+    if directory and (dns_names or ip_addresses):
+        raise click.UsageError("--dir brings a certificate with its names; give no --dns or --ip beside it.")
+    if skip_probe and require_probe:
+        raise click.UsageError("--skip-probe and --require-probe exclude each other; give one of them.")
+    wanted = Registration(
+        Target(namespace, secret, service, configuration, url),
+        store.read(directory) if directory else None,
+        _names(dns_names, ip_addresses) if dns_names or ip_addresses else None,
+        Probing(skip_probe, require_probe, wait_seconds, endpoint),
+        force,
+    )
     with _told_plainly():
-        names = _names(dns_names, ip_addresses)
-        found = inspect(store.read_if_any(directory), now)
-        todo = plan(found, now, names=names, replace=force)
-        if todo.action is Action.REFUSE:
-            raise InvalidInput(_remedied(directory, todo))
-        issued = _issued(todo, found.artifacts, names, now)
-        discard = (CA_KEY,) if discard_ca_key else ()
-        if discard_ca_key:
-            issued = Artifacts(issued.ca_certificate, None, issued.certificate, issued.key)
-        store.write(directory, issued, remove=discard)
-        current = inspect(store.read(directory), now)
-    click.echo(f"{_PAST[todo.action]}: {'; '.join(todo.reasons)}")
-    for name in sorted(path.name for path in directory.iterdir() if path.suffix in (".crt", ".key")):
-        click.echo(f"  {directory / name}")
-    if current.server:
-        click.echo(f"valid for {current.names} until {current.server.not_valid_after_utc:%Y-%m-%d}")
+        cluster = connect(kubeconfig=kubeconfig, context=context, in_cluster=in_cluster, dry_run=dry_run == "server")
+        for step in register_in_cluster(cluster, wanted, datetime.now(UTC)):
+            click.echo(step + (" (server dry run)" if dry_run == "server" else ""))
 
 
-_PAST = {Action.ISSUE: "issued", Action.RENEW: "renewed", Action.KEEP: "kept"}
+@certs.command()
+@click.option("--dir", "directory", type=_DIRECTORY, help="A directory of certificates.")
+@_cluster_options
+@click.option(
+    "--least-days", type=click.IntRange(min=0), default=30, show_default=True, help="Fewer left are a problem."
+)
+@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def status(
+    directory: Path | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    in_cluster: bool,
+    namespace: str,
+    secret: str,
+    configuration: str,
+    least_days: int,
+    output: str,
+) -> None:
+    """How the certificates of a directory, of the cluster, or of both stand. Exit code 2 where something is wrong.
+
+    The cluster is asked if --kubeconfig, --context or --in-cluster says which, or if there is no --dir.
+    """
+    with _told_plainly():
+        places: list[Place] = []
+        found = None
+        if directory:
+            held, errors = store.read(directory), tuple(store.mode_errors(directory))
+            places.append(Place(f"directory {directory}", held, True, errors))
+        if kubeconfig or context or in_cluster or not directory:
+            cluster = connect(kubeconfig=kubeconfig, context=context, in_cluster=in_cluster)
+            kept = artifacts_of(cluster.secret(namespace, secret) or {})
+            places.append(Place(f"Secret {namespace}/{secret}", kept, False))
+            found = cluster.configuration(configuration) or {"metadata": {"name": configuration}}
+    told = report(places, found, datetime.now(UTC), timedelta(days=least_days))
+    if output == "json":
+        click.echo(json.dumps(told, ensure_ascii=False))
+    else:
+        click.echo(as_text(told), nl=False)
+        for problem in told["problems"]:
+            click.echo(f"{click.style('wrong', fg='red')}: {problem}", err=True)
+    if not told["healthy"]:
+        raise click.exceptions.Exit(2)
 
 
 def _names(dns_names: tuple[str, ...], ip_addresses: tuple[str, ...]) -> ServerNames:
@@ -107,24 +214,3 @@ def _names(dns_names: tuple[str, ...], ip_addresses: tuple[str, ...]) -> ServerN
         return [each.strip() for value in values for each in value.split(",")]
 
     return server_names(spread(dns_names), spread(ip_addresses), dns_path="--dns", ip_path="--ip")
-
-
-def _remedied(directory: Path, todo: Plan) -> list[FieldError]:
-    remedy = f"--force replaces everything in {directory}, after which `certs register` has to be run again"
-    return [
-        FieldError(f"{directory}: {error.path}", error.reason, error.value, f"{error.detail}; {remedy}")
-        for error in todo.obstacles
-    ]
-
-
-def _issued(todo: Plan, held: Artifacts, names: ServerNames, now: datetime) -> Artifacts:
-    if todo.action is Action.KEEP:
-        return Artifacts()
-    if todo.action is Action.RENEW:
-        ca = KeyPair(held.ca_certificate or b"", held.ca_key or b"")
-    else:
-        ca = issue_ca(now=now)
-    server = issue_server(ca, dns_names=names.dns_names, ip_addresses=map(str, names.ip_addresses), now=now)
-    if todo.action is Action.RENEW:
-        return Artifacts(certificate=server.certificate, key=server.key)
-    return Artifacts(ca.certificate, ca.key, server.certificate, server.key)

@@ -26,7 +26,7 @@ _EXIT_REFUSED = 5
 @click.option(
     "--cluster",
     metavar="FILE",
-    help="What `kubectl get nodes,pods,namespaces -A -o json` prints, for namespaces' defaults and the placement check.",
+    help="What `kubectl get nodes,pods,namespaces -A -o json` prints: for defaults of namespaces and the check.",
 )
 @click.option(
     "-o",

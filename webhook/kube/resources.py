@@ -15,16 +15,14 @@ MEMORY = "memory"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
 
-# What a container without a request counts as when nodes are scored, so that such pods spread as well.
-# Source: k8s.io/kubernetes/pkg/scheduler/util/pod_resources.go
+# What a container without a request counts as when nodes are scored, so that such pods spread as well;
+# from k8s.io/kubernetes/pkg/scheduler/util/pod_resources.go.
 DEFAULT_MILLI_CPU_REQUEST = 100
 DEFAULT_MEMORY_REQUEST_BYTES = 200 * 1024 * 1024
 
-# A resource of this prefix is allocated by DynamicResources, out of a DeviceClass.
-DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
-
 _HUGE_PAGES_PREFIX = "hugepages-"
 _VOLUMES_PREFIX = "attachable-volumes-"
+_DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 Amounts = Mapping[str, int]
 
@@ -102,6 +100,14 @@ def is_scalar_resource(name: str) -> bool:
     )
 
 
+def is_allocated_by_claim(name: str) -> bool:
+    """Whether the resource is a DeviceClass: the plugin DynamicResources decides about it, not NodeResourcesFit.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/fit.go, shouldDelegateResourceToDRA
+    """
+    return name.startswith(_DEVICE_CLASS_PREFIX)
+
+
 def read_amounts(reader: Reader, value: Any, path: str) -> dict[str, int]:
     """A ResourceList in the units of this module; what is malformed or negative is noted with `reader`."""
     return {
@@ -153,7 +159,7 @@ class _Resized:
         self._reader = reader
         self._status = status
         self._containers = {
-            container.get("name"): (path, container)
+            reader.text(container.get("name"), f"{path}.name"): (path, container)
             for field in ("containerStatuses", "initContainerStatuses")
             for path, container in reader.objects(status.get(field), f"status.{field}")
         }
@@ -161,7 +167,7 @@ class _Resized:
         pending = [each.get("reason") for _, each in conditions if each.get("type") == "PodResizePending"]
         self._infeasible = pending[:1] == ["Infeasible"]
 
-    def container(self, name: Any, spec: dict[str, int]) -> dict[str, int]:
+    def container(self, name: str, spec: dict[str, int]) -> dict[str, int]:
         """The requests of one container; `spec` are those that its spec asks for."""
         path, status = self._containers.get(name, ("", {}))
         return self._effective(spec, status, path)
@@ -193,7 +199,9 @@ def _container_requests(
         resources = reader.object(resources, f"{path}.resources")
         limits = _read_milli(reader, resources.get("limits"), f"{path}.resources.limits")
         requests = limits | _read_milli(reader, resources.get("requests"), f"{path}.resources.requests")
-    return requests if resized is None else resized.container(container.get("name"), requests)
+    if resized is None:
+        return requests
+    return resized.container(reader.text(container.get("name"), f"{path}.name"), requests)
 
 
 def _pod_level_requests(
@@ -221,15 +229,20 @@ def _pod_level_requests(
 def _read_milli(reader: Reader, value: Any, path: str) -> dict[str, int]:
     if value is None:
         return _NONE
-    amounts = {}
-    for name, quantity in reader.object(value, path).items():
+    amounts: dict[str, int] = {}
+    names: Mapping[Any, Any] = reader.object(value, path)
+    for name, quantity in names.items():
         try:
-            amounts[name] = amount = milli_value(quantity)
+            amount = milli_value(quantity)
         except ValueError as error:
             reader.error(f"{path}[{name}]", quantity, str(error))
             continue
         if amount < 0:
             reader.error(f"{path}[{name}]", quantity, "must be greater than or equal to 0")
+        if not isinstance(name, str):
+            reader.error(path, name, "the name of a resource must be text; put it in quotes")
+            continue
+        amounts[name] = amount
     return amounts
 
 

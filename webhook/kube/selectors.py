@@ -5,7 +5,6 @@ from typing import Any
 
 NAME_FIELD = "metadata.name"
 
-# The integers of Gt and Lt, as strconv.ParseInt reads them: no blanks, no underscores, 64 bits.
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -34,13 +33,14 @@ def requirement_matches(requirement: Mapping[str, Any], labels: Mapping[str, str
 
 
 def _compares(operator: str, label: str, value: str) -> bool:
-    left, right = _integer(label), _integer(value)
+    left, right = parse_integer(label), parse_integer(value)
     if left is None or right is None:
         return False
     return left > right if operator == "Gt" else left < right
 
 
-def _integer(text: str) -> int | None:
+def parse_integer(text: str) -> int | None:
+    """The integer that `text` is to Gt and Lt (decimal, 64 bits, no blanks), None where it is none."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 64:
         return None

@@ -59,6 +59,9 @@ class PodEditor:
                 if id(here) not in self._new:
                     self.operations.append({"op": "add", "path": _pointer(path[: depth + 1]), "value": there})
                 here[step] = self._new[id(there)] = self._own[id(there)] = there
+            elif id(here) in self._new:
+                # What an edit put into a new container came from that edit, not from the user.
+                self._new[id(there)] = self._own[id(there)] = there
             elif id(there) not in self._own:
                 there = here[step] = there.copy()
                 self._own[id(there)] = there

@@ -63,26 +63,29 @@ class RequireNode:
             return Effect(changed=True, warnings=tuple(warnings))
         terms: Sequence[Mapping[str, Any]] = pod.get(*path) or ()
         changed = False
+        clashes = {}
         for index, term in enumerate(terms):
             if node_terms.is_empty(term):
                 continue
-            place = f"nodeSelectorTerms[{index}]"
             expressions = term.get("matchExpressions") or ()
-            if contradiction := self.requirement.contradiction(expressions):
-                warnings.append(f"required node affinity {place}: {contradiction}; both stand, so it matches no node")
+            if clash := self.requirement.contradiction(expressions):
+                clashes[index] = clash
             if not self.requirement.is_implied_by(expressions):
                 pod.append(self.requirement.to_json(), *path, index, "matchExpressions")
                 changed = True
-        if all(node_terms.is_empty(term) for term in terms):
-            warnings.append("required node affinity has no term with a requirement: it matches no node and is left so")
+        matching = [index for index, term in enumerate(terms) if index not in clashes and not node_terms.is_empty(term)]
+        follows = "it matches no node" if matching else "no node matches and the pod will stay Pending"
+        warnings += [f"nodeSelectorTerms[{index}]: {clash}; both stand: {follows}" for index, clash in clashes.items()]
+        if not matching and not clashes:
+            warnings.append("no nodeSelectorTerm has a requirement: none matches a node, and the pod will stay Pending")
         return Effect(changed, tuple(warnings))
 
     def _node_selector_warnings(self, pod: PodEditor) -> Sequence[str]:
         value = pod.get("spec", "nodeSelector", self.requirement.key)
         if value is None or self.requirement.admits(value):
             return ()
-        clash = f"spec.nodeSelector asks for {self.requirement.key}={value}, the policy for {self.requirement}"
-        return (f"{clash}; both stand, so no node matches and the pod will stay Pending",)
+        clash = f"nodeSelector {self.requirement.key}={value} contradicts the policy's {self.requirement}"
+        return (f"{clash}; both stand: no node matches and the pod will stay Pending",)
 
 
 @dataclass(frozen=True, slots=True)

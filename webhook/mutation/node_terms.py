@@ -59,7 +59,7 @@ class Requirement:
         same_key = [expression for expression in expressions if expression.get("key") == self.key]
         clash = [each for each in same_key if self._excludes([each])]
         if clash or self._excludes(same_key):
-            return f"{_worded((clash or same_key)[0])} of the pod contradicts the policy's {self}"
+            return f"{_worded((clash or same_key)[0])} contradicts the policy's {self}"
         return None
 
     def _excludes(self, expressions: Sequence[Expression]) -> bool:

@@ -1,0 +1,92 @@
+import re
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.audit.records import make_record
+from webhook.audit.record import FIRST, digest, encode, parse_line
+
+CONTRACT_KEYS = [
+    "time", "decision", "uid", "dryRun", "operation", "namespace", "name", "owner", "user", "workloadType",
+    "policy", "outcome", "rules", "patch", "warnings", "placement", "error", "durationMs", "replica", "previous",
+]  # fmt: skip
+
+
+def test_a_record_has_the_keys_of_the_contract_in_their_order() -> None:
+    keys = list(orjson.loads(encode(make_record(), 1, FIRST)))
+    assert keys[: len(CONTRACT_KEYS)] == CONTRACT_KEYS
+    assert keys[len(CONTRACT_KEYS) :] == ["sequence", "before"]
+
+
+def test_nested_objects_have_the_keys_of_the_contract() -> None:
+    line = orjson.loads(encode(make_record(), 1, FIRST))
+    assert list(line["owner"]) == ["kind", "name"]
+    assert list(line["policy"]) == ["name", "revision"]
+    assert [list(rule) for rule in line["rules"]] == [["name", "edits"], ["name", "skipped"]]
+    assert list(line["placement"]) == ["verdict", "node", "total", "feasible", "message"]
+
+
+def test_a_record_that_was_read_is_the_one_that_was_written() -> None:
+    record = make_record(sequence=7, previous="ab" * 32)
+    assert parse_line(encode(record, 7, "ab" * 32)) == record
+
+
+def test_what_an_admission_lacks_is_null() -> None:
+    record = make_record(owner=None, workload_type=None, policy=None, placement=None, patch=(), rules=(), warnings=())
+    line = encode(record, 1, FIRST)
+    loaded = orjson.loads(line)
+    assert [loaded[key] for key in ("owner", "workloadType", "policy", "placement", "error")] == [None] * 5
+    assert [loaded[key] for key in ("patch", "rules", "warnings")] == [[]] * 3
+    assert parse_line(line).placement is None
+
+
+@given(st.text())
+def test_any_text_stays_on_one_line_and_is_read_back(text: str) -> None:
+    line = encode(make_record(error=text, name=text), 1, FIRST)
+    assert b"\n" not in line
+    assert parse_line(line).error == text
+
+
+@pytest.mark.parametrize(
+    ("fields", "key", "want"),
+    [
+        ({"error": "half a pair \ud800"}, "error", "half a pair ?"),
+        ({"before": {"/spec/priority": 2**80}}, "before", {"/spec/priority": float(2**80)}),
+    ],
+    ids=["half of a surrogate pair", "integer over 64 bits"],
+)
+def test_what_is_no_plain_json_is_written_as_well_as_can_be(fields: dict[str, object], key: str, want: object) -> None:
+    loaded = orjson.loads(encode(make_record(**fields), 1, FIRST))
+    assert loaded[key] == want
+    assert loaded["policy"] == {"name": "default", "revision": "1a2b3c"}
+
+
+def test_a_key_of_a_newer_version_is_no_fault() -> None:
+    line = orjson.loads(encode(make_record(), 1, FIRST)) | {"mood": "good"}
+    assert parse_line(orjson.dumps(line)).decision == "d0000"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        (rb'"uid":"[^"]*",', b"", "uid: Field required"),
+        (rb'"Patched"', b'"Mended"', "outcome: Input should be"),
+        (rb'"total":12', b'"total":"many"', "placement.total: Input should be a valid integer"),
+        (rb'"time":"[^"]*"', b'"time":"yesterday"', "time: must be RFC 3339, is 'yesterday'"),
+        (rb"00\.000000Z", b"00", "time: must be RFC 3339, is '2026-05-01T08:00:00'"),
+        (rb".{20}$", b"", "Invalid JSON"),
+        (rb".*", b"[1]", "Input should be an object"),
+        (rb".*", b"\xff\xfe", "Invalid JSON"),
+    ],
+    ids=["no uid", "other outcome", "text for a number", "no time", "no zone", "cut off", "a list", "not UTF-8"],
+)
+def test_a_line_that_is_no_record_is_refused_saying_why(old: bytes, new: bytes, problem: str) -> None:
+    line = re.sub(old, lambda _: new, encode(make_record(), 1, FIRST), count=1)
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        parse_line(line)
+
+
+def test_the_hash_is_of_the_line_without_its_newline() -> None:
+    assert digest(b"abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -1,0 +1,1 @@
+"""Certificates: issued, planned, kept, registered."""

@@ -1,0 +1,91 @@
+"""The probe tells whether API servers with a caBundle would trust who answers."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from certs.pki import issue_ca
+from certs.registration import Endpoint
+from certs.store.probe import Outcome, probe
+from tests.certs.loopback import tls_server
+from tests.certs.making import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of, server_of
+
+BUNDLE = ca_of(FRESH).certificate
+
+
+def at(port: int, server_name: str = "localhost") -> Endpoint:
+    return Endpoint("127.0.0.1", port, server_name)
+
+
+@contextlib.contextmanager
+def plain_server() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.recv(1024)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield listener.getsockname()[1]
+        thread.join()
+
+
+def test_the_right_server_is_trusted() -> None:
+    with tls_server(server_of(FRESH)) as port:
+        assert probe(at(port), BUNDLE).outcome is Outcome.TRUSTED
+
+
+def test_one_ca_of_the_bundle_is_enough() -> None:
+    with tls_server(server_of(FRESH)) as port:
+        assert probe(at(port), issue_ca(now=NOW).certificate + BUNDLE).outcome is Outcome.TRUSTED
+
+
+@pytest.mark.parametrize("bundle", [ca_of(OTHER).certificate, issue_ca(now=NOW).certificate])
+def test_a_server_of_another_ca_is_untrusted(bundle: bytes) -> None:
+    with tls_server(server_of(FRESH)) as port:
+        assert probe(at(port), bundle).outcome is Outcome.UNTRUSTED
+
+
+def test_a_server_with_another_name_is_untrusted() -> None:
+    with tls_server(server_of(FRESH)) as port:
+        found = probe(at(port, "webhook.team.svc"), BUNDLE)
+    assert found.outcome is Outcome.UNTRUSTED
+    assert "webhook.team.svc" in found.detail
+
+
+def test_an_expired_server_is_untrusted() -> None:
+    with tls_server(server_of(ALL_EXPIRED)) as port:
+        assert probe(at(port), ca_of(ALL_EXPIRED).certificate).outcome is Outcome.UNTRUSTED
+
+
+def test_a_server_without_tls_is_untrusted() -> None:
+    with plain_server() as port:
+        found = probe(at(port), BUNDLE)
+    assert found.outcome is Outcome.UNTRUSTED
+    assert found.detail.startswith("no TLS there")
+
+
+def test_nobody_there_is_unreachable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    assert probe(at(port), BUNDLE).outcome is Outcome.UNREACHABLE
+
+
+def test_a_name_that_does_not_resolve_is_unreachable() -> None:
+    assert probe(Endpoint("webhook.team.svc.invalid", 443, "x"), BUNDLE).outcome is Outcome.UNREACHABLE
+
+
+def test_a_server_that_starts_late_is_waited_for() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with contextlib.ExitStack() as stack:
+        timer = threading.Timer(0.3, lambda: stack.enter_context(tls_server(server_of(FRESH), port)))
+        timer.start()
+        assert probe(at(port), BUNDLE, wait_seconds=10).outcome is Outcome.TRUSTED
+        timer.join()

@@ -1,0 +1,91 @@
+"""Making the control plane as it was before a test, whoever made what is there now."""
+
+from contextlib import suppress
+
+from tests.controlplane.client import Client, NotFound, Object, Objects
+from tests.controlplane.webhooks import ADMISSION
+
+OWN_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+# Owners before what they own: nothing is made again by a controller.
+_NAMESPACED = (
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "DaemonSet"),
+    ("batch/v1", "CronJob"),
+    ("batch/v1", "Job"),
+    ("apps/v1", "ReplicaSet"),
+    ("v1", "Pod"),
+    ("v1", "Service"),
+    ("v1", "ConfigMap"),
+    ("v1", "Secret"),
+    ("v1", "ServiceAccount"),
+    ("v1", "PersistentVolumeClaim"),
+    ("v1", "ResourceQuota"),
+    ("v1", "LimitRange"),
+    ("policy/v1", "PodDisruptionBudget"),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    ("rbac.authorization.k8s.io/v1", "Role"),
+    ("coordination.k8s.io/v1", "Lease"),
+)
+_WEBHOOK_CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+
+
+def remove_webhook_configurations(client: Client) -> bool:
+    """Whether there were any."""
+    found = [obj for kind in _WEBHOOK_CONFIGURATIONS for obj in client.list(kind, api_version=ADMISSION)]
+    for obj in found:
+        client.delete(obj["kind"], obj["metadata"]["name"], api_version=ADMISSION)
+    return bool(found)
+
+
+def remove_nodes(client: Client) -> Objects:
+    """The nodes that were removed."""
+    nodes = client.list("Node")
+    for node in nodes:
+        client.delete("Node", node["metadata"]["name"])
+    return nodes
+
+
+def remove_namespaces(client: Client) -> Objects:
+    """What was removed from and with the namespaces of a test, and from `default`.
+
+    No controller empties and finalizes namespaces here, so that is done by hand: deleted first, they take nothing
+    new from controllers that still run.
+    """
+    namespaces = [ns for ns in client.list("Namespace") if ns["metadata"]["name"] not in OWN_NAMESPACES]
+    for namespace in namespaces:
+        client.delete("Namespace", namespace["metadata"]["name"])
+    removed = _remove_contents(client)
+    for namespace in namespaces:
+        name = namespace["metadata"]["name"]
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}}
+        client.request("PUT", f"/api/v1/namespaces/{name}/finalize", body=body)
+    return removed
+
+
+def _remove_contents(client: Client) -> Objects:
+    removed: Objects = []
+    for api_version, kind in _NAMESPACED:
+        for obj in client.list(kind, api_version=api_version):
+            if not _is_own(obj):
+                _delete(client, obj)
+                removed.append(obj)
+    return removed
+
+
+def _delete(client: Client, obj: Object) -> None:
+    """Delete one object at once, past the finalizers of controllers that may not run."""
+    api_version, kind, metadata = obj["apiVersion"], obj["kind"], obj["metadata"]
+    name, namespace = metadata["name"], metadata["namespace"]
+    if metadata.get("finalizers"):
+        with suppress(NotFound):
+            body = {"metadata": {"finalizers": None}}
+            client.patch(kind, name, body, namespace=namespace, api_version=api_version)
+    client.delete(kind, name, namespace=namespace, api_version=api_version)
+
+
+def _is_own(obj: Object) -> bool:
+    namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
+    return namespace in OWN_NAMESPACES and (namespace != "default" or (obj["kind"], name) == ("Service", "kubernetes"))

@@ -1,0 +1,193 @@
+"""One test's view of the control plane: a namespace, nodes and pods of its own, and what became of them."""
+
+import base64
+import json
+import subprocess
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from tests.builders import PodBuilder, Quantity, make_node_object
+from tests.controlplane import cleanup, webhooks
+from tests.controlplane.client import Answer, Client, Object, Objects
+from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.polling import wait_for
+from tests.controlplane.scheduler_log import Scores
+
+_T = TypeVar("_T")
+_UNSCHEDULABLE = ("PodScheduled", "Unschedulable")
+
+
+class Cluster:
+    """Nodes and pods for one test.
+
+    What is made or deleted by its methods is known to the scheduler when they return, so the order in a test is the
+    order in which the scheduler sees things. `remove_everything` ends it.
+    """
+
+    def __init__(self, control_plane: ControlPlane) -> None:
+        self.control_plane = control_plane
+        self.client: Client = control_plane.client
+        self.namespace = self.make_namespace()
+
+    def make_namespace(
+        self,
+        name: str | None = None,
+        *,
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+    ) -> str:
+        """The name of a new namespace; one never used before, if none is given."""
+        name = name or f"test-{uuid.uuid4().hex[:8]}"
+        metadata = {"name": name, "labels": dict(labels or {}), "annotations": dict(annotations or {})}
+        self.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        return name
+
+    def make_node(
+        self,
+        name: str,
+        *,
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        taints: Iterable[str] = (),
+        capacity: Mapping[str, Quantity] | None = None,
+        allocatable: Mapping[str, Quantity] | None = None,
+        unschedulable: bool = False,
+    ) -> Object:
+        """A new node, as `make_node_object` describes it."""
+        node = make_node_object(
+            name,
+            labels=labels,
+            annotations=annotations,
+            taints=taints,
+            capacity=capacity,
+            allocatable=allocatable,
+            unschedulable=unschedulable,
+        )
+        return self.make_nodes(node)[0]
+
+    def make_nodes(self, *nodes: Object) -> Objects:
+        """New nodes, as the API server has them."""
+        since = self.control_plane.scheduler_log.end()
+        made = [self.client.create(node).object for node in nodes]
+        self._wait_for_scheduler("Add event for node", "node", made, since)
+        return made
+
+    def create(self, obj: Object | PodBuilder, *, dry_run: bool = False) -> Answer:
+        """Create a pod, or any object, in the test's namespace if it names none."""
+        since = self.control_plane.scheduler_log.end()
+        given = obj.obj() if isinstance(obj, PodBuilder) else obj
+        answer = self.client.create(given, namespace=self.namespace, dry_run=dry_run)
+        if not dry_run:
+            self._wait_for_scheduler("Add event for scheduled pod", "pod", _bound([answer.object]), since)
+        return answer
+
+    def delete_pod(self, pod: Object) -> None:
+        """Delete a pod; what it had is free when this returns."""
+        since = self.control_plane.scheduler_log.end()
+        current = self._current(pod)
+        self.client.delete("Pod", current["metadata"]["name"], namespace=current["metadata"]["namespace"])
+        self._wait_for_scheduler("Delete event for scheduled pod", "pod", _bound([current]), since)
+
+    def pods(self, selector: str = "", *, namespace: str | None = None) -> Objects:
+        """The pods of a namespace (the test's) that a label selector selects."""
+        return self.client.list("Pod", namespace or self.namespace, label_selector=selector)
+
+    def wait_pods(self, count: int, selector: str = "", *, namespace: str | None = None) -> Objects:
+        """The pods, once there are that many."""
+
+        def enough() -> Objects | None:
+            found = self.pods(selector, namespace=namespace)
+            return found if len(found) == count else None
+
+        return wait_for(enough, f"{count} pods {selector}")
+
+    def wait_bound(self, pod: Object) -> str:
+        """The name of the node that the scheduler gave to the pod, once it did."""
+        node: str = self._wait_pod(pod, "a node", lambda current: current["spec"].get("nodeName"))
+        return node
+
+    def wait_unschedulable(self, pod: Object) -> str:
+        """What the scheduler says of the pod, once it found no node for it."""
+
+        def verdict(current: Object) -> str | None:
+            conditions = current["status"].get("conditions", [])
+            said = [c["message"] for c in conditions if (c["type"], c.get("reason")) == _UNSCHEDULABLE]
+            return said[0] if said else None
+
+        return self._wait_pod(pod, "being Unschedulable", verdict)
+
+    def scores(self, pod: Object) -> Scores:
+        """`{node: {plugin: weighted score}}` of the latest attempt at the pod; {} where only one node was feasible."""
+        return self.control_plane.scheduler_log.scores(_key(pod))
+
+    def register_webhook(
+        self, url: str, ca_bundle_pem: str, *, configuration: str = "placement-webhook", **overrides: Any
+    ) -> Object:
+        """A MutatingWebhookConfiguration that sends pods to `url`, in force; `overrides` are fields of its webhook.
+
+        `caBundle` needs no overriding: it is `ca_bundle_pem`.
+        """
+        ca_bundle = base64.b64encode(ca_bundle_pem.encode()).decode()
+        made = self.client.create(webhooks.webhook_configuration(configuration, url, ca_bundle, overrides)).object
+        self.settle_webhooks()
+        return made
+
+    def settle_webhooks(self) -> None:
+        """Wait until the webhook configurations are in force that were written in another way."""
+        webhooks.settle(self.client, self.namespace)
+
+    def audit_event(self, answer: Answer) -> Object:
+        """The API server's audit event of a request that wrote a pod; `annotations` tell what webhooks did."""
+
+        def written() -> Object | None:
+            lines = self.control_plane.audit_log.read_text().splitlines()
+            found = [line for line in lines if answer.audit_id in line and line.endswith("}")]
+            return json.loads(found[0]) if found else None
+
+        return wait_for(written, f"the audit event {answer.audit_id}")
+
+    def kubectl(
+        self, *arguments: str, input: str | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """What kubectl answered, in the test's namespace unless the arguments name one; see ControlPlane.kubectl."""
+        return self.control_plane.kubectl("--namespace", self.namespace, *arguments, input=input, check=check)
+
+    def remove_everything(self) -> None:
+        """Leave the control plane as if the test had not been, and its own scheduler running."""
+        if cleanup.remove_webhook_configurations(self.client):
+            self.settle_webhooks()
+        since = self.control_plane.scheduler_log.end()
+        pods = [obj for obj in cleanup.remove_namespaces(self.client) if obj["kind"] == "Pod"]
+        nodes = cleanup.remove_nodes(self.client)
+        self._wait_for_scheduler("Delete event for scheduled pod", "pod", _bound(pods), since)
+        self._wait_for_scheduler("Delete event for node", "node", nodes, since)
+        self.control_plane.restore_scheduler()
+
+    def _wait_for_scheduler(self, event: str, what: str, objects: Objects, since: int) -> None:
+        if self.control_plane.scheduler_runs and objects:
+            log = self.control_plane.scheduler_log
+            log.wait_for_events(event, what, [_key(obj) for obj in objects], since=since)
+
+    def _current(self, pod: Object) -> Object:
+        return self.client.get("Pod", pod["metadata"]["name"], pod["metadata"].get("namespace", self.namespace))
+
+    def _wait_pod(self, pod: Object, what: str, ask: Callable[[Object], _T | None]) -> _T:
+        return wait_for(lambda: ask(self._current(pod)), lambda: f"{what}: {json.dumps(self._current(pod)['status'])}")
+
+
+def _bound(pods: Objects) -> Objects:
+    """The pods that the scheduler counts on their nodes."""
+    return [
+        pod
+        for pod in pods
+        if pod["kind"] == "Pod"
+        and pod["spec"].get("nodeName")
+        and pod["status"].get("phase") not in ("Succeeded", "Failed")
+    ]
+
+
+def _key(obj: Object) -> str:
+    """`namespace/name`, or the name of what has no namespace."""
+    metadata = obj["metadata"]
+    return "/".join(part for part in (metadata.get("namespace"), metadata["name"]) if part)

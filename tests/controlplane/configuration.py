@@ -1,0 +1,77 @@
+"""The files that the programs of the control plane are started with."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+from tests.controlplane.credentials import Credentials
+
+# What serves no test, or needs a controller that does not run: a node's taints are those a test gives it, and pods
+# need no service account.
+DISABLED_ADMISSION_PLUGINS = ("ServiceAccount", "TaintNodesByCondition")
+
+CONTROLLERS = ("deployment-controller", "replicaset-controller", "job-controller")
+
+
+def kubeconfig(credentials: Credentials, url: str) -> dict[str, Any]:
+    """The administrator's kubeconfig, with the certificates in it."""
+    user = {
+        "client-certificate-data": _base64(credentials.admin_certificate),
+        "client-key-data": _base64(credentials.admin_key),
+    }
+    cluster = {"server": url, "certificate-authority-data": _base64(credentials.ca)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "tests", "cluster": cluster}],
+        "users": [{"name": "admin", "user": user}],
+        "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": "admin"}}],
+        "current-context": "tests",
+    }
+
+
+def audit_policy() -> dict[str, Any]:
+    """Whole events of what is done to pods, webhooks' patches included; nothing of the rest."""
+    pods = {
+        "level": "RequestResponse",
+        "verbs": ["create", "update", "patch"],
+        "resources": [{"group": "", "resources": ["pods"]}],
+    }
+    return {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [pods, {"level": "None"}],
+    }
+
+
+def scheduler_configuration() -> dict[str, Any]:
+    """The scheduler of the tests, under three names.
+
+    `volcano` is a stand-in for the batch scheduler of that name: the default plugins. `binpack` fills a node before
+    it opens the next. All nodes are scored, so that the scores of a pod name every feasible one.
+    """
+    most_allocated = {
+        "type": "MostAllocated",
+        "resources": [
+            {"name": "nvidia.com/gpu", "weight": 5},
+            {"name": "cpu", "weight": 1},
+            {"name": "memory", "weight": 1},
+        ],
+    }
+    fit = {"name": "NodeResourcesFit", "args": {"scoringStrategy": most_allocated}}
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "percentageOfNodesToScore": 100,
+        "podMaxBackoffSeconds": 1,
+        "profiles": [
+            {"schedulerName": "default-scheduler"},
+            {"schedulerName": "volcano"},
+            {"schedulerName": "binpack", "pluginConfig": [fit]},
+        ],
+    }
+
+
+def _base64(file: Path) -> str:
+    return base64.b64encode(file.read_bytes()).decode()

@@ -1,0 +1,215 @@
+"""etcd, kube-apiserver, kube-scheduler and, if asked for, kube-controller-manager, running on loopback."""
+
+import datetime
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import urllib3
+
+from tests.controlplane.client import Client
+from tests.controlplane.configuration import (
+    CONTROLLERS,
+    DISABLED_ADMISSION_PLUGINS,
+    audit_policy,
+    kubeconfig,
+    scheduler_configuration,
+)
+from tests.controlplane.credentials import issue
+from tests.controlplane.process import HeldPort, Process
+from tests.controlplane.scheduler_log import SchedulerLog
+
+
+class ControlPlane:
+    """A control plane of its own in `folder`, which also keeps every log; a context manager.
+
+    Nodes are Node objects and nothing runs on them. There is no kubelet and, of the controllers, only those of
+    Deployments, ReplicaSets and Jobs, once a test asks for them.
+    """
+
+    def __init__(self, programs: Mapping[str, Path], folder: Path) -> None:
+        self.folder = folder
+        self.audit_log = folder / "audit.log"
+        self.kubeconfig = folder / "kubeconfig"
+        self.scheduler_log = SchedulerLog(folder / "kube-scheduler.log")
+        self._programs = programs
+        self._ports = {name: HeldPort() for name in ("etcd-peer", *programs)}
+        self._processes: dict[str, Process] = {}
+        self._scheduler_is_changed = False
+        self._credentials = issue(folder / "credentials", datetime.datetime.now(datetime.UTC))
+        self.ca_pem = self._credentials.ca.read_text()
+        self.url = self._url("kube-apiserver")
+        self._http = urllib3.PoolManager(
+            maxsize=8,
+            ca_certs=str(self._credentials.ca),
+            cert_file=str(self._credentials.admin_certificate),
+            key_file=str(self._credentials.admin_key),
+        )
+        self.client = Client(self._http, self.url)
+
+    def __enter__(self) -> Self:
+        try:
+            self._write("kubeconfig", kubeconfig(self._credentials, self.url))
+            self._start_etcd()
+            self._start_api_server()
+            self.start_scheduler()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Kill everything."""
+        for process in self._processes.values():
+            process.stop()
+        self._processes.clear()
+        self._http.clear()
+        for port in self._ports.values():
+            port.close()
+
+    @property
+    def scheduler_runs(self) -> bool:
+        """Whether pods are scheduled at present."""
+        return "kube-scheduler" in self._processes
+
+    def start_scheduler(self, configuration: Mapping[str, Any] | None = None) -> None:
+        """Start kube-scheduler, or start it anew with another KubeSchedulerConfiguration.
+
+        Without one it is that of `scheduler_configuration`. The connection and the leader election are ours in
+        either case. It has seen all objects when this returns.
+        """
+        self.stop_scheduler()
+        self._scheduler_is_changed = configuration is not None
+        file = self._write(
+            "kube-scheduler.json",
+            {
+                **(scheduler_configuration() if configuration is None else configuration),
+                "leaderElection": {"leaderElect": False},
+                "clientConnection": {"kubeconfig": str(self.kubeconfig), "qps": 1000, "burst": 1000},
+            },
+        )
+        self._start("kube-scheduler", f"--config={file}", "-v=10", *self._serving("kube-scheduler"))
+
+    def stop_scheduler(self) -> None:
+        """Let pods stay Pending from now on."""
+        if process := self._processes.pop("kube-scheduler", None):
+            process.stop()
+
+    def restore_scheduler(self) -> None:
+        """Have the first scheduler again, if a test stopped or changed it."""
+        if self._scheduler_is_changed or not self.scheduler_runs:
+            self.start_scheduler()
+
+    def start_controller_manager(self) -> None:
+        """Let Deployments, ReplicaSets and Jobs have pods from now on."""
+        if "kube-controller-manager" in self._processes:
+            return
+        self._start(
+            "kube-controller-manager",
+            f"--kubeconfig={self.kubeconfig}",
+            f"--controllers={','.join(CONTROLLERS)}",
+            "--leader-elect=false",
+            "--kube-api-qps=1000",
+            "--kube-api-burst=1000",
+            *self._serving("kube-controller-manager"),
+        )
+
+    def kubectl(
+        self, *arguments: str, input: str | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:  # the name is subprocess.run's
+        """What kubectl answered, run as the administrator.
+
+        Raises:
+            CalledProcessError: it failed, and `check` was left on; with its output as notes.
+        """
+        kubectl = self._programs["kubectl"]
+        settings = {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.folder / "kubectl"), "KUBERC": "off"}
+        outcome = subprocess.run(
+            [str(kubectl), *arguments],
+            env={**os.environ, **settings},
+            input=input,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if check and outcome.returncode != 0:
+            failure = subprocess.CalledProcessError(outcome.returncode, outcome.args, outcome.stdout, outcome.stderr)
+            failure.add_note(outcome.stdout + outcome.stderr)
+            raise failure
+        return outcome
+
+    def _start_etcd(self) -> None:
+        client_url = f"http://127.0.0.1:{self._ports['etcd'].number}"
+        peer_url = f"http://127.0.0.1:{self._ports['etcd-peer'].number}"
+        self._start(
+            "etcd",
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls={client_url}",
+            f"--advertise-client-urls={client_url}",
+            f"--listen-peer-urls={peer_url}",
+            f"--initial-advertise-peer-urls={peer_url}",
+            f"--initial-cluster=default={peer_url}",
+            "--socket-reuse-port",
+            "--unsafe-no-fsync",
+            "--heartbeat-interval=20",
+            "--election-timeout=200",
+            ready_url=f"{client_url}/health",
+        )
+
+    def _start_api_server(self) -> None:
+        policy = self._write("audit-policy.json", audit_policy())
+        key = self._credentials.service_account_key
+        self._start(
+            "kube-apiserver",
+            f"--etcd-servers=http://127.0.0.1:{self._ports['etcd'].number}",
+            "--advertise-address=127.0.0.1",
+            "--endpoint-reconciler-type=none",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            f"--client-ca-file={self._credentials.ca}",
+            "--authorization-mode=RBAC",
+            f"--disable-admission-plugins={','.join(DISABLED_ADMISSION_PLUGINS)}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={key}",
+            f"--service-account-signing-key-file={key}",
+            "--allow-privileged",
+            f"--audit-policy-file={policy}",
+            f"--audit-log-path={self.audit_log}",
+            *self._serving("kube-apiserver"),
+        )
+
+    def _serving(self, program: str) -> list[str]:
+        return [
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self._ports[program].number}",
+            "--permit-port-sharing",
+            f"--tls-cert-file={self._credentials.server_certificate}",
+            f"--tls-private-key-file={self._credentials.server_key}",
+        ]
+
+    def _start(self, program: str, *arguments: str, ready_url: str | None = None) -> None:
+        process = Process(self._programs[program], arguments, self.folder / f"{program}.log")
+        self._processes[program] = process
+        process.wait_ready(lambda: self._answers(ready_url or f"{self._url(program)}/{_READY_PATH[program]}"))
+
+    def _answers(self, url: str) -> bool:
+        try:
+            return self._http.request("GET", url, retries=False, timeout=5).status == 200
+        except urllib3.exceptions.HTTPError:
+            return False
+
+    def _url(self, program: str) -> str:
+        return f"https://127.0.0.1:{self._ports[program].number}"
+
+    def _write(self, name: str, content: Mapping[str, Any]) -> Path:
+        file = self.folder / name
+        file.write_text(json.dumps(content, indent=1))
+        return file
+
+
+_READY_PATH = {"kube-apiserver": "readyz", "kube-scheduler": "readyz", "kube-controller-manager": "healthz"}

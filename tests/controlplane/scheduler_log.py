@@ -1,0 +1,79 @@
+"""What kube-scheduler says in its log: what it has seen, and how it scored."""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tests.controlplane.polling import wait_for
+
+Scores = dict[str, dict[str, int]]
+
+_ATTEMPT = re.compile(r'"Attempting to schedule pod" pod="(?P<pod>[^"]+)"')
+_SCORED = re.compile(
+    r'"Plugin scored node for pod" pod="(?P<pod>[^"]+)" plugin="(?P<plugin>[^"]+)" node="(?P<node>[^"]+)" '
+    r"score=(?P<score>-?\d+)"
+)
+
+
+class SchedulerLog:
+    """The log file of a scheduler; it may not be there yet."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def end(self) -> int:
+        """The offset in bytes behind what has been written so far."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def lines(self, since: int = 0) -> Iterator[str]:
+        """The lines from offset `since` on."""
+        if self.path.exists():
+            with self.path.open("rb") as log:
+                log.seek(since)
+                for line in log:
+                    yield line.decode(errors="replace")
+
+    def wait_for_events(self, event: str, what: str, names: Iterable[str], *, since: int) -> None:
+        """Return when the scheduler has handled `event` of each of the objects.
+
+        Nodes and pods come to it by separate watches, in no common order: a pod made after a node may be
+        scheduled before the scheduler knows the node. `event` is its own wording, as in "Add event for node";
+        `what` is `node` or `pod`.
+
+        Source: k8s.io/kubernetes/pkg/scheduler/eventhandlers.go
+        """
+        missing = set(names)
+        wording = re.compile(rf'"{re.escape(event)}" {what}="([^"]+)"')
+        offset = since
+
+        def all_seen() -> bool:
+            nonlocal offset
+            for line in self.lines(offset):
+                if not line.endswith("\n"):
+                    break
+                offset += len(line.encode())
+                if found := wording.search(line):
+                    missing.discard(found.group(1))
+            return not missing
+
+        wait_for(all_seen, lambda: f"kube-scheduler: {event}: {', '.join(sorted(missing)[:5])}")
+
+    def scores(self, pod: str) -> Scores:
+        """`{node: {plugin: weighted score}}` of the latest attempt at `namespace/name`.
+
+        Empty where there was nothing to choose: kube-scheduler scores only if several nodes are feasible.
+
+        Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go prioritizeNodes
+        """
+        return scores_from_log(self.lines(), pod)
+
+
+def scores_from_log(lines: Iterable[str], pod: str) -> Scores:
+    """The weighted scores that the lines of a log at `-v=10` give for the latest attempt at `namespace/name`."""
+    scores: Scores = {}
+    for line in lines:
+        if (attempt := _ATTEMPT.search(line)) and attempt["pod"] == pod:
+            scores = {}
+        elif (scored := _SCORED.search(line)) and scored["pod"] == pod:
+            scores.setdefault(scored["node"], {})[scored["plugin"]] = int(scored["score"])
+    return scores

@@ -1,0 +1,1 @@
+"""Rules, edits and the writer of pods."""

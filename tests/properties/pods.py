@@ -1,0 +1,121 @@
+"""Random pods with everything that the rules meet: affinity of all kinds, tolerations, labels, null parents."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.admitting import DOMAIN, PRODUCT, TYPE, USAGE
+
+USAGES = ["training", "inference", "hybrid", "other"]
+PRODUCTS = ["NVIDIA-H20", "NVIDIA-A10"]
+EFFECTS = ["NoSchedule", "NoExecute", "PreferNoSchedule"]
+CARD = "nvidia.com/gpu.product"
+
+Strategy = st.SearchStrategy[Any]
+
+
+def optional(**fields: Strategy) -> Strategy:
+    """An object with any of `fields`, each of which may also be null."""
+    return st.fixed_dictionaries({}, optional={key: st.none() | value for key, value in fields.items()})
+
+
+def expressions() -> Strategy:
+    values = st.lists(st.sampled_from([*USAGES, *PRODUCTS, "8", "80000"]), min_size=1, max_size=3)
+    with_values = st.fixed_dictionaries(
+        {
+            "key": st.sampled_from([USAGE, CARD, "nvidia.com/gpu.count", "zone"]),
+            "operator": st.sampled_from(["In", "NotIn"]),
+            "values": values,
+        }
+    )
+    bounds = st.fixed_dictionaries(
+        {
+            "key": st.sampled_from(["nvidia.com/gpu.count", "nvidia.com/gpu.memory"]),
+            "operator": st.sampled_from(["Gt", "Lt"]),
+            "values": st.sampled_from(["0", "7", "80000"]).map(lambda value: [value]),
+        }
+    )
+    bare = st.fixed_dictionaries(
+        {"key": st.sampled_from([USAGE, CARD]), "operator": st.sampled_from(["Exists", "DoesNotExist"])}
+    )
+    return with_values | bounds | bare
+
+
+def terms() -> Strategy:
+    fields = st.just([{"key": "metadata.name", "operator": "In", "values": ["node-1"]}])
+    return optional(matchExpressions=st.lists(expressions(), max_size=3), matchFields=fields)
+
+
+def pod_terms() -> Strategy:
+    return st.fixed_dictionaries(
+        {"labelSelector": st.just({"matchLabels": {"jobtype": "binpacked"}}), "topologyKey": st.just("zone")}
+    )
+
+
+def affinities() -> Strategy:
+    required = optional(nodeSelectorTerms=st.lists(terms(), max_size=3))
+    preferred = st.lists(st.fixed_dictionaries({"weight": st.integers(1, 100), "preference": terms()}), max_size=2)
+    weighted = st.lists(st.fixed_dictionaries({"weight": st.just(3), "podAffinityTerm": pod_terms()}), max_size=2)
+    return optional(
+        nodeAffinity=optional(
+            requiredDuringSchedulingIgnoredDuringExecution=required,
+            preferredDuringSchedulingIgnoredDuringExecution=preferred,
+        ),
+        podAffinity=optional(
+            requiredDuringSchedulingIgnoredDuringExecution=st.lists(pod_terms(), max_size=1),
+            preferredDuringSchedulingIgnoredDuringExecution=weighted,
+        ),
+    )
+
+
+def tolerations() -> Strategy:
+    return st.lists(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "key": st.sampled_from(["", USAGE, CARD]),
+                "operator": st.sampled_from(["", "Exists", "Equal"]),
+                "value": st.sampled_from(["", *USAGES, *PRODUCTS]),
+                "effect": st.sampled_from(["", *EFFECTS]),
+            },
+        ),
+        max_size=4,
+    )
+
+
+def annotations() -> Strategy:
+    return st.fixed_dictionaries(
+        {TYPE: st.sampled_from(["training", "inference"])},
+        optional={
+            PRODUCT: st.sampled_from([*PRODUCTS, ",".join(PRODUCTS)]),
+            f"{DOMAIN}/gpu-memory": st.sampled_from(["80Gi", "1G"]),
+            f"{DOMAIN}/gpu-count": st.sampled_from(["1", "8"]),
+            f"{DOMAIN}/bin-packing": st.sampled_from(["true", "false"]),
+            f"{DOMAIN}/scheduler": st.sampled_from(["default-scheduler", "volcano"]),
+            "example.com/a~b": st.text(max_size=5),
+        },
+    )
+
+
+def pods() -> Strategy:
+    """Pods with a valid workload type."""
+    labels = st.dictionaries(st.sampled_from(["jobtype", "app", "a/b~c"]), st.sampled_from(["binpacked", "x"]))
+    metadata = st.fixed_dictionaries(
+        {"name": st.just("worker"), "annotations": annotations()}, optional={"labels": st.none() | labels}
+    )
+    spec = optional(
+        affinity=affinities(),
+        tolerations=tolerations(),
+        schedulerName=st.sampled_from(["", "default-scheduler", "volcano", "kai-scheduler"]),
+        nodeSelector=st.dictionaries(st.sampled_from([USAGE, "zone"]), st.sampled_from(USAGES), max_size=2),
+    )
+    return st.builds(
+        lambda metadata, spec: {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": metadata,
+            "spec": {"containers": [{"name": "main", "image": "nginx"}], **spec},
+        },
+        metadata,
+        spec,
+    )

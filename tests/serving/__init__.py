@@ -1,0 +1,1 @@
+"""The server, without and with a socket."""

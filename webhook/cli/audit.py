@@ -1,0 +1,235 @@
+"""`placement-webhook audit`: what was decided about which pod, and whether the records of it are all there."""
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+import orjson
+from rich.console import Console
+
+from webhook.audit.chain import verify as verify_files
+from webhook.audit.query import Broken, Entry, Selection, Sources, parse_moment, rotated_files
+from webhook.audit.record import Outcome
+from webhook.audit.summary import summarise
+from webhook.cli import audit_text as text
+from webhook.kube.documents import JsonObject
+from webhook.kube.field import InvalidInput, invalid, required
+
+DEFAULT_FILE = "audit.jsonl"
+_MOST_WARNINGS = 10
+
+Command = Callable[..., Any]
+
+
+@click.group()
+def audit() -> None:
+    """Read the audit log: which pods came, what was injected and why, and what was foretold of their placement.
+
+    FILE is an audit file, or - for standard input. Several are read in the order of their times: rotated files, and
+    those of several replicas, can be given at once. Without any, it is audit.jsonl here with its rotated files.
+
+    \b
+    placement-webhook audit list --outcome Denied --since 1h audit.jsonl
+    placement-webhook audit show 01J9Z6 audit.jsonl
+    cat replica-*.jsonl | placement-webhook audit summary -
+    """
+
+
+_files = click.argument("files", metavar="[FILE...|-]", nargs=-1)
+_output = click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people, or for programs.",
+)
+
+
+def _filters(command: Command) -> Command:
+    options: list[Callable[[Command], Command]] = [
+        click.option("-n", "--namespace", "namespaces", multiple=True, help="Of this namespace; may be repeated."),
+        click.option("--type", "workload_types", multiple=True, help="Of this workload type; may be repeated."),
+        click.option(
+            "--outcome",
+            "outcomes",
+            multiple=True,
+            type=click.Choice(get_args(Outcome), case_sensitive=False),
+            help="With this outcome; may be repeated.",
+        ),
+        click.option("--pod", default="", help="Of this pod: NAME or NAMESPACE/NAME, with * and ? for many."),
+        click.option("--since", help="Not before this time: 2026-05-01T08:00:00Z, or how long ago: 45m, 12h, 1d12h."),
+        click.option("--until", help="Before this time, written likewise."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@audit.command("list")
+@_files
+@_filters
+@click.option("--limit", type=click.IntRange(min=1), help="Only the newest so many.")
+@_output
+def list_(files: tuple[str, ...], limit: int | None, output: str, **filters: Any) -> None:
+    """One line for each admission, the oldest first. -o json prints the records as they stand in the file.
+
+    \b
+    placement-webhook audit list -n team-a --type training
+    placement-webhook audit list --pod 'team-a/worker-*' --since 2026-05-01T08:00:00Z
+    placement-webhook audit list --outcome Denied -o json | jq .error
+    """
+    selection = _selection(**filters)
+    with Sources(_named(files)) as sources:
+        broken = _BrokenLines()
+        entries: Iterable[Entry] = (entry for entry in sources.entries(broken.tell) if selection.takes(entry.record))
+        if limit:
+            entries = deque(entries, maxlen=limit)
+        if output == "json":
+            sys.stdout.buffer.writelines(entry.line + b"\n" for entry in entries)
+        else:
+            text.print_table(_console(), text.LIST_HEADER, (text.list_row(entry.record) for entry in entries))
+    broken.tell_rest()
+
+
+@audit.command()
+@click.argument("decision")
+@_files
+@_output
+def show(decision: str, files: tuple[str, ...], output: str) -> None:
+    """All that is known of one admission.
+
+    DECISION may be cut short as long as it is told apart from others.
+
+    \b
+    placement-webhook audit show 01J9Z6
+    placement-webhook audit show 01J9Z6 -o json audit.jsonl audit.jsonl.1
+    """
+    names = _named(files)
+    with Sources(names) as sources:
+        entry = _find(decision, sources)
+    if output == "json":
+        click.echo(entry.line)
+    else:
+        text.print_record(_console(), entry)
+
+
+def _find(decision: str, sources: Sources) -> Entry:
+    found: dict[str, Entry] = {}
+    broken = _BrokenLines()
+    for entry in sources.entries(broken.tell):
+        if entry.record.decision == decision:
+            return entry
+        if decision and entry.record.decision.startswith(decision):
+            found[entry.record.decision] = entry
+    broken.tell_rest()
+    if not found:
+        raise InvalidInput([invalid("DECISION", decision, "no record has it; `audit list` shows those that are there")])
+    if len(found) > 1:
+        some = ", ".join([*found][:5]) + (", …" if len(found) > 5 else "")
+        raise InvalidInput([invalid("DECISION", decision, f"{len(found)} records begin so; write more of it: {some}")])
+    return next(iter(found.values()))
+
+
+@audit.command()
+@_files
+@_filters
+@click.option(
+    "--slowest", type=click.IntRange(min=0), default=5, show_default=True, help="How many of the slowest to show."
+)
+@_output
+def summary(files: tuple[str, ...], slowest: int, output: str, **filters: Any) -> None:
+    """Counts, reasons of refusal, and how long it took.
+
+    Counts by outcome, workload type, verdict and rule, and why pods were refused, left alone, or met a fault.
+
+    \b
+    placement-webhook audit summary --since 1d
+    placement-webhook audit summary -n team-a -o json
+    """
+    selection = _selection(**filters)
+    broken = _BrokenLines()
+    with Sources(_named(files)) as sources:
+        entries = sources.entries(broken.tell)
+        counts = summarise((entry.record for entry in entries if selection.takes(entry.record)), slowest)
+    broken.tell_rest()
+    if output == "json":
+        _echo_json(counts.to_json())
+    else:
+        text.print_summary(_console(), counts)
+
+
+@audit.command()
+@_files
+@click.option(
+    "--head", "heads", multiple=True, help="Hash of a record that must be there, noted earlier; may be repeated."
+)
+@_output
+def verify(files: tuple[str, ...], heads: tuple[str, ...], output: str) -> None:
+    """Whether no record was altered, cut out or moved.
+
+    Each record holds the hash of the one before it. Give all files of a replica, in any order; those of several
+    replicas, if you like. That no record was cut off at the end shows only against a head that was noted earlier: this
+    command prints it, --head asks for it.
+
+    \b
+    placement-webhook audit verify audit.jsonl*
+    placement-webhook audit verify --head 9f86d081884c7d65… audit.jsonl
+    """
+    with Sources(_named(files)) as sources:
+        verification = verify_files(sources.lines(), heads)
+    if output == "json":
+        _echo_json(verification.to_json())
+    else:
+        text.print_verification(_console(), verification)
+    if verification.faults:
+        raise InvalidInput(verification.faults)
+
+
+class _BrokenLines:
+    """Says on standard error which lines are no records: the first few, then how many more."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def tell(self, line: Broken) -> None:
+        """Say or count it."""
+        self._count += 1
+        if self._count <= _MOST_WARNINGS:
+            problem = text.printable(line.problem)
+            click.echo(f"warning: {text.printable(line.place)}: not an audit record, left out: {problem}", err=True)
+
+    def tell_rest(self) -> None:
+        """Say how many were counted only."""
+        if self._count > _MOST_WARNINGS:
+            click.echo(f"warning: {self._count - _MOST_WARNINGS} more lines are not audit records, left out", err=True)
+
+
+def _named(files: tuple[str, ...]) -> list[str]:
+    names = list(files) or rotated_files(Path(DEFAULT_FILE))
+    if not names:
+        raise InvalidInput(
+            [required("FILE", f"there is no {DEFAULT_FILE} here; name audit files, or - for standard input")]
+        )
+    return names
+
+
+def _selection(*, since: str | None, until: str | None, **chosen: Any) -> Selection:
+    now = datetime.now(UTC)
+    return Selection(
+        since=parse_moment(since, now, "--since") if since else None,
+        until=parse_moment(until, now, "--until") if until else None,
+        **chosen,
+    )
+
+
+def _console() -> Console:
+    return Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+
+
+def _echo_json(document: JsonObject) -> None:
+    click.echo(orjson.dumps(document))

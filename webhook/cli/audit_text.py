@@ -1,0 +1,222 @@
+"""What the `audit` commands print for people: plain columns, coloured on a terminal."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
+from rich.console import Console
+from rich.text import Text
+
+from webhook.audit.chain import Verification
+from webhook.audit.pointer import field_path
+from webhook.audit.query import Entry
+from webhook.audit.record import AuditRecord, PlacementEntry, RuleEntry, digest
+from webhook.audit.summary import Summary
+
+NONE = "-"
+_BLOCK_ROWS = 1000
+_STYLES = {
+    "Patched": "green",
+    "Unchanged": "dim",
+    "Bypassed": "dim",
+    "Denied": "yellow",
+    "Error": "bold red",
+    "Feasible": "green",
+    "Waiting": "yellow",
+    "Infeasible": "red",
+}
+_LINE_STYLES = {"+": "green", "-": "red", "!": "yellow"}
+
+
+def printable(text: str) -> str:
+    """`text` on one line, with what could command a terminal shown as an escape: pods are named by anybody."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def print_table(console: Console, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print columns, as wide as the cells of the first thousand rows ask for, and wider where later ones do."""
+    remaining = iter(rows)
+    widths = [len(title) for title in header]
+    first = True
+    while block := [[printable(cell) for cell in row] for row in itertools.islice(remaining, _BLOCK_ROWS)]:
+        widths = [max(width, *(len(row[column]) for row in block)) for column, width in enumerate(widths)]
+        if first:
+            _print_line(console, _row(header, widths), "bold")
+        first = False
+        for row in block:
+            style = next((_STYLES[cell] for cell in row if cell in _STYLES), "")
+            _print_line(console, _row(row, widths), style)
+    if first:
+        _print_line(console, _row(header, widths), "bold")
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "   ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _print_line(console: Console, line: str, style: str = "") -> None:
+    if console.is_terminal:
+        console.print(Text(line, style), soft_wrap=True)
+    else:
+        console.file.write(line + "\n")
+
+
+LIST_HEADER = ("TIME", "OUTCOME", "TYPE", "VERDICT", "MS", "POD", "DECISION", "NOTE")
+
+
+def list_row(record: AuditRecord) -> tuple[str, ...]:
+    """One row of `audit list`."""
+    notes = ["dry run"] if record.dry_run else []
+    if record.error:
+        notes.append(_cut(record.error.split("\n", 1)[0], 100))
+    return (
+        _seconds(record.time),
+        record.outcome,
+        record.workload_type or NONE,
+        record.placement.verdict if record.placement else NONE,
+        f"{record.duration_ms:.1f}",
+        f"{record.namespace}/{record.name}",
+        record.decision,
+        ", ".join(notes),
+    )
+
+
+def _seconds(time: str) -> str:
+    """A record's time without its fraction."""
+    return time[:19] + "Z" if time.endswith("Z") else time
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def print_record(console: Console, entry: Entry) -> None:
+    """Print all that one record tells."""
+    record = entry.record
+    for title, value in _facts(record):
+        console.print(
+            Text(f"{title:<10} ", "bold"), Text(printable(value), _STYLES.get(value, "")), sep="", soft_wrap=True
+        )
+    _section(console, "Rules", [line for rule in record.rules for line in _rule_lines(rule, _name_width(record.rules))])
+    _section(console, "Patch (- before, + after)", _patch_lines(record))
+    _section(console, "Placement", _placement_lines(record.placement) if record.placement else [])
+    _section(console, "Warnings", [f"! {printable(warning)}" for warning in record.warnings])
+    previous = record.previous or "none: the first of its chain"
+    _section(console, f"Record {record.sequence} of its chain, {printable(entry.place)}", [
+        f"hash      {digest(entry.line)}",
+        f"previous  {printable(previous)}",
+    ])  # fmt: skip
+
+
+def _facts(record: AuditRecord) -> Iterator[tuple[str, str]]:
+    yield "Decision", record.decision
+    yield "Time", f"{record.time}, took {record.duration_ms:.3f} ms in replica {record.replica}"
+    owner = f", of {record.owner.kind} {record.owner.name}" if record.owner else ""
+    yield "Pod", f"{record.namespace}/{record.name}{owner}"
+    dry_run = " (dry run)" if record.dry_run else ""
+    yield "Request", f"{record.operation}{dry_run} by {record.user or NONE}, uid {record.uid or NONE}"
+    yield "Type", record.workload_type or NONE
+    yield "Policy", f"{record.policy.name}@{record.policy.revision}" if record.policy else NONE
+    yield "Outcome", record.outcome
+    for line in (record.error or "").splitlines():
+        yield "Why", line
+
+
+def _section(console: Console, title: str, lines: Sequence[str]) -> None:
+    if not lines:
+        return
+    console.print()
+    console.print(Text(title, "bold"), soft_wrap=True)
+    for line in lines:
+        console.print(Text("  " + line, _LINE_STYLES.get(line.lstrip()[:1], "")), soft_wrap=True)
+
+
+def _name_width(rules: Sequence[RuleEntry]) -> int:
+    return max(len(rule.name) for rule in rules)
+
+
+def _rule_lines(rule: RuleEntry, width: int) -> Iterator[str]:
+    told = [f"skipped: {rule.skipped}"] if rule.skipped is not None else rule.edits or ["nothing to do"]
+    for name, text in itertools.zip_longest([rule.name], told, fillvalue=""):
+        yield printable(f"{name:<{width}}   {text}")
+
+
+def _patch_lines(record: AuditRecord) -> list[str]:
+    lines: list[str] = []
+    for operation in record.patch:
+        pointer = str(operation.get("path", ""))
+        lines.append(printable(field_path(pointer)))
+        if pointer in record.before:
+            lines += [f"  - {line}" for line in _yaml_lines(record.before[pointer])]
+        if "value" in operation:
+            lines += [f"  + {line}" for line in _yaml_lines(operation["value"])]
+    return lines
+
+
+def _yaml_lines(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [printable(value)]
+    text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=1000)
+    return [printable(line) for line in text.removesuffix("...\n").splitlines()]
+
+
+def _placement_lines(placement: PlacementEntry) -> list[str]:
+    node = f", best on node {placement.node}" if placement.node else ""
+    lines = [f"{placement.verdict}: {placement.feasible} of {placement.total} nodes can take it{node}"]
+    return [printable(line) for line in (*lines, placement.message) if line]
+
+
+def print_summary(console: Console, summary: Summary) -> None:
+    """Print the counts, one table for each."""
+    dry_runs = f", {summary.dry_runs} of them dry runs" if summary.dry_runs else ""
+    _print_line(console, f"{_counted(summary.total, 'record')}{dry_runs}")
+    if not (summary.first and summary.last):
+        return
+    _print_line(console, f"from {_seconds(summary.first)} to {_seconds(summary.last)}")
+    durations = ", ".join(f"{name} {milliseconds:.3f}" for name, milliseconds in summary.duration_ms.items())
+    _print_line(console, f"milliseconds: {durations}")
+    _print_counts(console, "OUTCOME", summary.outcomes)
+    _print_counts(console, "TYPE", summary.workload_types)
+    _print_counts(console, "VERDICT", summary.verdicts)
+    _print_counts(console, "REFUSED BECAUSE OF", summary.refusals)
+    _print_counts(console, "LEFT ALONE BECAUSE OF", summary.bypasses)
+    _print_counts(console, "FAILED BECAUSE OF", summary.errors)
+    if summary.rules:
+        console.print()
+        rows = [(name, *map(str, (rule.edited, rule.edits, rule.skipped))) for name, rule in summary.rules.items()]
+        print_table(console, ("RULE", "PODS EDITED", "EDITS", "PODS SKIPPED"), rows)
+    if summary.slowest:
+        console.print()
+        slowest = [(f"{r.duration_ms:.3f}", r.outcome, f"{r.namespace}/{r.name}", r.decision) for r in summary.slowest]
+        print_table(console, ("SLOWEST MS", "OUTCOME", "POD", "DECISION"), slowest)
+
+
+def _print_counts(console: Console, title: str, counts: Mapping[str, int]) -> None:
+    if counts:
+        console.print()
+        rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        print_table(console, (title, "RECORDS"), [(name, str(count)) for name, count in rows])
+
+
+def print_verification(console: Console, verification: Verification) -> None:
+    """Print what stands in the files; faults are told elsewhere."""
+    intact = "" if verification.faults else "intact: "
+    chains = _counted(len(verification.chains), "chain")
+    style = "red" if verification.faults else "green"
+    _print_line(console, f"{intact}{_counted(verification.records, 'record')} in {chains}", style)
+    for chain in verification.chains if not verification.faults else ():
+        console.print()
+        _print_line(console, f"files     {printable(', '.join(chain.files))}")
+        _print_line(console, f"replica   {printable(', '.join(chain.replicas))}")
+        _print_line(
+            console,
+            f"records   {chain.records}, {_seconds(chain.start.record.time)} to {_seconds(chain.end.record.time)}",
+        )
+        _print_line(console, f"head      {chain.head}")
+    for note in verification.notes:
+        _print_line(console, f"note: {printable(note)}", "yellow")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,77 @@
+"""A cluster out of what `kubectl get nodes,pods,namespaces -A -o json` (or yaml) prints."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from webhook.cluster.node_info import Node, NodeInfo, RunningPod
+from webhook.cluster.snapshot import Namespace, Snapshot
+from webhook.kube.documents import Document, field
+from webhook.kube.field import FieldError, InvalidInput
+
+_ENDED = ("Succeeded", "Failed")
+
+T = TypeVar("T")
+
+
+def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
+    """The snapshot of the nodes, pods and namespaces among `documents`; other kinds are passed over.
+
+    A pod counts on the node that it is bound to unless it has ended, one being deleted too. A pod that waits for a
+    node, or whose node is not there, counts nowhere.
+
+    Raises:
+        InvalidInput: an object is malformed, or a node or a bound pod stands twice; holds every error, with the place
+            and the name of the object.
+    """
+    errors: list[FieldError] = []
+    nodes: dict[str, Node] = {}
+    pods: dict[tuple[str, str], RunningPod] = {}
+    namespaces: dict[str, Namespace] = {}
+    for document in documents:
+        kind, content = document.content.get("kind"), document.content
+        if content.get("apiVersion") != "v1":
+            continue
+        if kind == "Node" and (node := _read(document, Node.of, errors)):
+            _put(nodes, node.name, node, document, errors)
+        elif kind == "Pod" and _holds_a_place(content) and (pod := _read(document, RunningPod.of, errors)):
+            _put(pods, (pod.namespace, pod.name), pod, document, errors)
+        elif kind == "Namespace" and (namespace := _read(document, Namespace.of, errors)):
+            namespaces[str(field(content, "metadata", "name"))] = namespace
+    if errors:
+        raise InvalidInput(errors)
+    return _snapshot(nodes, pods.values(), namespaces)
+
+
+def _snapshot(nodes: Mapping[str, Node], pods: Iterable[RunningPod], namespaces: Mapping[str, Namespace]) -> Snapshot:
+    pods_of: dict[str, list[RunningPod]] = {name: [] for name in nodes}
+    for pod in pods:
+        if pod.node_name in pods_of:
+            pods_of[pod.node_name].append(pod)
+    return Snapshot.of((NodeInfo.of(node, pods_of[name]) for name, node in nodes.items()), namespaces)
+
+
+def _holds_a_place(pod: Mapping[str, Any]) -> bool:
+    return bool(field(pod, "spec", "nodeName")) and field(pod, "status", "phase") not in _ENDED
+
+
+def _read(document: Document, read: Callable[[Mapping[str, Any]], T], errors: list[FieldError]) -> T | None:
+    try:
+        return read(document.content)
+    except InvalidInput as error:
+        errors += [each.under(_place(document)) for each in error.errors]
+        return None
+
+
+def _put(found: dict[Any, T], key: Any, value: T, document: Document, errors: list[FieldError]) -> None:
+    if key in found:
+        name = field(document.content, "metadata", "name")
+        detail = f"this {document.content['kind']} stands twice; give each once"
+        errors.append(FieldError(f"{_place(document)}: metadata.name", "Duplicate value", name, detail))
+    found[key] = value
+
+
+def _place(document: Document) -> str:
+    kind, name = document.content.get("kind"), field(document.content, "metadata", "name")
+    namespace = field(document.content, "metadata", "namespace")
+    full_name = f"{namespace}/{name}" if isinstance(namespace, str) else f"{name}"
+    return f"{document.place}: {kind} {full_name}" if isinstance(name, str) else document.place

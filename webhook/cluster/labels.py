@@ -1,0 +1,59 @@
+"""Labels of all nodes, by key: a selector is asked once for each value of a label, not once for each node."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webhook.kube.selectors import requirement_matches
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One label key: `codes[row]` is the place of the node's value in `values`, -1 where it has none."""
+
+    values: Mapping[str, int]
+    codes: NDArray[np.intp]
+
+
+class LabelColumns:
+    """The labels of nodes, row by row, such that a requirement is answered for all of them at once."""
+
+    __slots__ = ("_columns", "_rows")
+
+    def __init__(self, labels: Iterable[Mapping[str, str]]) -> None:
+        rows = list(labels)
+        values: dict[str, dict[str, int]] = {}
+        codes: dict[str, NDArray[np.intp]] = {}
+        for row, node_labels in enumerate(rows):
+            for key, value in node_labels.items():
+                if key not in values:
+                    values[key] = {}
+                    codes[key] = np.full(len(rows), -1, dtype=np.intp)
+                known = values[key]
+                codes[key][row] = known.setdefault(value, len(known))
+        self._rows = len(rows)
+        self._columns = {key: _Column(values[key], codes[key]) for key in values}
+
+    def matches(self, key: str, operator: str, values: Sequence[str]) -> Mask:
+        """Which rows satisfy the requirement, with the meaning of `webhook.kube.selectors.requirement_matches`."""
+        column = self._columns.get(key)
+        if column is None:
+            return np.full(self._rows, _matches(key, operator, values, {}))
+        answers = np.empty(len(column.values) + 1, dtype=np.bool_)
+        answers[-1] = _matches(key, operator, values, {})
+        if operator in ("In", "NotIn"):
+            # With a key like kubernetes.io/hostname every node has a value of its own: look the few wanted ones up.
+            answers[:-1] = operator == "NotIn" and bool(values)
+            answers[[column.values[value] for value in values if value in column.values]] = operator == "In"
+        else:
+            for value, code in column.values.items():
+                answers[code] = _matches(key, operator, values, {key: value})
+        return answers[column.codes]
+
+
+def _matches(key: str, operator: str, values: Sequence[str], labels: Mapping[str, str]) -> bool:
+    return requirement_matches({"key": key, "operator": operator, "values": values}, labels)

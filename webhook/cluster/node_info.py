@@ -1,0 +1,159 @@
+"""One node with the pods that run there."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.cluster.pod_term import PodTerm, read_pod_terms
+from webhook.kube.ports import HostPort, read_host_ports
+from webhook.kube.reader import Reader
+from webhook.kube.resources import CPU, MEMORY, PODS, Amounts, is_schedulable_resource, read_amounts, read_pod_resources
+from webhook.kube.taints import Taint
+from webhook.kube.wellknown import DEFAULT_NAMESPACE
+
+_LATEST = ":latest"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPod:
+    """What a pod takes from the node that it is bound to.
+
+    `requests`: thousandths of a core for cpu, bytes or units for all else. `counted_milli_cpu` and
+    `counted_memory_bytes` have a default for each container without a request, as the scores count them.
+    """
+
+    namespace: str
+    name: str
+    node_name: str
+    requests: Amounts
+    counted_milli_cpu: int
+    counted_memory_bytes: int
+    host_ports: tuple[HostPort, ...]
+    terms: tuple[PodTerm, ...]
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any]) -> "RunningPod":
+        """What the bound pod `pod`, a raw object of the API, takes.
+
+        Raises:
+            InvalidInput: a field that is read is malformed; holds every error.
+        """
+        reader = Reader()
+        metadata = reader.object(pod.get("metadata"), "metadata")
+        spec = reader.object(pod.get("spec"), "spec")
+        namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
+        name = reader.text(metadata.get("name"), "metadata.name")
+        node_name = reader.text(spec.get("nodeName"), "spec.nodeName")
+        resources = read_pod_resources(reader, pod, running=True)
+        requests = {each: amount for each, amount in resources.requests.items() if is_schedulable_resource(each)}
+        host_ports = read_host_ports(reader, spec)
+        terms = () if spec.get("affinity") is None else read_pod_terms(reader, spec.get("affinity"), namespace)
+        reader.finish()
+        return cls(
+            namespace=namespace,
+            name=name,
+            node_name=node_name,
+            requests=requests,
+            counted_milli_cpu=resources.counted.get(CPU, 0),
+            counted_memory_bytes=resources.counted.get(MEMORY, 0),
+            host_ports=host_ports,
+            terms=terms,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """The facts of a Node object that a scheduler reads.
+
+    `allocatable` leaves `pods` out: that is `allowed_pods`. `images` are the names of the images that it holds.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    unschedulable: bool
+    allocatable: Amounts
+    allowed_pods: int
+    images: frozenset[str]
+
+    @classmethod
+    def of(cls, node: Mapping[str, Any]) -> "Node":
+        """The facts of `node`, a raw object of the API. Without an allocatable the capacity stands for it.
+
+        Raises:
+            InvalidInput: a field that is read is malformed; holds every error.
+        """
+        reader = Reader()
+        metadata = reader.object(node.get("metadata"), "metadata")
+        spec = reader.object(node.get("spec"), "spec")
+        status = reader.object(node.get("status"), "status")
+        amounts_field = "capacity" if status.get("allocatable") is None else "allocatable"
+        amounts = read_amounts(reader, status.get(amounts_field), f"status.{amounts_field}")
+        name = reader.text(metadata.get("name"), "metadata.name")
+        if not name:
+            reader.error("metadata.name", name, "a node has a name")
+        facts = cls(
+            name=name,
+            labels=reader.text_map(metadata.get("labels"), "metadata.labels"),
+            taints=_taints(reader, spec),
+            unschedulable=reader.boolean(spec.get("unschedulable"), "spec.unschedulable"),
+            allocatable={each: amount for each, amount in amounts.items() if is_schedulable_resource(each)},
+            allowed_pods=amounts.get(PODS, 0),
+            images=_images(reader, status),
+        )
+        reader.finish()
+        return facts
+
+
+def _taints(reader: Reader, spec: Mapping[str, Any]) -> tuple[Taint, ...]:
+    return tuple(
+        Taint(
+            reader.text(taint.get("key"), f"{path}.key"),
+            reader.text(taint.get("value"), f"{path}.value"),
+            reader.text(taint.get("effect"), f"{path}.effect"),
+        )
+        for path, taint in reader.objects(spec.get("taints"), "spec.taints")
+    )
+
+
+def _images(reader: Reader, status: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(
+        name
+        for path, image in reader.objects(status.get("images"), "status.images")
+        for name in reader.texts(image.get("names"), f"{path}.names")
+    )
+
+
+def normalized_image_name(name: str) -> str:
+    """`name` with the tag `latest` where it has none, as nodes report images.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/imagelocality/image_locality.go, normalizedImageName
+    """
+    return name if name.rfind(":") > name.rfind("/") else name + _LATEST
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    """A node and what its pods take of it in all."""
+
+    node: Node
+    pods: tuple[RunningPod, ...]
+    requested: Amounts
+    counted_milli_cpu: int
+    counted_memory_bytes: int
+
+    @classmethod
+    def of(cls, node: Node, pods: Iterable[RunningPod] = ()) -> "NodeInfo":
+        """`node` with `pods` bound to it."""
+        pods = tuple(pods)
+        requested: dict[str, int] = {}
+        for pod in pods:
+            for resource, amount in pod.requests.items():
+                requested[resource] = requested.get(resource, 0) + amount
+        return cls(
+            node,
+            pods,
+            requested,
+            sum(pod.counted_milli_cpu for pod in pods),
+            sum(pod.counted_memory_bytes for pod in pods),
+        )

@@ -1,0 +1,181 @@
+"""An immutable view of the cluster: its nodes in rows, in the order of their names, and its namespaces."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webhook.cluster.labels import LabelColumns, Mask
+from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.pod_term import PodTerm
+from webhook.kube.ports import HostPort
+from webhook.kube.reader import Reader
+from webhook.kube.resources import CPU, MEMORY
+from webhook.kube.taints import Taint
+
+Column = NDArray[np.int64]
+Rows = NDArray[np.intp]
+
+# Amounts are cut here (72 PB), so that a hundred times an amount, as the scores multiply, stays in an int64.
+LARGEST_AMOUNT = 2**56
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """The facts of a Namespace object that placement and its defaults read."""
+
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+    @classmethod
+    def of(cls, namespace: Mapping[str, Any]) -> "Namespace":
+        """The facts of `namespace`, a raw object of the API.
+
+        Raises:
+            InvalidInput: labels or annotations are malformed; holds every error.
+        """
+        reader = Reader()
+        metadata = reader.object(namespace.get("metadata"), "metadata")
+        facts = cls(
+            reader.text_map(metadata.get("labels"), "metadata.labels"),
+            reader.text_map(metadata.get("annotations"), "metadata.annotations"),
+        )
+        reader.finish()
+        return facts
+
+
+@dataclass(frozen=True, slots=True)
+class TaintClasses:
+    """The distinct sets of taints: `classes[class_of[row]]` are those of the node in `row`."""
+
+    classes: tuple[tuple[Taint, ...], ...]
+    class_of: Rows
+
+    @classmethod
+    def of(cls, taints: Iterable[tuple[Taint, ...]]) -> "TaintClasses":
+        """The classes of nodes with these taints, row by row."""
+        classes: dict[tuple[Taint, ...], int] = {}
+        class_of = [classes.setdefault(each, len(classes)) for each in taints]
+        return cls(tuple(classes), np.array(class_of, dtype=np.intp))
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the running pods take, row by row.
+
+    `counted` are cpu and memory with a default for each container without a request. `host_ports` are the taken ones
+    by protocol and port, each with the row of its node.
+    """
+
+    requested: Mapping[str, Column]
+    counted: Mapping[str, Column]
+    pods: Column
+    host_ports: Mapping[tuple[str, int], tuple[tuple[HostPort, int], ...]]
+
+    @classmethod
+    def of(cls, nodes: tuple[NodeInfo, ...]) -> "Load":
+        """The load of `nodes`."""
+        host_ports: dict[tuple[str, int], list[tuple[HostPort, int]]] = {}
+        for row, info in enumerate(nodes):
+            for port in {port for pod in info.pods for port in pod.host_ports}:
+                host_ports.setdefault((port.protocol, port.port), []).append((port, row))
+        counted = {
+            CPU: _column([info.counted_milli_cpu for info in nodes]),
+            MEMORY: _column([info.counted_memory_bytes for info in nodes]),
+        }
+        return cls(
+            _columns([info.requested for info in nodes]),
+            counted,
+            _column([len(info.pods) for info in nodes]),
+            {key: tuple(taken) for key, taken in host_ports.items()},
+        )
+
+    @classmethod
+    def none(cls, rows: int) -> "Load":
+        """The load of `rows` nodes without pods."""
+        zeros = _column([0] * rows)
+        return cls({}, {CPU: zeros, MEMORY: zeros}, zeros, {})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """The cluster at one moment. Nothing in it changes; a later moment is another snapshot, of another generation.
+
+    Row n of every column is `nodes[n]`. Amounts are thousandths of a core for cpu, bytes or units for all else.
+    """
+
+    generation: int
+    nodes: tuple[NodeInfo, ...]
+    namespaces: Mapping[str, Namespace]
+    rows: Mapping[str, int]
+    labels: LabelColumns
+    taints: TaintClasses
+    unschedulable: Mask
+    allowed_pods: Column
+    load: Load
+    images: frozenset[str]
+    terms: tuple[PodTerm, ...]
+    _allocatable: Mapping[str, Column]
+    _zeros: Column
+
+    @classmethod
+    def of(
+        cls, nodes: Iterable[NodeInfo], namespaces: Mapping[str, Namespace] | None = None, generation: int = 0
+    ) -> "Snapshot":
+        """The snapshot of `nodes`, whose names are distinct, and `namespaces` by name."""
+        infos = tuple(sorted(nodes, key=lambda info: info.node.name))
+        return cls(
+            generation=generation,
+            nodes=infos,
+            namespaces=namespaces or {},
+            rows={info.node.name: row for row, info in enumerate(infos)},
+            labels=LabelColumns(info.node.labels for info in infos),
+            taints=TaintClasses.of(info.node.taints for info in infos),
+            unschedulable=np.array([info.node.unschedulable for info in infos], dtype=np.bool_),
+            allowed_pods=_column([info.node.allowed_pods for info in infos]),
+            load=Load.of(infos),
+            images=frozenset().union(*(info.node.images for info in infos)),
+            terms=tuple(dict.fromkeys(term for info in infos for pod in info.pods for term in pod.terms)),
+            _allocatable=_columns([info.node.allocatable for info in infos]),
+            _zeros=_column([0] * len(infos)),
+        )
+
+    def emptied(self) -> "Snapshot":
+        """The same nodes as if no pod ran on them."""
+        return replace(self, load=Load.none(len(self.nodes)), terms=())
+
+    def allocatable(self, resource: str) -> Column:
+        """What each node offers of `resource`."""
+        return self._allocatable.get(resource, self._zeros)
+
+    def requested(self, resource: str) -> Column:
+        """What the pods of each node request of `resource`."""
+        return self.load.requested.get(resource, self._zeros)
+
+    def counted(self, resource: str) -> Column:
+        """What the pods of each node request, with a default of cpu and memory where a container requests none."""
+        column = self.load.counted.get(resource)
+        return self.requested(resource) if column is None else column
+
+    def namespace_annotations(self, name: str) -> Mapping[str, str]:
+        """The annotations of the namespace, none where it is not known."""
+        namespace = self.namespaces.get(name)
+        return namespace.annotations if namespace else {}
+
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        """The labels of the namespace, none where it is not known."""
+        namespace = self.namespaces.get(name)
+        return namespace.labels if namespace else {}
+
+
+def _columns(amounts: list[Mapping[str, int]]) -> dict[str, Column]:
+    resources = {resource for each in amounts for resource in each}
+    return {resource: _column([each.get(resource, 0) for each in amounts]) for resource in resources}
+
+
+def _column(amounts: list[int]) -> Column:
+    column = np.array([min(amount, LARGEST_AMOUNT) for amount in amounts], dtype=np.int64)
+    column.flags.writeable = False
+    return column
