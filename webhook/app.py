@@ -15,7 +15,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.metrics import Metrics
 from webhook.pipeline import Cluster
 from webhook.placement.framework import Framework, Placement
-from webhook.placement.profile import profile_named
+from webhook.placement.profile import PROFILES
 from webhook.policy.policy import Policy
 from webhook.serving import tls
 from webhook.serving.admissions import Admissions, Surroundings
@@ -52,11 +52,11 @@ def build_server(
     metrics.policy_reloads.labels("success").inc()
     cluster = None
     if snapshot is not None:
-        framework = Framework(profile_named(policy.spec.placement_check.profile))
+        framework = Framework(PROFILES[policy.spec.placement_check.profile])
         cluster = Cluster(snapshot, TimedScorer(framework, metrics))
         taken_seconds = time.monotonic()
-        metrics.cluster_nodes.set(snapshot.node_count)
-        metrics.cluster_pods.set(snapshot.pod_count)
+        metrics.cluster_nodes.set(len(snapshot.nodes))
+        metrics.cluster_pods.set(int(snapshot.load.pods.sum()))
         metrics.age_follows(lambda: time.monotonic() - taken_seconds)
     surroundings = Surroundings(
         policy=lambda: policy,

@@ -46,7 +46,7 @@ def write(directory: Path, artifacts: Artifacts, *, remove: Collection[str] = ()
     each file old or new, never in part.
 
     Raises:
-        InvalidInput: the directory cannot be made or written; nothing has changed then.
+        InvalidInput: the directory cannot be made or written. On a full disk nothing has changed then.
     """
     files = {
         CA_KEY: artifacts.ca_key,

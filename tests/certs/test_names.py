@@ -49,7 +49,7 @@ def test_address_among_dns_names_is_refused_as_such(address: str) -> None:
 
 @pytest.mark.parametrize("address", ["", "localhost", "10.0.0", "10.0.0.256", "[::1]", "10.0.0.1/8"])
 def test_bad_address_is_refused(address: str) -> None:
-    with pytest.raises(InvalidInput, match="ipAddresses: Invalid value: .* must be an IPv4 or IPv6 address"):
+    with pytest.raises(InvalidInput, match=r"ipAddresses: Invalid value: .* must be an IPv4 or IPv6 address"):
         server_names([], [address])
 
 

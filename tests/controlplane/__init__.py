@@ -1,4 +1,4 @@
-'''The real etcd, kube-apiserver and kube-scheduler on loopback, for tests.
+"""The real etcd, kube-apiserver and kube-scheduler on loopback, for tests.
 
 Ask for the fixture `cluster` (tests/conftest.py); the marker `control_plane` comes by itself. One control plane
 serves the whole run; each test has a namespace of its own, and nodes, pods, workloads and webhook configurations
@@ -12,13 +12,15 @@ are gone after it, whoever made them.
 
 Builders (tests/builders.py, pure)
     make_pod(name="pod") -> PodBuilder        .namespace .generate_name .annotate(key, value) .label(key, value)
-        .owner(kind, name) .requests(cpu=, memory=) .limits() .gpu(n, resource="nvidia.com/gpu") .container(name, **amounts)
-        .init_container(name, sidecar=False, **amounts) .host_port(port) .pod_resources() .overhead()
+        .owner(kind, name) .uid(uid) .requests(cpu=, memory=) .limits() .gpu(n, resource="nvidia.com/gpu")
+        .container(name, **amounts) .init_container(name, sidecar=False, **amounts) .host_port(port)
+        .pod_resources(**amounts) .overhead(**amounts)
         .toleration(key, operator=, value=, effect=) .node_selector(key, value) .affinity(dict) .require_node(*terms)
         .prefer_node(weight, term) .scheduler(name) .node_name(name) .spec(**fields) .status(**fields)
         .obj() -> dict   .template() -> dict (of a Deployment or Job)
     match_expressions((key, operator, values), ...) -> nodeSelectorTerm
-    make_node_object(name, labels=, annotations=, taints=["key=value:Effect"], capacity=, allocatable=, unschedulable=) -> dict
+    make_node_object(name, labels=, annotations=, taints=["key=value:Effect"], capacity=, allocatable=,
+                     unschedulable=False) -> dict
 
 Cluster (tests/controlplane/cluster.py), the fixture `cluster`
     .namespace: str       .client: Client       .control_plane: ControlPlane
@@ -32,17 +34,21 @@ Cluster (tests/controlplane/cluster.py), the fixture `cluster`
     .wait_bound(pod) -> node name     .wait_unschedulable(pod) -> message of the PodScheduled condition
     .wait_pods(count, selector="", namespace=None) -> list[dict]
     .scores(pod) -> {node: {plugin: weighted score}}           of its latest attempt; {} where one node was feasible
-    .register_webhook(url, ca_bundle_pem, **overrides) -> dict MutatingWebhookConfiguration; in force when this returns
+    .register_webhook(url, ca_bundle_pem, configuration="placement-webhook", **overrides) -> dict
+                                                               MutatingWebhookConfiguration, in force when this
+                                                               returns; failurePolicy Fail unless overridden
     .settle_webhooks()                                         wait until configurations made otherwise are in force
     .audit_event(answer: Answer) -> dict                       the API server's own audit event of that request
-    .kubectl(*args, input=None, check=True) -> CompletedProcess[str]      -n .namespace unless args name one
+    .kubectl(*args, stdin=None, check=True) -> CompletedProcess[str]      -n .namespace unless args name one
 
-Client (tests/controlplane/client.py), raw dicts; ApiError(code, status) with .code .reason .message
-    .create(obj, namespace=None, dry_run=False) -> Answer      .apply(obj, ..., field_manager="tests") -> Answer  (server side)
+Client (tests/controlplane/client.py), raw dicts; ApiError with .code .reason .message .status; NotFound
+    .create(obj, namespace=None, dry_run=False) -> Answer
+    .apply(obj, ..., field_manager="tests") -> Answer          on the server's side
     .replace(obj, ...) -> Answer   .patch(kind, name, body, namespace=, api_version=, subresource=, dry_run=) -> Answer
     .get(kind, name, namespace=None, api_version="v1") -> dict
     .list(kind, namespace=None, api_version="v1", label_selector="", field_selector="") -> list[dict]
-    .delete(kind, name, ...)   .delete_collection(kind, ...)   .request(method, path, query=, body=, content_type=) -> Answer
+    .delete(kind, name, ...)   .delete_collection(kind, ..., label_selector="")
+    .request(method, path, query=, body=, content_type=) -> Answer
     .impersonating(user, groups=()) -> Client
     Answer: .object: dict, .warnings: list[str], .audit_id: str
 
@@ -51,9 +57,8 @@ ControlPlane (tests/controlplane/control_plane.py), the fixture `control_plane`
     .start_scheduler(configuration: dict | None = None)   .stop_scheduler()        None: the profiles default-scheduler,
         volcano (default plugins under that name), binpack (NodeResourcesFit MostAllocated)
     .start_controller_manager()     Deployments, ReplicaSets and Jobs; idempotent, stays up for the run
-    .restart_api_server()
-    .kubectl(*args, input=None, check=True) -> CompletedProcess[str]
-    A test that changes the scheduler takes the fixture `scheduler_restored` too: after it the first one is back.
+    .kubectl(*args, stdin=None, check=True) -> CompletedProcess[str]
+        A test need not restore it: `cluster` does.
 
 The programs come from KUBEBUILDER_ASSETS or are built once: tests/controlplane/binaries.py.
-'''
+"""

@@ -6,17 +6,20 @@ kube-controller-manager; what it lacks comes from the build.
 """
 
 import os
+import re
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.controlplane.build import PROGRAMS, BuildFailed, built
+from tests.controlplane.build import PROGRAMS, BuildFailed, built, pinned_minor
 from tests.controlplane.cache import Progress, cache_folder
 
 ASSETS = "KUBEBUILDER_ASSETS"
 REQUIRED = "REQUIRE_CONTROL_PLANE"
 
-_WAY_IN = f"set {ASSETS} to a folder that has {', '.join(PROGRAMS)} of one Kubernetes release"
+_OF_THE_RELEASE = ("kube-apiserver", "kube-scheduler", "kube-controller-manager")
+_WAY_IN = f"set {ASSETS} to a folder that has {', '.join(PROGRAMS)} of Kubernetes 1.{pinned_minor()}"
 
 
 class MissingPrograms(Exception):  # noqa: N818 - a finding: tests skip on it
@@ -27,7 +30,7 @@ def find_or_build(environ: Mapping[str, str], progress: Progress) -> dict[str, P
     """The path of each of PROGRAMS.
 
     Raises:
-        MissingPrograms: KUBEBUILDER_ASSETS names no folder with any of them, or the build failed.
+        MissingPrograms: KUBEBUILDER_ASSETS names a folder of no use, or the build failed.
     """
     found = _assets(environ[ASSETS]) if environ.get(ASSETS) else {}
     lacking = [program for program in PROGRAMS if program not in found]
@@ -43,12 +46,30 @@ def find_or_build(environ: Mapping[str, str], progress: Progress) -> dict[str, P
 
 def _assets(value: str) -> dict[str, Path]:
     folder = Path(value).absolute()
-    if not folder.is_dir():
-        raise MissingPrograms(f"{ASSETS}: Invalid value: {value!r}; not a folder: {_WAY_IN}, or unset it")
     found = {program: folder / program for program in PROGRAMS if os.access(folder / program, os.X_OK)}
-    if not found:
-        raise MissingPrograms(f"{ASSETS}: Invalid value: {value!r}; none of the programs is there: {_WAY_IN}, or unset it")
+    if not folder.is_dir():
+        fault = "not a folder"
+    elif not found:
+        fault = "none of the programs is there"
+    else:
+        fault = "; ".join(filter(None, map(_fault, found.values())))
+    if fault:
+        raise MissingPrograms(f"{ASSETS}: Invalid value: {value!r}; {fault}: {_WAY_IN}, or unset it")
     return found
+
+
+def _fault(program: Path) -> str | None:
+    """Why a program is of no use; another release says other words, and serves other APIs."""
+    if program.name not in _OF_THE_RELEASE:
+        return None
+    try:
+        told = subprocess.run([str(program), "--version"], capture_output=True, text=True, check=False).stdout
+    except OSError as failure:
+        return f"{program.name} does not run here ({failure.strerror})"
+    version = re.match(r"Kubernetes v1\.(\d+)", told)
+    if version and int(version.group(1)) >= pinned_minor():
+        return None
+    return f"{program.name} says {told.strip()!r}, but 1.{pinned_minor()} or newer is needed"
 
 
 def main() -> int:

@@ -16,12 +16,18 @@ GO_MODULE = Path(__file__).parent / "golang"
 PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
 
 _PROGRESS_INTERVAL_SECONDS = 15
+_KUBERNETES = r"^\s*k8s\.io/kubernetes (v\S+)$"
 _MODULES_TOLD = 10
 _REFUSED = re.compile(r"(?:^|\s)(?P<module>[\w.~/-]+@v[\w.+-]+): (?P<why>.+)$")
 
 
 class BuildFailed(Exception):  # noqa: N818 - a finding, told to the user as it stands
     """The programs could not be built; names each module that could not be had, or the compiler's last words."""
+
+
+def pinned_minor() -> int:
+    """N of the Kubernetes release 1.N that go.mod pins."""
+    return int(_pinned(_KUBERNETES).split(".")[1])
 
 
 def built(cache: Path, environ: Mapping[str, str], progress: Progress) -> Path:
@@ -49,16 +55,20 @@ def _key() -> str:
 
 
 def _build(target: Path, environ: Mapping[str, str], progress: Progress) -> None:
-    go_mod = (GO_MODULE / "go.mod").read_text()
     try:
-        go = find_or_install(_required(go_mod, r"^go (\S+)$"), target.parent, environ, progress)
+        go = find_or_install(_pinned(r"^go (\S+)$"), target.parent, environ, progress)
     except NoToolchain as missing:
         raise BuildFailed(str(missing)) from missing
-    version = _required(go_mod, r"^\s*k8s\.io/kubernetes (v\S+)$")
-    major, minor = version.removeprefix("v").split(".")[:2]
+    version = _pinned(_KUBERNETES)
     stamp = "k8s.io/component-base/version"
-    stamps = f"-s -w -X {stamp}.gitVersion={version} -X {stamp}.gitMajor={major} -X {stamp}.gitMinor={minor}"
-    settings = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local", "GOSUMDB": "off", "GOWORK": "off"}
+    stamps = f"-s -w -X {stamp}.gitVersion={version} -X {stamp}.gitMajor=1 -X {stamp}.gitMinor={pinned_minor()}"
+    settings = {
+        "CGO_ENABLED": "0",
+        "GOFLAGS": "-mod=readonly",
+        "GOTOOLCHAIN": "local",
+        "GOSUMDB": "off",
+        "GOWORK": "off",
+    }
     run = _GoCommand(go, {**environ, **settings}, progress)
     progress(f"building Kubernetes {version} into {target}: about five minutes on two cores, once")
     packages = len(run("list", "-deps", ".", doing="fetching modules"))
@@ -71,10 +81,10 @@ def _build(target: Path, environ: Mapping[str, str], progress: Progress) -> None
     progress("built")
 
 
-def _required(go_mod: str, pattern: str) -> str:
-    found = re.search(pattern, go_mod, re.MULTILINE)
+def _pinned(pattern: str) -> str:
+    found = re.search(pattern, (GO_MODULE / "go.mod").read_text(), re.MULTILINE)
     if found is None:
-        raise BuildFailed(f"{GO_MODULE / 'go.mod'}: nothing matches {pattern}")
+        raise BuildFailed(f"{GO_MODULE / 'go.mod'}: no line matches {pattern}")
     return found.group(1)
 
 

@@ -116,7 +116,7 @@ class Client:
         return self.request(
             "PATCH",
             self._path_of(obj, namespace, obj["metadata"]["name"]),
-            query={**_write_options(dry_run), "fieldManager": field_manager, "force": "true"},
+            query=_write_options(dry_run) | {"fieldManager": field_manager, "force": "true"},
             body=obj,
             content_type="application/apply-patch+yaml",
         )
@@ -143,6 +143,13 @@ class Client:
         with suppress(NotFound):
             self.request("DELETE", path, body={"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
 
+    def delete_collection(
+        self, kind: str, namespace: str | None = None, *, api_version: str = "v1", label_selector: str = ""
+    ) -> None:
+        """Delete all objects of a kind, in one namespace or none, that a label selector selects."""
+        path = self._path(api_version, kind, namespace)
+        self.request("DELETE", path, query={"labelSelector": label_selector}, body={"gracePeriodSeconds": 0})
+
     def _path_of(self, obj: Object, namespace: str | None, name: str = "") -> str:
         within = obj["metadata"].get("namespace", namespace) or "default"
         return self._path(obj["apiVersion"], obj["kind"], within, name)
@@ -161,7 +168,7 @@ class Client:
 
 
 def _write_options(dry_run: bool) -> dict[str, str]:
-    return {"fieldValidation": "Strict", "dryRun": "All" if dry_run else ""}
+    return {"fieldManager": "tests", "fieldValidation": "Strict", "dryRun": "All" if dry_run else ""}
 
 
 def _decoded(response: urllib3.BaseHTTPResponse) -> Object:

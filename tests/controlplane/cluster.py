@@ -148,10 +148,10 @@ class Cluster:
         return wait_for(written, f"the audit event {answer.audit_id}")
 
     def kubectl(
-        self, *arguments: str, input: str | None = None, check: bool = True
+        self, *arguments: str, stdin: str | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
         """What kubectl answered, in the test's namespace unless the arguments name one; see ControlPlane.kubectl."""
-        return self.control_plane.kubectl("--namespace", self.namespace, *arguments, input=input, check=check)
+        return self.control_plane.kubectl("--namespace", self.namespace, *arguments, stdin=stdin, check=check)
 
     def remove_everything(self) -> None:
         """Leave the control plane as if the test had not been, and its own scheduler running."""

@@ -1,6 +1,6 @@
 """etcd, kube-apiserver, kube-scheduler and, if asked for, kube-controller-manager, running on loopback."""
 
-import datetime
+import datetime as dt
 import json
 import os
 import subprocess
@@ -39,7 +39,7 @@ class ControlPlane:
         self._ports = {name: HeldPort() for name in ("etcd-peer", *programs)}
         self._processes: dict[str, Process] = {}
         self._scheduler_is_changed = False
-        self._credentials = issue(folder / "credentials", datetime.datetime.now(datetime.UTC))
+        self._credentials = issue(folder / "credentials", dt.datetime.now(dt.UTC))
         self.ca_pem = self._credentials.ca.read_text()
         self.url = self._url("kube-apiserver")
         self._http = urllib3.PoolManager(
@@ -121,8 +121,8 @@ class ControlPlane:
         )
 
     def kubectl(
-        self, *arguments: str, input: str | None = None, check: bool = True
-    ) -> subprocess.CompletedProcess[str]:  # the name is subprocess.run's
+        self, *arguments: str, stdin: str | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
         """What kubectl answered, run as the administrator.
 
         Raises:
@@ -133,7 +133,7 @@ class ControlPlane:
         outcome = subprocess.run(
             [str(kubectl), *arguments],
             env={**os.environ, **settings},
-            input=input,
+            input=stdin,
             capture_output=True,
             text=True,
             check=False,

@@ -1,6 +1,6 @@
 """Keys and certificates of one control plane: an authority, the servers' certificate, an administrator, tokens' key."""
 
-import datetime
+import datetime as dt
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_LIFETIME = datetime.timedelta(days=1)
+_LIFETIME = dt.timedelta(days=1)
 _SERVER_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
 
@@ -26,7 +26,7 @@ class Credentials:
     service_account_key: Path
 
 
-def issue(folder: Path, now: datetime.datetime) -> Credentials:
+def issue(folder: Path, now: dt.datetime) -> Credentials:
     """New credentials, valid for a day, written into `folder`."""
     folder.mkdir()
     authority = _Authority(now)
@@ -50,7 +50,7 @@ def issue(folder: Path, now: datetime.datetime) -> Credentials:
 
 
 class _Authority:
-    def __init__(self, now: datetime.datetime) -> None:
+    def __init__(self, now: dt.datetime) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "control plane of the tests")])
         self._now = now
@@ -81,7 +81,7 @@ class _Authority:
             .issuer_name(self._name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(self._now - datetime.timedelta(minutes=5))
+            .not_valid_before(self._now - dt.timedelta(minutes=5))
             .not_valid_after(self._now + _LIFETIME)
         )
 

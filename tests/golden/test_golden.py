@@ -12,11 +12,11 @@ import orjson
 import pytest
 
 from tests.admitting import admit_pod, policy_with
+from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import parse
 from webhook.pipeline import Cluster
 from webhook.placement.framework import Framework
-from webhook.placement.profile import profile_named
-from webhook.cluster.file import snapshot_from_documents
+from webhook.placement.profile import PROFILES
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
 
@@ -41,7 +41,7 @@ def cluster_of(case: dict[str, Any]) -> Cluster | None:
     if namespace is not None:
         objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": namespace})
     text = orjson.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-    return Cluster(snapshot_from_documents(parse(text, "cluster")), Framework(profile_named("default")))
+    return Cluster(snapshot_from_documents(parse(text, "cluster")), Framework(PROFILES["default"]))
 
 
 def admitted(case: dict[str, Any], pod: dict[str, Any]) -> tuple[Verdict, Policy]:

@@ -8,6 +8,7 @@ tells: `expected_heads`), and whether somebody wrote all of it anew.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 
 from webhook.audit.query import Broken, Entry
 from webhook.audit.record import FIRST, moment
@@ -132,6 +133,7 @@ def _connect(segments: Sequence[Segment], findings: Findings) -> list[Chain]:
     for chain in chains:
         if chain.segments[0] in torn_off:
             _tell_absent(chain, chains, findings)
+        findings.faults += _revisits(chain)
     return chains
 
 
@@ -150,7 +152,19 @@ def _break(segment: Segment, before: Segment | None) -> FieldError:
         return invalid(start.place, start.record.decision, detail)
     if not before and segment.after and start.record.sequence > segment.after.record.sequence:
         return _gap(segment.after, start)
-    follows = f"it follows {before.end.place}" if before else "it does not follow the line above"
+    return _out_of_order(start, f"it follows {before.end.place}" if before else "it does not follow the line above")
+
+
+def _revisits(chain: Chain) -> Iterator[FieldError]:
+    """A chain that comes back to a file: a record of the one was moved to the beginning of the other."""
+    files: set[str] = set()
+    for before, segment in pairwise(chain.segments):
+        files.add(before.file)
+        if segment.file in files:
+            yield _out_of_order(segment.start, f"it follows {before.end.place}")
+
+
+def _out_of_order(start: Entry, follows: str) -> FieldError:
     detail = f"out of order: {follows}; put the lines in the order of their sequence, or {REMEDY}"
     return invalid(start.place, start.record.decision, detail)
 

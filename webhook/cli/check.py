@@ -15,7 +15,7 @@ from webhook.kube.shape import check_pod
 from webhook.kube.workload import pod_name
 from webhook.pipeline import Cluster
 from webhook.placement.framework import Framework, Placement
-from webhook.placement.profile import profile_named
+from webhook.placement.profile import PROFILES
 from webhook.placement.result import to_check_json
 from webhook.verdict import Bypassed, Denied
 
@@ -63,7 +63,7 @@ def check(
       kubectl get nodes,pods,namespaces -A -o json > cluster.json
       placement-webhook check -f pod.yaml --cluster cluster.json
     """
-    view = Cluster(read_cluster(cluster), Framework(profile_named(scheduler_profile)))
+    view = Cluster(read_cluster(cluster), Framework(PROFILES[scheduler_profile]))
     rules = read_policy(policy)
     pods = read_pods(filenames)
     codes = {0}

@@ -1,5 +1,6 @@
 """Files of the offline commands: pods, clusters, policies."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def read_text(filename: str, flag: str) -> bytes:
     """
     try:
         if filename == STANDARD_INPUT:
-            return click.get_binary_stream("stdin").read()
+            return sys.stdin.buffer.read()
         return Path(filename).read_bytes()
     except OSError as error:
         raise InvalidInput([invalid(flag, filename, f"cannot be read: {error.strerror or error}")]) from error

@@ -14,7 +14,7 @@ from webhook.kube.documents import Document
 from webhook.kube.workload import pod_name
 from webhook.pipeline import Cluster
 from webhook.placement.framework import Framework
-from webhook.placement.profile import profile_named
+from webhook.placement.profile import PROFILES
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
 
 _EXIT_REFUSED = 5
@@ -51,7 +51,7 @@ def mutate(ctx: click.Context, filenames: tuple[str, ...], policy: Any, cluster:
     rules = read_policy(policy)
     view = None
     if cluster is not None:
-        profile = profile_named(rules.spec.placement_check.profile)
+        profile = PROFILES[rules.spec.placement_check.profile]
         view = Cluster(read_cluster(cluster), Framework(profile))
     pods = read_pods(filenames)
     verdicts = [admit_document(document, rules, view) for document in pods]

@@ -51,7 +51,7 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog='Shell completion: eval "$(_PLACEMENT_WEBHOOK_COMPLETE=bash_source placement-webhook)" (zsh_source, fish_source).',
+    epilog='Shell completion (or zsh, fish): eval "$(_PLACEMENT_WEBHOOK_COMPLETE=bash_source placement-webhook)"',
 )
 @click.version_option(__version__, "-V", "--version", prog_name="placement-webhook", message="%(prog)s %(version)s")
 def root() -> None:

@@ -92,12 +92,6 @@ class Load:
             {key: tuple(taken) for key, taken in host_ports.items()},
         )
 
-    @classmethod
-    def none(cls, rows: int) -> "Load":
-        """The load of `rows` nodes without pods."""
-        zeros = _column([0] * rows)
-        return cls({}, {CPU: zeros, MEMORY: zeros}, zeros, {})
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
@@ -144,7 +138,8 @@ class Snapshot:
 
     def emptied(self) -> "Snapshot":
         """The same nodes as if no pod ran on them."""
-        return replace(self, load=Load.none(len(self.nodes)), terms=())
+        none = Load({}, {CPU: self._zeros, MEMORY: self._zeros}, self._zeros, {})
+        return replace(self, load=none, terms=())
 
     def allocatable(self, resource: str) -> Column:
         """What each node offers of `resource`."""

@@ -93,7 +93,7 @@ class Reader:
         """Return if everything read so far had its type.
 
         Raises:
-            InvalidInput: something had not; holds every error.
+            InvalidInput: something had not; holds every error, one for a field however often it was read.
         """
         if self.errors:
-            raise InvalidInput(self.errors)
+            raise InvalidInput({error.path: error for error in self.errors}.values())

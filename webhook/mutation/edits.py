@@ -23,10 +23,11 @@ PREFERRED_PODS: Path = ("spec", "affinity", "podAffinity", PREFERRED)
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What an edit did: whether the pod changed, and what the user should know."""
+    """What an edit did: whether the pod changed, what to tell the user, which value of the user's it yielded to."""
 
     changed: bool
     warnings: tuple[str, ...] = ()
+    yielded_to: str = ""
 
 
 KEPT = Effect(changed=False)
@@ -155,7 +156,8 @@ class AddLabel:
         if present == self.value:
             return KEPT
         warning = f"label {self.key}={present} of the pod wins over the policy's {self.key}={self.value}: "
-        return Effect(changed=False, warnings=(warning + self.consequence,))
+        yielded_to = f"label {self.key}={present}"
+        return Effect(changed=False, warnings=(warning + self.consequence,), yielded_to=yielded_to)
 
 
 @dataclass(frozen=True, slots=True)

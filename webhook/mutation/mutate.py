@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.mutation.editor import PodEditor
-from webhook.mutation.edits import Annotate
+from webhook.mutation.edits import Annotate, Edit, Effect
 from webhook.mutation.rule import Rule, Skipped
 from webhook.mutation.workload import Workload
 from webhook.policy.policy import Policy
@@ -35,8 +35,8 @@ class Mutation:
 def mutate(pod: JsonObject, workload: Workload, policy: Policy, rules: Sequence[type[Rule]]) -> Mutation:
     """The pod as the policy wants it. `pod` itself is left as it is.
 
-    The rules in force, those that concern the workload whether or not they found anything left to do, are written on
-    the pod, so that a second admission writes the same.
+    The rules in force, those that concern the workload and did not yield to the user, are written on the pod whether
+    or not they found anything left to do, so that a second admission writes the same.
     """
     editor = PodEditor(pod)
     outcomes: list[RuleOutcome] = []
@@ -47,17 +47,19 @@ def mutate(pod: JsonObject, workload: Workload, policy: Policy, rules: Sequence[
         if isinstance(edits, Skipped):
             outcomes.append(RuleOutcome(rule.name, skipped=edits.reason))
             continue
-        in_force.append(rule.name)
-        changes = []
-        for edit in edits:
-            effect = edit.apply(editor)
-            warnings += effect.warnings
-            if effect.changed:
-                changes.append(str(edit))
-        outcomes.append(RuleOutcome(rule.name, tuple(changes), None if changes else "the pod is already so"))
-    for key, value in (
-        (policy.policy_annotation, policy.identity),
-        (policy.rules_annotation, ",".join(in_force)),
-    ):
-        Annotate(key, value).apply(editor)
+        effects = [edit.apply(editor) for edit in edits]
+        outcomes.append(_outcome(rule.name, edits, effects))
+        warnings += [warning for effect in effects for warning in effect.warnings]
+        if not all(effect.yielded_to for effect in effects):
+            in_force.append(rule.name)
+    Annotate(policy.policy_annotation, policy.identity).apply(editor)
+    Annotate(policy.rules_annotation, ",".join(in_force)).apply(editor)
     return Mutation(editor.pod, editor.operations, tuple(outcomes), tuple(warnings))
+
+
+def _outcome(name: str, edits: Sequence[Edit], effects: Sequence[Effect]) -> RuleOutcome:
+    changes = tuple(str(edit) for edit, effect in zip(edits, effects, strict=True) if effect.changed)
+    if changes:
+        return RuleOutcome(name, changes)
+    yielded_to = [effect.yielded_to for effect in effects if effect.yielded_to]
+    return RuleOutcome(name, skipped=f"kept: {', '.join(yielded_to)}" if yielded_to else "the pod is already so")

@@ -56,18 +56,13 @@ class PodInfo:
     host_ports: tuple[HostPort, ...]
 
     @classmethod
-    def of(cls, pod: Mapping[str, Any]) -> "PodInfo":
-        """What the plugins read of `pod`, a raw object of the API.
-
-        Raises:
-            InvalidInput: a field that is read is malformed; holds every error.
-        """
-        reader = Reader()
+    def of(cls, reader: Reader, pod: Mapping[str, Any]) -> "PodInfo":
+        """What the plugins read of `pod`, a raw object of the API; what is malformed is noted with `reader`."""
         spec = reader.object(pod.get("spec"), "spec")
         resources = read_pod_resources(reader, pod)
         affinity = reader.object(spec.get("affinity"), "spec.affinity")
         node_affinity = reader.object(affinity.get("nodeAffinity"), _NODE_AFFINITY)
-        info = cls(
+        return cls(
             requests=_pairs(resources.requests),
             scored=_pairs(resources.scored),
             node_name=reader.text(spec.get("nodeName"), "spec.nodeName"),
@@ -77,8 +72,6 @@ class PodInfo:
             preferred=_preferred(reader, node_affinity.get(_PREFERRED)),
             host_ports=read_host_ports(reader, spec),
         )
-        reader.finish()
-        return info
 
 
 def _pairs(amounts: Amounts) -> tuple[tuple[str, int], ...]:

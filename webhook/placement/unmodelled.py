@@ -46,13 +46,8 @@ class Demands:
     images: tuple[str, ...]
 
     @classmethod
-    def of(cls, pod: Mapping[str, Any], info: PodInfo) -> "Demands":
-        """The demands of `pod`, a raw object of the API, whose other part is `info`.
-
-        Raises:
-            InvalidInput: a field that is read is malformed; holds every error.
-        """
-        reader = Reader()
+    def of(cls, reader: Reader, pod: Mapping[str, Any], info: PodInfo) -> "Demands":
+        """The demands of `pod`, whose other part is `info`; what is malformed is noted with `reader`."""
         metadata = reader.object(pod.get("metadata"), "metadata")
         spec = reader.object(pod.get("spec"), "spec")
         required = set(_required(reader, spec))
@@ -69,15 +64,13 @@ class Demands:
             preferred.add(POD_TOPOLOGY_SPREAD)
         if any(is_allocated_by_claim(resource) for resource, _ in info.requests):
             required.add(DYNAMIC_RESOURCES)
-        demands = cls(
+        return cls(
             required=frozenset(required),
             preferred=frozenset(preferred),
             namespace=reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE,
             labels=tuple(reader.text_map(metadata.get("labels"), "metadata.labels").items()),
             images=_images(reader, spec),
         )
-        reader.finish()
-        return demands
 
     def within(self, snapshot: Snapshot) -> "Demands":
         """The same, less what makes no difference on `snapshot`."""

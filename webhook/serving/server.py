@@ -8,6 +8,7 @@ A draining server is not ready but goes on to answer: load balancers and the API
 import asyncio
 import ssl
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 
 import structlog
 from aiohttp import web
@@ -40,12 +41,10 @@ class Server:
             InvalidInput: an address cannot be listened on.
         """
         settings = self._settings
-        runners = [self._runner(self._health.application()), self._runner(self._endpoint.application())]
-        try:
-            for runner in runners:
-                await runner.setup()
-            admin, admin_address = await _listen(runners[0], "--admin-listen", settings.admin_listen, None)
-            webhook, address = await _listen(runners[1], "--listen", settings.listen, self._tls)
+        admin, webhook = self._runner(self._health.application()), self._runner(self._endpoint.application())
+        async with AsyncExitStack() as ending:
+            admin_address = await _listen(ending, admin, "--admin-listen", settings.admin_listen, None)
+            address = await _listen(ending, webhook, "--listen", settings.listen, self._tls)
             self._health.ready = True
             self._log.info("serving", webhook=str(address), admin=str(admin_address))
             on_ready(address, admin_address)
@@ -54,12 +53,6 @@ class Server:
             self._endpoint.draining = True
             self._log.info("stopping", delay_seconds=settings.shutdown_delay_seconds)
             await asyncio.sleep(settings.shutdown_delay_seconds)
-            webhook.close()
-            await runners[1].cleanup()
-            admin.close()
-        finally:
-            for runner in runners:
-                await runner.cleanup()
         self._log.info("stopped")
 
     def _runner(self, application: web.Application) -> web.AppRunner:
@@ -73,10 +66,12 @@ class Server:
 
 
 async def _listen(
-    runner: web.AppRunner, flag: str, address: Address, tls: ssl.SSLContext | None
-) -> tuple[asyncio.Server, Address]:
+    ending: AsyncExitStack, runner: web.AppRunner, flag: str, address: Address, tls: ssl.SSLContext | None
+) -> Address:
+    """Listen on `address`, until `ending` takes no more connections and then waits for what is in flight."""
     loop = asyncio.get_running_loop()
-    handshake_seconds = _HANDSHAKE_SECONDS if tls else None
+    await runner.setup()
+    ending.push_async_callback(runner.cleanup)
     assert runner.server is not None  # noqa: S101 - setup() has made it
     try:
         server = await loop.create_server(
@@ -85,10 +80,11 @@ async def _listen(
             address.port,
             ssl=tls,
             backlog=_BACKLOG,
-            ssl_handshake_timeout=handshake_seconds,
+            ssl_handshake_timeout=_HANDSHAKE_SECONDS if tls else None,
         )
     except OSError as error:
         detail = f"cannot be listened on: {error.strerror or error}; give another address or port"
         raise InvalidInput([invalid(flag, str(address), detail)]) from error
+    ending.callback(server.close)
     host, port = server.sockets[0].getsockname()[:2]
-    return server, Address(host, port)
+    return Address(host, port)

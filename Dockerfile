@@ -1,0 +1,33 @@
+# syntax=docker/dockerfile:1
+
+ARG PYTHON_VERSION=3.13
+
+FROM python:${PYTHON_VERSION}-slim AS build
+WORKDIR /src
+COPY pyproject.toml README.md LICENSE ./
+COPY webhook/ webhook/
+COPY certs/ certs/
+# Everything into one folder without pip; the second stage takes that folder and nothing else.
+RUN python -m venv --without-pip /opt/placement-webhook \
+    && python -m pip --python /opt/placement-webhook/bin/python install --no-cache-dir --disable-pip-version-check .
+
+FROM python:${PYTHON_VERSION}-slim
+ARG VERSION=0.1.0
+LABEL org.opencontainers.image.title="placement-webhook" \
+      org.opencontainers.image.description="A Kubernetes mutating admission webhook that places GPU training and inference pods" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.licenses="Apache-2.0"
+# Nothing is installed in here any more.
+RUN python -m pip uninstall --yes --quiet --root-user-action=ignore pip
+COPY --from=build /opt/placement-webhook /opt/placement-webhook
+# The bytecode is there already. With nothing to write, the root file system can be read-only.
+ENV PATH=/opt/placement-webhook/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+USER 65532:65532
+EXPOSE 8443 8080
+# Kubernetes has its own probes (deploy/base/deployment.yaml); this one is for other runtimes.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/healthz', timeout=2)"]
+ENTRYPOINT ["placement-webhook"]
+CMD ["--help"]

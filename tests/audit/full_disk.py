@@ -1,0 +1,26 @@
+"""A process whose audit file may not grow beyond a size, as on a full disk; started by test_writer.
+
+Writes records until some were refused, has the limit lifted, and writes one more. Prints what `on_result` was told.
+"""
+
+import resource
+import sys
+
+from tests.audit.records import make_record
+from webhook.audit.writer import AuditWriter
+
+
+def main(path: str, limit_bytes: int) -> None:
+    results: list[str] = []
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with AuditWriter(path, on_result=results.append) as writer:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, hard))
+        while results.count("failed") < 3:
+            writer.write(make_record(len(results)))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        writer.write(make_record(len(results)))
+    sys.stdout.write(" ".join(results))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,237 @@
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.audit.records import as_file, chain_lines, make_record
+from webhook.audit.chain import Verification, verify
+from webhook.audit.query import read
+from webhook.audit.record import digest
+
+TEN = chain_lines(make_record(number) for number in range(1, 11))
+
+File = list[bytes]
+
+
+def check(*files: File, heads: Sequence[str] = ()) -> Verification:
+    """The verification of files called a, b, c, …."""
+    return verify((as_file(name, lines) for name, lines in zip("abcdefghijkl", files, strict=False)), heads)
+
+
+def faults(verification: Verification) -> list[tuple[str, str]]:
+    """Where something is wrong, and what."""
+    return [(fault.path, fault.detail.split(":")[0].split(",")[0]) for fault in verification.faults]
+
+
+def altered(line: bytes) -> bytes:
+    return line.replace(b"team-a", b"team-b")
+
+
+class TestIntact:
+    def test_chain(self) -> None:
+        verification = check(TEN)
+        assert (verification.records, verification.faults, verification.notes) == (10, [], [])
+        (chain,) = verification.chains
+        assert chain.to_json() == {
+            "replicas": ["webhook-0"],
+            "files": ["a"],
+            "records": 10,
+            "complete": True,
+            "first": "2026-05-01T08:00:01.000000Z",
+            "last": "2026-05-01T08:00:10.000000Z",
+            "head": digest(TEN[-1]),
+        }
+
+    def test_files_may_be_given_in_any_order(self) -> None:
+        verification = check(TEN[7:], TEN[:3], TEN[3:7])
+        assert (verification.faults, verification.notes) == ([], [])
+        (chain,) = verification.chains
+        assert chain.files == ["b", "c", "a"]
+
+    def test_files_of_several_replicas_may_be_given_at_once(self) -> None:
+        other = chain_lines(make_record(number, replica="webhook-1") for number in range(5))
+        verification = check(TEN[:5], other, TEN[5:])
+        assert verification.faults == []
+        assert [(chain.replicas, chain.records) for chain in verification.chains] == [
+            (["webhook-0"], 10),
+            (["webhook-1"], 5),
+        ]
+
+    def test_replicas_may_share_a_stream(self) -> None:
+        other = chain_lines(make_record(number, replica="webhook-1") for number in range(10))
+        mixed = [line for pair in zip(TEN, other, strict=True) for line in pair]
+        verification = check(mixed)
+        assert verification.faults == []
+        assert [chain.records for chain in verification.chains] == [10, 10]
+
+    def test_a_file_may_pass_from_one_replica_to_the_next(self) -> None:
+        lines = chain_lines(make_record(number, replica=f"webhook-{number // 3}") for number in range(6))
+        (chain,) = check(lines).chains
+        assert chain.replicas == ["webhook-0", "webhook-1"]
+
+    def test_the_oldest_records_may_be_rotated_away(self) -> None:
+        verification = check(TEN[4:])
+        assert verification.faults == []
+        assert verification.notes == ["a:1: the chain starts at an earlier record, which was rotated away"]
+        assert verification.chains[0].to_json()["complete"] is False
+
+    def test_a_process_without_its_old_file_starts_a_new_chain(self) -> None:
+        verification = check(TEN[:4] + chain_lines([make_record(20), make_record(21)]))
+        assert verification.faults == []
+        assert verification.notes == ["a:5: a new chain starts here: the process did not find the old one"]
+
+    def test_records_that_went_to_standard_error_are_noted(self) -> None:
+        later = chain_lines([make_record(20)], previous=digest(TEN[3]), first_sequence=7)
+        told = "2 records before it could not be written here and went to standard error instead"
+        assert check(TEN[:4] + later).notes == [f"a:5: {told}"]
+        assert check(TEN[:4], later).notes == [f"b:1: {told}"]
+
+    @pytest.mark.parametrize("lines", [[], [b"", b"  "]], ids=["no line", "empty lines"])
+    def test_file_without_records(self, lines: File) -> None:
+        verification = check(lines)
+        assert (verification.records, verification.faults) == (0, [])
+
+
+class TestBroken:
+    def test_altered_record_is_named(self) -> None:
+        assert faults(check([*TEN[:4], altered(TEN[4]), *TEN[5:]])) == [("a:5", "altered")]
+
+    def test_altered_last_record_of_a_rotated_file_is_named(self) -> None:
+        assert faults(check([*TEN[:4], altered(TEN[4])], TEN[5:])) == [("a:5", "altered")]
+
+    def test_record_altered_beyond_reading_is_named(self) -> None:
+        assert faults(check([*TEN[:4], b"{}", *TEN[5:]])) == [("a:5", "altered")]
+
+    @pytest.mark.parametrize(("count", "told"), [(1, "1 record between"), (3, "3 records between")])
+    def test_records_that_were_cut_out_are_counted(self, count: int, told: str) -> None:
+        (fault,) = check(TEN[:4] + TEN[4 + count :]).faults
+        assert fault.path == "a:5"
+        assert fault.detail.startswith(f"cut out: {told} a:4 and this one; ")
+
+    def test_absent_file_between_others_is_found(self) -> None:
+        (fault,) = check(TEN[7:], TEN[:3]).faults
+        assert fault.path == "a:1"
+        assert fault.detail.startswith("cut out: 4 records between b:3 and this one; ")
+
+    def test_records_in_the_wrong_order_are_found_once(self) -> None:
+        assert faults(check([*TEN[:4], TEN[5], TEN[4], *TEN[6:]])) == [("a:5", "out of order")]
+
+    def test_wrong_order_at_the_beginning_is_found(self) -> None:
+        assert faults(check([TEN[1], TEN[0], *TEN[2:]])) == [("a:1", "out of order")]
+
+    def test_record_moved_to_the_beginning_of_another_file_is_found(self) -> None:
+        assert faults(check([TEN[2], TEN[0]], [TEN[1]], TEN[3:])) == [("a:1", "out of order")]
+
+    def test_files_joined_in_the_wrong_order_are_found(self) -> None:
+        assert faults(check(TEN[5:] + TEN[:5])) == [("a:1", "out of order")]
+
+    def test_record_that_stands_twice_is_found(self) -> None:
+        assert faults(check([*TEN[:5], TEN[4], *TEN[5:]])) == [("a:6", "out of order")]
+        assert faults(check([TEN[0], *TEN])) == [("a:2", "stands twice; delete this line")]
+
+    def test_copy_of_a_file_is_told(self) -> None:
+        (fault,) = check(TEN[:5], TEN[5:], TEN[5:]).faults
+        assert (fault.path, fault.value) == ("c:1", "d0006")
+        assert fault.detail == "follows a:5, as another file's first record does already; give each file once"
+
+    def test_line_torn_by_a_crash_is_told_apart_from_an_altered_record(self) -> None:
+        assert faults(check([*TEN[:4], TEN[9][:70], *TEN[4:]])) == [("a:5", "torn")]
+
+    def test_line_torn_at_the_end_is_told(self) -> None:
+        stream = [line + b"\n" for line in TEN[:4]] + [TEN[4][:70]]
+        verification = verify([("a", read("a", stream))])
+        assert faults(verification) == [("a:5", "torn")]
+        assert verification.records == 4
+
+    def test_all_faults_are_told(self) -> None:
+        lines = [*TEN[:2], altered(TEN[2]), *TEN[3:5], *TEN[6:8], TEN[9], TEN[8]]
+        assert faults(check(lines)) == [("a:3", "altered"), ("a:6", "cut out"), ("a:8", "out of order")]
+
+
+class TestHeads:
+    def test_a_noted_head_is_found_though_the_chain_went_on(self) -> None:
+        assert check(TEN, heads=[digest(TEN[9]), digest(TEN[4])]).faults == []
+
+    def test_records_cut_off_at_the_end_show_against_a_noted_head(self) -> None:
+        (fault,) = check(TEN[:8], heads=[digest(TEN[9])]).faults
+        assert (fault.path, fault.value) == ("--head", digest(TEN[9]))
+        assert "cut off or altered" in fault.detail
+
+    def test_an_altered_last_record_shows_against_a_noted_head(self) -> None:
+        assert check([*TEN[:9], altered(TEN[9])]).faults == []
+        assert faults(check([*TEN[:9], altered(TEN[9])], heads=[digest(TEN[9])])) == [
+            ("--head", "no record has this hash")
+        ]
+
+
+@st.composite
+def rotated(draw: st.DrawFn) -> list[File]:
+    """A chain over several files, perhaps without its oldest records; each file has a line."""
+    start = draw(st.integers(0, 5))
+    cuts = draw(st.sets(st.integers(start + 1, len(TEN) - 1), max_size=4))
+    borders = [start, *sorted(cuts), len(TEN)]
+    return [TEN[begin:end] for begin, end in pairwise(borders)]
+
+
+def inner_lines(files: list[File]) -> list[tuple[int, int]]:
+    """File and line of each record that has one before it and one behind it."""
+    return [(file, line) for file, lines in enumerate(files) for line in range(len(lines))][1:-1]
+
+
+class TestAnySingle:
+    """Whatever is done to one record in the middle of a chain is found."""
+
+    @settings(deadline=None)
+    @given(st.data())
+    def test_order_of_files_is_no_fault(self, data: st.DataObject) -> None:
+        assert check(*data.draw(st.permutations(data.draw(rotated())))).faults == []
+
+    @settings(max_examples=400, deadline=None)
+    @given(st.data())
+    def test_alteration_is_found(self, data: st.DataObject) -> None:
+        files = data.draw(rotated())
+        file, line = data.draw(st.sampled_from(inner_lines(files)))
+        old = files[file][line]
+        position = data.draw(st.integers(0, len(old) - 1))
+        byte = data.draw(st.integers(0, 255).filter(lambda value: value != old[position]))
+        files[file] = [
+            *files[file][:line],
+            old[:position] + bytes([byte]) + old[position + 1 :],
+            *files[file][line + 1 :],
+        ]
+        assert check(*files).faults
+
+    @settings(deadline=None)
+    @given(st.data())
+    def test_removal_is_found(self, data: st.DataObject) -> None:
+        files = data.draw(rotated())
+        file, line = data.draw(st.sampled_from(inner_lines(files)))
+        files[file] = files[file][:line] + files[file][line + 1 :]
+        assert check(*files).faults
+
+    @settings(deadline=None)
+    @given(st.data())
+    def test_other_order_within_a_file_is_found(self, data: st.DataObject) -> None:
+        files = data.draw(rotated())
+        file = data.draw(st.sampled_from([number for number, lines in enumerate(files) if len(lines) > 1] or [0]))
+        order = data.draw(st.permutations(files[file]))
+        moved = order != files[file]
+        files[file] = order
+        assert bool(check(*files).faults) == moved
+
+    @settings(deadline=None)
+    @given(st.data())
+    def test_move_to_another_place_is_found(self, data: st.DataObject) -> None:
+        files = data.draw(rotated())
+        file, line = data.draw(st.sampled_from(inner_lines(files)))
+        record = files[file][line]
+        without = [*files]
+        without[file] = files[file][:line] + files[file][line + 1 :]
+        target = data.draw(st.integers(0, len(files) - 1))
+        place = data.draw(st.integers(0, len(without[target])))
+        without[target] = [*without[target][:place], record, *without[target][place:]]
+        joined = [line for lines in without for line in lines]
+        if joined != [line for lines in files for line in lines]:
+            assert check(*without).faults

@@ -1,0 +1,150 @@
+import itertools
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.audit.records import START, chain_lines, make_record, write_lines
+from webhook.audit.query import Broken, Entry, Selection, Sources, parse_moment, read, rotated_files
+from webhook.kube.field import InvalidInput
+
+
+def decisions(*names: str) -> tuple[list[str], list[str]]:
+    """The decisions in these files in the order they are read, and the places of broken lines."""
+    broken: list[Broken] = []
+    with Sources(names) as sources:
+        return [entry.record.decision for entry in sources.entries(broken.append)], [line.place for line in broken]
+
+
+class TestReading:
+    def test_files_of_several_replicas_are_read_in_the_order_of_time(self, tmp_path: Path) -> None:
+        even = write_lines(tmp_path / "even", chain_lines(make_record(number) for number in (2, 4, 8)))
+        odd = write_lines(tmp_path / "odd", chain_lines(make_record(number) for number in (1, 3, 5)))
+        assert decisions(str(even), str(odd)) == (["d0001", "d0002", "d0003", "d0004", "d0005", "d0008"], [])
+
+    def test_rotated_files_may_be_given_newest_first(self, tmp_path: Path) -> None:
+        lines = chain_lines(make_record(number) for number in range(4))
+        newest = write_lines(tmp_path / "audit.jsonl", lines[2:])
+        oldest = write_lines(tmp_path / "audit.jsonl.1", lines[:2])
+        assert decisions(str(newest), str(oldest)) == (["d0000", "d0001", "d0002", "d0003"], [])
+
+    def test_a_file_given_twice_is_read_once(self, tmp_path: Path) -> None:
+        path = write_lines(tmp_path / "a", chain_lines([make_record(1)]))
+        assert decisions(str(path), str(path)) == (["d0001"], [])
+
+    def test_broken_lines_are_left_out_and_told_by_file_and_line(self, tmp_path: Path) -> None:
+        first, second = chain_lines([make_record(1), make_record(2)])
+        path = write_lines(tmp_path / "a", [first, b"{", b"", second, second[:50]])
+        assert decisions(str(path)) == (["d0001", "d0002"], [f"{path}:2", f"{path}:5"])
+
+    def test_files_that_cannot_be_read_are_all_told(self, tmp_path: Path) -> None:
+        (tmp_path / "folder").mkdir()
+        with pytest.raises(InvalidInput) as raised:
+            Sources([str(tmp_path / "absent"), str(tmp_path / "folder")])
+        assert [(error.path, error.value) for error in raised.value.errors] == [
+            (str(tmp_path / "absent"), "No such file or directory"),
+            (str(tmp_path / "folder"), "Is a directory"),
+        ]
+
+    def test_lines_are_read_as_they_are_asked_for(self) -> None:
+        (line,) = chain_lines([make_record(1)])
+        entries = read("endless", itertools.repeat(line + b"\n"))
+        assert [entry.place for entry in itertools.islice(entries, 3)] == ["endless:1", "endless:2", "endless:3"]
+
+    def test_a_line_at_which_the_file_ends_is_told_apart(self) -> None:
+        broken = [line for line in read("a", [b"{\n", b"{"]) if isinstance(line, Broken)]
+        assert [line.cut_off for line in broken] == [False, True]
+
+    def test_a_record_keeps_the_line_it_was_read_from(self) -> None:
+        (line,) = chain_lines([make_record(1)])
+        (entry,) = read("a", [line + b"\n"])
+        assert isinstance(entry, Entry)
+        assert entry.line == line
+
+
+def test_rotated_files_come_oldest_first(tmp_path: Path) -> None:
+    for name in ("audit.jsonl", "audit.jsonl.1", "audit.jsonl.2", "audit.jsonl.10", "audit.jsonl.new", "other.jsonl.3"):
+        (tmp_path / name).touch()
+    files = rotated_files(tmp_path / "audit.jsonl")
+    assert [Path(file).name for file in files] == ["audit.jsonl.10", "audit.jsonl.2", "audit.jsonl.1", "audit.jsonl"]
+
+
+def test_rotated_files_of_none_are_none(tmp_path: Path) -> None:
+    assert rotated_files(tmp_path / "audit.jsonl") == []
+
+
+class TestSelection:
+    @pytest.mark.parametrize(
+        ("selection", "taken"),
+        [
+            (Selection(), True),
+            (Selection(namespaces=("team-b", "team-a")), True),
+            (Selection(namespaces=("team",)), False),
+            (Selection(workload_types=("training",)), True),
+            (Selection(workload_types=("inference",)), False),
+            (Selection(outcomes=("Denied", "Patched")), True),
+            (Selection(outcomes=("Denied",)), False),
+            (Selection(since=START), True),
+            (Selection(since=START + timedelta(microseconds=1)), False),
+            (Selection(until=START), False),
+            (Selection(until=START + timedelta(microseconds=1)), True),
+            (Selection(namespaces=("team-a",), outcomes=("Denied",)), False),
+        ],
+    )
+    def test_takes_what_meets_every_choice(self, selection: Selection, taken: bool) -> None:
+        assert selection.takes(make_record(0)) == taken
+
+    @pytest.mark.parametrize(
+        ("pod", "name", "taken"),
+        [
+            ("worker-0", "worker-0", True),
+            ("worker", "worker-0", False),
+            ("worker-*", "worker-0", True),
+            ("worker-?", "worker-10", False),
+            ("team-a/worker-0", "worker-0", True),
+            ("team-b/worker-0", "worker-0", False),
+            ("team-*/worker-0", "worker-0", True),
+            ("*/worker-0", "worker-0", True),
+            ("team-a/worker-x7k2p", "worker-", True),
+            ("worker-x7k2p", "worker-", True),
+            ("worker-x7k2p-y", "worker-", False),
+            ("other-x7k2p", "worker-", False),
+            ("worker-0", "worker-", False),
+            ("worker-*", "worker-", True),
+        ],
+    )
+    def test_takes_a_pod_by_its_name_or_what_that_was_generated_from(self, pod: str, name: str, taken: bool) -> None:
+        assert Selection(pod=pod).takes(make_record(0, name=name)) == taken
+
+    def test_of_types_leaves_out_pods_without_one(self) -> None:
+        assert not Selection(workload_types=("training",)).takes(make_record(0, workload_type=None))
+
+
+NOW = datetime(2026, 5, 2, 12, tzinfo=UTC)
+
+
+class TestMoment:
+    @pytest.mark.parametrize(
+        ("text", "moment"),
+        [
+            ("2026-05-01T08:00:00Z", datetime(2026, 5, 1, 8, tzinfo=UTC)),
+            ("2026-05-01T10:00:00+02:00", datetime(2026, 5, 1, 8, tzinfo=UTC)),
+            ("2026-05-01T08:00:00.25", datetime(2026, 5, 1, 8, microsecond=250000, tzinfo=UTC)),
+            ("2026-05-01", datetime(2026, 5, 1, tzinfo=UTC)),
+            ("30s", NOW - timedelta(seconds=30)),
+            ("45m", NOW - timedelta(minutes=45)),
+            ("12h", NOW - timedelta(hours=12)),
+            ("1d12h", NOW - timedelta(hours=36)),
+            ("0s", NOW),
+        ],
+    )
+    def test_is_a_time_or_how_long_ago(self, text: str, moment: datetime) -> None:
+        assert parse_moment(text, NOW, "--since") == moment
+
+    @pytest.mark.parametrize("text", ["", "yesterday", "1h30", "-1h", "1.5h", "h", "99999999999d", "2026-13-01"])
+    def test_is_refused_where_it_is_neither(self, text: str) -> None:
+        with pytest.raises(InvalidInput) as raised:
+            parse_moment(text, NOW, "--since")
+        (error,) = raised.value.errors
+        assert (error.path, error.value) == ("--since", text)
+        assert "or how long ago, such as 45m" in error.detail

@@ -1,0 +1,93 @@
+from typing import Any
+
+import pytest
+
+from tests.audit.records import INFEASIBLE, at, make_record
+from webhook.audit.record import AuditRecord, RuleEntry
+from webhook.audit.summary import summarise
+
+
+def denied(error: str, **fields: Any) -> AuditRecord:
+    return make_record(outcome="Denied", error=error, **fields)
+
+
+def test_no_records_make_an_empty_summary() -> None:
+    summary = summarise([], slowest=5)
+    assert (summary.total, summary.first, summary.last, summary.duration_ms, summary.slowest) == (0, None, None, {}, [])
+
+
+def test_counts_by_type_outcome_and_verdict() -> None:
+    records = [
+        make_record(1),
+        make_record(2, workload_type="inference", dry_run=True, placement=INFEASIBLE),
+        make_record(3, workload_type=None, outcome="Bypassed", error="no workload type", placement=None),
+    ]
+    summary = summarise(records, slowest=0)
+    assert (summary.total, summary.dry_runs) == (3, 1)
+    assert (summary.first, summary.last) == (at(1), at(3))
+    assert summary.workload_types == {"training": 1, "inference": 1, "(none)": 1}
+    assert summary.outcomes == {"Patched": 2, "Bypassed": 1}
+    assert summary.verdicts == {"Feasible": 1, "Infeasible": 1}
+    assert summary.bypasses == {"no workload type": 1}
+    assert summary.slowest == []
+
+
+def test_counts_what_each_rule_did() -> None:
+    rules = [
+        (RuleEntry("A", ("one", "two")), RuleEntry("B", (), "not wanted")),
+        (RuleEntry("A", ("one",)), RuleEntry("B", ("one",))),
+    ]
+    summary = summarise((make_record(rules=each) for each in rules), slowest=0)
+    counts = {name: (rule.edited, rule.edits, rule.skipped) for name, rule in summary.rules.items()}
+    assert counts == {"A": (2, 3, 0), "B": (1, 1, 1)}
+
+
+TYPE = 'metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value: "{}"; supported values: "training"'
+MEMORY = 'metadata.annotations[maip.mxsf.io/gpu-memory]: Invalid value: "{}"; must be a Quantity'
+
+
+class TestReasonsOfRefusal:
+    @pytest.mark.parametrize(
+        ("records", "reasons"),
+        [
+            (
+                [denied(TYPE.format("trainng")), denied(TYPE.format("inferense"))],
+                {"metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value": 2},
+            ),
+            (
+                [denied("; ".join((TYPE.format("x"), MEMORY.format("y")))), denied(MEMORY.format("z"))],
+                {
+                    "metadata.annotations[maip.mxsf.io/gpu-memory]: Invalid value": 2,
+                    "metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value": 1,
+                },
+            ),
+            (
+                [denied("no node of this cluster could ever take this pod: 0/12 nodes …", placement=INFEASIBLE)] * 2,
+                {"Infeasible: Insufficient nvidia.com/gpu, node(s) had untolerated taint(s)": 2},
+            ),
+            ([denied("at most 8 pods"), denied("at most 16 pods")], {"at most N pods": 2}),
+            ([make_record(outcome="Denied", error=None)], {"not told": 1}),
+        ],
+        ids=["other values of one field", "several fields of one pod", "placement", "other numbers", "none"],
+    )
+    def test_are_equal_where_only_values_differ(self, records: list[AuditRecord], reasons: dict[str, int]) -> None:
+        assert summarise(records, slowest=0).refusals == reasons
+
+    def test_are_those_of_refused_pods_alone(self) -> None:
+        summary = summarise([make_record(error="KeyError: 17", outcome="Error"), make_record()], slowest=0)
+        assert summary.refusals == {}
+        assert summary.errors == {"KeyError: N": 1}
+
+
+def test_the_slowest_come_first_and_of_equal_ones_the_earlier() -> None:
+    records = [make_record(number, duration_ms=float(number % 3)) for number in range(9)]
+    assert [record.decision for record in summarise(records, slowest=4).slowest] == ["d0002", "d0005", "d0008", "d0001"]
+
+
+def test_percentiles_are_by_nearest_rank() -> None:
+    records = (make_record(number, duration_ms=float(number)) for number in range(100, 0, -1))
+    assert summarise(records, slowest=0).duration_ms == {"p50": 50, "p90": 90, "p99": 99, "max": 100}
+
+
+def test_the_percentiles_of_one_are_itself() -> None:
+    assert summarise([make_record(duration_ms=7)], slowest=0).duration_ms == {"p50": 7, "p90": 7, "p99": 7, "max": 7}

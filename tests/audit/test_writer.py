@@ -1,0 +1,387 @@
+import io
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from structlog.testing import capture_logs
+
+from tests.audit.records import make_record
+from webhook.audit.chain import Verification, verify
+from webhook.audit.query import Sources, rotated_files
+from webhook.audit.record import digest, encode
+from webhook.audit.writer import AuditWriter
+from webhook.kube.field import InvalidInput
+
+LINE_BYTES = len(encode(make_record(), 1, "0" * 64)) + 1
+
+
+class Log:
+    """An audit file, with all that its writer tells."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.results: list[str] = []
+        self.fallback = io.StringIO()
+
+    def writer(self, **options: Any) -> AuditWriter:
+        return AuditWriter(self.path, on_result=self.results.append, fallback=self.fallback, **options)
+
+    def write(self, *numbers: int, **options: Any) -> None:
+        """Start a process, as it were, that writes these records and ends."""
+        with self.writer(**options) as writer:
+            for number in numbers:
+                writer.write(make_record(number))
+
+    def lines(self) -> list[bytes]:
+        return self.path.read_bytes().splitlines()
+
+    def verify(self) -> Verification:
+        with Sources(rotated_files(self.path)) as sources:
+            return verify(sources.lines())
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    return Log(tmp_path / "audit.jsonl")
+
+
+def test_a_record_is_in_the_file_when_write_returns(log: Log) -> None:
+    with log.writer() as writer:
+        writer.write(make_record(1))
+        assert [orjson.loads(line)["decision"] for line in log.lines()] == ["d0001"]
+        writer.write(make_record(2))
+        assert [orjson.loads(line)["decision"] for line in log.lines()] == ["d0001", "d0002"]
+    assert log.results == ["written", "written"]
+    assert log.fallback.getvalue() == ""
+
+
+def test_each_record_holds_the_hash_of_the_one_before(log: Log) -> None:
+    log.write(1, 2, 3)
+    first, second, third = log.lines()
+    assert [orjson.loads(line)["previous"] for line in log.lines()] == ["", digest(first), digest(second)]
+    assert [orjson.loads(line)["sequence"] for line in log.lines()] == [1, 2, 3]
+    with log.writer() as writer:
+        assert writer.head == digest(third)
+
+
+def test_only_owner_and_group_may_read_the_file(log: Log) -> None:
+    previous = os.umask(0)
+    try:
+        log.write(1)
+    finally:
+        os.umask(previous)
+    assert log.path.stat().st_mode & 0o777 == 0o640
+
+
+class TestRestart:
+    def test_continues_the_chain(self, log: Log) -> None:
+        log.write(1, 2)
+        log.write(3)
+        verification = log.verify()
+        assert (verification.faults, len(verification.chains), verification.records) == ([], 1, 3)
+
+    @pytest.mark.parametrize("length", [1, 100, LINE_BYTES - 2], ids=["a byte", "a part", "all but the last brace"])
+    def test_closes_a_line_that_a_crash_has_torn(self, log: Log, length: int) -> None:
+        log.write(1, 2)
+        with log.path.open("ab") as file:
+            file.write(encode(make_record(3), 3, "0" * 64)[:length])
+        log.write(4, 5)
+        (fault,) = log.verify().faults
+        assert fault.path == f"{log.path}:3"
+        assert fault.detail.startswith("torn")
+        assert [orjson.loads(line)["decision"] for line in log.lines()[3:]] == ["d0004", "d0005"]
+
+    def test_continues_behind_a_record_that_lacks_its_newline_alone(self, log: Log) -> None:
+        log.write(1, 2)
+        log.path.write_bytes(log.path.read_bytes().removesuffix(b"\n"))
+        log.write(3)
+        assert log.verify().faults == []
+        assert log.verify().records == 3
+
+    def test_finds_the_last_record_before_a_long_torn_one(self, log: Log) -> None:
+        log.write(1)
+        with log.path.open("ab") as file:
+            file.write(b'{"time": "' + b"x" * 300_000)
+        log.write(2)
+        assert len(log.verify().chains) == 1
+
+    def test_continues_the_rotated_file_where_the_current_one_is_empty(self, log: Log) -> None:
+        log.write(1, 2)
+        log.path.rename(f"{log.path}.1")
+        log.write(3)
+        verification = log.verify()
+        assert (verification.faults, len(verification.chains), verification.records) == ([], 1, 3)
+
+    def test_begins_a_chain_where_there_is_none(self, log: Log) -> None:
+        log.path.write_bytes(b"what is this\n")
+        log.write(1)
+        assert orjson.loads(log.lines()[1])["previous"] == ""
+
+
+class TestRotation:
+    def test_keeps_each_file_within_its_size_and_the_chain_whole(self, log: Log) -> None:
+        log.write(*range(20), max_bytes=4 * LINE_BYTES, backups=10)
+        files = rotated_files(log.path)
+        assert len(files) >= 5
+        assert all(Path(file).stat().st_size <= 4 * LINE_BYTES for file in files)
+        verification = log.verify()
+        assert (verification.faults, verification.notes, len(verification.chains)) == ([], [], 1)
+        assert verification.records == 20
+
+    def test_deletes_the_oldest_beyond_the_backups(self, log: Log) -> None:
+        log.write(*range(20), max_bytes=2 * LINE_BYTES, backups=2)
+        assert [Path(file).name for file in rotated_files(log.path)] == [
+            "audit.jsonl.2",
+            "audit.jsonl.1",
+            "audit.jsonl",
+        ]
+        assert sorted(path.name for path in log.path.parent.iterdir()) == [
+            "audit.jsonl",
+            "audit.jsonl.1",
+            "audit.jsonl.2",
+        ]
+        verification = log.verify()
+        assert verification.faults == []
+        assert "rotated away" in verification.notes[0]
+
+    def test_keeps_none_without_backups(self, log: Log) -> None:
+        log.write(*range(5), max_bytes=2 * LINE_BYTES, backups=0)
+        assert [path.name for path in log.path.parent.iterdir()] == ["audit.jsonl"]
+        assert orjson.loads(log.lines()[-1])["decision"] == "d0004"
+
+    def test_is_off_for_size_zero(self, log: Log) -> None:
+        log.write(*range(20), max_bytes=0)
+        assert len(log.lines()) == 20
+
+    def test_a_record_larger_than_a_file_may_be_has_a_file_of_its_own(self, log: Log) -> None:
+        log.write(1, 2, 3, max_bytes=10, backups=5)
+        assert [len(Path(file).read_bytes().splitlines()) for file in rotated_files(log.path)] == [1, 1, 1]
+
+    def test_goes_on_over_a_restart(self, log: Log) -> None:
+        for number in range(10):
+            log.write(number, max_bytes=3 * LINE_BYTES, backups=9)
+        verification = log.verify()
+        assert (verification.faults, len(verification.chains), verification.records) == ([], 1, 10)
+
+    def test_that_fails_is_said_once_and_costs_no_record(self, log: Log) -> None:
+        blocking = Path(f"{log.path}.1")
+        blocking.mkdir()
+        with capture_logs() as logs:
+            log.write(*range(6), max_bytes=2 * LINE_BYTES, backups=1)
+        assert [entry["event"] for entry in logs] == ["audit file cannot be rotated and grows on"]
+        assert log.results == ["written"] * 6
+        assert sorted(path.name for path in log.path.parent.iterdir()) == ["audit.jsonl", "audit.jsonl.1"]
+        blocking.rmdir()
+        log.write(6, max_bytes=2 * LINE_BYTES, backups=1)
+        assert (log.verify().faults, log.verify().records) == ([], 7)
+
+
+class TestForeignRotation:
+    def test_a_file_that_was_moved_away_is_made_anew(self, log: Log) -> None:
+        with log.writer() as writer:
+            writer.write(make_record(1))
+            log.path.rename(f"{log.path}.1")
+            writer.write(make_record(2))
+        assert len(log.lines()) == 1
+        verification = log.verify()
+        assert (verification.faults, len(verification.chains), verification.records) == ([], 1, 2)
+
+    def test_a_file_that_was_copied_and_emptied_is_written_on(self, log: Log) -> None:
+        with log.writer() as writer:
+            writer.write(make_record(1))
+            shutil.copy(log.path, f"{log.path}.1")
+            os.truncate(log.path, 0)
+            writer.write(make_record(2))
+        verification = log.verify()
+        assert (verification.faults, len(verification.chains), verification.records) == ([], 1, 2)
+
+    def test_a_file_that_was_deleted_is_made_anew(self, log: Log) -> None:
+        with log.writer() as writer:
+            writer.write(make_record(1))
+            log.path.unlink()
+            writer.write(make_record(2))
+        assert [orjson.loads(line)["sequence"] for line in log.lines()] == [2]
+
+
+class TestTrouble:
+    def test_on_a_full_disk_records_go_to_standard_error_and_the_file_stays_whole(self, log: Log) -> None:
+        limit_bytes = 5 * LINE_BYTES + LINE_BYTES // 2
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.audit.full_disk", str(log.path), str(limit_bytes)],
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.endswith("written " * 5 + "failed failed failed written")
+        said = [line for line in done.stderr.splitlines() if line.startswith('{"time"')]
+        assert [orjson.loads(line)["sequence"] for line in said] == [6, 7, 8]
+        output = done.stdout + done.stderr
+        assert output.count("audit records cannot be written and go to standard error") == 1
+        assert output.count("audit records are written again") == 1
+        verification = log.verify()
+        assert (verification.faults, verification.records) == ([], 6)
+        assert verification.notes == [
+            f"{log.path}:6: 3 records before it could not be written here and went to standard error instead"
+        ]
+
+    def test_what_cannot_be_written_is_said_once_counted_and_printed(self, log: Log) -> None:
+        with log.writer() as writer, capture_logs() as logs:
+            writer.write(make_record(1))
+            shutil.rmtree(log.path.parent)
+            for number in (2, 3):
+                writer.write(make_record(number))
+            failing = [writer.failing]
+            log.path.parent.mkdir()
+            writer.write(make_record(4))
+            failing.append(writer.failing)
+        assert failing == [True, False]
+        assert log.results == ["written", "failed", "failed", "written"]
+        assert [orjson.loads(line)["decision"] for line in log.fallback.getvalue().splitlines()] == ["d0002", "d0003"]
+        assert [(entry["log_level"], entry["event"]) for entry in logs] == [
+            ("error", "audit records cannot be written and go to standard error"),
+            ("warning", "audit records are written again"),
+        ]
+        assert logs[1]["missed"] == 2
+
+    def test_neither_a_broken_file_nor_a_broken_standard_error_raises(self, log: Log) -> None:
+        with log.writer() as writer, capture_logs():
+            shutil.rmtree(log.path.parent)
+            log.fallback.close()
+            writer.write(make_record(1))
+        assert log.results == ["failed"]
+
+    def test_trouble_that_can_pass_does_not_stop_the_start(self, log: Log) -> None:
+        with no_free_descriptors(), capture_logs():
+            writer = log.writer()
+            writer.write(make_record(1))
+        writer.write(make_record(2))
+        writer.close()
+        assert log.results == ["failed", "written"]
+        assert log.verify().records == 1
+
+
+@contextmanager
+def no_free_descriptors() -> Iterator[None]:
+    """A process that may open no more files: like a full disk, this passes."""
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.open(os.devnull, os.O_RDONLY)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+class TestStart:
+    @pytest.mark.parametrize(
+        ("name", "remedy"),
+        [
+            ("nowhere/audit.jsonl", "its folder does not exist"),
+            ("folder", "is a folder"),
+            ("file/audit.jsonl", "its folder is a file"),
+            ("pipe", "is not a regular file"),
+            ("x" * 300, "is too long a name"),
+            ("loop", "is a link that leads nowhere"),
+        ],
+        ids=lambda text: text[:20],
+    )
+    def test_is_refused_where_there_can_be_no_file(self, tmp_path: Path, name: str, remedy: str) -> None:
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "file").touch()
+        (tmp_path / "loop").symlink_to(tmp_path / "loop")
+        os.mkfifo(tmp_path / "pipe")
+        path = str(tmp_path / name)
+        with pytest.raises(InvalidInput) as raised:
+            AuditWriter(path)
+        (error,) = raised.value.errors
+        assert (error.path, error.value) == ("--audit", path)
+        assert error.detail.startswith(remedy)
+
+    def test_is_refused_for_a_device(self) -> None:
+        with pytest.raises(InvalidInput, match="is not a regular file; give a file, or - for standard output"):
+            AuditWriter("/dev/null")
+
+    def test_is_refused_where_this_user_may_not_write(self, log: Log) -> None:
+        log.path.parent.chmod(0o500)
+        user = os.geteuid()
+        if user == 0:
+            os.seteuid(65534)
+        try:
+            with pytest.raises(InvalidInput, match="may not be written; give this user the right"):
+                log.writer()
+        finally:
+            os.seteuid(user)
+            log.path.parent.chmod(0o700)
+
+    def test_is_refused_while_another_writes_the_file(self, log: Log) -> None:
+        with log.writer(), pytest.raises(InvalidInput, match="another process writes this file; give each replica"):
+            log.writer()
+
+    def test_is_refused_while_another_writes_the_file_that_it_has_rotated(self, log: Log) -> None:
+        with log.writer(max_bytes=LINE_BYTES, backups=1) as writer:
+            for number in range(3):
+                writer.write(make_record(number))
+            with pytest.raises(InvalidInput, match="another process writes this file"):
+                log.writer()
+
+    def test_finds_the_file_free_when_the_other_has_ended(self, log: Log) -> None:
+        log.writer().close()
+        log.writer().close()
+
+
+class TestStandardOutput:
+    def test_gets_a_chain_of_its_own(self, tmp_path: Path) -> None:
+        path = tmp_path / "printed"
+        with path.open("wb") as output:
+            for _ in range(2):
+                writer = AuditWriter("-", output_descriptor=output.fileno())
+                writer.write(make_record(1))
+                writer.write(make_record(2))
+                writer.close()
+        lines = path.read_bytes().splitlines()
+        assert [orjson.loads(line)["sequence"] for line in lines] == [1, 2, 1, 2]
+        assert orjson.loads(lines[1])["previous"] == digest(lines[0])
+
+    @pytest.mark.parametrize("broken", ["full", "closed"])
+    def test_that_is_broken_lets_records_go_to_standard_error(self, broken: str) -> None:
+        results: list[str] = []
+        fallback = io.StringIO()
+        reader, descriptor = os.pipe()
+        os.close(reader)
+        if broken == "full":
+            os.close(descriptor)
+            descriptor = os.open("/dev/full", os.O_WRONLY)
+        writer = AuditWriter("-", output_descriptor=descriptor, on_result=results.append, fallback=fallback)
+        with capture_logs():
+            writer.write(make_record(1))
+        os.close(descriptor)
+        assert results == ["failed"]
+        assert orjson.loads(fallback.getvalue())["decision"] == "d0001"
+
+    def test_a_line_that_was_printed_in_part_is_closed(self) -> None:
+        reader, descriptor = os.pipe()
+        os.set_blocking(descriptor, False)
+        writer = AuditWriter("-", output_descriptor=descriptor, fallback=io.StringIO())
+        printed = b""
+        with capture_logs():
+            # The pipe is full in the middle of one of these: more than it holds, in writes that may be split.
+            writer.write(make_record(1, error="x" * 2_000_000))
+            printed += os.read(reader, 2_000_000)
+            writer.write(make_record(2))
+            printed += os.read(reader, 2_000_000)
+        os.close(reader)
+        os.close(descriptor)
+        torn, second = printed.splitlines()
+        assert 0 < len(torn) < 2_000_000
+        assert orjson.loads(second)["decision"] == "d0002"

@@ -1,0 +1,232 @@
+"""`certs issue` and `certs status` on a directory: what they do, print, and answer to bad input."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from certs.inspection import Artifacts, inspect
+from certs.store import directory as store
+from tests.certs import making
+from tests.certs.command import Run
+from tests.certs.making import AGED, ALL_EXPIRED, FRESH, NOW, OTHER
+
+
+def names_in(directory: Path) -> str:
+    return str(inspect(store.read(directory), NOW).names)
+
+
+def test_issue_writes_the_files_of_the_contract(certs: Run, tmp_path: Path) -> None:
+    done = certs("issue", "--dir", tmp_path / "tls", "--dns", "localhost", "--ip", "127.0.0.1")
+    assert (done.code, done.errors) == (0, "")
+    assert {"ca.crt", "tls.crt", "tls.key"} < {path.name for path in (tmp_path / "tls").iterdir()}
+    assert done.output.startswith(f"{tmp_path / 'tls'}: issued: nothing there yet\n")
+    assert names_in(tmp_path / "tls") == "localhost, 127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "--dns a --dns b --dns c",
+        "--dns a b c",
+        "--dns a,b,c",
+        "--dns a b --dns c",
+        "--dns=a,b --dns c",
+    ],
+)
+def test_several_names_can_be_given_in_any_way(certs: Run, tmp_path: Path, flags: str) -> None:
+    assert certs("issue", *flags.split(), "--dir", tmp_path).code == 0
+    assert names_in(tmp_path) == "a, b, c"
+
+
+def test_issue_again_changes_nothing(certs: Run, tmp_path: Path) -> None:
+    certs("issue", "--dir", tmp_path, "--dns", "a")
+    before = store.read(tmp_path)
+    assert "kept: everything is in order" in certs("issue", "--dir", tmp_path, "--dns", "a").output
+    assert store.read(tmp_path) == before
+
+
+def test_other_names_renew_the_certificate_under_the_same_ca(certs: Run, tmp_path: Path) -> None:
+    certs("issue", "--dir", tmp_path, "--dns", "a")
+    before = store.read(tmp_path)
+    assert "renewed: tls.crt is for a, not for b" in certs("issue", "--dir", tmp_path, "--dns", "b").output
+    after = store.read(tmp_path)
+    assert (after.ca_certificate, after.ca_key) == (before.ca_certificate, before.ca_key)
+    assert after.certificate != before.certificate
+    assert inspect(after, NOW).problems == ()
+
+
+def test_force_issues_a_new_ca(certs: Run, tmp_path: Path) -> None:
+    store.write(tmp_path, ALL_EXPIRED)
+    assert "issued: a replacement was asked for" in certs("issue", "--dir", tmp_path, "--dns", "a", "--force").output
+    assert inspect(store.read(tmp_path), NOW).problems == ()
+
+
+def test_discarded_ca_key_is_nowhere(certs: Run, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert certs("issue", "--dir", tmp_path, "--dns", "a", "--discard-ca-key").code == 0
+        assert store.read(tmp_path).ca_key is None
+    refused = certs("issue", "--dir", tmp_path, "--dns", "b")
+    assert refused.code == 2
+    assert "ca.key: Required value: the private key of ca.crt; --force replaces" in refused.errors
+
+
+@pytest.mark.parametrize(
+    ("held", "message"),
+    [
+        pytest.param(ALL_EXPIRED, r"ca\.crt: Invalid value: .*; expired on that day", id="expired CA"),
+        pytest.param(replace(AGED, ca_key=OTHER.ca_key), r"ca\.key: .*the key of another", id="another's CA key"),
+        pytest.param(
+            replace(AGED, ca_key=making.encrypted(AGED.ca_key)), r"ca\.key: .*is encrypted", id="encrypted CA key"
+        ),
+        pytest.param(making.ENCRYPTED_KEY, r"tls\.key: .*is encrypted", id="encrypted key"),
+        pytest.param(
+            Artifacts(certificate=FRESH.certificate, key=FRESH.key), r"tls\.crt: .*is there without", id="foreign"
+        ),
+        pytest.param(
+            replace(FRESH, ca_certificate=OTHER.ca_certificate), r"tls\.crt: .*issued by ca\.crt", id="another's CA"
+        ),
+    ],
+)
+def test_issue_refuses_with_one_clear_error_and_changes_nothing(
+    certs: Run, tmp_path: Path, held: Artifacts, message: str
+) -> None:
+    store.write(tmp_path, held)
+    refused = certs("issue", "--dir", tmp_path, "--dns", "localhost")
+    assert (refused.code, refused.output) == (2, "")
+    assert [
+        line.startswith("Error: ") and "; --force replaces all" in line for line in refused.errors.splitlines()
+    ] == [True]
+    assert re.search(message, refused.errors)
+    assert store.read(tmp_path) == held
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--dns a_b", '--dns: Invalid value: "a_b"'),
+        ("--dns 10.0.0.1", "is an IP address"),
+        ("--dns a --ip x", '--ip: Invalid value: "x"'),
+        ("", "--dns: Required value"),
+        ("a", "unexpected extra argument"),
+    ],
+)
+def test_bad_names_are_bad_usage(certs: Run, tmp_path: Path, flags: str, message: str) -> None:
+    refused = certs("issue", *flags.split(), "--dir", tmp_path)
+    assert (refused.code, refused.output) == (2, "")
+    assert message in refused.errors
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("directory", ["file", "file/tls", "/proc/tls"])
+def test_unwritable_directory_is_bad_input(certs: Run, tmp_path: Path, directory: str) -> None:
+    (tmp_path / "file").touch()
+    refused = certs("issue", "--dir", tmp_path / directory, "--dns", "a")
+    assert refused.code == 2
+    assert refused.errors.startswith("Error: --dir: Invalid value: ")
+
+
+def test_status_of_good_certificates(certs: Run, tmp_path: Path) -> None:
+    store.write(tmp_path, FRESH)
+    told = certs("status", "--dir", tmp_path)
+    assert (told.code, told.errors) == (0, "")
+    assert "365 days left" in told.output or "364 days left" in told.output
+    assert "matches the certificate, which verifies under the CA" in told.output
+
+
+def test_status_as_json(certs: Run, tmp_path: Path) -> None:
+    store.write(tmp_path, FRESH)
+    told = json.loads(certs("status", "--dir", tmp_path, "-o", "json").output)
+    place = told["places"][0]
+    assert (told["healthy"], told["problems"]) == (True, [])
+    assert (place["keyMatches"], place["chainVerifies"], place["next"]) == (True, True, "keep")
+    assert (place["certificate"]["dnsNames"], place["certificate"]["daysLeft"]) == (["localhost"], 364)
+
+
+@pytest.mark.parametrize(
+    ("held", "problem"),
+    [
+        pytest.param(making.EXPIRED, "tls.crt: Invalid value: .*; expired on that day", id="expired"),
+        pytest.param(replace(FRESH, key=OTHER.key), "tls.key: .*the key of another", id="another's key"),
+        pytest.param(
+            replace(FRESH, ca_certificate=OTHER.ca_certificate), "must be issued by ca.crt", id="another's CA"
+        ),
+        pytest.param(replace(FRESH, key=None), "tls.key: Required value: the private key of tls.crt", id="no key"),
+        pytest.param(replace(FRESH, certificate=b"?"), "tls.crt: Required value: must hold certificates", id="no PEM"),
+        pytest.param(making.ENCRYPTED_KEY, "tls.key: Forbidden: the key is encrypted", id="encrypted key"),
+        pytest.param(Artifacts(), "ca.crt: Required value", id="nothing there"),
+    ],
+)
+def test_status_tells_what_is_wrong_and_exits_2(certs: Run, tmp_path: Path, held: Artifacts, problem: str) -> None:
+    store.write(tmp_path, held)
+    told = certs("status", "--dir", tmp_path)
+    assert told.code == 2
+    assert f"wrong: directory {tmp_path}: " in told.errors
+    assert re.search(problem, told.errors)
+    assert json.loads(certs("status", "--dir", tmp_path, "-o", "json").output)["healthy"] is False
+
+
+def test_status_tells_expiry_ahead(certs: Run, tmp_path: Path) -> None:
+    store.write(tmp_path, AGED)
+    assert certs("status", "--dir", tmp_path).code == 0
+    told = certs("status", "--dir", tmp_path, "--least-days", "200")
+    assert told.code == 2
+    assert "expires in 120 days; `placement-webhook certs issue`" in told.errors
+
+
+def test_status_tells_readable_keys(certs: Run, tmp_path: Path) -> None:
+    store.write(tmp_path, FRESH)
+    (tmp_path / "tls.key").chmod(0o644)
+    told = certs("status", "--dir", tmp_path)
+    assert told.code == 2
+    assert 'tls.key: Invalid value: "0644"; others can read the key; chmod 600' in told.errors
+
+
+@pytest.mark.parametrize("command", ["status", "register"])
+def test_missing_directory_is_bad_input(certs: Run, tmp_path: Path, command: str) -> None:
+    refused = certs(command, "--dir", tmp_path / "absent")
+    assert refused.code == 2
+    assert "no such directory" in refused.errors
+
+
+@pytest.mark.parametrize("flags", [("--kubeconfig", "absent"), ("--in-cluster",)])
+@pytest.mark.parametrize("command", ["status", "register"])
+def test_missing_cluster_is_bad_input(certs: Run, command: str, flags: tuple[str, ...]) -> None:
+    refused = certs(command, *flags)
+    assert refused.code == 2
+    assert "no cluster can be read from it" in refused.errors
+
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: x
+contexts: [{name: x, context: {cluster: x, user: x}}]
+clusters: [{name: x, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: x, user: {token: x}}]
+"""
+
+
+@pytest.mark.parametrize("command", ["status", "register"])
+def test_api_server_that_does_not_answer_is_a_fault(certs: Run, tmp_path: Path, command: str) -> None:
+    (tmp_path / "config").write_text(KUBECONFIG)
+    failed = certs(command, "--kubeconfig", tmp_path / "config")
+    assert failed.code == 1
+    assert "Error: https://127.0.0.1:1: the API server does not answer" in failed.errors
+    assert "Traceback" not in failed.errors
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--dir", ".", "--dns", "a"), "give no --dns or --ip"),
+        (("--skip-probe", "--require-probe"), "exclude each other"),
+        (("--dry-run", "client"), "is not one of 'none', 'server'"),
+    ],
+)
+def test_flags_of_register_that_contradict_are_bad_usage(certs: Run, flags: tuple[str, ...], message: str) -> None:
+    refused = certs("register", *flags)
+    assert refused.code == 2
+    assert message in refused.errors

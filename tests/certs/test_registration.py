@@ -1,0 +1,138 @@
+"""The webhook configuration: what is created, how caBundles are merged and patched, and where the API server calls."""
+
+import base64
+import copy
+from typing import Any
+
+import jsonpatch
+import pytest
+
+from certs import registration
+from certs.pem import certificates
+from certs.registration import Endpoint, Target
+from tests.certs.making import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of
+from webhook.kube.field import InvalidInput
+
+NEW, OLD, GONE = (ca_of(each).certificate for each in (FRESH, OTHER, ALL_EXPIRED))
+
+
+def make_configuration(*bundles: bytes | None, url: str | None = None) -> dict[str, Any]:
+    client = {"url": url} if url else {"service": {"name": "web", "namespace": "team", "path": "/mutate"}}
+    webhooks = [
+        {"name": f"{index}.example.com", "clientConfig": client | ({"caBundle": encoded(bundle)} if bundle else {})}
+        for index, bundle in enumerate(bundles)
+    ]
+    return {"metadata": {"name": "web", "resourceVersion": "7"}, "webhooks": webhooks}
+
+
+def encoded(bundle: bytes) -> str:
+    return base64.b64encode(bundle).decode()
+
+
+def test_manifest_takes_the_names_of_the_target() -> None:
+    made = registration.manifest(Target("team", "tls", "web", "my-webhook"))
+    webhook = made["webhooks"][0]
+    assert made["metadata"]["name"] == "my-webhook"
+    assert webhook["clientConfig"] == {"service": {"namespace": "team", "name": "web", "port": 443, "path": "/mutate"}}
+    assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "team"]
+
+
+def test_manifest_calls_a_url_in_place_of_the_service() -> None:
+    made = registration.manifest(Target(url="https://10.0.0.1:8443/mutate"))
+    assert made["webhooks"][0]["clientConfig"] == {"url": "https://10.0.0.1:8443/mutate"}
+
+
+@pytest.mark.parametrize(
+    ("others", "merged"),
+    [
+        pytest.param([], [NEW], id="first"),
+        pytest.param([OLD], [NEW, OLD], id="the old CA stays beside the new"),
+        pytest.param([NEW], [NEW], id="the same CA stands once"),
+        pytest.param([OLD + NEW, OLD], [NEW, OLD], id="each CA of several bundles stands once"),
+        pytest.param([GONE + OLD], [NEW, OLD], id="an expired CA goes"),
+        pytest.param([b"\n"], [NEW], id="a placeholder counts as nothing"),
+        pytest.param(
+            [b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n" + OLD],
+            [NEW, OLD],
+            id="what cannot be read goes",
+        ),
+    ],
+)
+def test_ca_bundles_are_merged(others: list[bytes], merged: list[bytes]) -> None:
+    bundle = registration.merged_ca_bundle(NEW, others, NOW)
+    assert certificates(bundle, "caBundle") == [certificates(each, "CA")[0] for each in merged]
+
+
+def test_patch_changes_the_ca_bundle_of_every_webhook_and_nothing_else() -> None:
+    before = make_configuration(None, OLD)
+    after = jsonpatch.apply_patch(copy.deepcopy(before), registration.ca_bundle_patch(before, NEW, None))
+    assert after == make_configuration(NEW, NEW)
+
+
+def test_patch_names_the_version_that_was_read() -> None:
+    operations = registration.ca_bundle_patch(make_configuration(OLD), NEW, None)
+    assert operations[0] == {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}
+
+
+def test_nothing_is_patched_where_all_is_there() -> None:
+    assert registration.ca_bundle_patch(make_configuration(NEW, NEW), NEW, None) == []
+
+
+def test_patch_puts_a_url_in_place_of_the_service() -> None:
+    before = make_configuration(OLD)
+    after = jsonpatch.apply_patch(copy.deepcopy(before), registration.ca_bundle_patch(before, NEW, "https://a/mutate"))
+    assert after["webhooks"][0]["clientConfig"] == {"url": "https://a/mutate", "caBundle": encoded(NEW)}
+
+
+@pytest.mark.parametrize(
+    ("configuration", "endpoint"),
+    [
+        pytest.param(make_configuration(None), Endpoint("web.team.svc", 443, "web.team.svc"), id="Service"),
+        pytest.param(make_configuration(None, url="https://a.b/mutate"), Endpoint("a.b", 443, "a.b"), id="url"),
+        pytest.param(
+            make_configuration(None, url="https://127.0.0.1:8443/mutate"),
+            Endpoint("127.0.0.1", 8443, "127.0.0.1"),
+            id="url with a port",
+        ),
+        pytest.param(make_configuration(None, url="https://[::1]:1/"), Endpoint("::1", 1, "::1"), id="IPv6 url"),
+        pytest.param(
+            registration.manifest(Target()),
+            Endpoint("placement-webhook.placement-webhook.svc", 443, "placement-webhook.placement-webhook.svc"),
+            id="the manifest",
+        ),
+    ],
+)
+def test_endpoint_is_where_the_api_server_calls(configuration: dict[str, Any], endpoint: Endpoint) -> None:
+    assert registration.endpoint(configuration) == endpoint
+
+
+@pytest.mark.parametrize("url", ["http://a/mutate", "a:443", "https://", "https://a:x/", "https://[::1/"])
+def test_a_bad_url_is_refused(url: str) -> None:
+    with pytest.raises(InvalidInput, match=r"must be https://HOST\[:PORT\]/PATH"):
+        registration.endpoint(make_configuration(None, url=url))
+
+
+@pytest.mark.parametrize("configuration", [{"metadata": {"name": "web"}}, {"webhooks": [{"clientConfig": {}}]}])
+def test_a_configuration_without_a_webhook_is_refused(configuration: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="must have a webhook"):
+        registration.endpoint(configuration)
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"), [("a.b:443", "a.b", 443), ("127.0.0.1:1", "127.0.0.1", 1), ("[::1]:8443", "::1", 8443)]
+)
+def test_endpoint_of_the_command_line(text: str, host: str, port: int) -> None:
+    assert registration.parse_endpoint(text, "name") == Endpoint(host, port, "name")
+
+
+@pytest.mark.parametrize("text", ["a", "a:", ":1", "a:0", "a:65536", "a:b", "a:１"])
+def test_a_bad_endpoint_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"--endpoint: Invalid value: .*; must be HOST:PORT"):
+        registration.parse_endpoint(text, "name")
+
+
+def test_a_ca_bundle_that_cert_manager_keeps_is_left_to_it() -> None:
+    configuration = make_configuration(OLD)
+    configuration["metadata"]["annotations"] = {"cert-manager.io/inject-ca-from": "team/tls"}
+    with pytest.raises(InvalidInput, match="cert-manager keeps this caBundle"):
+        registration.check_not_injected(configuration)

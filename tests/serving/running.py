@@ -1,0 +1,173 @@
+"""The real server over TLS on loopback, in the test's own event loop or in a thread of its own."""
+
+import asyncio
+import ssl
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from certs.pki import KeyPair, issue_ca, issue_server
+from tests.admitting import policy_with
+from webhook.app import rfc3339_now
+from webhook.audit.record import AuditRecord
+from webhook.metrics import Metrics
+from webhook.pipeline import Cluster
+from webhook.policy.policy import Policy
+from webhook.serving import tls
+from webhook.serving.admissions import Admissions, Surroundings
+from webhook.serving.health import Health
+from webhook.serving.http import MutateEndpoint
+from webhook.serving.server import Server
+from webhook.settings import Address, Settings
+
+LOOPBACK = Address("127.0.0.1", 0)
+
+
+@dataclass(slots=True)
+class Clock:
+    """A monotonic clock that stands until it is moved."""
+
+    seconds: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@dataclass(slots=True)
+class World:
+    """All that a server is made of; records and the CA are there to be looked at."""
+
+    policy: Policy = field(default_factory=policy_with)
+    cluster: Cluster | None = None
+    records: list[AuditRecord] = field(default_factory=list)
+    metrics: Metrics = field(default_factory=Metrics)
+    clock: Callable[[], float] = field(default_factory=Clock)
+    now: Callable[[], str] = rfc3339_now
+    audit: Callable[[AuditRecord], None] | None = None
+
+    def admissions(self) -> Admissions:
+        """The admissions of this world; decisions are numbered."""
+        surroundings = Surroundings(
+            policy=lambda: self.policy,
+            cluster=lambda: self.cluster,
+            audit=self.audit or self.records.append,
+            monotonic_seconds=self.clock,
+            now=self.now,
+            new_decision=lambda: f"decision-{len(self.records) + 1}",
+            replica="replica-a",
+        )
+        return Admissions(surroundings, self.metrics)
+
+    def count(self, name: str, **labels: str) -> float:
+        """The value of a metric."""
+        value = self.metrics.registry.get_sample_value(f"placement_webhook_{name}", labels)
+        return 0.0 if value is None else value
+
+
+def write_certificate(folder: Path) -> KeyPair:
+    """Put `ca.crt`, `tls.crt` and `tls.key` for 127.0.0.1 into `folder`; the CA."""
+    now = datetime.now(UTC)
+    ca = issue_ca(now=now)
+    server = issue_server(ca, dns_names=["localhost"], ip_addresses=["127.0.0.1"], now=now)
+    (folder / "ca.crt").write_bytes(ca.certificate)
+    (folder / "tls.crt").write_bytes(server.certificate)
+    (folder / "tls.key").write_bytes(server.key)
+    return ca
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A running server. Set `stop` to end it."""
+
+    url: str
+    admin_url: str
+    address: Address
+    tls: ssl.SSLContext
+    stop: asyncio.Event
+    done: "asyncio.Task[None]"
+
+
+@asynccontextmanager
+async def running(world: World, folder: Path, **settings: Any) -> AsyncIterator[Running]:
+    """The server of `world` from its readiness to its end; settings by keyword."""
+    write_certificate(folder)
+    chosen = replace(Settings(tls_dir=folder, listen=LOOPBACK, admin_listen=LOOPBACK), **settings)
+    endpoint = MutateEndpoint(world.admissions(), world.metrics, chosen)
+    server = Server(chosen, tls.server_context(folder), endpoint, Health(world.metrics))
+    stop = asyncio.Event()
+    ready: asyncio.Future[tuple[Address, Address]] = asyncio.get_running_loop().create_future()
+    done = asyncio.create_task(server.run(stop, lambda *addresses: ready.set_result(addresses)))
+    await asyncio.wait([ready, done], return_when=asyncio.FIRST_COMPLETED)
+    if done.done():
+        await done
+    address, admin = ready.result()
+    client_tls = ssl.create_default_context(cafile=str(folder / "ca.crt"))
+    try:
+        yield Running(f"https://{address}/mutate", f"http://{admin}", address, client_tls, stop, done)
+    finally:
+        stop.set()
+        await done
+
+
+@contextmanager
+def running_in_thread(world: World, folder: Path, **settings: Any) -> Iterator[Running]:
+    """The same for tests without an event loop, such as those that wait for a kube-apiserver to call."""
+    started = threading.Event()
+    found: list[Running] = []
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def serve() -> None:
+        loops.append(asyncio.get_running_loop())
+        async with running(world, folder, **settings) as server:
+            found.append(server)
+            started.set()
+            await server.stop.wait()
+
+    def run() -> None:
+        try:
+            asyncio.run(serve())
+        finally:
+            started.set()
+
+    thread = threading.Thread(target=run, name="webhook")
+    thread.start()
+    started.wait()
+    try:
+        assert found, "the server did not start"
+        yield found[0]
+    finally:
+        if found:
+            loops[0].call_soon_threadsafe(found[0].stop.set)
+        thread.join()
+
+
+def review(pod: dict[str, Any] | None, **request: Any) -> dict[str, Any]:
+    """The AdmissionReview of the creation of `pod`, as the API server sends it."""
+    kind = {"group": "", "version": "v1", "kind": "Pod"}
+    resource = {"group": "", "version": "v1", "resource": "pods"}
+    asked = {
+        "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+        "kind": kind,
+        "resource": resource,
+        "requestKind": kind,
+        "requestResource": resource,
+        "namespace": "team-a",
+        "operation": "CREATE",
+        "userInfo": {"username": "jane", "groups": ["system:authenticated"]},
+        "object": pod,
+        "oldObject": None,
+        "dryRun": False,
+        "options": {"apiVersion": "meta.k8s.io/v1", "kind": "CreateOptions"},
+    }
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked | request}
+
+
+def review_bytes(pod: dict[str, Any] | None, **request: Any) -> bytes:
+    """The same as the body of a request."""
+    return orjson.dumps(review(pod, **request))

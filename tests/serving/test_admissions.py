@@ -1,0 +1,233 @@
+"""The body of an AdmissionReview into the body of its answer."""
+
+import base64
+from typing import Any
+
+import jsonpatch
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.admitting import PRODUCT, TYPE
+from tests.builders import make_pod
+from tests.properties.pods import pods
+from tests.serving.running import Clock, World, review, review_bytes
+from webhook.serving.admissions import Answer
+
+TRAINING = make_pod("trainer").annotate(TYPE, "training").annotate(PRODUCT, "NVIDIA-H20")
+
+
+def answer_to(world: World, body: bytes, deadline_seconds: float | None = None) -> Answer:
+    return world.admissions().answer(body, 1000.0, deadline_seconds)
+
+
+def response_to(world: World, body: bytes) -> dict[str, Any]:
+    answer = answer_to(world, body)
+    assert answer.status == 200, answer.body
+    review = orjson.loads(answer.body)
+    assert (review["apiVersion"], review["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    response: dict[str, Any] = review["response"]
+    return response
+
+
+def test_the_answer_repeats_the_uid_and_carries_patch_and_type_together() -> None:
+    pod = TRAINING.obj()
+
+    response = response_to(World(), review_bytes(pod))
+
+    assert response["uid"] == "705ab4f5-6393-11e8-b7cc-42010a800002"
+    assert response["allowed"] is True
+    assert response["patchType"] == "JSONPatch"
+    patched = jsonpatch.apply_patch(pod, orjson.loads(base64.b64decode(response["patch"])))
+    assert patched["spec"]["schedulerName"] == "volcano"
+
+
+def test_a_pod_that_is_left_alone_gets_no_patch() -> None:
+    response = response_to(World(), review_bytes(make_pod("web").obj()))
+
+    assert response["allowed"] is True
+    assert "patch" not in response
+    assert "patchType" not in response
+
+
+def test_a_refusal_has_code_and_message_and_no_patch() -> None:
+    response = response_to(World(), review_bytes(make_pod("web").annotate(TYPE, "trainning").obj()))
+
+    assert response["allowed"] is False
+    assert response["status"]["code"] == 422
+    assert '"trainning"; supported values: "training", "inference"' in response["status"]["message"]
+    assert "patch" not in response
+
+
+def test_the_decision_of_the_audit_annotations_is_that_of_the_record() -> None:
+    world = World()
+
+    response = response_to(world, review_bytes(TRAINING.obj()))
+
+    (record,) = world.records
+    assert response["auditAnnotations"]["decision"] == record.decision == "decision-1"
+    assert response["auditAnnotations"]["policy"] == world.policy.identity
+
+
+def test_the_record_tells_who_what_and_why() -> None:
+    world = World(now=lambda: "2026-01-31T12:00:00.000000Z")
+    pod = TRAINING.owner("Job", "train").obj()
+
+    response_to(world, review_bytes(pod, dryRun=True))
+
+    (record,) = world.records
+    assert (record.time, record.namespace, record.name, record.user) == (
+        "2026-01-31T12:00:00.000000Z",
+        "team-a",
+        "trainer",
+        "jane",
+    )
+    assert record.owner is not None
+    assert (record.owner.kind, record.owner.name) == ("Job", "train")
+    assert (record.dry_run, record.outcome, record.workload_type) == (True, "Patched", "training")
+    assert [rule.name for rule in record.rules] == ["NodeUsageAffinity", "GpuProduct", "BinPacking", "SchedulerName"]
+    assert record.patch
+    assert record.placement is not None
+    assert record.placement.verdict == "Unknown"
+
+
+def test_the_default_scheduler_that_was_replaced_stands_in_the_record() -> None:
+    world = World()
+
+    response_to(world, review_bytes(TRAINING.scheduler("default-scheduler").obj()))
+
+    assert world.records[0].before == {"/spec/schedulerName": "default-scheduler"}
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        pytest.param(b"", "body: Invalid value", id="empty"),
+        pytest.param(b"{", "must be JSON", id="no JSON"),
+        pytest.param(b"[]", "must be an AdmissionReview", id="a list"),
+        pytest.param(b"{}", 'kind: Unsupported value: null; supported values: "AdmissionReview"', id="no kind"),
+        pytest.param(b'{"kind":"Pod","apiVersion":"v1"}', 'kind: Unsupported value: "Pod"', id="a pod"),
+        pytest.param(
+            orjson.dumps(review({}) | {"apiVersion": "admission.k8s.io/v1beta1"}),
+            'apiVersion: Unsupported value: "admission.k8s.io/v1beta1"; supported values: "admission.k8s.io/v1"',
+            id="another version",
+        ),
+        pytest.param(orjson.dumps(review({}) | {"request": None}), "request: Required value", id="no request"),
+        pytest.param(review_bytes({}, uid=""), "request.uid: Required value", id="no uid"),
+        pytest.param(review_bytes(None), "request.object: Required value", id="no object"),
+        pytest.param(review_bytes({"metadata": {}}), "request.object.spec: Required value", id="no spec"),
+        pytest.param(
+            review_bytes({"metadata": {"annotations": {"a": 1}}, "spec": {}}),
+            "request.object.metadata.annotations[a]: Invalid value: 1; must be text",
+            id="annotation that is no text",
+        ),
+        pytest.param(
+            review_bytes(TRAINING.requests(cpu="a lot").obj()),
+            "request.object.spec.containers[0].resources.requests[cpu]: Invalid value",
+            id="a quantity that is none",
+        ),
+    ],
+)
+def test_what_is_no_admission_review_is_answered_400_with_what_is_wrong(body: bytes, said: str) -> None:
+    world = World()
+
+    answer = answer_to(world, body)
+
+    assert answer.status == 400
+    assert said in answer.body.decode()
+    assert world.records == []
+    assert world.count("http_refused_requests_total", code="400") == 1
+
+
+def failing_policy() -> Any:
+    raise RuntimeError("out of order")
+
+
+class BrokenScorer:
+    """A fault of ours."""
+
+    def place(self, *_: object) -> Any:
+        raise RuntimeError("out of order")
+
+
+def test_our_own_fault_is_a_500_with_the_decision_and_never_a_refusal() -> None:
+    from webhook.cluster.file import snapshot_from_documents
+    from webhook.pipeline import Cluster
+
+    world = World(cluster=Cluster(snapshot_from_documents([]), BrokenScorer()))
+
+    answer = answer_to(world, review_bytes(TRAINING.obj()))
+
+    assert answer.status == 500
+    assert b"decision-1" in answer.body
+    (record,) = world.records
+    assert (record.outcome, record.error) == ("Error", "RuntimeError: out of order")
+    assert world.count("admission_requests_total", outcome="Error", workload_type="") == 1
+
+
+def test_after_the_deadline_the_patch_goes_out_without_the_check() -> None:
+    from tests.golden.test_golden import cluster_of
+
+    node = {"metadata": {"name": "node-1"}, "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}}}
+    world = World(cluster=cluster_of({"cluster": [node]}), clock=Clock(1000.0))
+
+    late = answer_to(world, review_bytes(TRAINING.obj()), deadline_seconds=999.0)
+    in_time = answer_to(world, review_bytes(TRAINING.obj()), deadline_seconds=1001.0)
+
+    assert "patch" in orjson.loads(late.body)["response"]
+    assert "patch" in orjson.loads(in_time.body)["response"]
+    verdicts = [record.placement.verdict for record in world.records if record.placement]
+    assert verdicts == ["Unknown", "Infeasible"]
+
+
+def test_every_admission_is_counted_with_its_edits_and_verdict() -> None:
+    world = World()
+
+    for pod in (TRAINING.obj(), make_pod("web").obj()):
+        response_to(world, review_bytes(pod))
+
+    assert world.count("admission_requests_total", outcome="Patched", workload_type="training") == 1
+    assert world.count("admission_requests_total", outcome="Bypassed", workload_type="") == 1
+    assert world.count("rule_edits_total", rule="NodeUsageAffinity") == 4
+    assert world.count("placement_verdicts_total", verdict="Unknown") == 1
+    assert world.count("admission_duration_seconds_count") == 2
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(json_values)
+def test_any_json_is_answered_below_500(value: Any) -> None:
+    assert answer_to(World(), orjson.dumps(value)).status == 400
+
+
+@given(st.data())
+def test_a_review_with_anything_anywhere_is_answered_below_500(data: st.DataObject) -> None:
+    """A valid review with one or two of its values, at any depth, replaced by any JSON."""
+    body = review(data.draw(pods()))
+    for _ in range(data.draw(st.integers(1, 2))):
+        replace_somewhere(body, data)
+
+    answer = answer_to(World(), orjson.dumps(body))
+
+    assert answer.status in (200, 400), answer.body
+
+
+def replace_somewhere(value: Any, data: st.DataObject) -> None:
+    while True:
+        if not isinstance(value, dict | list) or not value:
+            return
+        key = data.draw(st.sampled_from(sorted(value)) if isinstance(value, dict) else st.integers(0, len(value) - 1))
+        if not isinstance(value[key], dict | list) or not value[key] or data.draw(st.integers(0, 4)) == 0:
+            value[key] = data.draw(json_values)
+            return
+        value = value[key]

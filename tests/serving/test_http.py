@@ -1,0 +1,198 @@
+"""The server as a client on the network meets it: real TLS, real sockets."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.admitting import TYPE
+from tests.builders import make_pod
+from tests.serving.running import Running, World, review_bytes, running
+from webhook.kube.field import InvalidInput
+from webhook.settings import Address
+
+REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
+JSON = {"Content-Type": "application/json"}
+HEAD = (
+    f"POST /mutate HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: {len(REVIEW)}\r\n\r\n"
+).encode()
+Story = Callable[[Running, aiohttp.ClientSession], Awaitable[None]]
+
+
+def with_server(story: Story, folder: Path, world: World | None = None, **settings: object) -> None:
+    """Run `story` with a running server and a client that trusts its CA."""
+
+    async def run() -> None:
+        async with running(world or World(), folder, **settings) as server:
+            connector = aiohttp.TCPConnector(ssl=server.tls)
+            async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(30)) as client:
+                await story(server, client)
+
+    asyncio.run(run())
+
+
+def test_an_admission_review_is_answered_over_tls(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        async with client.post(server.url, data=REVIEW, headers=JSON) as response:
+            assert response.status == 200
+            assert response.content_type == "application/json"
+            assert (await response.json())["response"]["allowed"] is True
+
+    with_server(story, tmp_path)
+
+
+def test_a_content_type_with_parameters_is_json(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        headers = {"Content-Type": "application/json; charset=utf-8"}
+        async with client.post(server.url + "?timeout=5s", data=REVIEW, headers=headers) as response:
+            assert response.status == 200
+
+    with_server(story, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "body", "status"),
+    [
+        pytest.param("POST", "/mutate", {"Content-Type": "text/plain"}, REVIEW, 415, id="another content type"),
+        pytest.param("POST", "/mutate", JSON, b"{}", 400, id="no review"),
+        pytest.param("GET", "/mutate", {}, None, 405, id="another method"),
+        pytest.param("PUT", "/mutate", JSON, REVIEW, 405, id="yet another method"),
+        pytest.param("POST", "/", JSON, REVIEW, 404, id="another path"),
+        pytest.param("POST", "/mutate/x", JSON, REVIEW, 404, id="a longer path"),
+        pytest.param("GET", "/metrics", {}, None, 404, id="the admin port's path"),
+        pytest.param("POST", "/mutate", JSON, b" " * 5000, 413, id="a body over the limit"),
+    ],
+)
+def test_what_is_no_admission_is_refused_and_counted(
+    tmp_path: Path, method: str, path: str, headers: dict[str, str], body: bytes | None, status: int
+) -> None:
+    world = World()
+
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        url = f"https://{server.address}{path}"
+        async with client.request(method, url, data=body, headers=headers) as response:
+            assert response.status == status
+            assert await response.text()
+
+    with_server(story, tmp_path, world, max_body_bytes=4096)
+    assert world.count("http_refused_requests_total", code=str(status)) == 1
+
+
+def test_a_body_over_the_limit_is_refused_when_its_length_was_not_announced(tmp_path: Path) -> None:
+    async def endless() -> object:
+        for _ in range(100):
+            yield b" " * 1024
+
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        async with client.post(server.url, data=endless(), headers=JSON) as response:
+            assert response.status == 413
+
+    with_server(story, tmp_path, max_body_bytes=4096)
+
+
+def test_connections_are_kept_alive(tmp_path: Path) -> None:
+    async def story(server: Running, _: aiohttp.ClientSession) -> None:
+        reader, writer = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)
+        for _time in range(3):
+            writer.write(HEAD + REVIEW)
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200 OK")
+            length = next(line for line in head.split(b"\r\n") if line.startswith(b"Content-Length: "))
+            await reader.readexactly(int(length.removeprefix(b"Content-Length: ")))
+        writer.close()
+
+    with_server(story, tmp_path)
+
+
+def test_one_answer_in_so_many_closes_its_connection(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        closing = []
+        for _ in range(4):
+            async with client.post(server.url, data=REVIEW, headers=JSON) as response:
+                closing.append(response.headers.get("Connection") == "close")
+        assert closing == [False, True, False, True]
+
+    with_server(story, tmp_path, answers_per_connection=2)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1], ids=lambda version: version.name)
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+def test_tls_before_1_2_is_refused(tmp_path: Path, version: ssl.TLSVersion) -> None:
+    async def story(server: Running, _: aiohttp.ClientSession) -> None:
+        old = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+        old.set_ciphers("ALL:@SECLEVEL=0")
+        old.minimum_version = old.maximum_version = version
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await asyncio.open_connection(server.address.host, server.address.port, ssl=old)
+
+    with_server(story, tmp_path)
+
+
+def test_a_stuck_client_holds_up_nobody_and_is_sent_away(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        reader, writer = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)
+        writer.write(HEAD + b"{")
+        await writer.drain()
+        async with client.post(server.url, data=REVIEW, headers=JSON) as response:
+            assert response.status == 200
+        assert b"408" in await reader.readline()
+        writer.close()
+
+    with_server(story, tmp_path, read_timeout_seconds=0.2)
+
+
+def test_health_readiness_and_metrics_are_on_the_admin_port(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        for path in ("/healthz", "/readyz"):
+            async with client.get(server.admin_url + path) as response:
+                assert (response.status, await response.text()) == (200, "ok\n")
+        async with client.get(server.admin_url + "/metrics") as response:
+            assert response.content_type == "text/plain"
+            assert "placement_webhook_admissions_in_flight 0.0" in await response.text()
+        async with client.post(server.admin_url + "/mutate", data=REVIEW, headers=JSON) as response:
+            assert response.status == 404
+
+    with_server(story, tmp_path)
+
+
+def test_a_stopping_server_is_not_ready_finishes_what_is_in_flight_and_leaves(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        reader, writer = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)
+        writer.write(HEAD + REVIEW[:10])
+        await writer.drain()
+        async with client.get(server.admin_url + "/metrics") as response:
+            while "admissions_in_flight 1.0" not in await response.text():
+                response = await client.get(server.admin_url + "/metrics")
+
+        server.stop.set()
+        status = 200
+        while status == 200:
+            async with client.get(server.admin_url + "/readyz") as response:
+                status = response.status
+        assert status == 503
+        async with client.get(server.admin_url + "/healthz") as response:
+            assert response.status == 200
+
+        writer.write(REVIEW[10:])
+        await writer.drain()
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 200 OK")
+        assert b"Connection: close" in answer
+        assert b'"allowed":true' in answer
+        writer.close()
+        await server.done
+
+    with_server(story, tmp_path, shutdown_delay_seconds=0.3)
+
+
+def test_a_port_in_use_is_one_clear_error(tmp_path: Path) -> None:
+    async def story(server: Running, _: aiohttp.ClientSession) -> None:
+        taken = Address("127.0.0.1", server.address.port)
+        with pytest.raises(InvalidInput, match=r"--listen: Invalid value: .*in use.*; give another address or port"):
+            async with running(World(), tmp_path, listen=taken):
+                pass
+
+    with_server(story, tmp_path)

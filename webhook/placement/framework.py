@@ -1,0 +1,149 @@
+"""Whether a pod fits somewhere, and where best: kube-scheduler's scheduling cycle over a snapshot."""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from webhook.cluster.labels import Mask
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.reader import Reader
+from webhook.placement.pod_info import PodInfo
+from webhook.placement.profile import DEFAULT, Profile
+from webhook.placement.result import NO_NODES, Placement, PlacementVerdict, Scores, ScoreTable, fit_error
+from webhook.placement.unmodelled import Demands
+
+__all__ = ["Framework", "Placement", "never"]
+
+Expired = Callable[[], bool]
+_Question = tuple[PodInfo, Demands]
+
+
+def never() -> bool:
+    """Say that there is no deadline."""
+    return False
+
+
+class _DeadlineNearError(Exception):
+    """Ends a scheduling cycle between two plugins."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Filtered:
+    """Which nodes passed every filter, and how many failed for which reason; `refusal`: why none was looked at."""
+
+    feasible: Mask
+    reasons: Mapping[str, int]
+    refusal: str = ""
+
+
+class Framework:
+    """Runs the plugins of a profile. Equal pods are one question: the last `memory` answers are kept.
+
+    The answers hold for one snapshot; asked about another, all are forgotten. An instance is for one thread.
+    """
+
+    def __init__(self, profile: Profile = DEFAULT, memory: int = 1024) -> None:
+        self._profile = profile
+        self._memory = memory
+        self._answers: OrderedDict[_Question, Placement] = OrderedDict()
+        self._answers_for: Snapshot | None = None
+
+    def place(self, pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired = never) -> Placement:
+        """Where kube-scheduler would put `pod` on the nodes of `snapshot`.
+
+        Every node is looked at, where kube-scheduler may stop early on a hundred or more. `expired` is asked before
+        each plugin; once it holds, the verdict is Unknown.
+
+        Raises:
+            InvalidInput: a field of the pod that is read is malformed; holds every error.
+        """
+        reader = Reader()
+        info = PodInfo.of(reader, pod)
+        demands = Demands.of(reader, pod, info)
+        reader.finish()
+        if self._answers_for is not snapshot:
+            self._answers.clear()
+            self._answers_for = snapshot
+        question = (info, demands.within(snapshot))
+        answer = self._answers.get(question)
+        if answer is not None:
+            self._answers.move_to_end(question)
+            return answer
+        try:
+            answer = self._answer(*question, snapshot, expired)
+        except _DeadlineNearError:
+            return Placement.unknown("the deadline was near: not every plugin was asked")
+        self._answers[question] = answer
+        if len(self._answers) > self._memory:
+            self._answers.popitem(last=False)
+        return answer
+
+    def _answer(self, info: PodInfo, demands: Demands, snapshot: Snapshot, expired: Expired) -> Placement:
+        required, preferred = demands.on(snapshot)
+        unmodelled = tuple(sorted(required | preferred))
+        total = len(snapshot.nodes)
+        if total == 0:
+            return Placement("Infeasible", None, 0, 0, NO_NODES, unmodelled=unmodelled)
+        filtered = self._filter(info, snapshot, expired)
+        feasible = int(np.count_nonzero(filtered.feasible))
+        if feasible == 0:
+            can_wait = self._filter(info, snapshot.emptied(), expired).feasible.any()
+            verdict: PlacementVerdict = "Waiting" if can_wait else "Infeasible"
+            message = fit_error(total, filtered.reasons, filtered.refusal)
+            return Placement(verdict, None, total, 0, message, unmodelled=unmodelled)
+        message = f"{feasible}/{total} nodes are available."
+        scores = Scores(snapshot, partial(self._score, info, snapshot, filtered.feasible, never))
+        if required:
+            message += f" Whether one of them will do depends on {', '.join(sorted(required))}, which is not modelled."
+            return Placement("Unknown", None, total, feasible, message, scores, unmodelled)
+        best_row = self._score(info, snapshot, filtered.feasible, expired).best_row()
+        node = snapshot.nodes[best_row].node.name
+        return Placement("Feasible", node, total, feasible, message, scores, unmodelled)
+
+    def _filter(self, info: PodInfo, snapshot: Snapshot, expired: Expired) -> _Filtered:
+        """The nodes that pass every filter; a node counts for the first filter that rejects it."""
+        reasons: Counter[str] = Counter()
+        feasible = np.ones(len(snapshot.nodes), dtype=np.bool_)
+        for pre_filter in self._profile.pre_filters:
+            preselection = pre_filter.pre_filter(info)
+            if preselection.refusal:
+                return _Filtered(np.zeros_like(feasible), {}, preselection.refusal)
+            if preselection.node_names is not None:
+                feasible = _named(preselection.node_names, snapshot)
+                reasons[f"node(s) didn't satisfy plugin(s) [{pre_filter.name}]"] = int(np.count_nonzero(~feasible))
+        for plugin in self._profile.filters:
+            _check(expired)
+            left = feasible
+            for reason, rejected in plugin.filter(info, snapshot):
+                reasons[reason] += int(np.count_nonzero(rejected & feasible))
+                left = left & ~rejected
+            feasible = left
+        return _Filtered(feasible, {reason: count for reason, count in reasons.items() if count})
+
+    def _score(self, info: PodInfo, snapshot: Snapshot, feasible: Mask, expired: Expired) -> ScoreTable:
+        """The scores of the feasible nodes; a single one is taken unscored."""
+        rows = np.flatnonzero(feasible)
+        totals = np.zeros(len(rows), dtype=np.int64)
+        by_plugin = []
+        for plugin, weight in self._profile.scores if len(rows) > 1 else ():
+            _check(expired)
+            if not plugin.skips(info):
+                weighted = plugin.score(info, snapshot, rows) * weight
+                totals += weighted
+                by_plugin.append((plugin.name, weighted))
+        return ScoreTable(rows, totals, tuple(by_plugin))
+
+
+def _check(expired: Expired) -> None:
+    if expired():
+        raise _DeadlineNearError
+
+
+def _named(names: frozenset[str], snapshot: Snapshot) -> Mask:
+    named = np.zeros(len(snapshot.nodes), dtype=np.bool_)
+    named[[snapshot.rows[name] for name in names if name in snapshot.rows]] = True
+    return named

@@ -1,0 +1,76 @@
+"""The contract of a plugin: what it gets, and what it answers for all nodes at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from webhook.cluster.labels import Mask
+from webhook.cluster.snapshot import Column, Rows, Snapshot
+from webhook.placement.pod_info import PodInfo
+
+MAX_NODE_SCORE = 100
+
+
+class Failure(NamedTuple):
+    """The nodes, row by row, that a filter rejects for one reason, worded as kube-scheduler words it."""
+
+    reason: str
+    rejected: Mask
+
+
+@dataclass(frozen=True, slots=True)
+class Preselection:
+    """What a plugin knows of the nodes before it has seen one.
+
+    `node_names`: the only nodes in question; None: all are. `refusal`: why no node at all is; empty: some may be.
+    """
+
+    node_names: frozenset[str] | None = None
+    refusal: str = ""
+
+
+class Plugin(Protocol):
+    """Has the name of the kube-scheduler plugin that it follows."""
+
+    name: str
+
+
+@runtime_checkable
+class PreFilterPlugin(Plugin, Protocol):
+    """Narrows the nodes down by the pod alone."""
+
+    def pre_filter(self, pod: PodInfo) -> Preselection:
+        """The nodes that are in question for `pod`."""
+
+
+@runtime_checkable
+class FilterPlugin(Plugin, Protocol):
+    """Rejects nodes."""
+
+    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+        """Which of `nodes` cannot take `pod`, by reason; a node may fail for several. Empty where all can."""
+
+
+@runtime_checkable
+class ScorePlugin(Plugin, Protocol):
+    """Ranks the nodes that passed every filter."""
+
+    def skips(self, pod: PodInfo) -> bool:
+        """Whether it has nothing to say about `pod`, and is absent from the scores."""
+
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows) -> Column:
+        """The score of each of the feasible `rows` of `nodes`, normalized to 0–MAX_NODE_SCORE, not yet weighted."""
+
+
+def default_normalize(scores: Column, *, reverse: bool = False) -> Column:
+    """`scores` (none negative, at least one) scaled such that the largest becomes MAX_NODE_SCORE, or 0 in `reverse`.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/helper/normalize_score.go, DefaultNormalizeScore
+    """
+    largest = int(scores.max())
+    if largest == 0:
+        return np.full_like(scores, MAX_NODE_SCORE if reverse else 0)
+    scaled = scores * MAX_NODE_SCORE // largest
+    return MAX_NODE_SCORE - scaled if reverse else scaled

@@ -1,0 +1,30 @@
+"""NodeName: a pod that names its node goes there or nowhere."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.plugin import Failure
+from webhook.placement.pod_info import PodInfo
+
+ERR_REASON = "node(s) didn't match the requested node name"
+
+
+class NodeName:
+    """Rejects every node but the one that `spec.nodeName` names.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodename/node_name.go
+    """
+
+    name = "NodeName"
+
+    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+        """All other nodes, where `pod` names one."""
+        if not pod.node_name:
+            return ()
+        rejected = np.ones(len(nodes.nodes), dtype=np.bool_)
+        row = nodes.rows.get(pod.node_name)
+        if row is not None:
+            rejected[row] = False
+        return (Failure(ERR_REASON, rejected),)

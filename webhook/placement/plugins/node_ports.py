@@ -1,0 +1,34 @@
+"""NodePorts: a host port is taken once on a node."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.plugin import Failure
+from webhook.placement.pod_info import PodInfo
+
+ERR_REASON = "node(s) didn't have free ports for the requested pod ports"
+
+
+class NodePorts:
+    """Looks only at the nodes where one of the wanted ports is taken.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeports/node_ports.go
+    """
+
+    name = "NodePorts"
+
+    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+        """The nodes where a host port of `pod` is taken already."""
+        taken = [
+            row
+            for wanted in pod.host_ports
+            for port, row in nodes.load.host_ports.get((wanted.protocol, wanted.port), ())
+            if wanted.conflicts(port)
+        ]
+        if not taken:
+            return ()
+        rejected = np.zeros(len(nodes.nodes), dtype=np.bool_)
+        rejected[taken] = True
+        return (Failure(ERR_REASON, rejected),)

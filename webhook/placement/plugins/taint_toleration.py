@@ -1,0 +1,52 @@
+"""TaintToleration: no pod goes where it does not tolerate the taints, and better not to where it is not preferred."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from webhook.cluster.snapshot import Column, Rows, Snapshot
+from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
+from webhook.placement.plugin import Failure, default_normalize
+from webhook.placement.pod_info import PodInfo
+
+ERR_REASON = "node(s) had untolerated taint(s)"
+
+_HARD = (NO_SCHEDULE, NO_EXECUTE)
+
+
+class TaintToleration:
+    """Asks once for each distinct set of taints; a cluster has few of them.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go
+    """
+
+    name = "TaintToleration"
+
+    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+        """The nodes with a NoSchedule or NoExecute taint that `pod` does not tolerate."""
+        taints = nodes.taints
+        rejected = np.array(
+            [any(taint.effect in _HARD and not _is_tolerated(taint, pod) for taint in each) for each in taints.classes],
+            dtype=np.bool_,
+        )
+        return (Failure(ERR_REASON, rejected[taints.class_of]),) if rejected.any() else ()
+
+    def skips(self, pod: PodInfo) -> bool:  # noqa: ARG002 - the contract of a plugin that scores
+        """Never: without such taints every node scores the most."""
+        return False
+
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows) -> Column:
+        """The fewer PreferNoSchedule taints that `pod` does not tolerate, the higher."""
+        taints = nodes.taints
+        counts = np.array(
+            [
+                sum(taint.effect == PREFER_NO_SCHEDULE and not _is_tolerated(taint, pod) for taint in each)
+                for each in taints.classes
+            ],
+            dtype=np.int64,
+        )
+        return default_normalize(counts[taints.class_of[rows]], reverse=True)
+
+
+def _is_tolerated(taint: Taint, pod: PodInfo) -> bool:
+    return any(toleration.tolerates(taint) for toleration in pod.tolerations)

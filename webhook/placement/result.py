@@ -1,0 +1,109 @@
+"""The answer of the placement check."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from webhook.cluster.snapshot import Column, Rows, Snapshot
+
+PlacementVerdict = Literal["Feasible", "Waiting", "Infeasible", "Unknown"]
+
+NO_NODES = "no nodes available to schedule pods"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreTable:
+    """The weighted scores of the feasible nodes of a snapshot: `by_plugin[...][n]` is that of the node in `rows[n]`."""
+
+    rows: Rows
+    totals: Column
+    by_plugin: tuple[tuple[str, Column], ...]
+
+    def best_row(self) -> int:
+        """The row of the highest total; of several the first, which is the first by name."""
+        return int(self.rows[self.totals.argmax()])
+
+
+class Scores(Mapping[str, Mapping[str, int]]):
+    """The weighted scores of the feasible nodes, by node and plugin, with their `total`.
+
+    The table is worked out when first asked for: admission needs the best node alone, and keeps many answers.
+    """
+
+    __slots__ = ("_evaluate", "_nodes", "_table")
+
+    def __init__(self, nodes: Snapshot, evaluate: Callable[[], ScoreTable]) -> None:
+        self._nodes = nodes
+        self._evaluate = evaluate
+        self._table: ScoreTable | None = None
+
+    def _scores(self) -> ScoreTable:
+        if self._table is None:
+            self._table = self._evaluate()
+        return self._table
+
+    def __getitem__(self, name: str) -> Mapping[str, int]:
+        table, row = self._scores(), self._nodes.rows[name]
+        position = int(table.rows.searchsorted(row))
+        if position == len(table.rows) or table.rows[position] != row:
+            raise KeyError(name)
+        return {"total": int(table.totals[position])} | {
+            plugin: int(column[position]) for plugin, column in table.by_plugin
+        }
+
+    def __iter__(self) -> Iterator[str]:
+        return (self._nodes.nodes[row].node.name for row in self._scores().rows)
+
+    def __len__(self) -> int:
+        return len(self._scores().rows)
+
+    def __repr__(self) -> str:
+        return f"Scores({dict(self)!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Whether a pod can be placed, and where.
+
+    `node` is the best one where the verdict is Feasible. `feasible` of `total` nodes pass every filter. `message` has
+    kube-scheduler's words up to its first full stop. `scores` has an entry for each node that passes; a single one is
+    taken without being scored. `unmodelled` are the kube-scheduler plugins that have a say and are not modelled.
+    """
+
+    verdict: PlacementVerdict
+    node: str | None
+    total: int
+    feasible: int
+    message: str
+    scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    unmodelled: tuple[str, ...] = ()
+
+    @classmethod
+    def unknown(cls, message: str) -> "Placement":
+        """The answer where the cluster was not asked, or not to the end; `message` says why."""
+        return cls("Unknown", None, 0, 0, message)
+
+
+def fit_error(total: int, reasons: Mapping[str, int], refusal: str = "") -> str:
+    """kube-scheduler's FailedScheduling text for `total` nodes, of which none will do.
+
+    `reasons`: how many nodes fail for each; `refusal`: why no node was looked at, instead.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, FitError.Error
+    """
+    parts = refusal or ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+    return f"0/{total} nodes are available: {parts}."
+
+
+def to_check_json(pod_name: str, placement: Placement) -> dict[str, Any]:
+    """What `check -o json` prints for the pod `pod_name` (`namespace/name`)."""
+    return {
+        "pod": pod_name,
+        "verdict": placement.verdict,
+        "node": placement.node,
+        "nodes": {"total": placement.total, "feasible": placement.feasible},
+        "message": placement.message,
+        "scores": {node: dict(scores) for node, scores in placement.scores.items()},
+        "suggestions": [],
+        "unmodelled": list(placement.unmodelled),
+    }
