@@ -74,35 +74,38 @@ class PodBuilder:
 
     # containers
 
-    def requests(self, *, container: int = 0, **amounts: Quantity) -> Self:
-        """Set requests of one container: `requests(cpu="500m", memory="1Gi")`, extended ones by `**{...}`."""
-        return self._with(lambda pod: _resources(pod["spec"]["containers"][container], "requests", amounts))
+    def requests(self, **amounts: Quantity) -> Self:
+        """Set requests of the main container: `requests(cpu="500m", memory="1Gi")`."""
+        return self._with(lambda pod: _resources(pod["spec"]["containers"][0], "requests", amounts))
 
-    def limits(self, *, container: int = 0, **amounts: Quantity) -> Self:
-        """Set limits of one container."""
-        return self._with(lambda pod: _resources(pod["spec"]["containers"][container], "limits", amounts))
+    def limits(self, **amounts: Quantity) -> Self:
+        """Set limits of the main container."""
+        return self._with(lambda pod: _resources(pod["spec"]["containers"][0], "limits", amounts))
 
-    def gpu(self, count: int, resource: str = "nvidia.com/gpu", *, container: int = 0) -> Self:
+    def gpu(self, count: int, resource: str = "nvidia.com/gpu") -> Self:
         """Ask for devices: requests and limits alike, as the API server wants them for an extended resource."""
-        return self.requests(container=container, **{resource: count}).limits(container=container, **{resource: count})
+        return self.requests(**{resource: count}).limits(**{resource: count})
 
-    def container(self, name: str, **amounts: Quantity) -> Self:
+    def container(self, name: str, /, **amounts: Quantity) -> Self:
         """Add a container that requests `amounts`, and limits extended resources to them."""
         return self._with(lambda pod: pod["spec"]["containers"].append(_container(name, amounts)))
 
-    def init_container(self, name: str = "init", *, sidecar: bool = False, **amounts: Quantity) -> Self:
-        """Add an init container that requests `amounts`; `sidecar`: it goes on running (restartPolicy Always)."""
+    def init_container(self, name: str, /, **amounts: Quantity) -> Self:
+        """Add an init container that requests `amounts` and ends before the next begins."""
         added = _container(name, amounts)
-        if sidecar:
-            added["restartPolicy"] = "Always"
         return self._with(lambda pod: pod["spec"].setdefault("initContainers", []).append(added))
 
-    def host_port(self, port: int, *, protocol: str = "TCP", host_ip: str = "", container: int = 0) -> Self:
-        """Take a port of the node."""
+    def sidecar(self, name: str, /, **amounts: Quantity) -> Self:
+        """Add an init container that requests `amounts` and goes on running (restartPolicy Always)."""
+        added = _container(name, amounts) | {"restartPolicy": "Always"}
+        return self._with(lambda pod: pod["spec"].setdefault("initContainers", []).append(added))
+
+    def host_port(self, port: int, *, protocol: str = "TCP", host_ip: str = "") -> Self:
+        """Take a port of the node for the main container."""
         taken: dict[str, Any] = {"containerPort": port, "hostPort": port, "protocol": protocol}
         if host_ip:
             taken["hostIP"] = host_ip
-        return self._with(lambda pod: pod["spec"]["containers"][container].setdefault("ports", []).append(taken))
+        return self._with(lambda pod: pod["spec"]["containers"][0].setdefault("ports", []).append(taken))
 
     # spec
 

@@ -13,7 +13,7 @@ are gone after it, whoever made them.
 Builders (tests/builders.py, pure)
     make_pod(name="pod") -> PodBuilder        .namespace .generate_name .annotate(key, value) .label(key, value)
         .owner(kind, name) .uid(uid) .requests(cpu=, memory=) .limits() .gpu(n, resource="nvidia.com/gpu")
-        .container(name, **amounts) .init_container(name, sidecar=False, **amounts) .host_port(port)
+        .container(name, **amounts) .init_container(name, **amounts) .sidecar(name, **amounts) .host_port(port)
         .pod_resources(**amounts) .overhead(**amounts)
         .toleration(key, operator=, value=, effect=) .node_selector(key, value) .affinity(dict) .require_node(*terms)
         .prefer_node(weight, term) .scheduler(name) .node_name(name) .spec(**fields) .status(**fields)
@@ -25,7 +25,7 @@ Builders (tests/builders.py, pure)
 Cluster (tests/controlplane/cluster.py), the fixture `cluster`
     .namespace: str       .client: Client       .control_plane: ControlPlane
     .make_node(name, **as make_node_object) -> dict            made, and seen by the scheduler
-    .make_nodes(*nodes: dict) -> None                          the same, many at once
+    .make_nodes(*nodes: dict) -> list[dict]                     the same, many at once
     .create(obj: dict | PodBuilder, dry_run=False) -> Answer   into .namespace where it names none; a pod with a
                                                                nodeName is seen by the scheduler when this returns
     .delete_pod(pod)                                           gone, and forgotten by the scheduler

@@ -158,10 +158,11 @@ class Cluster:
         if cleanup.remove_webhook_configurations(self.client):
             self.settle_webhooks()
         since = self.control_plane.scheduler_log.end()
-        pods = [obj for obj in cleanup.remove_namespaces(self.client) if obj["kind"] == "Pod"]
+        # The nodes go first: a pod that waited must not be bound to what another's removal sets free.
         nodes = cleanup.remove_nodes(self.client)
-        self._wait_for_scheduler("Delete event for scheduled pod", "pod", _bound(pods), since)
         self._wait_for_scheduler("Delete event for node", "node", nodes, since)
+        removed = cleanup.remove_namespaces(self.client)
+        self._wait_for_scheduler("Delete event for scheduled pod", "pod", _bound(removed), since)
         self.control_plane.restore_scheduler()
 
     def _wait_for_scheduler(self, event: str, what: str, objects: Objects, since: int) -> None:
@@ -176,15 +177,10 @@ class Cluster:
         return wait_for(lambda: ask(self._current(pod)), lambda: f"{what}: {json.dumps(self._current(pod)['status'])}")
 
 
-def _bound(pods: Objects) -> Objects:
+def _bound(objects: Objects) -> Objects:
     """The pods that the scheduler counts on their nodes."""
-    return [
-        pod
-        for pod in pods
-        if pod["kind"] == "Pod"
-        and pod["spec"].get("nodeName")
-        and pod["status"].get("phase") not in ("Succeeded", "Failed")
-    ]
+    pods = [obj for obj in objects if obj["kind"] == "Pod" and obj["spec"].get("nodeName")]
+    return [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
 
 
 def _key(obj: Object) -> str:

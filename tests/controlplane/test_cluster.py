@@ -9,6 +9,7 @@ from tests.controlplane.build import pinned_minor
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.process import StartFailed
 
 GPU = {"nvidia.com/gpu": 8}
 
@@ -88,6 +89,11 @@ def test_the_scheduler_takes_another_configuration(cluster: Cluster) -> None:
     cluster.make_node("node-1")
     pod = cluster.create(make_pod().scheduler("of-this-test")).object
     assert cluster.wait_bound(pod) == "node-1"
+
+
+def test_a_scheduler_that_does_not_start_shows_the_end_of_its_log(cluster: Cluster) -> None:
+    with pytest.raises(StartFailed, match=r"kube-scheduler: ended with 1\nthe end of .*kube-scheduler.log:\n"):
+        cluster.control_plane.start_scheduler({"apiVersion": "v1", "kind": "Nonsense"})
 
 
 def test_a_deployment_and_a_job_have_pods_once_controllers_run(cluster: Cluster) -> None:

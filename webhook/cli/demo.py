@@ -72,7 +72,9 @@ def demo(audit_file: Path | None) -> None:
         trust = _issue(folder)
         settings = Settings(tls_dir=folder, listen=_LOOPBACK, admin_listen=_LOOPBACK, replica="demo")
         server = build_server(settings, built_in_policy(), snapshot, audit, Metrics())
-        scenes = asyncio.run(_play(server, trust, pods, log))
+        answers = asyncio.run(_play(server, trust, pods))
+    records = [parse_line(line) for line in log.read_bytes().splitlines()[-len(pods) :]]
+    scenes = [Scene(*scene) for scene in zip(range(1, len(pods) + 1), pods, answers, records, strict=True)]
     for scene in scenes:
         _tell(console, scene, snapshot)
     _conclude(console, scenes, log)
@@ -93,25 +95,23 @@ def _issue(folder: Path) -> ssl.SSLContext:
     return ssl.create_default_context(cadata=ca.certificate.decode())
 
 
-async def _play(server: Server, trust: ssl.SSLContext, pods: list[JsonObject], log: Path) -> list[Scene]:
-    """Serve, post every pod, and stop serving."""
+async def _play(server: Server, trust: ssl.SSLContext, pods: list[JsonObject]) -> list[JsonObject]:
+    """Serve, post every pod, stop serving; the responses."""
     stop = asyncio.Event()
     ready: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(server.run(stop, lambda address, _: ready.set_result(address)))
-    scenes = []
+    responses = []
     try:
         url = f"https://{await ready}/mutate?timeout=5s"
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as client:
             for number, pod in enumerate(pods, start=1):
                 async with client.post(url, json=_review(pod, number)) as answer:
                     answer.raise_for_status()
-                    response = (await answer.json())["response"]
-                record = parse_line(log.read_bytes().splitlines()[-1])
-                scenes.append(Scene(number, pod, response, record))
+                    responses.append((await answer.json())["response"])
     finally:
         stop.set()
         await serving
-    return scenes
+    return responses
 
 
 def _review(pod: JsonObject, number: int) -> JsonObject:
@@ -129,17 +129,14 @@ def _review(pod: JsonObject, number: int) -> JsonObject:
 
 
 def _introduce(console: Console, snapshot: Snapshot) -> None:
-    table = Table("pool", "nodes", "GPUs free of all", box=None, pad_edge=False)
-    free = snapshot.allocatable("nvidia.com/gpu") - snapshot.requested("nvidia.com/gpu")
+    table = Table("pool", "nodes", "free GPUs", box=None, pad_edge=False)
+    gpus = snapshot.allocatable("nvidia.com/gpu")
+    free = gpus - snapshot.requested("nvidia.com/gpu")
     for usage in ("training", "inference", "hybrid"):
-        rows = [
-            row for row, info in enumerate(snapshot.nodes) if info.node.labels.get("maip.mxsf.io/node.usage") == usage
-        ]
-        parts = [
-            f"{snapshot.nodes[row].node.labels['nvidia.com/gpu.product']} {free[row]}/{snapshot.allocatable('nvidia.com/gpu')[row]}"
-            for row in rows
-        ]
-        table.add_row(usage, str(len(rows)), ", ".join(parts))
+        nodes = [(row, info.node) for row, info in enumerate(snapshot.nodes)]
+        pool = [(row, node) for row, node in nodes if node.labels.get("maip.mxsf.io/node.usage") == usage]
+        parts = [f"{node.name} {free[row]}/{gpus[row]}" for row, node in pool]
+        table.add_row(usage, str(len(pool)), ", ".join(parts))
     console.print(f"[bold]The sample cluster: {len(snapshot.nodes)} nodes, one of them the control plane[/bold]")
     console.print(Padding(table, (0, 0, 1, 2)))
 

@@ -1,0 +1,126 @@
+"""`make bench`: requests a second and latency of `/mutate`, doing the whole job, against a bare TLS handler.
+
+Both servers run at once and are loaded in turn, several times, so that the ratios hold on a machine whose speed
+drifts; the figures are medians over the turns.
+"""
+
+import itertools
+import socket
+import ssl
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from bench.clusters import review
+from bench.load import Load, drive
+from certs.pki import issue_ca, issue_server
+
+_START_SECONDS = 120.0
+
+
+@click.command()
+@click.option("--nodes", multiple=True, type=int, default=[1000, 5000], show_default=True, help="Sizes of the cluster.")
+@click.option("--pods-per-node", default=10, show_default=True, help="Running pods a node.")
+@click.option("--connections", default=8, show_default=True, help="Connections under load.")
+@click.option("--seconds", default=3.0, show_default=True, help="Length of one turn.")
+@click.option("--turns", default=5, show_default=True, help="Turns of each server; the medians are printed.")
+def main(nodes: tuple[int, ...], pods_per_node: int, connections: int, seconds: float, turns: int) -> None:
+    """Measure `/mutate` (policy, patch, placement check, audit) against a bare aiohttp TLS handler."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        trust = _certificate(folder)
+        servers = {"bare handler": ["bare"]}
+        servers |= {f"/mutate, {count} nodes": ["webhook", str(count), str(pods_per_node)] for count in nodes}
+        ports = {label: _free_port() for label in servers}
+        processes = [_start(folder, ports[label], arguments) for label, arguments in servers.items()]
+        try:
+            for label, port in ports.items():
+                _await(port, label)
+            uvloop.run(_measure(ports, trust, connections, seconds, turns))
+        finally:
+            for process in processes:
+                process.terminate()
+            for process in processes:
+                process.wait()
+
+
+async def _measure(ports: dict[str, int], trust: ssl.SSLContext, connections: int, seconds: float, turns: int) -> None:
+    pods = {"pods alike": itertools.repeat(0), "each pod of another shape": itertools.count(1)}
+    for kind, shapes in pods.items():
+        loaded: dict[str, list[Load]] = {label: [] for label in ports}
+        single: dict[str, list[Load]] = {label: [] for label in ports}
+        bodies = _bodies(shapes)
+        for _ in range(turns):
+            for label, port in ports.items():
+                loaded[label].append(await drive(port, trust, bodies, connections, seconds))
+                single[label].append(await drive(port, trust, bodies, 1, seconds / 3))
+        _print(kind, connections, loaded, single)
+
+
+def _bodies(shapes: Iterator[int]) -> Iterator[bytes]:
+    return (review(number, shape=shape) for number, shape in enumerate(shapes))
+
+
+def _print(kind: str, connections: int, loaded: dict[str, list[Load]], single: dict[str, list[Load]]) -> None:
+    bare = "bare handler"
+    table = Table("server", "requests/s", "of the bare one's", "median ms", "p99 ms", "alone: median ms", "p99 ms")
+    table.title = f"{kind}, {connections} connections; alone: 1 connection"
+    for label, loads in loaded.items():
+        ratios = [
+            load.requests_per_second / base.requests_per_second for load, base in zip(loads, loaded[bare], strict=True)
+        ]
+        table.add_row(
+            label,
+            f"{statistics.median(load.requests_per_second for load in loads):.0f}",
+            f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})",
+            *(f"{statistics.median(load.quantile_ms(share) for load in loads):.2f}" for share in (0.5, 0.99)),
+            *(f"{statistics.median(load.quantile_ms(share) for load in single[label]):.2f}" for share in (0.5, 0.99)),
+        )
+    Console().print(table)
+
+
+def _start(folder: Path, port: int, arguments: list[str]) -> "subprocess.Popen[bytes]":
+    kind, *sizes = arguments
+    return subprocess.Popen([sys.executable, "-m", "bench.servers", kind, str(folder), str(port), *sizes])
+
+
+def _await(port: int, label: str) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise click.ClickException(f"{label} did not start within {_START_SECONDS:g} s")
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def _certificate(folder: Path) -> ssl.SSLContext:
+    now = datetime.now(UTC)
+    ca = issue_ca(now=now)
+    server = issue_server(ca, dns_names=["localhost"], ip_addresses=["127.0.0.1"], now=now)
+    (folder / "tls.crt").write_bytes(server.certificate)
+    (folder / "tls.key").write_bytes(server.key)
+    return ssl.create_default_context(cadata=ca.certificate.decode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""The servers under load, each in a process of its own: the webhook, and a handler that does nothing."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import orjson
+import uvloop
+from aiohttp import web
+
+from bench.clusters import cluster_documents
+from webhook.app import build_server, serve_until_signalled
+from webhook.audit.writer import AuditWriter
+from webhook.cli.logs import configure_logs
+from webhook.cluster.file import snapshot_from_documents
+from webhook.metrics import Metrics
+from webhook.policy.loader import built_in_policy
+from webhook.serving import tls
+from webhook.settings import Address, Settings
+
+_ANSWER = orjson.dumps(
+    {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": {"uid": "uid", "allowed": True, "patchType": "JSONPatch", "patch": "W10=" * 400},
+    }
+)
+
+
+async def _bare(request: web.Request) -> web.Response:
+    await request.read()
+    return web.Response(body=_ANSWER, content_type="application/json")
+
+
+async def _serve_bare(folder: Path, port: int) -> None:
+    application = web.Application(client_max_size=4 * 1024 * 1024)
+    application.router.add_post("/mutate", _bare)
+    runner = web.AppRunner(application, access_log=None, keepalive_timeout=120)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls.server_context(folder), backlog=1024).start()
+    await asyncio.Event().wait()
+
+
+def main() -> None:
+    """Serve `bare`, or `webhook` with so many nodes and pods a node: KIND FOLDER PORT [NODES PODS_PER_NODE]."""
+    kind, folder, port = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    if kind == "bare":
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve_bare(folder, port))
+        return
+    configure_logs("text", "warning")
+    nodes, pods_per_node = int(sys.argv[4]), int(sys.argv[5])
+    snapshot = snapshot_from_documents(cluster_documents(nodes, pods_per_node))
+    settings = Settings(
+        tls_dir=folder, listen=Address("127.0.0.1", port), admin_listen=Address("127.0.0.1", 0), replica="bench"
+    )
+    with AuditWriter(folder / f"audit-{nodes}.jsonl") as audit:
+        serve_until_signalled(build_server(settings, built_in_policy(), snapshot, audit, Metrics()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,409 @@
+import io
+import re
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import orjson
+import pytest
+from rich.console import Console
+
+from tests.audit.records import INFEASIBLE, at, chain_lines, make_record, write_lines
+from webhook.audit.record import digest
+from webhook.cli import main
+from webhook.cli.audit_text import print_table, printable
+
+RECORDS = [
+    make_record(0, duration_ms=0.41),
+    make_record(1, duration_ms=2.5, workload_type="inference", namespace="team-b", dry_run=True, placement=INFEASIBLE),
+    make_record(
+        2,
+        duration_ms=0.2,
+        outcome="Denied",
+        error='metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value: "trainng"; supported values: …',
+        workload_type=None,
+        placement=None,
+        patch=(),
+        rules=(),
+    ),
+    make_record(
+        3,
+        duration_ms=0.1,
+        outcome="Bypassed",
+        error="no workload type",
+        workload_type=None,
+        placement=None,
+        patch=(),
+        rules=(),
+        name="web-",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """Runs `placement-webhook audit …` in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*arguments: str, stdin: bytes = b"") -> Ran:
+        monkeypatch.setattr(sys, "argv", ["placement-webhook", "audit", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as exited:
+            main()
+        said = capsys.readouterr()
+        assert isinstance(exited.value.code, int)
+        return Ran(exited.value.code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> list[bytes]:
+    """The lines of audit.jsonl in the folder where commands run."""
+    lines = chain_lines(RECORDS)
+    write_lines(tmp_path / "audit.jsonl", lines)
+    return lines
+
+
+LIST = """\
+TIME                   OUTCOME    TYPE        VERDICT      MS    POD               DECISION   NOTE
+2026-05-01T08:00:00Z   Patched    training    Feasible     0.4   team-a/worker-0   d0000
+2026-05-01T08:00:01Z   Patched    inference   Infeasible   2.5   team-b/worker-1   d0001      dry run
+2026-05-01T08:00:02Z   Denied     -           -            0.2   team-a/worker-2   d0002      metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value: "trainng"; supported values: …
+2026-05-01T08:00:03Z   Bypassed   -           -            0.1   team-a/web-       d0003      no workload type
+"""  # noqa: E501 - as it is printed
+
+SHOW = """\
+Decision   d0001
+Time       2026-05-01T08:00:01.000000Z, took 2.500 ms in replica webhook-0
+Pod        team-b/worker-1, of Job worker
+Request    CREATE (dry run) by system:serviceaccount:kube-system:job-controller, uid uid-1
+Type       inference
+Policy     default@1a2b3c
+Outcome    Patched
+
+Rules
+  NodeUsageAffinity   require node usage In [training]
+                      tolerate usage=training:NoSchedule
+  BinPacking          skipped: the pod is already so
+
+Patch (- before, + after)
+  metadata.annotations[maip.mxsf.io/placement-policy]
+    + default@1a2b3c
+  spec.tolerations[+]
+    + key: maip.mxsf.io/node.usage
+    + operator: Exists
+  spec.schedulerName
+    - default-scheduler
+    + volcano
+
+Placement
+  Infeasible: 0 of 12 nodes can take it
+  0/12 nodes are available: 4 Insufficient nvidia.com/gpu, 8 node(s) had untolerated taint(s).
+
+Warnings
+  ! label jobtype=x of the pod wins
+
+Record 2 of its chain, audit.jsonl:2
+  hash      {hashes[1]}
+  previous  {hashes[0]}
+"""
+
+SUMMARY = """\
+4 records, 1 of them dry runs
+from 2026-05-01T08:00:00Z to 2026-05-01T08:00:03Z
+milliseconds: p50 0.200, p90 2.500, p99 2.500, max 2.500
+
+OUTCOME    RECORDS
+Patched    2
+Bypassed   1
+Denied     1
+
+TYPE        RECORDS
+(none)      2
+inference   1
+training    1
+
+VERDICT      RECORDS
+Feasible     1
+Infeasible   1
+
+REFUSED BECAUSE OF                                                    RECORDS
+metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value   1
+
+LEFT ALONE BECAUSE OF   RECORDS
+no workload type        1
+
+RULE                PODS EDITED   EDITS   PODS SKIPPED
+NodeUsageAffinity   2             4       0
+BinPacking          0             0       2
+
+SLOWEST MS   OUTCOME   POD               DECISION
+2.500        Patched   team-b/worker-1   d0001
+0.410        Patched   team-a/worker-0   d0000
+"""
+
+VERIFY = """\
+intact: 3 records in 1 chain
+
+files     audit.jsonl.1, audit.jsonl
+replica   webhook-0
+records   3, 2026-05-01T08:00:01Z to 2026-05-01T08:00:03Z
+head      {hashes[3]}
+note: audit.jsonl.1:1: the chain starts at an earlier record, which was rotated away
+"""
+
+
+class TestList:
+    @pytest.mark.usefixtures("lines")
+    def test_has_a_line_for_each_admission(self, run: Run) -> None:
+        assert run("list") == Ran(0, LIST, "")
+
+    def test_as_json_has_the_records_as_they_stand(self, run: Run, lines: list[bytes]) -> None:
+        ran = run("list", "-o", "json", "--outcome", "denied", "--outcome", "Bypassed")
+        assert ran == Ran(0, "\n".join(line.decode() for line in lines[2:]) + "\n", "")
+
+    @pytest.mark.parametrize(
+        ("options", "decisions"),
+        [
+            (["-n", "team-b"], ["d0001"]),
+            (["--namespace", "team-b", "-n", "team-a"], ["d0000", "d0001", "d0002", "d0003"]),
+            (["--type", "training"], ["d0000"]),
+            (["--outcome", "patched"], ["d0000", "d0001"]),
+            (["--pod", "team-a/w*"], ["d0000", "d0002", "d0003"]),
+            (["--pod", "web-x7k2p"], ["d0003"]),
+            (["--since", at(1), "--until", at(3)], ["d0001", "d0002"]),
+            (["--limit", "2"], ["d0002", "d0003"]),
+            (["--limit", "1", "--outcome", "Patched"], ["d0001"]),
+            (["-n", "nobody"], []),
+        ],
+        ids=" ".join,
+    )
+    @pytest.mark.usefixtures("lines")
+    def test_is_narrowed_by_its_options(self, run: Run, options: list[str], decisions: list[str]) -> None:
+        out = run("list", "-o", "json", *options).out
+        assert [orjson.loads(line)["decision"] for line in out.splitlines()] == decisions
+
+    def test_since_may_tell_how_long_ago(self, run: Run, tmp_path: Path) -> None:
+        now = datetime.now(UTC)
+        old, young = (make_record(n, time=(now - timedelta(minutes=ago)).isoformat()) for n, ago in ((1, 90), (2, 10)))
+        write_lines(tmp_path / "audit.jsonl", chain_lines([old, young]))
+        out = run("list", "-o", "json", "--since", "1h").out
+        assert [orjson.loads(line)["decision"] for line in out.splitlines()] == ["d0002"]
+
+    def test_reads_standard_input(self, run: Run) -> None:
+        stdin = b"\n".join(chain_lines(RECORDS[:1]))
+        assert "d0000" in run("list", "-", stdin=stdin).out
+
+    def test_reads_the_rotated_files_where_none_are_named(self, run: Run, tmp_path: Path, lines: list[bytes]) -> None:
+        write_lines(tmp_path / "audit.jsonl.1", lines[:2])
+        write_lines(tmp_path / "audit.jsonl", lines[2:])
+        assert run("list", "-o", "json").out.encode().splitlines() == lines
+        assert run("list", "-o", "json", "audit.jsonl").out.encode().splitlines() == lines[2:]
+
+    def test_of_an_empty_file_has_its_header(self, run: Run, tmp_path: Path) -> None:
+        (tmp_path / "audit.jsonl").touch()
+        ran = run("list")
+        assert (ran.code, ran.out.split()) == (0, LIST.splitlines()[0].split())
+        assert run("list", "-o", "json") == Ran(0, "", "")
+
+    def test_says_which_lines_are_no_records(self, run: Run, tmp_path: Path, lines: list[bytes]) -> None:
+        write_lines(tmp_path / "audit.jsonl", [b"{}", lines[0], *[b"\x1b[31mlog"] * 12])
+        ran = run("list", "-o", "json")
+        assert (ran.code, ran.out.encode()) == (0, lines[0] + b"\n")
+        said = ran.err.splitlines()
+        assert said[0] == "warning: audit.jsonl:1: not an audit record, left out: time: Field required"
+        assert said[1].startswith("warning: audit.jsonl:3: not an audit record, left out: Invalid JSON")
+        assert said[-1] == "warning: 3 more lines are not audit records, left out"
+        assert len(said) == 11
+
+
+class TestShow:
+    def test_tells_all_of_an_admission(self, run: Run, lines: list[bytes]) -> None:
+        assert run("show", "d0001") == Ran(0, SHOW.format(hashes=[digest(line) for line in lines]), "")
+
+    @pytest.mark.usefixtures("lines")
+    def test_tells_why_a_pod_was_refused_and_leaves_out_what_there_is_not(self, run: Run) -> None:
+        out = run("show", "d0002").out
+        assert 'Why        metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value: "trainng"; ' in out
+        assert not any(title in out for title in ("Rules", "Patch (", "Placement"))
+
+    def test_as_json_has_the_record_as_it_stands(self, run: Run, lines: list[bytes]) -> None:
+        assert run("show", "d0003", "-o", "json") == Ran(0, lines[3].decode() + "\n", "")
+
+    def test_takes_the_beginning_of_a_decision(self, run: Run, tmp_path: Path) -> None:
+        write_lines(
+            tmp_path / "audit.jsonl", chain_lines([make_record(1, decision="abc"), make_record(2, decision="b")])
+        )
+        assert run("show", "a").out.startswith("Decision   abc\n")
+
+    @pytest.mark.usefixtures("lines")
+    def test_of_a_beginning_that_several_have_names_them(self, run: Run) -> None:
+        assert run("show", "d0") == Ran(
+            2,
+            "",
+            'Error: DECISION: Invalid value: "d0"; 4 records begin so; write more of it: d0000, d0001, d0002, d0003\n',
+        )
+
+    def test_of_a_whole_decision_that_begins_another_takes_the_whole(self, run: Run, tmp_path: Path) -> None:
+        records = [make_record(1, decision="abc"), make_record(2, decision="ab")]
+        write_lines(tmp_path / "audit.jsonl", chain_lines(records))
+        assert run("show", "ab").out.startswith("Decision   ab\n")
+
+    @pytest.mark.parametrize("decision", ["nope", ""])
+    @pytest.mark.usefixtures("lines")
+    def test_of_no_decision_says_so(self, run: Run, decision: str) -> None:
+        ran = run("show", decision)
+        assert (ran.code, ran.out) == (2, "")
+        assert "no record has it; `audit list` shows those that are there" in ran.err
+
+
+@pytest.mark.usefixtures("lines")
+class TestSummary:
+    def test_has_a_table_for_each_kind_of_count(self, run: Run) -> None:
+        assert run("summary", "--slowest", "2") == Ran(0, SUMMARY, "")
+
+    def test_as_json_is_one_object(self, run: Run) -> None:
+        ran = run("summary", "-n", "team-b", "-o", "json")
+        assert orjson.loads(ran.out) == {
+            "total": 1,
+            "dryRuns": 1,
+            "first": at(1),
+            "last": at(1),
+            "workloadTypes": {"inference": 1},
+            "outcomes": {"Patched": 1},
+            "rules": {
+                "NodeUsageAffinity": {"edited": 1, "edits": 2, "skipped": 0},
+                "BinPacking": {"edited": 0, "edits": 0, "skipped": 1},
+            },
+            "refusals": {},
+            "bypasses": {},
+            "errors": {},
+            "verdicts": {"Infeasible": 1},
+            "durationMs": {"p50": 2.5, "p90": 2.5, "p99": 2.5, "max": 2.5},
+            "slowest": [{"decision": "d0001", "pod": "team-b/worker-1", "outcome": "Patched", "durationMs": 2.5}],
+        }
+
+    def test_of_nothing_says_so(self, run: Run) -> None:
+        assert run("summary", "-n", "nobody") == Ran(0, "0 records\n", "")
+
+
+class TestVerify:
+    def test_tells_what_is_in_order(self, run: Run, tmp_path: Path, lines: list[bytes]) -> None:
+        write_lines(tmp_path / "audit.jsonl.1", lines[1:2])
+        write_lines(tmp_path / "audit.jsonl", lines[2:])
+        assert run("verify") == Ran(0, VERIFY.format(hashes=[digest(line) for line in lines]), "")
+
+    def test_as_json_is_one_object(self, run: Run, lines: list[bytes]) -> None:
+        loaded = orjson.loads(run("verify", "-o", "json").out)
+        assert (loaded["intact"], loaded["records"], loaded["faults"]) == (True, 4, [])
+        assert loaded["chains"][0]["head"] == digest(lines[3])
+
+    def test_of_a_broken_chain_exits_2_and_names_file_and_line(
+        self, run: Run, tmp_path: Path, lines: list[bytes]
+    ) -> None:
+        write_lines(tmp_path / "audit.jsonl", [lines[0], lines[1].replace(b"team-b", b"team-x"), *lines[2:]])
+        ran = run("verify")
+        assert (ran.code, ran.out.splitlines()[0]) == (2, "4 records in 2 chains")
+        assert ran.err == (
+            'Error: audit.jsonl:2: Invalid value: "d0001"; altered: its hash is not the one that audit.jsonl:3 holds; '
+            "compare with a copy, or find the decision in the API server's own audit log\n"
+        )
+        loaded = orjson.loads(run("verify", "-o", "json").out)
+        assert (loaded["intact"], len(loaded["faults"])) == (False, 1)
+
+    def test_misses_records_cut_off_behind_a_noted_head(self, run: Run, lines: list[bytes]) -> None:
+        assert run("verify", "--head", digest(lines[2])).code == 0
+        ran = run("verify", "--head", "0" * 64)
+        assert ran.code == 2
+        assert f'Error: --head: Invalid value: "{"0" * 64}"; no record has this hash' in ran.err
+
+    def test_reads_standard_input(self, run: Run) -> None:
+        stdin = b"".join(line + b"\n" for line in chain_lines(RECORDS))
+        assert run("verify", "-", stdin=stdin).out.startswith("intact: 4 records in 1 chain\n")
+
+    def test_of_an_empty_file_is_in_order(self, run: Run, tmp_path: Path) -> None:
+        (tmp_path / "audit.jsonl").touch()
+        assert run("verify") == Ran(0, "intact: 0 records in 0 chains\n", "")
+
+
+@pytest.mark.parametrize("command", [["list"], ["show", "d"], ["summary"], ["verify"]], ids=lambda command: command[0])
+class TestAnyCommand:
+    def test_without_a_file_says_what_to_give(self, run: Run, command: list[str]) -> None:
+        assert run(*command) == Ran(
+            2,
+            "",
+            "Error: FILE: Required value: there is no audit.jsonl here; name audit files, or - for standard input\n",
+        )
+
+    def test_of_a_missing_file_names_it(self, run: Run, command: list[str]) -> None:
+        ran = run(*command, "absent.jsonl")
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err.startswith('Error: absent.jsonl: Invalid value: "No such file or directory"; ')
+
+    def test_has_help_with_examples(self, run: Run, command: list[str]) -> None:
+        ran = run(command[0], "--help")
+        assert ran.code == 0
+        assert f"\n  placement-webhook audit {command[0]} " in ran.out
+
+
+@pytest.mark.parametrize("option", ["--since", "--until"])
+def test_a_time_that_is_none_exits_2_and_names_the_option(run: Run, lines: list[bytes], option: str) -> None:
+    ran = run("list", option, "yesterday")
+    assert ran.code == 2
+    assert ran.err.startswith(f'Error: {option}: Invalid value: "yesterday"; must be a time such as ')
+
+
+def test_fifty_thousand_records_are_read_in_seconds(run: Run, tmp_path: Path) -> None:
+    count = 50_000
+    write_lines(tmp_path / "audit.jsonl", chain_lines(make_record(number) for number in range(count)))
+    start = time.monotonic()
+    assert len(run("list").out.splitlines()) == count + 1
+    assert run("summary").out.startswith(f"{count} records\n")
+    assert run("verify").out.startswith(f"intact: {count} records in 1 chain\n")
+    assert time.monotonic() - start < 60
+
+
+class TestTerminal:
+    EVIL = "pod\x1b]0;title\x07\u202e\n[red]name"
+
+    def test_what_could_command_it_is_escaped(self, run: Run, tmp_path: Path) -> None:
+        record = make_record(1, name=self.EVIL, error=self.EVIL, warnings=(self.EVIL,), replica=self.EVIL)
+        write_lines(tmp_path / "audit.jsonl", chain_lines([record]))
+        for command in (["list"], ["show", "d"], ["summary"], ["verify"]):
+            out = run(*command).out
+            assert "\x1b" not in out
+            assert "\u202e" not in out
+        assert r"pod\x1b]0;title\x07\u202e\n[red]name" in run("list").out
+
+    def test_has_colours_and_the_same_columns(self) -> None:
+        rows = [("Patched", "a"), ("Error", "b" * 200)]
+        plain, coloured = io.StringIO(), io.StringIO()
+        print_table(Console(file=plain), ("OUTCOME", "POD"), rows)
+        print_table(Console(file=coloured, force_terminal=True, color_system="standard"), ("OUTCOME", "POD"), rows)
+        assert "\x1b[32mPatched" in coloured.getvalue()
+        assert re.sub(r"\x1b\[[0-9;]*m", "", coloured.getvalue()) == plain.getvalue()
+
+    def test_columns_grow_with_later_rows(self) -> None:
+        out = io.StringIO()
+        print_table(Console(file=out), ("A", "B"), [*[("a", "b")] * 1000, ("longer", "b")])
+        lines = out.getvalue().splitlines()
+        assert (lines[0], lines[1000], lines[1001]) == ("A   B", "a   b", "longer   b")
+
+    def test_other_languages_are_left_as_they_are(self) -> None:
+        assert printable("训练 é") == "训练 é"

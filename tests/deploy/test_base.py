@@ -1,0 +1,216 @@
+"""Facts about the manifests that need no API server to be seen."""
+
+from pathlib import Path
+
+import click
+import pytest
+
+from certs.names import service_names
+from certs.registration import MANIFEST, Target, manifest
+from tests.deploy.manifests import DEPLOY, ROOT, Object, container_of, pod_template, read, read_one
+from webhook.cli.certs import certs
+from webhook.cli.serve import serve
+from webhook.kube import wellknown
+from webhook.policy.loader import built_in_policy, load_policy
+from webhook.policy.policy import Policy
+
+DEPLOYMENT = read_one("base/deployment.yaml")
+JOB = read_one("overlays/self-managed/certs-job.yaml")
+CONFIGURATION = read_one("base/mutatingwebhookconfiguration.yaml")
+SERVICE = read_one("base/service.yaml")
+(WEBHOOK,) = CONFIGURATION["webhooks"]
+SERVER_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "server"}
+WORKLOADS = pytest.mark.parametrize("workload", [DEPLOYMENT, JOB], ids=lambda workload: workload["kind"])
+
+PEERS = [
+    "cert-manager-webhook",
+    "gatekeeper-mutating-webhook-configuration",
+    "hami-webhook",
+    "istio-sidecar-injector",
+    "koordinator-mutating-webhook-configuration",
+    "kueue-mutating-webhook-configuration",
+    "kyverno-resource-mutating-webhook-cfg",
+    "mutating-kai-admission",
+    "volcano-admission-service-pods-mutate",
+]
+
+
+def flags_of(container: Object) -> dict[str, str]:
+    given = (argument.removeprefix("--").partition("=") for argument in container["args"])
+    return {flag: value for flag, _, value in given}
+
+
+@pytest.mark.parametrize("peer", PEERS)
+def test_configuration_is_called_before_those_of_peers(peer: str) -> None:
+    assert CONFIGURATION["metadata"]["name"] < peer
+
+
+def test_configuration_is_the_one_that_certs_register_creates() -> None:
+    assert (DEPLOY / "base" / MANIFEST).read_bytes() == (ROOT / "certs" / MANIFEST).read_bytes()
+    assert manifest(Target()) == CONFIGURATION
+
+
+def test_a_failing_webhook_holds_up_nobody() -> None:
+    assert WEBHOOK["failurePolicy"] == "Ignore"
+    assert WEBHOOK["timeoutSeconds"] <= 5
+
+
+def test_webhook_is_asked_about_created_pods_alone() -> None:
+    assert WEBHOOK["rules"] == [
+        {
+            "apiGroups": [""],
+            "apiVersions": ["v1"],
+            "operations": ["CREATE"],
+            "resources": ["pods"],
+            "scope": "Namespaced",
+        }
+    ]
+
+
+def test_webhook_is_asked_again_and_on_dry_runs() -> None:
+    assert (WEBHOOK["reinvocationPolicy"], WEBHOOK["sideEffects"]) == ("IfNeeded", "None")
+    assert WEBHOOK["admissionReviewVersions"] == ["v1"]
+
+
+def test_names_in_the_manifests_are_the_defaults_of_certs_register() -> None:
+    names = Target()
+    tls = next(volume for volume in pod_template(DEPLOYMENT)["spec"]["volumes"] if volume["name"] == "tls")
+    assert WEBHOOK["clientConfig"]["service"]["name"] == SERVICE["metadata"]["name"] == names.service
+    assert WEBHOOK["clientConfig"]["service"]["namespace"] == read_one("base/namespace.yaml")["metadata"]["name"]
+    assert tls["secret"]["secretName"] == names.secret
+    assert CONFIGURATION["metadata"]["name"] == names.configuration
+
+
+def test_key_of_the_opt_out_is_the_default_policys() -> None:
+    (opt_out,) = [each for each in WEBHOOK["matchConditions"] if each["name"] == "injection-not-disabled"]
+    assert f"'{built_in_policy().keys.inject}'" in opt_out["expression"]
+
+
+def test_shipped_policy_is_the_built_in_one() -> None:
+    shipped, built_in = load_policy(DEPLOY / "base" / "policy.yaml"), built_in_policy()
+    assert isinstance(shipped, Policy)
+    assert (shipped.name, shipped.spec) == (built_in.name, built_in.spec)
+
+
+@WORKLOADS
+def test_pods_fulfil_the_restricted_standard_and_more(workload: Object) -> None:
+    pod, container = pod_template(workload)["spec"], container_of(workload)
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["runAsUser"] > 0
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+@WORKLOADS
+def test_pods_say_what_they_need(workload: Object) -> None:
+    resources = container_of(workload)["resources"]
+    assert set(resources["requests"]) == {"cpu", "memory"}
+    assert set(resources["limits"]) == {"memory"}
+
+
+@WORKLOADS
+def test_pods_can_run_where_only_the_management_plane_may(workload: Object) -> None:
+    tolerated = {each["key"] for each in pod_template(workload)["spec"]["tolerations"]}
+    assert f"{built_in_policy().spec.key_domain}/control-plane" in tolerated
+
+
+def test_server_has_no_token_and_no_rights() -> None:
+    account = read_one("base/serviceaccount.yaml")
+    assert account["automountServiceAccountToken"] is False
+    assert pod_template(DEPLOYMENT)["spec"]["automountServiceAccountToken"] is False
+    assert pod_template(DEPLOYMENT)["spec"]["serviceAccountName"] == account["metadata"]["name"]
+    kinds = {content["kind"] for path in (DEPLOY / "base").glob("*.yaml") for content in read(f"base/{path.name}")}
+    assert not {kind for kind in kinds if kind.endswith(("Role", "RoleBinding"))}
+
+
+@pytest.mark.parametrize("rule", [r for o in read("overlays/self-managed/certs-rbac.yaml") for r in o.get("rules", [])])
+def test_certs_job_may_write_its_two_objects_and_nothing_else(rule: Object) -> None:
+    names = Target()
+    assert rule["resourceNames"] in ([names.secret], [names.configuration])
+    assert set(rule["verbs"]) == {"get", "create", "patch"}
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "arguments"),
+    [
+        pytest.param(serve, ["serve"], container_of(DEPLOYMENT)["args"], id="Deployment"),
+        pytest.param(certs.commands["register"], ["certs", "register"], container_of(JOB)["args"], id="Job"),
+    ],
+)
+def test_arguments_are_understood(command: click.Command, words: list[str], arguments: list[str]) -> None:
+    assert arguments[: len(words)] == words
+    with command.make_context(words[-1], arguments[len(words) :]) as context:
+        assert all(source is not None for source in map(context.get_parameter_source, context.params))
+
+
+def test_ports_and_folders_fit_together() -> None:
+    container = container_of(DEPLOYMENT)
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
+    flags = flags_of(container)
+    assert flags["listen"] == f"0.0.0.0:{ports['https']}"
+    assert flags["admin-listen"] == f"0.0.0.0:{ports['admin']}"
+    assert flags["tls-dir"] in mounts
+    assert {str(Path(flags[flag]).parent) for flag in ("policy", "audit")} <= mounts
+    assert {container[probe]["httpGet"]["port"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")} == {
+        "admin"
+    }
+
+
+def test_audit_files_fill_no_more_than_their_volume() -> None:
+    flags = flags_of(container_of(DEPLOYMENT))
+    audit = next(volume for volume in pod_template(DEPLOYMENT)["spec"]["volumes"] if volume["name"] == "audit")
+    limit_bytes = int(audit["emptyDir"]["sizeLimit"].removesuffix("Mi")) * 1024 * 1024
+    assert int(flags["audit-max-bytes"]) * (int(flags["audit-backups"]) + 1) <= limit_bytes / 2 + 1024**2
+
+
+def test_a_replica_answers_until_nobody_calls_it() -> None:
+    pod, container = pod_template(DEPLOYMENT)["spec"], container_of(DEPLOYMENT)
+    pause_seconds = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+    grace = next(option for option in serve.params if option.name == "grace_seconds").default
+    assert isinstance(grace, float)
+    assert pause_seconds + grace < pod["terminationGracePeriodSeconds"]
+    assert DEPLOYMENT["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+
+
+def test_replicas_are_on_different_nodes() -> None:
+    hosts, _ = pod_template(DEPLOYMENT)["spec"]["topologySpreadConstraints"]
+    assert DEPLOYMENT["spec"]["replicas"] == 2
+    assert (hosts["topologyKey"], hosts["whenUnsatisfiable"]) == (wellknown.HOSTNAME_LABEL, "DoNotSchedule")
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        SERVICE["spec"]["selector"],
+        DEPLOYMENT["spec"]["selector"]["matchLabels"],
+        read_one("base/poddisruptionbudget.yaml")["spec"]["selector"]["matchLabels"],
+        read_one("base/networkpolicy.yaml")["spec"]["podSelector"]["matchLabels"],
+        *(
+            each["labelSelector"]["matchLabels"]
+            for each in pod_template(DEPLOYMENT)["spec"]["topologySpreadConstraints"]
+        ),
+    ],
+)
+def test_everything_selects_the_servers_and_not_the_job(selector: dict[str, str]) -> None:
+    assert selector == SERVER_LABELS
+    assert selector.items() <= pod_template(DEPLOYMENT)["metadata"]["labels"].items()
+    assert not selector.items() <= pod_template(JOB)["metadata"]["labels"].items()
+
+
+def test_certificate_of_cert_manager_has_the_name_the_api_server_asks_for() -> None:
+    certificates = [each for each in read("overlays/cert-manager/certificates.yaml") if each["kind"] == "Certificate"]
+    (server,) = [each for each in certificates if each["metadata"]["name"] == Target().secret]
+    assert service_names(Target().service, Target().namespace)[0] in server["spec"]["dnsNames"]
+    assert server["spec"]["secretName"] == Target().secret
+
+
+def test_scheduler_profile_is_one_that_the_policy_allows() -> None:
+    profiles = read_one("scheduler/kube-scheduler-configuration.yaml")["profiles"]
+    names = [profile["schedulerName"] for profile in profiles]
+    assert names == ["default-scheduler", "binpack-scheduler"]
+    assert set(names) <= set(built_in_policy().spec.allowed_schedulers)

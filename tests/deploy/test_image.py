@@ -1,0 +1,112 @@
+"""The Dockerfile and the wheel that its image is made of. No engine is needed: what it says is read and tried."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from fnmatch import fnmatch
+
+import pytest
+
+from certs.registration import MANIFEST
+from tests.deploy.manifests import ROOT
+
+Instruction = tuple[str, str]
+
+
+def instructions(text: str) -> list[Instruction]:
+    """Keyword and arguments of each instruction, with continued lines joined and comments left out."""
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
+    return [(word.upper(), rest) for word, _, rest in (line.partition(" ") for line in joined.splitlines() if line)]
+
+
+def stages(found: list[Instruction]) -> list[list[Instruction]]:
+    starts = [index for index, (word, _) in enumerate(found) if word == "FROM"]
+    return [found[start:end] for start, end in zip(starts, [*starts[1:], len(found)], strict=True)]
+
+
+BUILD, RUNTIME = stages(instructions((ROOT / "Dockerfile").read_text()))
+
+
+def the(word: str, stage: list[Instruction]) -> str:
+    (rest,) = [rest for found, rest in stage if found == word]
+    return rest
+
+
+def test_both_stages_start_from_the_same_slim_python() -> None:
+    assert the("FROM", BUILD) == "python:${PYTHON_VERSION}-slim AS build"
+    assert the("FROM", RUNTIME) == "python:${PYTHON_VERSION}-slim"
+
+
+def test_user_is_a_number_and_not_root() -> None:
+    """Kubernetes cannot tell by a name whether runAsNonRoot holds."""
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", the("USER", RUNTIME))
+
+
+def test_nothing_as_root_runs_after_the_user_is_set() -> None:
+    words = [word for word, _ in RUNTIME]
+    assert "RUN" not in words[words.index("USER") :]
+
+
+def test_entry_point_is_the_command() -> None:
+    assert the("ENTRYPOINT", RUNTIME) == '["placement-webhook"]'
+
+
+def test_health_check_asks_the_admin_port() -> None:
+    assert "http://127.0.0.1:8080/healthz" in the("HEALTHCHECK", RUNTIME)
+    assert " CMD [" in the("HEALTHCHECK", RUNTIME)
+
+
+def test_runtime_writes_no_bytecode_and_has_no_installer() -> None:
+    assert "PYTHONDONTWRITEBYTECODE=1" in the("ENV", RUNTIME)
+    assert "pip uninstall" in the("RUN", RUNTIME)
+
+
+@pytest.mark.parametrize("source", [s for word, rest in BUILD if word == "COPY" for s in rest.split()[:-1]])
+def test_copied_sources_exist_and_reach_the_build(source: str) -> None:
+    assert (ROOT / source).exists()
+    rules = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
+    assert rules[0] == "*"
+    assert f"!{source.rstrip('/')}" in rules
+
+
+def test_runtime_takes_what_the_build_made() -> None:
+    flag, source, target = the("COPY", RUNTIME).split()
+    assert (flag, source) == ("--from=build", target)
+    assert f"{target}/bin:$PATH" in the("ENV", RUNTIME)
+    assert f"--without-pip {target}" in the("RUN", BUILD)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.Path:
+    """The wheel, built from what the Dockerfile copies and nothing else."""
+    folder = tmp_path_factory.mktemp("image")
+    for word, rest in BUILD:
+        if word == "COPY":
+            *sources, target = rest.split()
+            for source in sources:
+                place = folder / target / ("" if target.endswith(source) else source)
+                copy = shutil.copytree if (ROOT / source).is_dir() else shutil.copy
+                copy(ROOT / source, place)
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(folder)]
+    subprocess.run(command, check=True, env=os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+    (built,) = folder.glob("*.whl")
+    return zipfile.Path(built)
+
+
+def test_wheel_has_both_packages_and_their_data(wheel: zipfile.Path) -> None:
+    names = set(wheel.root.namelist())
+    modules = {
+        path.relative_to(ROOT).as_posix() for package in ("webhook", "certs") for path in (ROOT / package).rglob("*.py")
+    }
+    assert modules <= names
+    assert {f"certs/{MANIFEST}", "certs/py.typed", "webhook/py.typed"} <= names
+    assert not [name for name in names if fnmatch(name, "tests/*") or fnmatch(name, "*.pyc")]
+
+
+def test_wheel_makes_the_command(wheel: zipfile.Path) -> None:
+    (entry_points,) = [path for path in wheel.root.namelist() if path.endswith("entry_points.txt")]
+    assert "placement-webhook = webhook.cli:main" in wheel.root.read(entry_points).decode()
