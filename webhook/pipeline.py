@@ -1,14 +1,17 @@
 """One request's story, from the question to the verdict. Pure: the same question has the same answer."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import orjson
+
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube import wellknown
 from webhook.kube.admission import AdmissionRequest, Refusal
 from webhook.kube.field import FieldError, InvalidInput
 from webhook.kube.shape import check_pod
+from webhook.kube.wellknown import DEFAULT_NAMESPACE, MIRROR_POD_ANNOTATION
 from webhook.mutation.mutate import Mutation, mutate
 from webhook.mutation.registry import RULES
 from webhook.mutation.workload import Reading, Workload, is_disabled, read_workload
@@ -35,13 +38,61 @@ class Cluster:
     scorer: Scorer
 
 
+@dataclass(frozen=True, slots=True)
+class Mutated:
+    """What the policy makes of a pod, before anybody looks at the cluster."""
+
+    workload: Workload
+    mutation: Mutation
+    warnings: tuple[str, ...]
+
+
+StaticVerdict = Bypassed | Denied | Mutated
+
+
+class Memory:
+    """Remembers what a policy made of the last `size` pods: those of one template are alike but for their names.
+
+    Holds for one policy; asked about another, all is forgotten. The pod in a remembered mutation has the name of the
+    first of its kind. An instance is for one thread.
+    """
+
+    def __init__(self, size: int = 1024) -> None:
+        self._size = size
+        self._policy: Policy | None = None
+        self._verdicts: OrderedDict[tuple[str, bytes], StaticVerdict] = OrderedDict()
+
+    def judge(
+        self, request: AdmissionRequest, pod: JsonObject, defaults: Mapping[str, str], policy: Policy
+    ) -> StaticVerdict:
+        """What `judge` says, or said of an equal pod."""
+        if self._policy is not policy:
+            self._verdicts.clear()
+            self._policy = policy
+        metadata = pod.get("metadata")
+        nameless = {**metadata, "name": None} if isinstance(metadata, dict) else metadata
+        question = (request.namespace, orjson.dumps([{**pod, "metadata": nameless}, dict(defaults)]))
+        verdict = self._verdicts.get(question)
+        if verdict is not None:
+            self._verdicts.move_to_end(question)
+            return verdict
+        verdict = self._verdicts[question] = judge(request, pod, defaults, policy)
+        if len(self._verdicts) > self._size:
+            self._verdicts.popitem(last=False)
+        return verdict
+
+
 def admit(
-    request: AdmissionRequest, policy: Policy, cluster: Cluster | None, expired: Callable[[], bool] = lambda: False
+    request: AdmissionRequest,
+    policy: Policy,
+    cluster: Cluster | None,
+    expired: Callable[[], bool] = lambda: False,
+    memory: Memory | None = None,
 ) -> Verdict:
     """What becomes of `request` under `policy`.
 
     The patch depends on the pod, its namespace's defaults and the policy alone; `cluster` serves those defaults and the
-    placement check, which is given up (verdict Unknown) once `expired()` holds.
+    placement check, which is given up (verdict Unknown) once `expired()` holds. `memory` answers for equal pods.
 
     Raises:
         InvalidInput: the request's object cannot be read as a Pod.
@@ -49,15 +100,37 @@ def admit(
     if reason := _not_a_pod_creation(request):
         return Bypassed(reason)
     pod = request.object or {}
-    check_pod(pod, "request.object")
-    namespace = request.namespace or wellknown.DEFAULT_NAMESPACE
-    defaults = cluster.snapshot.namespace_annotations(namespace) if cluster else {}
+    defaults = cluster.snapshot.namespace_annotations(request.namespace or DEFAULT_NAMESPACE) if cluster else {}
+    try:
+        verdict = (memory.judge if memory else judge)(request, pod, defaults, policy)
+        if not isinstance(verdict, Mutated):
+            return verdict
+        return _conclude(verdict, _placement(verdict, cluster, expired))
+    except InvalidInput as error:
+        raise _under_object(error) from error
+
+
+def judge(request: AdmissionRequest, pod: JsonObject, defaults: Mapping[str, str], policy: Policy) -> StaticVerdict:
+    """What `policy` makes of `pod`, whatever the cluster; `defaults` are the annotations of its namespace.
+
+    Raises:
+        InvalidInput: `pod` cannot be read as a Pod.
+    """
+    check_pod(pod)
     if reason := _left_alone(pod, defaults, policy):
         return Bypassed(reason)
-    reading = _read(pod, namespace, defaults, policy)
+    reading = read_workload(pod, request.namespace or DEFAULT_NAMESPACE, defaults, policy)
     if reading.type_name is None:
         return Bypassed("no workload type", reading.warnings)
-    return _judge(reading, pod, policy, cluster, expired)
+    warnings = reading.warnings
+    if reading.errors or reading.denials:
+        if policy.spec.invalid_annotations == "deny":
+            return Denied(_refusal(reading), reading.type_name, warnings=warnings)
+        warnings = (*map(str, (*reading.errors, *reading.denials)), *warnings)
+    if reading.workload is None:
+        return Bypassed("invalid annotations", warnings, reading.type_name)
+    mutation = mutate(pod, reading.workload, policy, RULES)
+    return Mutated(reading.workload, mutation, (*warnings, *mutation.warnings))
 
 
 def _not_a_pod_creation(request: AdmissionRequest) -> str | None:
@@ -73,7 +146,7 @@ def _not_a_pod_creation(request: AdmissionRequest) -> str | None:
 def _left_alone(pod: Mapping[str, Any], defaults: Mapping[str, str], policy: Policy) -> str | None:
     metadata, spec = pod["metadata"], pod["spec"]
     annotations = metadata.get("annotations") or {}
-    if wellknown.MIRROR_POD_ANNOTATION in annotations:
+    if MIRROR_POD_ANNOTATION in annotations:
         return "mirror pod"
     if spec.get("nodeName"):
         return "spec.nodeName is set"
@@ -86,47 +159,22 @@ def _left_alone(pod: Mapping[str, Any], defaults: Mapping[str, str], policy: Pol
     return None
 
 
-def _read(pod: JsonObject, namespace: str, defaults: Mapping[str, str], policy: Policy) -> Reading:
-    try:
-        return read_workload(pod, namespace, defaults, policy)
-    except InvalidInput as error:
-        raise _under_object(error) from error
-
-
-def _judge(
-    reading: Reading, pod: JsonObject, policy: Policy, cluster: Cluster | None, expired: Callable[[], bool]
-) -> Verdict:
-    warnings = reading.warnings
-    if reading.errors or reading.denials:
-        if policy.spec.invalid_annotations == "deny":
-            return Denied(_refusal(reading), reading.type_name, warnings=warnings)
-        warnings = (*map(str, (*reading.errors, *reading.denials)), *warnings)
-    workload = reading.workload
-    if workload is None:
-        return Bypassed("invalid annotations", warnings, reading.type_name)
-    mutation = mutate(pod, workload, policy, RULES)
-    placement = _placement(mutation.pod, workload, cluster, expired)
-    return _verdict(mutation, workload, placement, (*warnings, *mutation.warnings))
-
-
 def _refusal(reading: Reading) -> Refusal:
     errors: tuple[FieldError, ...] = (*reading.errors, *reading.denials)
     message = "; ".join(map(str, errors))
     return Refusal(422, "Invalid", message) if reading.errors else Refusal(403, "Forbidden", message)
 
 
-def _placement(pod: JsonObject, workload: Workload, cluster: Cluster | None, expired: Callable[[], bool]) -> Placement:
-    if workload.check_mode == "off":
+def _placement(mutated: Mutated, cluster: Cluster | None, expired: Callable[[], bool]) -> Placement:
+    if mutated.workload.check_mode == "off":
         return Placement.unknown("the placement check is off")
     if cluster is None:
         return Placement.unknown("no view of the cluster")
-    try:
-        return cluster.scorer.place(pod, cluster.snapshot, expired)
-    except InvalidInput as error:
-        raise _under_object(error) from error
+    return cluster.scorer.place(mutated.mutation.pod, cluster.snapshot, expired)
 
 
-def _verdict(mutation: Mutation, workload: Workload, placement: Placement, warnings: tuple[str, ...]) -> Verdict:
+def _conclude(mutated: Mutated, placement: Placement) -> Patched | Unchanged | Denied:
+    workload, mutation, warnings = mutated.workload, mutated.mutation, mutated.warnings
     if placement.verdict == "Infeasible" and workload.check_mode == "deny":
         message = f"no node of this cluster could ever take this pod: {placement.message}"
         refusal = Refusal(403, "Forbidden", message)
@@ -139,4 +187,6 @@ def _verdict(mutation: Mutation, workload: Workload, placement: Placement, warni
 
 
 def _under_object(error: InvalidInput) -> InvalidInput:
-    return InvalidInput(replace(each, path=f"request.object.{each.path}") for each in error.errors)
+    return InvalidInput(
+        replace(each, path=f"request.object.{each.path}" if each.path else "request.object") for each in error.errors
+    )

@@ -1,6 +1,7 @@
 """A TLS server on loopback that does nothing but shake hands."""
 
 import contextlib
+import socket
 import ssl
 import tempfile
 import threading
@@ -19,6 +20,13 @@ def server_context(pair: KeyPair) -> ssl.SSLContext:
         file.write_bytes(pair.certificate + pair.key)
         context.load_cert_chain(file)
     return context
+
+
+def closed_port() -> int:
+    """A port on 127.0.0.1 where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
 
 
 class LoopbackServer(ThreadingTCPServer):

@@ -10,7 +10,7 @@ import pytest
 from certs.pki import issue_ca
 from certs.registration import Endpoint
 from certs.store.probe import Outcome, probe
-from tests.certs.loopback import tls_server
+from tests.certs.loopback import closed_port, tls_server
 from tests.certs.making import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of, server_of
 
 BUNDLE = ca_of(FRESH).certificate
@@ -72,9 +72,7 @@ def test_a_server_without_tls_is_untrusted() -> None:
 
 
 def test_nobody_there_is_unreachable() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    assert probe(at(port), BUNDLE).outcome is Outcome.UNREACHABLE
+    assert probe(at(closed_port()), BUNDLE).outcome is Outcome.UNREACHABLE
 
 
 def test_a_name_that_does_not_resolve_is_unreachable() -> None:
@@ -82,8 +80,7 @@ def test_a_name_that_does_not_resolve_is_unreachable() -> None:
 
 
 def test_a_server_that_starts_late_is_waited_for() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    port = closed_port()
     with contextlib.ExitStack() as stack:
         timer = threading.Timer(0.3, lambda: stack.enter_context(tls_server(server_of(FRESH), port)))
         timer.start()

@@ -12,7 +12,7 @@ from tests.controlplane import cleanup, webhooks
 from tests.controlplane.client import Answer, Client, Object, Objects
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
-from tests.controlplane.scheduler_log import Scores
+from tests.controlplane.scheduler_log import Scores, scores_from_log
 
 _T = TypeVar("_T")
 _UNSCHEDULABLE = ("PodScheduled", "Unschedulable")
@@ -28,6 +28,8 @@ class Cluster:
     def __init__(self, control_plane: ControlPlane) -> None:
         self.control_plane = control_plane
         self.client: Client = control_plane.client
+        self._log_began = control_plane.scheduler_log.end()
+        self._log_began_of_pod: dict[str, int] = {}
         self.namespace = self.make_namespace()
 
     def make_namespace(
@@ -79,6 +81,7 @@ class Cluster:
         given = obj.obj() if isinstance(obj, PodBuilder) else obj
         answer = self.client.create(given, namespace=self.namespace, dry_run=dry_run)
         if not dry_run:
+            self._log_began_of_pod[_key(answer.object)] = since
             self._wait_for_scheduler("Add event for scheduled pod", "pod", _bound([answer.object]), since)
         return answer
 
@@ -119,7 +122,8 @@ class Cluster:
 
     def scores(self, pod: Object) -> Scores:
         """`{node: {plugin: weighted score}}` of the latest attempt at the pod; {} where only one node was feasible."""
-        return self.control_plane.scheduler_log.scores(_key(pod))
+        since = self._log_began_of_pod.get(_key(pod), self._log_began)
+        return scores_from_log(self.control_plane.scheduler_log.lines(since), _key(pod))
 
     def register_webhook(
         self, url: str, ca_bundle_pem: str, *, configuration: str = "placement-webhook", **overrides: Any

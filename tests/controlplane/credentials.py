@@ -11,6 +11,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _LIFETIME = dt.timedelta(days=1)
+_CERTIFICATE_SIGN = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 _SERVER_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
 
@@ -57,6 +68,7 @@ class _Authority:
         certificate = (
             self._builder(self._name, self._key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(_CERTIFICATE_SIGN, critical=True)
             .sign(self._key, hashes.SHA256())
         )
         self.pem = certificate.public_bytes(serialization.Encoding.PEM)
@@ -75,6 +87,8 @@ class _Authority:
         return certificate.public_bytes(serialization.Encoding.PEM), _pem(key)
 
     def _builder(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+        """What all certificates have; without the key identifiers Python 3.13 and later refuse them."""
+        issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         return (
             x509.CertificateBuilder()
             .subject_name(subject)
@@ -83,6 +97,8 @@ class _Authority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(self._now - dt.timedelta(minutes=5))
             .not_valid_after(self._now + _LIFETIME)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(issuer_key, critical=False)
         )
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tests.controlplane.polling import wait_for
+from tests.controlplane.polling import DEADLINE_SECONDS, wait_for
 
 Scores = dict[str, dict[str, int]]
 
@@ -33,7 +33,15 @@ class SchedulerLog:
                 for line in log:
                     yield line.decode(errors="replace")
 
-    def wait_for_events(self, event: str, what: str, names: Iterable[str], *, since: int) -> None:
+    def wait_for_events(
+        self,
+        event: str,
+        what: str,
+        names: Iterable[str],
+        *,
+        since: int,
+        deadline_seconds: float = DEADLINE_SECONDS,
+    ) -> None:
         """Return when the scheduler has handled `event` of each of the objects.
 
         Nodes and pods come to it by separate watches, in no common order: a pod made after a node may be
@@ -56,20 +64,20 @@ class SchedulerLog:
                     missing.discard(found.group(1))
             return not missing
 
-        wait_for(all_seen, lambda: f"kube-scheduler: {event}: {', '.join(sorted(missing)[:5])}")
+        def what_for() -> str:
+            return f"kube-scheduler: {event}: {', '.join(sorted(missing)[:5])}"
 
-    def scores(self, pod: str) -> Scores:
-        """`{node: {plugin: weighted score}}` of the latest attempt at `namespace/name`.
-
-        Empty where there was nothing to choose: kube-scheduler scores only if several nodes are feasible.
-
-        Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go prioritizeNodes
-        """
-        return scores_from_log(self.lines(), pod)
+        wait_for(all_seen, what_for, deadline_seconds=deadline_seconds)
 
 
 def scores_from_log(lines: Iterable[str], pod: str) -> Scores:
-    """The weighted scores that the lines of a log at `-v=10` give for the latest attempt at `namespace/name`."""
+    """`{node: {plugin: weighted score}}` of the latest attempt at `namespace/name`, from a log at `-v=10`.
+
+    Empty where there was nothing to choose: kube-scheduler scores only if several nodes are feasible. A plugin
+    that skipped the pod is absent.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go prioritizeNodes
+    """
     scores: Scores = {}
     for line in lines:
         if (attempt := _ATTEMPT.search(line)) and attempt["pod"] == pod:

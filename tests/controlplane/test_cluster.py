@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.builders import make_pod
+from tests.builders import make_node_object, make_pod, match_expressions
 from tests.controlplane.build import pinned_minor
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
@@ -124,6 +124,37 @@ def test_kubectl_works_in_the_namespace_of_the_test(cluster: Cluster) -> None:
     cluster.kubectl("create", "-f", "-", stdin=json.dumps(make_pod("by-kubectl").obj()))
     assert [pod["metadata"]["name"] for pod in cluster.pods()] == ["by-kubectl"]
     assert cluster.kubectl("get", "pod", "absent", check=False).returncode == 1
+
+
+def test_the_api_server_takes_what_the_builders_make(cluster: Cluster) -> None:
+    node = make_node_object("node-1", annotations={"a": "b"}, taints=["key=value:NoSchedule", "key:NoExecute"])
+    cluster.make_nodes(node)
+    term = match_expressions(("zone", "In", ["a", "b"]), ("gpu", "Exists", []))
+    pod = (
+        make_pod()
+        .annotate("a", "b")
+        .label("app", "server")
+        .owner("ReplicaSet", "server")
+        .requests(cpu="500m", memory="1Gi")
+        .gpu(2)
+        .container("second", cpu=1)
+        .init_container("first", cpu=2)
+        .sidecar("beside", cpu="100m")
+        .host_port(8080, host_ip="127.0.0.1")
+        .pod_resources(cpu=4)
+        .toleration("key", operator="Exists", effect="NoExecute", seconds=30)
+        .toleration(operator="Exists")
+        .node_selector("zone", "a")
+        .require_node(term, term)
+        .prefer_node(5, term)
+        .scheduler("volcano")
+    )
+    taken = cluster.create(pod, dry_run=True).object
+    asked = pod.obj()
+    assert taken["spec"]["affinity"] == asked["spec"]["affinity"]
+    assert taken["spec"]["tolerations"][:2] == asked["spec"]["tolerations"]
+    assert taken["metadata"]["ownerReferences"] == asked["metadata"]["ownerReferences"]
+    assert cluster.pods() == []
 
 
 def test_an_unknown_field_is_refused(cluster: Cluster) -> None:

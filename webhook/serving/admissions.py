@@ -9,7 +9,7 @@ from webhook.audit.record import AuditRecord
 from webhook.kube.admission import AdmissionRequest, parse_review, review_response
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
-from webhook.pipeline import Cluster, admit
+from webhook.pipeline import Cluster, Memory, admit
 from webhook.policy.policy import Policy
 from webhook.serving.journal import audit_record
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
@@ -47,6 +47,7 @@ class Admissions:
     def __init__(self, surroundings: Surroundings, metrics: Metrics) -> None:
         self._world = surroundings
         self._metrics = metrics
+        self._memory = Memory()
         self._log = structlog.get_logger()
 
     def answer(self, body: bytes, arrived_seconds: float, deadline_seconds: float | None) -> Answer:
@@ -63,7 +64,7 @@ class Admissions:
         policy = world.policy()
         verdict: Verdict | str
         try:
-            verdict = admit(request, policy, world.cluster(), self._expired(deadline_seconds))
+            verdict = admit(request, policy, world.cluster(), self._expired(deadline_seconds), self._memory)
             response = _response(request, verdict, policy, decision)
         except InvalidInput as error:
             return self._unreadable(error)

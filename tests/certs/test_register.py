@@ -1,0 +1,336 @@
+"""`certs register` and `certs status` against a real API server."""
+
+import base64
+import json
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from certs.inspection import Artifacts, inspect
+from certs.store import directory as store
+from certs.store.cluster import artifacts_of, connect
+from tests.builders import make_pod
+from tests.certs.command import Outcome, Run
+from tests.certs.loopback import closed_port, tls_server
+from tests.certs.making import ALL_EXPIRED, ENCRYPTED_KEY, NOW, OTHER, make_artifacts, server_of
+from tests.controlplane.client import ApiError, NotFound
+from tests.controlplane.cluster import Cluster
+from tests.deploy.manifests import DEPLOY, read
+
+CONFIGURATION = "00-placement-webhook"
+ADMISSION = "admissionregistration.k8s.io/v1"
+RBAC = "rbac.authorization.k8s.io/v1"
+
+
+class Registry:
+    """What is registered in the cluster of one test, and the commands that register there."""
+
+    def __init__(self, certs: Run, cluster: Cluster) -> None:
+        self._certs = certs
+        self.cluster = cluster
+        self.service_name = f"placement-webhook.{cluster.namespace}.svc"
+
+    def run(self, command: str, *flags: object, kubeconfig: Path | None = None) -> Outcome:
+        where = kubeconfig or self.cluster.control_plane.kubeconfig
+        return self._certs(command, "--kubeconfig", where, "--namespace", self.cluster.namespace, *flags)
+
+    def register(self, *flags: object) -> Outcome:
+        done = self.run("register", *flags)
+        assert (done.code, done.errors) == (0, "")
+        return done
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        return self.cluster.client.get("MutatingWebhookConfiguration", CONFIGURATION, api_version=ADMISSION)
+
+    @property
+    def secret(self) -> dict[str, Any]:
+        return self.cluster.client.get("Secret", "placement-webhook-tls", self.cluster.namespace)
+
+    @property
+    def ca_bundle(self) -> bytes:
+        return base64.b64decode(self.configuration["webhooks"][0]["clientConfig"]["caBundle"])
+
+    @property
+    def is_empty(self) -> bool:
+        kinds = (("MutatingWebhookConfiguration", ADMISSION), ("Secret", "v1"))
+        return not any(self.cluster.client.list(kind, api_version=version) for kind, version in kinds)
+
+
+@pytest.fixture
+def registry(certs: Run, cluster: Cluster) -> Registry:
+    return Registry(certs, cluster)
+
+
+def issued(directory: Path, *dns_names: str) -> Artifacts:
+    """Certificates in `directory`, as `certs issue --discard-ca-key` leaves them."""
+    made = make_artifacts(dns_names=dns_names)
+    store.write(directory, made)
+    return Artifacts(made.ca_certificate, None, made.certificate, made.key)
+
+
+def test_without_a_directory_certificates_are_issued_into_the_secret(registry: Registry) -> None:
+    registry.register("--skip-probe")
+    found = inspect(artifacts_of(registry.secret), NOW)
+    assert registry.secret["type"] == "kubernetes.io/tls"
+    assert found.serving_errors() == []
+    assert found.names.covers(registry.service_name)
+    assert registry.ca_bundle == found.artifacts.ca_certificate
+
+
+def test_the_key_of_the_ca_is_not_in_the_cluster(registry: Registry, tmp_path: Path) -> None:
+    issued(tmp_path, registry.service_name)
+    registry.register("--dir", tmp_path, "--skip-probe")
+    assert set(registry.secret["data"]) == {"ca.crt", "tls.crt", "tls.key"}
+
+
+def test_registering_again_changes_nothing(registry: Registry) -> None:
+    registry.register("--skip-probe")
+    before = (registry.configuration, registry.secret)
+    told = registry.register("--skip-probe").output
+    assert "kept; everything is in order" in told
+    assert f"{CONFIGURATION}: unchanged, 1 CA in caBundle" in told
+    assert (registry.configuration, registry.secret) == before
+
+
+def test_certificates_of_a_directory_are_registered(registry: Registry, tmp_path: Path) -> None:
+    mine = issued(tmp_path, registry.service_name)
+    registry.register("--dir", tmp_path, "--skip-probe")
+    assert artifacts_of(registry.secret) == mine
+    assert registry.ca_bundle == mine.ca_certificate
+
+
+def test_the_old_ca_stays_trusted_beside_the_new_one(registry: Registry, tmp_path: Path) -> None:
+    first = issued(tmp_path / "first", registry.service_name)
+    second = issued(tmp_path / "second", registry.service_name)
+    registry.register("--dir", tmp_path / "first", "--skip-probe")
+    registry.register("--dir", tmp_path / "second", "--skip-probe")
+    assert registry.ca_bundle == (second.ca_certificate or b"") + (first.ca_certificate or b"")
+    assert artifacts_of(registry.secret) == second
+
+
+def test_due_certificates_are_issued_anew_with_a_ca_of_their_own(registry: Registry) -> None:
+    registry.register("--skip-probe")
+    first = registry.ca_bundle
+    aged = make_artifacts(dns_names=(registry.service_name,), server_age=timedelta(days=300, hours=1))
+    cluster = connect(kubeconfig=registry.cluster.control_plane.kubeconfig)
+    cluster.apply_secret(registry.cluster.namespace, "placement-webhook-tls", aged, force=False)
+    told = registry.register("--skip-probe").output
+    assert "written (issued: tls.crt has 64 days left, less than a third of its time)" in told
+    now = artifacts_of(registry.secret)
+    assert inspect(now, NOW).problems == inspect(replace(aged, ca_key=None), NOW).problems
+    assert registry.ca_bundle == (now.ca_certificate or b"") + (aged.ca_certificate or b"") + first
+
+
+def test_the_api_server_calls_what_was_registered(registry: Registry, tmp_path: Path) -> None:
+    """The server only shakes hands: the API server's complaint is about what comes after TLS."""
+    mine = make_artifacts(dns_names=("localhost",), ip_addresses=("127.0.0.1",))
+    store.write(tmp_path, mine)
+    with tls_server(server_of(mine)) as port:
+        told = registry.register("--dir", tmp_path, "--url", f"https://127.0.0.1:{port}/mutate").output
+        assert f"probe: 127.0.0.1:{port}: TLSv1.3, certificate valid for 127.0.0.1" in told
+        body = [{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Fail"}]
+        registry.cluster.client.request(
+            "PATCH",
+            f"/apis/{ADMISSION}/mutatingwebhookconfigurations/{CONFIGURATION}",
+            body=body,
+            content_type="application/json-patch+json",
+        )
+        registry.cluster.settle_webhooks()
+        elsewhere = registry.cluster.make_namespace()
+        with pytest.raises(ApiError, match="failed calling webhook") as refused:
+            registry.cluster.create(make_pod("probe").namespace(elsewhere))
+    assert "x509" not in str(refused.value)
+    assert "EOF" in str(refused.value)
+
+
+def test_a_server_with_other_certificates_is_not_registered(registry: Registry, tmp_path: Path) -> None:
+    issued(tmp_path, "localhost")
+    with tls_server(server_of(OTHER)) as port:
+        url = f"https://localhost:{port}/mutate"
+        refused = registry.run("register", "--dir", tmp_path, "--url", url, "--endpoint", f"127.0.0.1:{port}")
+    assert refused.code == 2
+    assert "the API server would not trust it, and the webhook is not registered" in refused.errors
+    with pytest.raises(NotFound):
+        _ = registry.configuration
+
+
+def test_a_server_that_still_has_the_certificate_of_the_old_ca_is_trusted(registry: Registry, tmp_path: Path) -> None:
+    issued(tmp_path / "new", "localhost")
+    old = make_artifacts()
+    store.write(tmp_path / "old", old)
+    with tls_server(server_of(old)) as port:
+        flags = ("--url", f"https://localhost:{port}/mutate", "--endpoint", f"127.0.0.1:{port}", "--require-probe")
+        registry.register("--dir", tmp_path / "old", *flags)
+        assert "patched, 2 CAs in caBundle" in registry.register("--dir", tmp_path / "new", *flags).output
+
+
+def test_an_endpoint_out_of_reach_is_told_and_registered(registry: Registry) -> None:
+    told = registry.register("--endpoint", f"127.0.0.1:{closed_port()}").output
+    assert "not reachable from here (Connection refused); registered unprobed" in told
+    assert registry.ca_bundle
+
+
+def test_an_endpoint_out_of_reach_is_refused_where_a_probe_is_required(registry: Registry) -> None:
+    refused = registry.run("register", "--endpoint", f"127.0.0.1:{closed_port()}", "--require-probe")
+    assert refused.code == 2
+    assert "not reachable (Connection refused), and the webhook is not registered" in refused.errors
+    assert registry.secret["data"]["tls.crt"], "the server starts with it, so that the next attempt succeeds"
+
+
+def test_a_server_dry_run_writes_nothing(registry: Registry) -> None:
+    told = registry.register("--skip-probe", "--dry-run", "server").output
+    assert all(line.endswith("(server dry run)") for line in told.splitlines())
+    assert registry.is_empty
+
+
+def test_a_missing_namespace_is_bad_input(certs: Run, cluster: Cluster) -> None:
+    kubeconfig = cluster.control_plane.kubeconfig
+    refused = certs("register", "--kubeconfig", kubeconfig, "--namespace", "absent", "--skip-probe")
+    assert refused.code == 2
+    assert 'namespaces "absent" not found' in refused.errors
+
+
+@pytest.mark.parametrize(
+    ("held", "message"),
+    [
+        pytest.param(ALL_EXPIRED, "--dir: ca.crt: Invalid value", id="expired"),
+        pytest.param(ENCRYPTED_KEY, "--dir: tls.key: Forbidden: the key is encrypted", id="encrypted key"),
+        pytest.param(Artifacts(), "--dir: ca.crt: Required value", id="nothing there"),
+        pytest.param(make_artifacts(dns_names=("elsewhere",)), "which the API server will ask for", id="other names"),
+    ],
+)
+def test_unfit_certificates_are_not_registered(
+    registry: Registry, tmp_path: Path, held: Artifacts, message: str
+) -> None:
+    store.write(tmp_path, held)
+    refused = registry.run("register", "--dir", tmp_path, "--skip-probe")
+    assert refused.code == 2
+    assert message in refused.errors
+    assert registry.is_empty
+
+
+def test_a_secret_of_somebody_else_is_taken_over_only_by_force(registry: Registry, tmp_path: Path) -> None:
+    mine = issued(tmp_path / "mine", registry.service_name)
+    issued(tmp_path / "theirs", "theirs")
+    files = (f"--cert={tmp_path / 'theirs' / 'tls.crt'}", f"--key={tmp_path / 'theirs' / 'tls.key'}")
+    registry.cluster.kubectl("create", "secret", "tls", "placement-webhook-tls", *files)
+    flags = ("--dir", tmp_path / "mine", "--skip-probe")
+    refused = registry.run("register", *flags)
+    assert refused.code == 2
+    assert "conflict" in refused.errors
+    registry.register(*flags, "--force")
+    assert artifacts_of(registry.secret) == mine
+
+
+def test_a_secret_without_a_ca_is_not_overwritten_unasked(registry: Registry, tmp_path: Path) -> None:
+    issued(tmp_path, "theirs")
+    files = (f"--cert={tmp_path / 'tls.crt'}", f"--key={tmp_path / 'tls.key'}")
+    registry.cluster.kubectl("create", "secret", "tls", "placement-webhook-tls", *files)
+    refused = registry.run("register", "--skip-probe")
+    assert refused.code == 2
+    assert (
+        "tls.crt: Forbidden: is there without ca.crt, so it was not issued here; --force replaces it" in refused.errors
+    )
+
+
+def test_applying_the_manifest_again_leaves_the_ca_bundle(registry: Registry) -> None:
+    manifest = str(DEPLOY / "base" / "mutatingwebhookconfiguration.yaml")
+    apply = ("apply", "--server-side", "--field-manager=deploy", "-f", manifest)
+    registry.cluster.kubectl(*apply)
+    registry.cluster.make_namespace("placement-webhook")
+    kubeconfig = registry.cluster.control_plane.kubeconfig
+    done = registry.run("register", "--skip-probe", "--namespace", "placement-webhook", kubeconfig=kubeconfig)
+    assert f"{CONFIGURATION}: patched, 1 CA in caBundle" in done.output
+    before = registry.ca_bundle
+    registry.cluster.kubectl(*apply)
+    assert registry.ca_bundle == before
+
+
+def test_a_change_made_meanwhile_is_not_overwritten(registry: Registry) -> None:
+    registry.register("--skip-probe")
+    cluster = connect(kubeconfig=registry.cluster.control_plane.kubeconfig)
+    stale = cluster.configuration(CONFIGURATION)
+    assert stale
+    registry.cluster.kubectl("label", "mutatingwebhookconfiguration", CONFIGURATION, "changed=meanwhile")
+    version = {"op": "replace", "path": "/metadata/resourceVersion", "value": stale["metadata"]["resourceVersion"]}
+    operations = [version, {"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": 9}]
+    assert cluster.patch_configuration(CONFIGURATION, operations) is False
+    assert registry.configuration["webhooks"][0]["timeoutSeconds"] == 5
+
+
+def test_the_rights_of_the_certs_job_are_enough_and_no_more(
+    registry: Registry, certs: Run, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    cluster = registry.cluster
+    cluster.make_namespace("placement-webhook")
+    for granted in read("overlays/self-managed/certs-rbac.yaml"):
+        cluster.client.create(granted)
+        if granted["kind"].startswith("Cluster"):
+            remove = partial(cluster.client.delete, granted["kind"], granted["metadata"]["name"], api_version=RBAC)
+            request.addfinalizer(remove)  # noqa: PT021 - as many as there are objects
+    kubeconfig = job_kubeconfig(cluster, tmp_path)
+    for expected in ("created, 1 CA", "unchanged, 1 CA"):
+        done = certs("register", "--kubeconfig", kubeconfig, "--skip-probe")
+        assert (done.code, done.errors) == (0, "")
+        assert expected in done.output
+    assert certs("register", "--kubeconfig", kubeconfig, "--skip-probe", "--force").code == 0
+    for flag in ("--secret", "--configuration"):
+        refused = certs("register", "--kubeconfig", kubeconfig, "--skip-probe", flag, "another")
+        assert refused.code == 2
+        assert "403" in refused.errors
+
+
+def job_kubeconfig(cluster: Cluster, folder: Path) -> Path:
+    """A kubeconfig with a token of the certs Job's service account."""
+    token = cluster.client.request(
+        "POST",
+        "/api/v1/namespaces/placement-webhook/serviceaccounts/placement-webhook-certs/token",
+        body={"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}},
+    ).object["status"]["token"]
+    control_plane = cluster.control_plane
+    authority = base64.b64encode(control_plane.ca_pem.encode()).decode()
+    server = {"server": control_plane.url, "certificate-authority-data": authority}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "job",
+        "contexts": [{"name": "job", "context": {"cluster": "tests", "user": "job"}}],
+        "clusters": [{"name": "tests", "cluster": server}],
+        "users": [{"name": "job", "user": {"token": token}}],
+    }
+    (folder / "kubeconfig").write_text(json.dumps(config))
+    return folder / "kubeconfig"
+
+
+def test_status_of_a_registered_webhook(registry: Registry) -> None:
+    registry.register("--skip-probe")
+    told = registry.run("status", "-o", "json")
+    assert told.code == 0
+    report = json.loads(told.output)
+    assert report["healthy"] is True
+    assert [place["place"] for place in report["places"]] == [
+        f"Secret {registry.cluster.namespace}/placement-webhook-tls"
+    ]
+    assert [webhook["name"] for webhook in report["webhooks"]] == ["pods.placement.maip.mxsf.io"]
+    assert report["webhooks"][0]["caBundle"][0]["sha256"] == report["places"][0]["ca"]["sha256"]
+
+
+def test_status_of_an_empty_cluster(registry: Registry) -> None:
+    told = registry.run("status")
+    assert told.code == 2
+    assert "tls.crt: Required value" in told.errors
+
+
+def test_status_tells_a_ca_bundle_without_the_ca(registry: Registry, tmp_path: Path) -> None:
+    registry.register("--skip-probe")
+    issued(tmp_path, registry.service_name)
+    told = registry.run("status", "--dir", tmp_path)
+    assert told.code == 2
+    (problem,) = told.errors.splitlines()
+    assert problem.startswith(f"wrong: directory {tmp_path}: MutatingWebhookConfiguration {CONFIGURATION}: webhooks[0]")
+    assert "must hold the CA of tls.crt" in problem

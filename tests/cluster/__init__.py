@@ -1,0 +1,1 @@
+"""Tests of nodes, pods and namespaces as a snapshot."""

@@ -1,0 +1,273 @@
+"""The placement check written for obviousness: for each node, for each plugin, as the sources of kube-scheduler do.
+
+It is the specification of `webhook.placement`; what it shares with it are facts of Kubernetes (`webhook.kube`) alone.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from webhook.kube.quantity import milli_value, value
+from webhook.kube.reader import Reader
+from webhook.kube.resources import is_scalar_resource, is_schedulable_resource, pod_requests, read_pod_resources
+from webhook.kube.selectors import required_node_affinity_matches, required_node_selector, term_matches
+from webhook.kube.taints import tolerates_any
+
+Object = Mapping[str, Any]
+LEAST_ALLOCATED: Mapping[str, int] = {"cpu": 1, "memory": 1}
+MOST_ALLOCATED: Mapping[str, int] = {"cpu": 1, "memory": 1, "nvidia.com/gpu": 5}
+
+
+@dataclass
+class OracleNode:
+    """A node, what it offers, and the pods that run there."""
+
+    object: Object
+    pods: list[Object] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return str(self.object["metadata"]["name"])
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        labels: Mapping[str, str] = self.object["metadata"].get("labels") or {}
+        return labels
+
+    @property
+    def taints(self) -> list[Object]:
+        taints: list[Object] = self.object["spec"].get("taints") or []
+        return taints
+
+    def allocatable(self, resource: str) -> int:
+        amount = self.object["status"]["allocatable"].get(resource, "0")
+        return milli_value(amount) if resource == "cpu" else value(amount)
+
+    def requested(self, resource: str) -> int:
+        return sum(pod_requests(pod).get(resource, 0) for pod in self.pods)
+
+    def counted(self, resource: str) -> int:
+        if resource not in ("cpu", "memory"):
+            return self.requested(resource)
+        return sum(read_pod_resources(Reader(), pod, running=True).counted.get(resource, 0) for pod in self.pods)
+
+
+@dataclass
+class OracleAnswer:
+    """What `Placement` says, as plain data."""
+
+    verdict: str
+    node: str | None
+    total: int
+    feasible: int
+    message: str
+    scores: dict[str, dict[str, int]]
+
+
+def place(pod: Object, nodes: Iterable[Object], pods: Iterable[Object], *, binpack: bool = False) -> OracleAnswer:
+    """The placement of `pod` on raw `nodes` where raw `pods` are bound."""
+    cluster = {node["metadata"]["name"]: OracleNode(node) for node in nodes}
+    for each in pods:
+        if each["spec"].get("nodeName") in cluster and each["status"]["phase"] not in ("Succeeded", "Failed"):
+            cluster[each["spec"]["nodeName"]].pods.append(each)
+    all_nodes = [cluster[name] for name in sorted(cluster)]
+    if not all_nodes:
+        return OracleAnswer("Infeasible", None, 0, 0, "no nodes available to schedule pods", {})
+    feasible, message = find_nodes_that_fit_pod(pod, all_nodes)
+    if not feasible:
+        emptied = [OracleNode(node.object) for node in all_nodes]
+        verdict = "Waiting" if find_nodes_that_fit_pod(pod, emptied)[0] else "Infeasible"
+        return OracleAnswer(verdict, None, len(all_nodes), 0, message, {})
+    scores = prioritize_nodes(pod, feasible, binpack=binpack)
+    best = min(scores, key=lambda name: (-scores[name]["total"], name))
+    message = f"{len(feasible)}/{len(all_nodes)} nodes are available."
+    return OracleAnswer("Feasible", best, len(all_nodes), len(feasible), message, scores)
+
+
+def find_nodes_that_fit_pod(pod: Object, nodes: list[OracleNode]) -> tuple[list[OracleNode], str]:
+    """The nodes that pass, and kube-scheduler's message should there be none."""
+    names, refusal = pre_filter_node_affinity(pod)
+    if refusal:
+        return [], f"0/{len(nodes)} nodes are available: {refusal}."
+    reasons: Counter[str] = Counter()
+    feasible = []
+    for node in nodes:
+        if names is not None and node.name not in names:
+            reasons["node(s) didn't satisfy plugin(s) [NodeAffinity]"] += 1
+            continue
+        rejections = next(filter(None, (rejects(pod, node) for rejects in FILTERS)), [])
+        reasons.update(rejections)
+        if not rejections:
+            feasible.append(node)
+    parts = sorted(f"{count} {reason}" for reason, count in reasons.items())
+    return feasible, f"0/{len(nodes)} nodes are available: {', '.join(parts)}."
+
+
+def pre_filter_node_affinity(pod: Object) -> tuple[set[str] | None, str]:
+    """The node names that every required term asks for by metadata.name, or why they conflict."""
+    required = required_node_selector(pod["spec"])
+    terms = (required or {}).get("nodeSelectorTerms") or []
+    if not terms:
+        return None, ""
+    names: set[str] = set()
+    for term in terms:
+        asked = [
+            set(requirement["values"])
+            for requirement in term.get("matchFields") or []
+            if requirement["key"] == "metadata.name" and requirement["operator"] == "In"
+        ]
+        if not asked:
+            return None, ""
+        names |= set.intersection(*asked)
+    return (names, "") if names else (None, "pod affinity terms conflict")
+
+
+def node_unschedulable(pod: Object, node: OracleNode) -> list[str]:
+    taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    if node.object["spec"].get("unschedulable") and not tolerates_any(pod["spec"].get("tolerations") or [], taint):
+        return ["node(s) were unschedulable"]
+    return []
+
+
+def node_name(pod: Object, node: OracleNode) -> list[str]:
+    wanted = pod["spec"].get("nodeName")
+    return ["node(s) didn't match the requested node name"] if wanted and wanted != node.name else []
+
+
+def taint_toleration(pod: Object, node: OracleNode) -> list[str]:
+    for taint in node.taints:
+        hard = taint["effect"] in ("NoSchedule", "NoExecute")
+        if hard and not tolerates_any(pod["spec"].get("tolerations") or [], taint):
+            return ["node(s) had untolerated taint(s)"]
+    return []
+
+
+def node_affinity(pod: Object, node: OracleNode) -> list[str]:
+    if required_node_affinity_matches(pod["spec"], node.labels, node.name):
+        return []
+    return ["node(s) didn't match Pod's node affinity/selector"]
+
+
+def node_ports(pod: Object, node: OracleNode) -> list[str]:
+    for protocol, port, ip in host_ports(pod):
+        for taken in node.pods:
+            for taken_protocol, taken_port, taken_ip in host_ports(taken):
+                same_address = ip == taken_ip or "0.0.0.0" in (ip, taken_ip)
+                if (protocol, port) == (taken_protocol, taken_port) and same_address:
+                    return ["node(s) didn't have free ports for the requested pod ports"]
+    return []
+
+
+def host_ports(pod: Object) -> list[tuple[str, int, str]]:
+    sidecars = [each for each in pod["spec"].get("initContainers") or [] if each.get("restartPolicy") == "Always"]
+    return [
+        (port.get("protocol") or "TCP", port["hostPort"], port.get("hostIP") or "0.0.0.0")
+        for container in [*sidecars, *pod["spec"]["containers"]]
+        for port in container.get("ports") or []
+        if port.get("hostPort")
+    ]
+
+
+def node_resources_fit(pod: Object, node: OracleNode) -> list[str]:
+    short = ["Too many pods"] if len(node.pods) + 1 > node.allocatable("pods") else []
+    for resource, amount in pod_requests(pod).items():
+        free = node.allocatable(resource) - node.requested(resource)
+        if is_schedulable_resource(resource) and amount > 0 and amount > free:
+            short.append(f"Insufficient {resource}")
+    return short
+
+
+FILTERS: tuple[Callable[[Object, OracleNode], list[str]], ...] = (
+    node_unschedulable,
+    node_name,
+    taint_toleration,
+    node_affinity,
+    node_ports,
+    node_resources_fit,
+)
+
+
+def prioritize_nodes(pod: Object, nodes: list[OracleNode], *, binpack: bool) -> dict[str, dict[str, int]]:
+    """The weighted score of each plugin for each node, and their total."""
+    if len(nodes) == 1:
+        return {nodes[0].name: {"total": 0}}
+    weighted: dict[str, list[int]] = {}
+    weighted["TaintToleration"] = [3 * score for score in taint_toleration_scores(pod, nodes)]
+    if preferred_terms(pod):
+        weighted["NodeAffinity"] = [2 * score for score in node_affinity_scores(pod, nodes)]
+    weighted["NodeResourcesFit"] = [node_resources_fit_score(pod, node, binpack=binpack) for node in nodes]
+    if any(pod_requests(pod).get(resource) for resource in ("cpu", "memory")):
+        weighted["NodeResourcesBalancedAllocation"] = [balanced_allocation_score(pod, node) for node in nodes]
+    return {
+        node.name: {"total": sum(scores[index] for scores in weighted.values())}
+        | {plugin: scores[index] for plugin, scores in weighted.items()}
+        for index, node in enumerate(nodes)
+    }
+
+
+def taint_toleration_scores(pod: Object, nodes: list[OracleNode]) -> list[int]:
+    tolerations = [
+        toleration
+        for toleration in pod["spec"].get("tolerations") or []
+        if not toleration.get("effect") or toleration["effect"] == "PreferNoSchedule"
+    ]
+    counts = [
+        sum(
+            1
+            for taint in node.taints
+            if taint["effect"] == "PreferNoSchedule" and not tolerates_any(tolerations, taint)
+        )
+        for node in nodes
+    ]
+    largest = max(counts)
+    return [100 if largest == 0 else 100 - 100 * count // largest for count in counts]
+
+
+def preferred_terms(pod: Object) -> list[Object]:
+    node_affinity_spec = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    terms: list[Object] = node_affinity_spec.get("preferredDuringSchedulingIgnoredDuringExecution") or []
+    return terms
+
+
+def node_affinity_scores(pod: Object, nodes: list[OracleNode]) -> list[int]:
+    sums = [
+        sum(each["weight"] for each in preferred_terms(pod) if term_matches(each["preference"], node.labels, node.name))
+        for node in nodes
+    ]
+    largest = max(sums)
+    return [0 if largest == 0 else 100 * weight // largest for weight in sums]
+
+
+def node_resources_fit_score(pod: Object, node: OracleNode, *, binpack: bool) -> int:
+    scored = read_pod_resources(Reader(), pod).scored
+    total = weights = 0
+    for resource, weight in (MOST_ALLOCATED if binpack else LEAST_ALLOCATED).items():
+        capacity = node.allocatable(resource)
+        if capacity == 0 or (is_scalar_resource(resource) and not scored.get(resource)):
+            continue
+        requested = node.counted(resource) + scored.get(resource, 0)
+        if binpack:
+            score = 100 * min(requested, capacity) // capacity
+        else:
+            score = 0 if requested > capacity else 100 * (capacity - requested) // capacity
+        total += weight * score
+        weights += weight
+    return total // weights if weights else 0
+
+
+def balanced_allocation_score(pod: Object, node: OracleNode) -> int:
+    requests = pod_requests(pod)
+    with_pod, without_pod = [], []
+    for resource in ("cpu", "memory"):
+        capacity = node.allocatable(resource)
+        if capacity:
+            without_pod.append(min(node.requested(resource) / capacity, 1.0))
+            with_pod.append(min((node.requested(resource) + requests.get(resource, 0)) / capacity, 1.0))
+    return 50 + (50 + balance(with_pod) - balance(without_pod)) // 2
+
+
+def balance(shares: list[float]) -> int:
+    deviation = abs((shares[0] - shares[1]) / 2) if len(shares) == 2 else 0.0
+    return math.trunc((1 - deviation) * 100)
