@@ -93,10 +93,16 @@ def test_a_refused_module_is_named_with_the_way_in(tmp_path: Path) -> None:
 
 
 def test_nothing_half_written_is_left_of_a_failed_build(tmp_path: Path) -> None:
-    put_go(tmp_path, '[ "$1" = list ] && exit', WRITE_OUTPUT, "exit 1")
+    put_go(tmp_path, '[ "$1" != build ] && exit', WRITE_OUTPUT, "exit 1")
     with pytest.raises(MissingPrograms):
         find_or_build(environment(tmp_path), ignore)
     assert [path.name for path in (tmp_path / "cache").rglob("*") if path.is_file()] == ["lock"]
+
+
+def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file, not a folder")
+    with pytest.raises(MissingPrograms, match=r"the build failed: .*Not a directory"):
+        find_or_build(environment(tmp_path), ignore)
 
 
 def test_without_a_toolchain_both_ways_to_one_are_told(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ class OracleNode:
         return milli_value(amount) if resource == "cpu" else value(amount)
 
     def requested(self, resource: str) -> int:
-        return sum(pod_requests(pod).get(resource, 0) for pod in self.pods)
+        return sum(read_pod_resources(Reader(), pod, running=True).requests.get(resource, 0) for pod in self.pods)
 
     def counted(self, resource: str) -> int:
         if resource not in ("cpu", "memory"):
@@ -162,11 +162,12 @@ def node_ports(pod: Object, node: OracleNode) -> list[str]:
 
 def host_ports(pod: Object) -> list[tuple[str, int, str]]:
     sidecars = [each for each in pod["spec"].get("initContainers") or [] if each.get("restartPolicy") == "Always"]
+    on_host = pod["spec"].get("hostNetwork") is True
     return [
-        (port.get("protocol") or "TCP", port["hostPort"], port.get("hostIP") or "0.0.0.0")
+        (port.get("protocol") or "TCP", number, port.get("hostIP") or "0.0.0.0")
         for container in [*sidecars, *pod["spec"]["containers"]]
         for port in container.get("ports") or []
-        if port.get("hostPort")
+        if (number := port.get("hostPort") or (port["containerPort"] if on_host else 0))
     ]
 
 

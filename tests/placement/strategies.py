@@ -12,14 +12,25 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 T = TypeVar("T")
 
 _LABELS = {"zone": ("a", "b", "c"), "gpu": ("H20", "A100"), "size": ("1", "5", "07", "x")}
-_AMOUNTS = {
-    "cpu": ("0", "100m", "0.5", "1", "2", "3500m", "4"),
-    "memory": ("0", "128Mi", "1Gi", "1500M", "4Gi", "1.5Gi", "1e9", "128974848000m"),
+_BASIC = {
+    "cpu": ("0", "100m", "0.5", "1", "2", "3500m"),
+    "memory": ("0", "128Mi", "1Gi", "1500M", "1.5Gi", "1e9", "128974848000m"),
+}
+_DEVICES = {
     "ephemeral-storage": ("0", "1Gi", "10G"),
-    "nvidia.com/gpu": ("0", "1", "2", "8"),
+    "nvidia.com/gpu": ("0", "1", "2"),
     "hugepages-2Mi": ("0", "4Mi"),
     "example.com/widget": ("1", "3"),
     "unprefixed": ("1",),
+}
+_ALLOCATABLE = {
+    "cpu": ("0", "1", "4", "16"),
+    "memory": ("0", "1Gi", "4Gi", "64G"),
+    "ephemeral-storage": ("1Gi", "100G"),
+    "nvidia.com/gpu": ("0", "2", "8"),
+    "hugepages-2Mi": ("4Mi", "1Gi"),
+    "example.com/widget": ("2", "9"),
+    "pods": ("0", "1", "2", "110"),
 }
 
 
@@ -27,9 +38,16 @@ def _some(amounts: dict[str, tuple[str, ...]]) -> st.SearchStrategy[Object]:
     return st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in amounts.items()})
 
 
-amounts = _some(_AMOUNTS)
-pod_level_amounts = _some({name: _AMOUNTS[name] for name in ("cpu", "memory", "hugepages-2Mi")})
 labels = _some(_LABELS)
+_basic_amounts = _some(_BASIC)
+_pod_level_amounts = _some(_BASIC | {"hugepages-2Mi": _DEVICES["hugepages-2Mi"]})
+
+
+@st.composite
+def _amounts(draw: Draw) -> Object:
+    found: Object = draw(_basic_amounts)
+    device = draw(st.sampled_from((None, None, None, *_DEVICES)))
+    return found | ({device: draw(st.sampled_from(_DEVICES[device]))} if device else {})
 
 
 def _without_nulls(fields: Object) -> Object:
@@ -109,8 +127,11 @@ _ports = _objects(
 @st.composite
 def _containers(draw: Draw, name: str, *, init: bool = False) -> Object:
     container: Object = {"name": name, "image": "pause"}
-    requests, limits = draw(_rarely(amounts)), draw(_rarely(amounts))
-    resources = _without_nulls({"requests": requests, "limits": limits})
+    limits = draw(_rarely(_amounts()))
+    # An API server wants the requests and limits of huge pages alike.
+    huge = {name: amount for name, amount in (limits or {}).items() if name.startswith("hugepages-")}
+    requests = draw(_rarely(_amounts()))
+    resources = _without_nulls({"requests": requests and requests | huge, "limits": limits})
     if resources:
         container["resources"] = resources
     if init and draw(st.booleans()):
@@ -126,8 +147,9 @@ def _pods(draw: Draw, name: str, namespace: str = "default") -> Object:
     spec: Object = {
         "containers": [draw(_containers(f"c{index}")) for index in range(draw(st.integers(1, 2)))],
         "initContainers": [draw(_containers(f"i{index}", init=True)) for index in range(draw(st.integers(0, 2)))],
+        "hostNetwork": draw(_rarely(_rarely(st.booleans()))),
         "overhead": draw(_rarely(_some({"cpu": ("250m",), "memory": ("100Mi",)}))),
-        "resources": draw(_rarely(_objects(requests=_rarely(pod_level_amounts), limits=_rarely(pod_level_amounts)))),
+        "resources": draw(_rarely(_objects(requests=_rarely(_pod_level_amounts), limits=_rarely(_pod_level_amounts)))),
     }
     return {
         "apiVersion": "v1",
@@ -145,7 +167,7 @@ def pending_pods(draw: Draw) -> Object:
         "tolerations": draw(_rarely(st.lists(tolerations, max_size=3))),
         "nodeSelector": draw(_rarely(labels)),
         "affinity": draw(_rarely(_objects(nodeAffinity=_node_affinities))),
-        "nodeName": draw(st.sampled_from((None, None, None, None, "node-0", "nowhere"))),
+        "nodeName": draw(st.sampled_from((*[None] * 20, "node-0", "nowhere"))),
     }
     pod["spec"] |= _without_nulls(added)
     return pod
@@ -154,11 +176,31 @@ def pending_pods(draw: Draw) -> Object:
 @st.composite
 def nodes(draw: Draw, name: str) -> Object:
     """A node, often a small one."""
-    node = make_node_object(name, labels=draw(labels), unschedulable=draw(st.sampled_from((False, False, False, True))))
-    node["spec"]["taints"] = draw(st.lists(taints, max_size=2))
-    allocatable = {"cpu": "4", "memory": "4Gi", "pods": draw(st.sampled_from(("0", "1", "2", "110")))} | draw(amounts)
-    node["status"] = {"allocatable": {name: amount for name, amount in allocatable.items() if draw(st.integers(0, 9))}}
+    node = make_node_object(name, labels=draw(labels), unschedulable=draw(st.integers(0, 9)) == 9)
+    node["spec"]["taints"] = draw(_rarely(st.lists(taints, max_size=2)))
+    offered = {"cpu": "8", "memory": "8Gi", "pods": "110"} | draw(_some(_ALLOCATABLE))
+    node["status"] = {
+        "allocatable": {name: amount for name, amount in offered.items() if draw(st.integers(0, 19)) < 19}
+    }
     return node
+
+
+_resized_containers = _objects(
+    name=st.sampled_from(("c0", "i0")),
+    resources=_rarely(_objects(requests=_basic_amounts)),
+    allocatedResources=_rarely(_basic_amounts),
+)
+_resized_statuses = _objects(
+    containerStatuses=st.lists(_resized_containers, max_size=1),
+    initContainerStatuses=st.lists(_resized_containers, max_size=1),
+    resources=_rarely(_objects(requests=_basic_amounts)),
+    allocatedResources=_rarely(_basic_amounts),
+    conditions=_rarely(
+        st.sampled_from(("Infeasible", "Deferred")).map(
+            lambda reason: [{"type": "PodResizePending", "status": "True", "reason": reason}]
+        )
+    ),
+)
 
 
 @st.composite
@@ -167,6 +209,9 @@ def running_pods(draw: Draw, name: str) -> Object:
     pod: Object = draw(_pods(name, "other"))
     pod["spec"]["nodeName"] = draw(st.sampled_from(("node-0", "node-1", "node-2", "nowhere")))
     pod["status"] = {"phase": draw(st.sampled_from(("Running", "Running", "Pending", "Succeeded", "Failed")))}
+    resized = draw(_rarely(_resized_statuses))
+    if resized:
+        pod["status"] |= resized
     return pod
 
 

@@ -103,16 +103,24 @@ async def running(world: World, folder: Path, **settings: Any) -> AsyncIterator[
     stop = asyncio.Event()
     ready: asyncio.Future[tuple[Address, Address]] = asyncio.get_running_loop().create_future()
     done = asyncio.create_task(server.run(stop, lambda *addresses: ready.set_result(addresses)))
-    await asyncio.wait([ready, done], return_when=asyncio.FIRST_COMPLETED)
-    if done.done():
-        await done
-    address, admin = ready.result()
+    done.add_done_callback(
+        lambda task: None if ready.done() else ready.set_exception(task.exception() or AssertionError())
+    )
+    address, admin = await ready
     client_tls = ssl.create_default_context(cafile=str(folder / "ca.crt"))
     try:
         yield Running(f"https://{address}/mutate", f"http://{admin}", address, client_tls, stop, done)
     finally:
         stop.set()
         await done
+
+
+async def connections_gone() -> None:
+    """Return when the peers of closed connections have said goodbye too; only the loop's own socket is left then."""
+    sockets = asyncio.get_running_loop()._selector  # type: ignore[attr-defined] # asyncio tells it nowhere else
+    async with asyncio.timeout(10):
+        while len(sockets.get_map()) > 1:  # noqa: ASYNC110 - no event tells it
+            await asyncio.sleep(0.01)
 
 
 @contextmanager
@@ -128,6 +136,7 @@ def running_in_thread(world: World, folder: Path, **settings: Any) -> Iterator[R
             found.append(server)
             started.set()
             await server.stop.wait()
+        await connections_gone()
 
     def run() -> None:
         try:

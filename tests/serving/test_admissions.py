@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 from tests.admitting import PRODUCT, TYPE
 from tests.builders import make_pod
+from tests.golden.test_golden import cluster_of
 from tests.properties.pods import pods
 from tests.serving.running import Clock, World, review, review_bytes
+from webhook.cluster.file import snapshot_from_documents
+from webhook.pipeline import Cluster
 from webhook.serving.admissions import Answer
 
 TRAINING = make_pod("trainer").annotate(TYPE, "training").annotate(PRODUCT, "NVIDIA-H20")
@@ -140,10 +143,6 @@ def test_what_is_no_admission_review_is_answered_400_with_what_is_wrong(body: by
     assert world.count("http_refused_requests_total", code="400") == 1
 
 
-def failing_policy() -> Any:
-    raise RuntimeError("out of order")
-
-
 class BrokenScorer:
     """A fault of ours."""
 
@@ -152,9 +151,6 @@ class BrokenScorer:
 
 
 def test_our_own_fault_is_a_500_with_the_decision_and_never_a_refusal() -> None:
-    from webhook.cluster.file import snapshot_from_documents
-    from webhook.pipeline import Cluster
-
     world = World(cluster=Cluster(snapshot_from_documents([]), BrokenScorer()))
 
     answer = answer_to(world, review_bytes(TRAINING.obj()))
@@ -167,8 +163,6 @@ def test_our_own_fault_is_a_500_with_the_decision_and_never_a_refusal() -> None:
 
 
 def test_after_the_deadline_the_patch_goes_out_without_the_check() -> None:
-    from tests.golden.test_golden import cluster_of
-
     node = {"metadata": {"name": "node-1"}, "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}}}
     world = World(cluster=cluster_of({"cluster": [node]}), clock=Clock(1000.0))
 

@@ -1,0 +1,48 @@
+"""The webhook, served over TLS and registered in the control plane."""
+
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.cluster import Cluster
+from tests.serving.running import Running, World, running_in_thread
+from webhook.cluster.file import snapshot_from_documents
+from webhook.kube.documents import parse
+from webhook.pipeline import Cluster as View
+from webhook.placement.framework import Framework
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """The running webhook; `world` has its records, and can be given another policy or view."""
+
+    world: World
+    server: Running
+    ca_pem: str
+
+    def look_at(self, cluster: Cluster) -> None:
+        """Give the webhook the view that a cluster file of this moment gives."""
+        printed = cluster.kubectl("get", "nodes,pods,namespaces", "--all-namespaces", "--output=json").stdout
+        self.world.cluster = View(snapshot_from_documents(parse(printed, "cluster")), Framework())
+
+
+@pytest.fixture
+def webhook(cluster: Cluster, tmp_path: Path) -> Iterator[Webhook]:
+    """Registered for the pods of every namespace, fail closed."""
+    world = World(clock=time.monotonic)
+    with running_in_thread(world, tmp_path) as server:
+        ca_pem = (tmp_path / "ca.crt").read_text()
+        cluster.register_webhook(server.url, ca_pem)
+        yield Webhook(world, server, ca_pem)
+
+
+@pytest.fixture
+def nobody_listens() -> Iterator[str]:
+    """The URL of a webhook that is down: a port that is taken, so that no other takes it, and that nobody answers."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"https://127.0.0.1:{taken.getsockname()[1]}/mutate"

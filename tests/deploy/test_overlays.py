@@ -1,0 +1,146 @@
+"""Every manifest on the real API server, applied on its side in strict validation."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from tests.builders import make_node_object
+from tests.controlplane.client import Client, NotFound, Object
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.polling import wait_for
+from tests.deploy.manifests import DEPLOY
+from webhook.kube.wellknown import HOSTNAME_LABEL
+
+OVERLAYS = ("base", "overlays/cert-manager", "overlays/self-managed")
+NAMESPACE = "placement-webhook"
+APPLY = ("apply", "--server-side", "--validate=strict", "--field-manager=deploy", "-f", "-")
+CONFIGURATION = ("MutatingWebhookConfiguration", "00-placement-webhook")
+
+
+def cert_manager_crd(kind: str) -> Object:
+    """cert-manager's kind by name alone: what its own schema says of the fields is not tested here."""
+    plural = f"{kind.lower()}s"
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.cert-manager.io"},
+        "spec": {
+            "group": "cert-manager.io",
+            "names": {"kind": kind, "plural": plural},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def cert_manager_kinds(control_plane: ControlPlane) -> Iterator[None]:
+    """Issuer and Certificate, as kinds that hold anything."""
+    client = control_plane.client
+    names = [client.create(cert_manager_crd(kind)).object["metadata"]["name"] for kind in ("Issuer", "Certificate")]
+    for name in names:
+        control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s")
+    yield
+    for name in names:
+        control_plane.kubectl("delete", "crd", name, "--timeout=30s")
+
+
+@pytest.fixture
+def rights_removed(cluster: Cluster) -> Iterator[None]:
+    """Takes away afterwards what an overlay grants in the whole cluster."""
+    yield
+    for kind in ("ClusterRoleBinding", "ClusterRole"):
+        try:
+            cluster.client.delete(kind, "placement-webhook-certs", api_version="rbac.authorization.k8s.io/v1")
+        except NotFound:
+            continue
+
+
+def rendered(cluster: Cluster, overlay: str) -> list[Object]:
+    text = cluster.control_plane.kubectl("kustomize", str(DEPLOY / overlay)).stdout
+    return list(yaml.safe_load_all(text))
+
+
+def applied(cluster: Cluster, overlay: str) -> list[Object]:
+    """The objects of the overlay, after all were accepted without a warning."""
+    objects = rendered(cluster, overlay)
+    done = cluster.control_plane.kubectl(*APPLY, stdin=yaml.safe_dump_all(objects))
+    assert done.stderr == ""
+    assert len(re.findall(r"serverside-applied$", done.stdout, re.MULTILINE)) == len(objects)
+    return objects
+
+
+@pytest.mark.usefixtures("cert_manager_kinds", "rights_removed")
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_manifests_are_accepted_and_applying_them_again_changes_nothing(cluster: Cluster, overlay: str) -> None:
+    applied(cluster, overlay)
+    stdin = yaml.safe_dump_all(rendered(cluster, overlay))
+    difference = cluster.control_plane.kubectl(
+        "diff", "--server-side", "--field-manager=deploy", "-f", "-", stdin=stdin, check=False
+    )
+    assert (difference.returncode, difference.stdout + difference.stderr) == (0, ""), difference.stdout
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_policy_reaches_the_deployment_by_a_name_with_its_hash(cluster: Cluster, overlay: str) -> None:
+    by_kind = {obj["kind"]: obj for obj in rendered(cluster, overlay)}
+    name = by_kind["ConfigMap"]["metadata"]["name"]
+    volumes = {volume["name"]: volume for volume in by_kind["Deployment"]["spec"]["template"]["spec"]["volumes"]}
+    assert re.fullmatch(r"placement-policy-[a-z0-9]{10}", name)
+    assert volumes["policy"]["configMap"]["name"] == name
+    assert set(by_kind["ConfigMap"]["data"]) == {"policy.yaml"}
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_everything_is_in_the_namespace_and_labelled(cluster: Cluster, overlay: str) -> None:
+    for obj in rendered(cluster, overlay):
+        metadata = obj["metadata"]
+        if obj["apiVersion"] != "cert-manager.io/v1":
+            assert metadata["labels"]["app.kubernetes.io/name"] == "placement-webhook", metadata["name"]
+        assert metadata.get("namespace", NAMESPACE) == NAMESPACE
+
+
+def test_cert_manager_keeps_the_ca_bundle_of_its_overlay(cluster: Cluster) -> None:
+    objects = {(obj["kind"], obj["metadata"]["name"]): obj for obj in rendered(cluster, "overlays/cert-manager")}
+    namespace, _, certificate = objects[CONFIGURATION]["metadata"]["annotations"][
+        "cert-manager.io/inject-ca-from"
+    ].partition("/")
+    assert namespace == NAMESPACE
+    assert ("Certificate", certificate) in objects
+
+
+def test_self_managed_overlay_leaves_the_configuration_to_its_job(cluster: Cluster) -> None:
+    objects = {(obj["kind"], obj["metadata"]["name"]) for obj in rendered(cluster, "overlays/self-managed")}
+    assert CONFIGURATION not in objects
+    assert ("Job", "placement-webhook-certs") in objects
+
+
+@pytest.mark.usefixtures("rights_removed")
+def test_pods_are_admitted_and_run_on_different_nodes(cluster: Cluster) -> None:
+    """In a namespace that enforces the restricted standard, beside GPU nodes that take nobody untolerated."""
+    for name, taint in [
+        ("plain", []),
+        ("management", ["maip.mxsf.io/control-plane=:NoSchedule"]),
+        ("gpu", ["a=b:NoSchedule"]),
+    ]:
+        cluster.make_nodes(make_node_object(name, labels={HOSTNAME_LABEL: name}, taints=taint))
+    applied(cluster, "overlays/self-managed")
+    allow_critical_pods(cluster.client)
+    cluster.control_plane.start_controller_manager()
+    servers = cluster.wait_pods(2, "app.kubernetes.io/component=server", namespace=NAMESPACE)
+    (job,) = cluster.wait_pods(1, "app.kubernetes.io/component=certs", namespace=NAMESPACE)
+    assert {cluster.wait_bound(pod) for pod in servers} == {"plain", "management"}
+    assert cluster.wait_bound(job) in ("plain", "management")
+    assert {pod["spec"]["priority"] for pod in servers} == {2000000000}
+
+
+def allow_critical_pods(client: Client) -> None:
+    """What the quota's controller does in a cluster that has one."""
+    name = "placement-webhook-critical-pods"
+    hard = wait_for(lambda: client.get("ResourceQuota", name, NAMESPACE)["spec"]["hard"], "the quota")
+    status = {"status": {"hard": hard, "used": {"pods": "0"}}}
+    client.patch("ResourceQuota", name, status, namespace=NAMESPACE, subresource="status")
