@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any, Self
 
-PAUSE_IMAGE = "registry.k8s.io/pause:3.10"
+PAUSE_IMAGE = "pause:3.10"
 NODE_CAPACITY: Mapping[str, str] = {"cpu": "64", "memory": "512Gi", "pods": "110", "ephemeral-storage": "1Ti"}
 
 Quantity = str | int

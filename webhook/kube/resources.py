@@ -3,9 +3,9 @@
 Amounts are integers: thousandths of a core for `cpu`, bytes or units for all else.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from webhook.kube.quantity import milli_value
 from webhook.kube.reader import Reader
@@ -121,32 +121,47 @@ def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool 
     `running`: what the kubelet reports of containers being resized in place counts where it is more than asked for.
     """
     spec = reader.object(pod.get("spec"), "spec")
-    status = reader.object(pod.get("status"), "status") if running else {}
-    resized = _Resized(reader, status) if running else None
     containers = [
-        _container_requests(reader, container, path, resized)
+        _Container.of(reader, container, path)
         for path, container in reader.objects(spec.get("containers"), "spec.containers")
     ]
     init_containers = [
-        (
-            _container_requests(reader, container, path, resized if _is_sidecar(container) else None),
-            _is_sidecar(container),
-        )
+        _Container.of(reader, container, path)
         for path, container in reader.objects(spec.get("initContainers"), "spec.initContainers")
     ]
     overhead = _read_milli(reader, spec.get("overhead"), "spec.overhead")
-
-    plain = _aggregate(containers, init_containers, _NONE)
-    pod_level, has_pod_level = _pod_level_requests(reader, spec, plain)
-    if pod_level and resized is not None:
+    pod_level = _pod_level_requests(reader, spec, containers, init_containers)
+    if running:
+        resized = _Resized(reader, reader.object(pod.get("status"), "status"))
+        containers = [resized.container(each) for each in containers]
+        init_containers = [resized.container(each) if each.is_sidecar else each for each in init_containers]
         pod_level = resized.pod(pod_level)
-    requests = _sum(plain | pod_level, overhead)
-    missing = _DEFAULTS_MILLI
-    if has_pod_level:
-        missing = {name: amount for name, amount in _DEFAULTS_MILLI.items() if name not in requests}
-    counted = _sum(_aggregate(containers, init_containers, missing) | pod_level, overhead)
-    scored = _sum(_aggregate(containers, init_containers, _DEFAULTS_MILLI), overhead) if has_pod_level else counted
+
+    requests = _sum(_aggregate(containers, init_containers, _NONE) | pod_level, overhead)
+    defaults = _DEFAULTS_MILLI
+    if pod_level:
+        defaults = {name: amount for name, amount in _DEFAULTS_MILLI.items() if name not in requests}
+    counted = _sum(_aggregate(containers, init_containers, defaults) | pod_level, overhead)
+    scored = _sum(_aggregate(containers, init_containers, _DEFAULTS_MILLI), overhead) if pod_level else counted
     return PodResources(_units(requests), _units(counted), _units(scored))
+
+
+class _Container(NamedTuple):
+    """What one container requests, a missing request defaulted to the limit."""
+
+    name: str
+    requests: dict[str, int]
+    is_sidecar: bool
+
+    @classmethod
+    def of(cls, reader: Reader, container: Mapping[str, Any], path: str) -> "_Container":
+        requests = _NONE
+        if container.get("resources") is not None:
+            resources = reader.object(container.get("resources"), f"{path}.resources")
+            limits = _read_milli(reader, resources.get("limits"), f"{path}.resources.limits")
+            requests = limits | _read_milli(reader, resources.get("requests"), f"{path}.resources.requests")
+        is_sidecar = container.get("restartPolicy") == "Always"
+        return cls(reader.text(container.get("name"), f"{path}.name"), requests, is_sidecar)
 
 
 class _Resized:
@@ -167,13 +182,13 @@ class _Resized:
         pending = [each.get("reason") for _, each in conditions if each.get("type") == "PodResizePending"]
         self._infeasible = pending[:1] == ["Infeasible"]
 
-    def container(self, name: str, spec: dict[str, int]) -> dict[str, int]:
-        """The requests of one container; `spec` are those that its spec asks for."""
-        path, status = self._containers.get(name, ("", {}))
-        return self._effective(spec, status, path)
+    def container(self, container: _Container) -> _Container:
+        """`container` with what it has beside what its spec asks for."""
+        path, status = self._containers.get(container.name, ("", {}))
+        return container._replace(requests=self._effective(container.requests, status, path))
 
     def pod(self, spec: dict[str, int]) -> dict[str, int]:
-        """The pod-level requests; `spec` are those that the spec asks for."""
+        """The pod-level requests, of the resources of which the spec asks for `spec`."""
         effective = self._effective(spec, self._status, "status")
         return {name: effective.get(name, 0) for name in spec}
 
@@ -186,44 +201,26 @@ class _Resized:
         return _peak(actuated if self._infeasible else _peak(spec, actuated), allocated)
 
 
-def _is_sidecar(container: Mapping[str, Any]) -> bool:
-    return bool(container.get("restartPolicy") == "Always")
-
-
-def _container_requests(
-    reader: Reader, container: Mapping[str, Any], path: str, resized: _Resized | None
-) -> dict[str, int]:
-    resources = container.get("resources")
-    requests = _NONE
-    if resources is not None:
-        resources = reader.object(resources, f"{path}.resources")
-        limits = _read_milli(reader, resources.get("limits"), f"{path}.resources.limits")
-        requests = limits | _read_milli(reader, resources.get("requests"), f"{path}.resources.requests")
-    if resized is None:
-        return requests
-    return resized.container(reader.text(container.get("name"), f"{path}.name"), requests)
-
-
 def _pod_level_requests(
-    reader: Reader, spec: Mapping[str, Any], containers: dict[str, int]
-) -> tuple[dict[str, int], bool]:
-    """The requests of `spec.resources` that replace the containers' sum, and whether the API server sees any there.
+    reader: Reader, spec: Mapping[str, Any], containers: list[_Container], init_containers: list[_Container]
+) -> dict[str, int]:
+    """The requests of `spec.resources`, which replace the sum of the containers' ones.
 
     Source: k8s.io/kubernetes/pkg/apis/core/v1/defaults.go, defaultPodRequests
     """
     if spec.get("resources") is None:
-        return _NONE, False
+        return _NONE
     resources = reader.object(spec.get("resources"), "spec.resources")
     limits = _read_milli(reader, resources.get("limits"), "spec.resources.limits")
     requests = _read_milli(reader, resources.get("requests"), "spec.resources.requests")
     if limits:
-        requests = limits | {name: containers[name] for name in (CPU, MEMORY) if name in containers} | requests
-    supported = {
+        summed = _aggregate(containers, init_containers, _NONE)
+        requests = limits | {name: summed[name] for name in (CPU, MEMORY) if name in summed} | requests
+    return {
         name: amount
         for name, amount in requests.items()
         if name in (CPU, MEMORY) or name.startswith(_HUGE_PAGES_PREFIX)
     }
-    return supported, bool(supported)
 
 
 def _read_milli(reader: Reader, value: Any, path: str) -> dict[str, int]:
@@ -247,26 +244,25 @@ def _read_milli(reader: Reader, value: Any, path: str) -> dict[str, int]:
 
 
 def _aggregate(
-    containers: Iterable[dict[str, int]],
-    init_containers: Iterable[tuple[dict[str, int], bool]],
-    missing: Mapping[str, int],
+    containers: list[_Container], init_containers: list[_Container], defaults: Mapping[str, int]
 ) -> dict[str, int]:
     """What all containers need at once, or the init containers at their peak, whichever is more, by resource.
 
     An init container runs beside the sidecars declared before it; sidecars go on running beside the containers.
-    `missing` stands in for a request that a container has not.
+    `defaults` stand in for requests that a container has not.
 
     Source: k8s.io/component-helpers/resource/helpers.go, AggregateContainerRequests
     """
     total: dict[str, int] = {}
-    for requests in containers:
-        total = _sum(total, {**missing, **requests})
+    for container in containers:
+        total = _sum(total, {**defaults, **container.requests})
     peak: dict[str, int] = {}
     sidecars: dict[str, int] = {}
-    for requests, is_sidecar in init_containers:
-        running = _sum(sidecars, {**missing, **requests})
-        if is_sidecar:
-            total = _sum(total, {**missing, **requests})
+    for container in init_containers:
+        requests = {**defaults, **container.requests}
+        running = _sum(sidecars, requests)
+        if container.is_sidecar:
+            total = _sum(total, requests)
             sidecars = running
         peak = _peak(peak, running)
     return _peak(total, peak)
