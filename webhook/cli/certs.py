@@ -96,6 +96,11 @@ def issue(
 
     Run again, it changes nothing while everything is in order, far from expiry and for the same names. Otherwise it
     renews the server certificate with the same CA, so that nothing which trusts that CA has to change.
+
+    \b
+    Examples:
+      placement-webhook certs issue --dir tls --dns placement-webhook.placement-webhook.svc
+      placement-webhook certs issue --dir tls --dns localhost --ip 127.0.0.1 ::1
     """
     now = datetime.now(UTC)
     names = _names(dns_names, ip_addresses)
@@ -147,6 +152,11 @@ def register(
     Without --dir, the Secret's own certificates are registered, and new ones are issued into it where it has none or
     they are due. The CA is put beside those that are there and still valid, so that servers and API servers agree at
     every moment. Before the caBundle is written, a TLS handshake with the endpoint tells whether it would be trusted.
+
+    \b
+    Examples:
+      placement-webhook certs register --dry-run server
+      placement-webhook certs register --dir tls --url https://10.0.0.1:8443/mutate
     """
     if directory and (dns_names or ip_addresses):
         raise click.UsageError("--dir brings a certificate with its names; give no --dns or --ip beside it.")

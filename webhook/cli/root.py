@@ -73,7 +73,7 @@ def main() -> None:
         code = 2
     except click.ClickException as error:
         error.show()
-        code = 2
+        code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         code = 130

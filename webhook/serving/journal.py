@@ -24,6 +24,8 @@ def audit_record(
     """The record of one admission; a text for the verdict is a fault of ours, and says which."""
     rules = () if isinstance(verdict, (str, Bypassed)) else verdict.rules
     operations = verdict.operations if isinstance(verdict, Patched) else ()
+    # An "add" of ours has nothing before it: what stood there would have made it a "replace".
+    replacements = [operation for operation in operations if operation["op"] == "replace"]
     placement = None if isinstance(verdict, (str, Bypassed)) else verdict.placement
     return AuditRecord(
         time=time,
@@ -45,7 +47,7 @@ def audit_record(
         error=_error(verdict),
         duration_ms=duration_seconds * 1000,
         replica=replica,
-        before=values_before(request.object or {}, operations) if operations else {},
+        before=values_before(request.object or {}, replacements) if replacements else {},
     )
 
 
