@@ -38,8 +38,8 @@ format: $(STAMP) ## let the linter mend what it can
 bench: $(STAMP) ## throughput and latency of /mutate against a bare TLS handler, in one run
 	$(BIN)/python -m bench $(BENCH_ARGS)
 
-docs: $(STAMP) ## write the generated reference pages again
-	$(BIN)/python -m docs.generate
+docs: $(STAMP) ## write the generated reference page docs/policy.md again
+	$(BIN)/python -m webhook.policy.reference > docs/policy.md
 
 control-plane: $(STAMP) ## build (or find) the etcd, kube-apiserver and kube-scheduler of the tests
 	$(BIN)/python -m tests.controlplane.binaries

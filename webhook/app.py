@@ -5,16 +5,15 @@ import gc
 import signal
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from webhook.audit.writer import AuditWriter
 from webhook.cluster.snapshot import Snapshot
 from webhook.metrics import Metrics
 from webhook.pipeline import Cluster
-from webhook.placement.framework import Framework, Placement
+from webhook.placement.framework import Framework, Placement, Question
 from webhook.placement.profile import PROFILES
 from webhook.policy.policy import Policy
 from webhook.serving import tls
@@ -32,10 +31,10 @@ class TimedScorer:
     framework: Framework
     metrics: Metrics
 
-    def place(self, pod: Mapping[str, Any], snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
+    def answer(self, asked: Question, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
         """What the framework says."""
         with self.metrics.placement_seconds.time():
-            return self.framework.place(pod, snapshot, expired)
+            return self.framework.answer(asked, snapshot, expired)
 
 
 def build_server(

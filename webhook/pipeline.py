@@ -15,7 +15,7 @@ from webhook.kube.wellknown import DEFAULT_NAMESPACE, MIRROR_POD_ANNOTATION
 from webhook.mutation.mutate import Mutation, mutate
 from webhook.mutation.registry import RULES
 from webhook.mutation.workload import Reading, Workload, is_disabled, read_workload
-from webhook.placement.framework import Placement
+from webhook.placement.framework import Placement, Question
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
 
@@ -25,8 +25,8 @@ JsonObject = dict[str, Any]
 class Scorer(Protocol):
     """Foretells where a pod goes: the placement framework, or what wraps it."""
 
-    def place(self, pod: Mapping[str, Any], snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
-        """The placement of `pod` on `snapshot`."""
+    def answer(self, asked: Question, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
+        """The placement on `snapshot` of a pod of which that is asked."""
         ...
 
 
@@ -45,6 +45,7 @@ class Mutated:
     workload: Workload
     mutation: Mutation
     warnings: tuple[str, ...]
+    question: Question
 
 
 StaticVerdict = Bypassed | Denied | Mutated
@@ -130,7 +131,7 @@ def judge(request: AdmissionRequest, pod: JsonObject, defaults: Mapping[str, str
     if reading.workload is None:
         return Bypassed("invalid annotations", warnings, reading.type_name)
     mutation = mutate(pod, reading.workload, policy, RULES)
-    return Mutated(reading.workload, mutation, (*warnings, *mutation.warnings))
+    return Mutated(reading.workload, mutation, (*warnings, *mutation.warnings), Question.of(mutation.pod))
 
 
 def _not_a_pod_creation(request: AdmissionRequest) -> str | None:
@@ -170,7 +171,7 @@ def _placement(mutated: Mutated, cluster: Cluster | None, expired: Callable[[], 
         return Placement.unknown("the placement check is off")
     if cluster is None:
         return Placement.unknown("no view of the cluster")
-    return cluster.scorer.place(mutated.mutation.pod, cluster.snapshot, expired)
+    return cluster.scorer.answer(mutated.question, cluster.snapshot, expired)
 
 
 def _conclude(mutated: Mutated, placement: Placement) -> Patched | Unchanged | Denied:

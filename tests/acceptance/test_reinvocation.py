@@ -63,7 +63,7 @@ def test_with_failure_policy_fail_a_pod_is_refused_while_the_webhook_is_down(
 class BrokenScorer:
     """A fault of ours."""
 
-    def place(self, *_: object) -> Any:
+    def answer(self, *_: object) -> Any:
         raise RuntimeError("out of order")
 
 

@@ -91,7 +91,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.Path:
                 place = folder / target / ("" if target.endswith(source) else source)
                 copy = shutil.copytree if (ROOT / source).is_dir() else shutil.copy
                 copy(ROOT / source, place)
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        str(folder),
+        str(folder),
+    ]
     subprocess.run(command, check=True, env=os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"})
     (built,) = folder.glob("*.whl")
     return zipfile.Path(built)

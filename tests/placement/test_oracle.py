@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 
 @pytest.mark.parametrize("profile", ["default", "binpack"])
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cluster=clusters(), pods=st.lists(pending_pods(), min_size=1, max_size=3))
 def test_fast_and_plain_placement_agree(
     profile: str, cluster: tuple[list[Object], list[Object]], pods: list[Object]

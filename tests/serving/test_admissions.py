@@ -146,7 +146,7 @@ def test_what_is_no_admission_review_is_answered_400_with_what_is_wrong(body: by
 class BrokenScorer:
     """A fault of ours."""
 
-    def place(self, *_: object) -> Any:
+    def answer(self, *_: object) -> Any:
         raise RuntimeError("out of order")
 
 

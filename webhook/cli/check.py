@@ -14,7 +14,7 @@ from webhook.kube.field import InvalidInput
 from webhook.kube.shape import check_pod
 from webhook.kube.workload import pod_name
 from webhook.pipeline import Cluster
-from webhook.placement.framework import Framework, Placement
+from webhook.placement.framework import Framework, Placement, Question, never
 from webhook.placement.profile import PROFILES
 from webhook.placement.result import to_check_json
 from webhook.verdict import Bypassed, Denied
@@ -92,7 +92,7 @@ def check(
 def _place(document: Document, view: Cluster) -> Placement:
     try:
         check_pod(document.content)
-        return view.scorer.place(document.content, view.snapshot, lambda: False)
+        return view.scorer.answer(Question.of(document.content), view.snapshot, never)
     except InvalidInput as error:
         raise InvalidInput(each.under(document.place) for each in error.errors) from error
 

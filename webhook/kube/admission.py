@@ -133,8 +133,7 @@ def fit_warnings(warnings: Sequence[str]) -> list[str]:
     """`warnings` within what reaches a client: each once, one line, at most 256 bytes, at most 4 KiB together."""
     fitting: list[str] = []
     left = WARNINGS_BYTES
-    for warning in dict.fromkeys(" ".join(warning.split()) for warning in warnings):
-        text = _cut(warning, WARNING_BYTES)
+    for text in dict.fromkeys(_cut(" ".join(warning.split()), WARNING_BYTES) for warning in warnings):
         left -= len(text.encode())
         if left < 0:
             break

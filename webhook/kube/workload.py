@@ -54,7 +54,8 @@ def _from_template(template: Any, owner: JsonObject, kind: str, where: str) -> J
     if not isinstance(metadata, Mapping):
         raise InvalidInput([invalid(f"{where}.metadata", metadata, "must be an object")])
     reference = {"kind": _OWNERS.get(kind, kind), "name": str(name or ""), "controller": True}
-    made: JsonObject = {**metadata, "generateName": f"{name or kind.lower()}-", "ownerReferences": [reference]}
+    kept = {key: metadata[key] for key in ("labels", "annotations") if key in metadata}
+    made: JsonObject = {**kept, "generateName": f"{name or kind.lower()}-", "ownerReferences": [reference]}
     if namespace := field(owner, "metadata", "namespace"):
         made["namespace"] = namespace
     return {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": template.get("spec")}

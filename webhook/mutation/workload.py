@@ -48,7 +48,7 @@ class Reading:
 
 def is_disabled(pod_annotations: Mapping[str, str], namespace: Mapping[str, str], policy: Policy) -> bool:
     """Whether the pod, or else its namespace, asks to be left alone."""
-    return Annotations(pod_annotations, "", namespace).text(policy.keys.inject) == "disabled"
+    return (Annotations(pod_annotations, "", namespace).text(policy.keys.inject) or "").strip() == "disabled"
 
 
 def read_workload(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str, str], policy: Policy) -> Reading:

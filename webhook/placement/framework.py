@@ -16,10 +16,30 @@ from webhook.placement.profile import DEFAULT, Profile
 from webhook.placement.result import NO_NODES, Placement, PlacementVerdict, Scores, ScoreTable, fit_error
 from webhook.placement.unmodelled import Demands
 
-__all__ = ["Framework", "Placement", "never"]
+__all__ = ["Framework", "Placement", "Question", "never"]
 
 Expired = Callable[[], bool]
-_Question = tuple[PodInfo, Demands]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a framework reads of a pod; pods with equal questions have equal answers."""
+
+    info: PodInfo
+    demands: Demands
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any]) -> "Question":
+        """What there is to ask about `pod`, a raw object of the API.
+
+        Raises:
+            InvalidInput: a field of the pod that is read is malformed; holds every error.
+        """
+        reader = Reader()
+        info = PodInfo.of(reader, pod)
+        demands = Demands.of(reader, pod, info)
+        reader.finish()
+        return cls(info, demands)
 
 
 def never() -> bool:
@@ -49,32 +69,33 @@ class Framework:
     def __init__(self, profile: Profile = DEFAULT, memory: int = 1024) -> None:
         self._profile = profile
         self._memory = memory
-        self._answers: OrderedDict[_Question, Placement] = OrderedDict()
+        self._answers: OrderedDict[Question, Placement] = OrderedDict()
         self._answers_for: Snapshot | None = None
 
     def place(self, pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired = never) -> Placement:
-        """Where kube-scheduler would put `pod` on the nodes of `snapshot`.
-
-        Every node is looked at, where kube-scheduler may stop early on a hundred or more. `expired` is asked before
-        each plugin; once it holds, the verdict is Unknown.
+        """Where kube-scheduler would put `pod`: the answer to `Question.of(pod)`.
 
         Raises:
             InvalidInput: a field of the pod that is read is malformed; holds every error.
         """
-        reader = Reader()
-        info = PodInfo.of(reader, pod)
-        demands = Demands.of(reader, pod, info)
-        reader.finish()
+        return self.answer(Question.of(pod), snapshot, expired)
+
+    def answer(self, asked: Question, snapshot: Snapshot, expired: Expired = never) -> Placement:
+        """Where kube-scheduler would put a pod of which that is `asked`, on the nodes of `snapshot`.
+
+        Every node is looked at, where kube-scheduler may stop early on a hundred or more. `expired` is asked before
+        each plugin; once it holds, the verdict is Unknown.
+        """
         if self._answers_for is not snapshot:
             self._answers.clear()
             self._answers_for = snapshot
-        question = (info, demands.within(snapshot))
+        question = Question(asked.info, asked.demands.within(snapshot))
         answer = self._answers.get(question)
         if answer is not None:
             self._answers.move_to_end(question)
             return answer
         try:
-            answer = self._answer(*question, snapshot, expired)
+            answer = self._answer(question.info, question.demands, snapshot, expired)
         except _DeadlineNearError:
             return Placement.unknown("the deadline was near: not every plugin was asked")
         self._answers[question] = answer

@@ -1,0 +1,152 @@
+"""What a snapshot holds of its nodes and their pods."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import PodBuilder, make_node_object, make_pod
+from webhook.cluster.labels import LabelColumns
+from webhook.cluster.node_info import Node, NodeInfo, RunningPod, normalized_image_name
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Namespace, Snapshot
+from webhook.kube.ports import HostPort
+from webhook.kube.selectors import requirement_matches
+from webhook.kube.taints import Taint
+
+_MI = 1024 * 1024
+
+
+def _info(name: str, *pods: PodBuilder, **node: Any) -> NodeInfo:
+    return NodeInfo.of(Node.of(make_node_object(name, **node)), [RunningPod.of(pod.obj()) for pod in pods])
+
+
+def test_rows_are_in_the_order_of_names() -> None:
+    snapshot = Snapshot.of([_info("b"), _info("c"), _info("a")])
+    assert [info.node.name for info in snapshot.nodes] == ["a", "b", "c"]
+    assert snapshot.rows == {"a": 0, "b": 1, "c": 2}
+
+
+def test_pods_are_summed_by_node() -> None:
+    pod = make_pod().requests(cpu="1").gpu(2)
+    snapshot = Snapshot.of([_info("a", pod, pod), _info("b"), _info("c", pod)])
+    assert snapshot.requested("nvidia.com/gpu").tolist() == [4, 0, 2]
+    assert snapshot.counted("cpu").tolist() == [2000, 0, 1000]
+    assert snapshot.counted("memory").tolist() == [400 * _MI, 0, 200 * _MI]
+    assert snapshot.requested("memory").tolist() == [0, 0, 0]
+    assert snapshot.load.pods.tolist() == [2, 0, 1]
+
+
+def test_resource_that_no_node_has_is_none_everywhere() -> None:
+    assert Snapshot.of([_info("a")]).allocatable("amd.com/gpu").tolist() == [0]
+
+
+def test_equal_taints_are_one_class() -> None:
+    taint = "use=training:NoSchedule"
+    taints = Snapshot.of([_info("a", taints=[taint]), _info("b"), _info("c", taints=[taint])]).taints
+    assert taints.classes == ((Taint("use", "training", "NoSchedule"),), ())
+    assert taints.class_of.tolist() == [0, 1, 0]
+
+
+def test_taken_ports_are_found_by_protocol_and_number() -> None:
+    snapshot = Snapshot.of([_info("a"), _info("b", make_pod().host_port(80, host_ip="10.0.0.1"))])
+    assert snapshot.load.host_ports == {("TCP", 80): ((HostPort("TCP", 80, "10.0.0.1"), 1),)}
+
+
+def test_emptied_snapshot_has_no_pods_and_the_same_nodes() -> None:
+    snapshot = Snapshot.of([_info("a", make_pod().requests(cpu="1").host_port(80))])
+    emptied = snapshot.emptied()
+    assert emptied.requested("cpu").tolist() == emptied.counted("cpu").tolist() == emptied.load.pods.tolist() == [0]
+    assert emptied.load.host_ports == {}
+    assert emptied.allocatable("cpu").tolist() == snapshot.allocatable("cpu").tolist() == [64000]
+
+
+def test_columns_cannot_be_written() -> None:
+    snapshot = Snapshot.of([_info("a")])
+    for column in (snapshot.allocatable("cpu"), snapshot.requested("cpu"), snapshot.counted("cpu"), snapshot.load.pods):
+        with pytest.raises(ValueError, match="read-only"):
+            column[0] = 1
+
+
+def test_huge_amounts_are_cut_so_that_scores_stay_in_an_int64() -> None:
+    snapshot = Snapshot.of([_info("a", capacity={"memory": "8Ei"})])
+    assert snapshot.allocatable("memory").tolist() == [LARGEST_AMOUNT]
+    assert np.iinfo(np.int64).max >= LARGEST_AMOUNT * 100
+
+
+def test_namespace_without_metadata_has_nothing() -> None:
+    assert Namespace.of({}) == Namespace({}, {})
+
+
+def _anti_affinity(kind: str, **term: Any) -> PodBuilder:
+    weighted = [{"weight": 1, "podAffinityTerm": term}] if kind.startswith("preferred") else [term]
+    return (
+        make_pod()
+        .namespace("x")
+        .affinity({"podAntiAffinity": {f"{kind}DuringSchedulingIgnoredDuringExecution": weighted}})
+    )
+
+
+def test_equal_terms_of_pods_are_kept_once() -> None:
+    web = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
+    pod = _anti_affinity("required", **web)
+    snapshot = Snapshot.of([_info("a", pod, pod), _info("b", pod, _anti_affinity("preferred", **web))])
+    assert [term.is_required_anti_affinity for term in snapshot.terms] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("term", "namespace", "expected"),
+    [
+        pytest.param({"labelSelector": {"matchLabels": {"app": "web"}}}, "x", True, id="its own namespace"),
+        pytest.param({"labelSelector": {"matchLabels": {"app": "web"}}}, "y", False, id="another namespace"),
+        pytest.param({"labelSelector": {"matchLabels": {"app": "db"}}}, "x", False, id="other labels"),
+        pytest.param({"labelSelector": {}, "namespaces": ["y"]}, "y", True, id="namespaces by name"),
+        pytest.param({"labelSelector": {}, "namespaces": ["y"]}, "x", False, id="not its own then"),
+        pytest.param({"labelSelector": {}, "namespaceSelector": {}}, "z", True, id="all namespaces"),
+        pytest.param(
+            {
+                "labelSelector": {},
+                "namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a"]}]},
+            },
+            "y",
+            True,
+            id="namespaces by labels",
+        ),
+        pytest.param({"namespaces": ["x"]}, "x", False, id="no selector matches no pod"),
+    ],
+)
+def test_whom_a_term_speaks_of(term: dict[str, Any], namespace: str, expected: bool) -> None:
+    (found,) = Snapshot.of([_info("a", _anti_affinity("required", **term))]).terms
+    assert found.matches(namespace, {"team": "a"}, {"app": "web"}) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "normalized"),
+    [
+        ("nginx", "nginx:latest"),
+        ("nginx:1.27", "nginx:1.27"),
+        ("registry:5000/nginx", "registry:5000/nginx:latest"),
+        ("registry:5000/nginx:1", "registry:5000/nginx:1"),
+    ],
+)
+def test_image_names_have_a_tag(name: str, normalized: str) -> None:
+    assert normalized_image_name(name) == normalized
+
+
+_values = st.sampled_from(("a", "b", "3", "07", ""))
+_label_sets = st.dictionaries(st.sampled_from(("k", "l")), _values)
+
+
+@given(
+    labels=st.lists(_label_sets, max_size=6),
+    key=st.sampled_from(("k", "l", "absent")),
+    operator=st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Like")),
+    values=st.lists(st.one_of(_values, st.just("unknown")), max_size=3),
+)
+def test_columns_answer_as_each_node_would(
+    labels: list[dict[str, str]], key: str, operator: str, values: list[str]
+) -> None:
+    requirement = {"key": key, "operator": operator, "values": values}
+    answers = LabelColumns(labels).matches(key, operator, values)
+    assert answers.tolist() == [requirement_matches(requirement, each) for each in labels]

@@ -1,0 +1,164 @@
+"""AdmissionReview v1: what is read of the question, and what the answer may hold."""
+
+import base64
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import make_pod
+from tests.serving.running import review
+from webhook.kube.admission import AdmissionRequest, Refusal, fit_warnings, parse_review, review_response
+from webhook.kube.field import InvalidInput
+
+POD = make_pod("a").namespace("team-b").obj()
+
+
+def request_of(pod: object = POD, **fields: Any) -> AdmissionRequest:
+    return parse_review(orjson.dumps(review(None, object=pod, **fields)))
+
+
+def answer(*args: Any, **fields: Any) -> dict[str, Any]:
+    body = orjson.loads(review_response(*args, **fields))
+    assert (body["apiVersion"], body["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    assert set(body) == {"apiVersion", "kind", "response"}
+    response: dict[str, Any] = body["response"]
+    return response
+
+
+def test_everything_of_the_request_is_read() -> None:
+    assert request_of(uid="u", name="a", subResource="status", dryRun=True) == AdmissionRequest(
+        uid="u",
+        operation="CREATE",
+        kind="Pod",
+        resource="pods",
+        subresource="status",
+        namespace="team-a",
+        name="a",
+        user="jane",
+        dry_run=True,
+        object=POD,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "metadata", "wanted"),
+    [
+        ("asked", {"name": "own", "generateName": "own-"}, "asked"),
+        ("", {"name": "own", "generateName": "own-"}, "own"),
+        (None, {"generateName": "own-"}, "own-"),
+        (7, {}, ""),
+        ("", None, ""),
+        ("", "text", ""),
+    ],
+    ids=["the request's", "the pod's", "a name to come", "none", "null metadata", "metadata that is text"],
+)
+def test_the_name_is_the_best_there_is(name: object, metadata: object, wanted: str) -> None:
+    assert request_of({"metadata": metadata, "spec": {}}, name=name).name == wanted
+
+
+@pytest.mark.parametrize(("asked", "wanted"), [("team-a", "team-a"), ("", "team-b"), (None, "team-b")])
+def test_the_namespace_is_the_requests_or_else_the_pods(asked: str | None, wanted: str) -> None:
+    assert request_of(namespace=asked).namespace == wanted
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [(True, True), (False, False), (None, False), ("true", False), (1, False)],
+    ids=["true", "false", "absent", "text", "a number"],
+)
+def test_a_dry_run_is_one_only_by_true(said: object, wanted: bool) -> None:
+    assert request_of(dryRun=said).dry_run is wanted
+
+
+@pytest.mark.parametrize("operation", ["DELETE", "CONNECT"])
+def test_operations_without_an_object_are_read(operation: str) -> None:
+    assert request_of(None, operation=operation).object is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({"uid": None}, "request.uid: Required value"),
+        ({"uid": 7}, "request.uid: Required value"),
+        ({"pod": None}, "request.object: Required value: a CREATE carries the object"),
+        ({"pod": None, "operation": "UPDATE"}, "request.object: Required value: a UPDATE carries the object"),
+        ({"pod": [1]}, "request.object: Invalid value: [1]; must be an object"),
+        ({"pod": "x", "operation": "DELETE"}, 'request.object: Invalid value: "x"; must be an object'),
+    ],
+    ids=["no uid", "a uid that is a number", "no object", "no object to update", "a list", "text"],
+)
+def test_a_request_that_cannot_be_read_says_why(fields: dict[str, Any], wanted: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        request_of(**fields)
+
+    assert str(refused.value).startswith(wanted)
+
+
+def test_broken_json_says_where() -> None:
+    with pytest.raises(InvalidInput, match=r'^body: Invalid value: "\{.*; must be JSON: .*: line 2 column 1$'):
+        parse_review(b'{"kind":\n')
+
+
+def test_an_answer_without_a_patch_is_only_uid_and_allowed() -> None:
+    assert answer("u") == {"uid": "u", "allowed": True}
+
+
+def test_patch_and_patch_type_come_together() -> None:
+    operations = [{"op": "add", "path": "/a", "value": "节点"}]
+
+    response = answer("u", operations)
+
+    assert response["patchType"] == "JSONPatch"
+    assert orjson.loads(base64.b64decode(response["patch"])) == operations
+
+
+def test_a_refusal_has_status_and_never_a_patch() -> None:
+    """Source: k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go, ToStatusErr"""
+    response = answer("u", [{"op": "remove", "path": "/a"}], refusal=Refusal(422, "Invalid", "no"))
+
+    assert response == {
+        "uid": "u",
+        "allowed": False,
+        "status": {"status": "Failure", "code": 422, "reason": "Invalid", "message": "no"},
+    }
+
+
+def test_warnings_and_audit_annotations_are_in_the_answer() -> None:
+    response = answer("u", (), ["two\nlines"], {"decision": "d"})
+
+    assert (response["warnings"], response["auditAnnotations"]) == (["two lines"], {"decision": "d"})
+
+
+@pytest.mark.parametrize(
+    ("warnings", "wanted"),
+    [
+        pytest.param([], [], id="none"),
+        pytest.param(["b", "a", "b", "a"], ["b", "a"], id="each once, in order"),
+        pytest.param(["a\n b\t\r\nc  d"], ["a b c d"], id="one line"),
+        pytest.param([" a", "a\n"], ["a"], id="the same but for blanks"),
+        pytest.param(["x" * 256], ["x" * 256], id="256 bytes stay"),
+        pytest.param(["x" * 257], ["x" * 253 + "…"], id="257 bytes are cut"),
+        pytest.param(["节" * 85 + "x"], ["节" * 85 + "x"], id="256 bytes of longer characters stay"),
+        pytest.param(["节" * 86], ["节" * 84 + "…"], id="no character is cut in two"),
+        pytest.param(["xx" + "节" * 85], ["xx" + "节" * 83 + "…"], id="nor where a byte would be left"),
+        pytest.param(["x" * 300 + "1", "x" * 300 + "2"], ["x" * 253 + "…"], id="each once, when cut"),
+        pytest.param([f"{n:02}" + "x" * 254 for n in range(17)], [f"{n:02}" + "x" * 254 for n in range(16)], id="4 KiB in all"),
+    ],
+)  # fmt: skip
+def test_warnings_fit_what_reaches_a_client(warnings: list[str], wanted: list[str]) -> None:
+    assert fit_warnings(warnings) == wanted
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=400), max_size=40))
+def test_no_warning_breaks_the_limits(warnings: list[str]) -> None:
+    """Source: k8s.io/apiserver/pkg/endpoints/filters/warning.go, truncateAtTotalRunes and truncateItemRunes"""
+    fitting = fit_warnings(warnings)
+
+    sizes = [len(text.encode()) for text in fitting]
+    assert max(sizes, default=0) <= 256
+    assert sum(sizes) <= 4096
+    assert len(set(fitting)) == len(fitting)
+    assert [text for text in fitting if len(text.splitlines()) > 1] == []

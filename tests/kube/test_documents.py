@@ -1,0 +1,273 @@
+"""Text into documents: what kubectl takes is taken, what JSON cannot hold is refused, and errors name their place."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.kube import documents
+from webhook.kube.documents import Document, field, parse
+from webhook.kube.field import InvalidInput
+
+
+def contents(text: str | bytes) -> list[dict[str, Any]]:
+    return [document.content for document in parse(text, "pods.yaml")]
+
+
+def error(text: str | bytes) -> str:
+    with pytest.raises(InvalidInput) as refused:
+        parse(text, "pods.yaml")
+    return str(refused.value)
+
+
+@pytest.fixture
+def without_libyaml(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module as it is where PyYAML was built without libyaml."""
+    monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+    spec = importlib.util.spec_from_file_location("documents_without_libyaml", documents.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+READABLE: dict[str, tuple[str | bytes, list[dict[str, Any]]]] = {
+    "one YAML document": ("kind: Pod\n", [{"kind": "Pod"}]),
+    "one JSON object": ('{"kind": "Pod"}', [{"kind": "Pod"}]),
+    "JSON after blanks": ('\n\t {"kind": "Pod"}\n', [{"kind": "Pod"}]),
+    "bytes": (b'{"kind": "Pod"}', [{"kind": "Pod"}]),
+    "a flow mapping that is no JSON": ("{kind: Pod, a: [1, 2,]}", [{"kind": "Pod", "a": [1, 2]}]),
+    "several documents": ("a: 1\n---\nb: 2\n---\nc: 3\n", [{"a": 1}, {"b": 2}, {"c": 3}]),
+    "several documents that begin as JSON": ('{"a": 1}\n---\n{"b": 2}\n', [{"a": 1}, {"b": 2}]),
+    "a stream of JSON objects": ('{"a": 1}\n{"b": 2}\n', [{"a": 1}, {"b": 2}]),
+    "null documents are passed over": ("---\n---\na: 1\n---\nnull\n---\n~\n", [{"a": 1}]),
+    "an empty text": ("", []),
+    "comments alone": ("# nothing\n\n# here\n", []),
+    "a byte order mark": (b"\xef\xbb\xbfa: 1", [{"a": 1}]),
+    "UTF-8": ("a: 节点".encode(), [{"a": "节点"}]),
+    "CRLF": ("a: 1\r\nb: 2\r\n", [{"a": 1, "b": 2}]),
+    "an anchor and its alias": ("a: &x {k: v}\nb: *x\n", [{"a": {"k": "v"}, "b": {"k": "v"}}]),
+    "a merge key": ("a: &x {k: v, l: w}\nb: {<<: *x, k: own}\n", [{"a": {"k": "v", "l": "w"}, "b": {"k": "own", "l": "w"}}]),
+    "a merge of a merge further out": (
+        "a: &x {k: v}\nb:\n  c: &y {<<: *x, k: own}\nd: {<<: *y}\n",
+        [{"a": {"k": "v"}, "b": {"c": {"k": "own"}}, "d": {"k": "own"}}],
+    ),
+    "the YAML directive of 1.1": ("%YAML 1.1\n---\na: off\n", [{"a": "off"}]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "wanted"), READABLE.values(), ids=READABLE.keys())
+def test_text_is_read(text: str | bytes, wanted: list[dict[str, Any]]) -> None:
+    assert contents(text) == wanted
+
+
+@pytest.mark.parametrize(("text", "wanted"), READABLE.values(), ids=READABLE.keys())
+def test_the_reader_without_libyaml_agrees(
+    without_libyaml: ModuleType, text: str | bytes, wanted: list[dict[str, Any]]
+) -> None:
+    assert [document.content for document in without_libyaml.parse(text, "pods.yaml")] == wanted
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        pytest.param("true", True, id="a boolean"),
+        pytest.param("False", False, id="a boolean with a capital"),
+        *(pytest.param(text, text, id=f"{text} is text") for text in ("yes", "no", "on", "off", "y", "N", "Off")),
+        pytest.param("null", None, id="null"),
+        pytest.param("~", None, id="a tilde is null"),
+        pytest.param("", None, id="nothing is null"),
+        pytest.param("8", 8, id="an integer"),
+        pytest.param("-8", -8, id="a negative integer"),
+        pytest.param("0.5", 0.5, id="a float"),
+        pytest.param("1e3", 1000.0, id="a float with an exponent"),
+        pytest.param("'8'", "8", id="quoted digits are text"),
+        pytest.param("1:30", "1:30", id="no sexagesimal number"),
+        pytest.param("2024-01-01", "2024-01-01", id="no date"),
+        pytest.param("1_000", "1_000", id="no number with underscores"),
+        pytest.param("0x1F", "0x1F", id="no hexadecimal number"),
+        pytest.param(".inf", ".inf", id="no infinity, which JSON has not"),
+        pytest.param("=", "=", id="an equals sign"),
+    ],
+)
+def test_scalars_are_those_of_yaml_1_2(without_libyaml: ModuleType, written: str, wanted: object) -> None:
+    ((read,), (other,)) = contents(f"a: {written}\n"), without_libyaml.parse(f"a: {written}\n", "pods.yaml")
+
+    assert read == other.content == {"a": wanted}
+    assert type(read["a"]) is type(wanted)
+
+
+scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(-1e9, 1e9)
+texts = st.text(st.characters(min_codepoint=0x20, max_codepoint=0xD7FF, exclude_categories=["C", "Z"]), max_size=8)
+values = st.recursive(
+    scalars | texts, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3), max_leaves=8
+)
+
+
+@given(st.dictionaries(texts, values, max_size=3))
+def test_json_read_as_yaml_is_what_it_is_as_json(content: dict[str, Any]) -> None:
+    text = json.dumps(content, ensure_ascii=False)
+
+    assert contents("---\n" + text) == contents(text) == [content]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        pytest.param(
+            '{"kind": "List", "items": [{"kind": "Pod"}, {"kind": "Node"}]}',
+            [("f: items[0]", {"kind": "Pod"}), ("f: items[1]", {"kind": "Node"})],
+            id="a v1 List is its items",
+        ),
+        pytest.param("kind: List\nitems: []\n", [], id="an empty list is nothing"),
+        pytest.param(
+            "apiVersion: v1\nkind: NodeList\nitems: [{metadata: {name: n}}]\n",
+            [("f: items[0]", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}})],
+            id="items of a typed list get its kind and version",
+        ),
+        pytest.param(
+            "apiVersion: apps/v1\nkind: DeploymentList\nitems: [{kind: ReplicaSet}]\n",
+            [("f: items[0]", {"kind": "ReplicaSet"})],
+            id="an item with a kind keeps it",
+        ),
+        pytest.param(
+            "kind: List\nitems: [{kind: PodList, items: [{}, {}]}, {kind: Pod}]\n",
+            [
+                ("f: items[0]: items[0]", {"apiVersion": "v1", "kind": "Pod"}),
+                ("f: items[0]: items[1]", {"apiVersion": "v1", "kind": "Pod"}),
+                ("f: items[1]", {"kind": "Pod"}),
+            ],
+            id="a list in a list",
+        ),
+        pytest.param("kind: List\n", [("f", {"kind": "List"})], id="a kind that ends so, without items, is no list"),
+        pytest.param("items: [1]\n", [("f", {"items": [1]})], id="items without such a kind are no list"),
+        pytest.param(
+            "a: 1\n---\nkind: List\nitems: [{kind: Pod}]\n",
+            [("f, document 1", {"a": 1}), ("f, document 2: items[0]", {"kind": "Pod"})],
+            id="documents are counted where there are several",
+        ),
+        pytest.param(
+            "---\n---\na: 1\n",
+            [("f, document 2", {"a": 1})],
+            id="null documents count",
+        ),
+    ],
+)
+def test_every_object_is_found_with_its_place(text: str, wanted: list[tuple[str, dict[str, Any]]]) -> None:
+    assert parse(text, "f") == [Document(place, content) for place, content in wanted]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        pytest.param("a: b: c", 'pods.yaml:1:5: Invalid value: "a: b: c"; must be YAML or JSON: ', id="broken YAML"),
+        pytest.param("a: 1\n  b: 2\n", 'pods.yaml:2:4: Invalid value: "b: 2"; must be YAML or JSON: ', id="indentation"),
+        pytest.param('{"a": [1,}', "pods.yaml:1:10: Invalid value: ", id="broken JSON"),
+        pytest.param('{"a": tru', "pods.yaml:", id="JSON that ends too soon"),
+        pytest.param("a: 1\na: 2\n", "pods.yaml:2:1: Invalid value: \"a: 2\"; must be YAML or JSON: key 'a' stands twice", id="a key twice"),
+        pytest.param("a: 1\n---\nb: {c: 1, c: 2}\n", "pods.yaml:3:11: Invalid value: ", id="a key twice, further in"),
+        pytest.param('{"a": {"b": 1, "b": 2}}', "stands twice", id="a key of JSON twice"),
+        pytest.param("a: *nope\n", "undefined alias", id="an alias of nothing"),
+        pytest.param("a: !custom x\n", "pods.yaml:1:4: Invalid value: ", id="a tag of somebody's own"),
+        pytest.param("a: !!python/object:os.system x\n", "pods.yaml:1:4: Invalid value: ", id="a tag that would run code"),
+        pytest.param(b"a: \xff\xfe\n", 'pods.yaml: Invalid value: ""; must be YAML or JSON in UTF-8: ', id="no UTF-8"),
+        pytest.param("a: \x00\n", "must be YAML or JSON in UTF-8: ", id="a control character"),
+        pytest.param("just words\n", 'pods.yaml: Invalid value: "just words"; must be an object', id="text"),
+        pytest.param("[1, 2]", "pods.yaml: Invalid value: [1, 2]; must be an object", id="a list"),
+        pytest.param("a: 1\n---\n- b\n", 'pods.yaml, document 2: Invalid value: ["b"]; must be an object', id="the second document"),
+        pytest.param("kind: List\nitems: [{}, 7]\n", "pods.yaml: items[1]: Invalid value: 7; must be an object", id="an item"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_told_with_its_place(text: str | bytes, wanted: str) -> None:
+    assert wanted in error(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("a: 1\na: 2\n", id="a key twice"),
+        pytest.param("a: b: c", id="broken YAML"),
+        pytest.param(b"a: \xff", id="no UTF-8"),
+        pytest.param("a: !custom x\n", id="a tag"),
+        pytest.param("{[1]: 2}", id="a list as key"),
+    ],
+)
+def test_the_reader_without_libyaml_refuses_the_same(without_libyaml: ModuleType, text: str | bytes) -> None:
+    with pytest.raises(InvalidInput, match=r"^pods\.yaml(:\d+:\d+)?: Invalid value: .*must be YAML or JSON"):
+        without_libyaml.parse(text, "pods.yaml")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("{[1]: 2}", id="a list as key"),
+        pytest.param("? {a: b}\n: c\n", id="an object as key"),
+        pytest.param("spec: {nodeSelector: {1: a}}", id="a number as key"),
+        pytest.param("{true: a}", id="a boolean as key"),
+        pytest.param("{~: a}", id="null as key"),
+        pytest.param("a: !!binary aGVsbG8=\n", id="bytes"),
+        pytest.param("a: !!set {b, c}\n", id="a set"),
+        pytest.param("a: !!timestamp 2024-01-01\n", id="a date"),
+        pytest.param("a: !!timestamp x\n", id="a date that is none"),
+        pytest.param("a: !!bool x\n", id="a boolean that is none"),
+        pytest.param("a: !!int x\n", id="an integer that is none"),
+        pytest.param("a: 1e999\n", id="a number beyond every float"),
+        pytest.param("a: 99999999999999999999\n", id="an integer beyond 64 bits"),
+        pytest.param("a: &x {b: *x}\n", id="an object inside itself"),
+    ],
+)
+def test_what_json_cannot_hold_is_refused(text: str) -> None:
+    assert error(text).startswith("pods.yaml")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("'[' * 100_000", id="lists in brackets"),
+        pytest.param("'{a: ' * 50_000", id="objects in braces"),
+        pytest.param("'- ' * 50_000 + 'a'", id="lists in dashes"),
+        pytest.param("'{\"a\":' * 50_000 + '1' + '}' * 50_000", id="JSON"),
+    ],
+)
+def test_huge_nesting_is_refused_and_kills_nobody(text: str) -> None:
+    script = f"""
+from webhook.kube.documents import parse
+from webhook.kube.field import InvalidInput
+try:
+    parse({text}, "deep.yaml")
+except InvalidInput as error:
+    print(error)
+"""
+    root = Path(documents.__file__).parents[2]
+
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=root, timeout=60)
+
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.startswith("deep.yaml")
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [
+        pytest.param((), {"a": {"b": None, "c": [1], "d": "x"}}, id="no path"),
+        pytest.param(("a", "d"), "x", id="a value"),
+        pytest.param(("a", "b"), None, id="null"),
+        pytest.param(("z",), None, id="missing"),
+        pytest.param(("z", "y"), None, id="a parent is missing"),
+        pytest.param(("a", "b", "y"), None, id="a parent is null"),
+        pytest.param(("a", "c", "y"), None, id="a parent is a list"),
+        pytest.param(("a", "d", "y"), None, id="a parent is text"),
+    ],
+)
+def test_field_is_none_where_there_is_no_value(path: tuple[str, ...], wanted: object) -> None:
+    assert field({"a": {"b": None, "c": [1], "d": "x"}}, *path) == wanted

@@ -1,0 +1,110 @@
+"""Quantities, against the tables of k8s.io/apimachinery/pkg/api/resource."""
+
+import pytest
+
+from webhook.kube.quantity import MAX_INT64, SUFFIXES, milli_value, value
+
+_UPSTREAM_SUFFIXES = {
+    "Ki": (2, 10),
+    "Mi": (2, 20),
+    "Gi": (2, 30),
+    "Ti": (2, 40),
+    "Pi": (2, 50),
+    "Ei": (2, 60),
+    "n": (10, -9),
+    "u": (10, -6),
+    "m": (10, -3),
+    "": (10, 0),
+    "k": (10, 3),
+    "M": (10, 6),
+    "G": (10, 9),
+    "T": (10, 12),
+    "P": (10, 15),
+    "E": (10, 18),
+}
+
+
+def test_suffixes_are_those_of_upstream() -> None:
+    assert SUFFIXES == _UPSTREAM_SUFFIXES
+
+
+@pytest.mark.parametrize("suffix", [suffix for suffix, (_, exponent) in _UPSTREAM_SUFFIXES.items() if exponent >= 0])
+def test_suffix_multiplies(suffix: str) -> None:
+    base, exponent = _UPSTREAM_SUFFIXES[suffix]
+    assert value(f"3{suffix}") == 3 * base**exponent
+
+
+@pytest.mark.parametrize(
+    ("quantity", "units", "thousandths"),
+    [
+        pytest.param("0", 0, 0, id="zero"),
+        pytest.param("2", 2, 2000, id="plain"),
+        pytest.param("+2", 2, 2000, id="with a plus"),
+        pytest.param("007", 7, 7000, id="with leading zeros"),
+        pytest.param("500m", 1, 500, id="thousandths"),
+        pytest.param("0.5", 1, 500, id="fraction"),
+        pytest.param(".5", 1, 500, id="fraction without a whole"),
+        pytest.param("5.", 5, 5000, id="whole with a point"),
+        pytest.param("1.5Gi", 1610612736, 1610612736000, id="fraction of a binary suffix"),
+        pytest.param("12e6", 12_000_000, 12_000_000_000, id="exponent"),
+        pytest.param("12E6", 12_000_000, 12_000_000_000, id="capital exponent"),
+        pytest.param("1e-3", 1, 1, id="negative exponent"),
+        pytest.param("1E", 10**18, 10**21, id="E alone is exa"),
+        pytest.param("128974848000m", 128974848, 128974848000, id="bytes in thousandths"),
+        pytest.param(" 1Gi ", 1073741824, 1073741824000, id="blanks around"),
+        pytest.param(2, 2, 2000, id="integer of YAML"),
+        pytest.param(0.5, 1, 500, id="float of YAML"),
+        pytest.param(1e21, MAX_INT64, MAX_INT64 * 1000, id="float in exponent form"),
+    ],
+)
+def test_quantity_is_exact(quantity: object, units: int, thousandths: int) -> None:
+    assert (value(quantity), milli_value(quantity)) == (units, thousandths)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "units", "thousandths"),
+    [
+        pytest.param("1n", 1, 1, id="least amount"),
+        pytest.param("0.1m", 1, 1, id="less than a thousandth"),
+        pytest.param("1001u", 1, 2, id="just over a thousandth"),
+        pytest.param("1e-999999999", 1, 1, id="next to nothing"),
+        pytest.param("-1.5", -2, -1500, id="away from zero"),
+    ],
+)
+def test_fractions_are_rounded_up(quantity: str, units: int, thousandths: int) -> None:
+    assert (value(quantity), milli_value(quantity)) == (units, thousandths)
+
+
+@pytest.mark.parametrize("quantity", ["8Ei", "16Ei", "1e19", "1e999999999", "9223372036854775808", 10**400])
+def test_amounts_beyond_an_int64_are_capped(quantity: object) -> None:
+    assert value(quantity) == MAX_INT64
+
+
+_NO_QUANTITIES = (
+    "",
+    " ",
+    "GiB",
+    "1Zi",
+    "1ki",
+    "1K",
+    "1 Gi",
+    "1.5.5",
+    "1,5",
+    "1e",
+    "1e3m",
+    "1Gi1",
+    "0x10",
+    "١",
+    "m",
+    ".",
+    "-",
+)
+
+
+@pytest.mark.parametrize(
+    "quantity", [*_NO_QUANTITIES, "1" * 300, None, True, float("inf"), float("nan"), [], {}], ids=repr
+)
+def test_bad_quantity_is_refused_with_an_example(quantity: object) -> None:
+    for read in (value, milli_value):
+        with pytest.raises(ValueError, match=r'must be a quantity: .* "500m", "2", "1\.5Gi" or "12e6"'):
+            read(quantity)

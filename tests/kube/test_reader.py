@@ -1,0 +1,66 @@
+"""Raw objects are read with the types of Kubernetes' fields; all that does not fit is told at once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from webhook.kube.field import InvalidInput
+from webhook.kube.reader import Reader
+
+
+@pytest.mark.parametrize(
+    ("read", "value", "expected"),
+    [
+        pytest.param(Reader.object, {"a": 1}, {"a": 1}, id="object"),
+        pytest.param(Reader.object, None, {}, id="no object"),
+        pytest.param(Reader.objects, [{"a": 1}], [("f[0]", {"a": 1})], id="list"),
+        pytest.param(Reader.objects, None, [], id="no list"),
+        pytest.param(Reader.text, "a", "a", id="text"),
+        pytest.param(Reader.text, None, "", id="no text"),
+        pytest.param(Reader.texts, ["a", "b"], ("a", "b"), id="texts"),
+        pytest.param(Reader.texts, None, (), id="no texts"),
+        pytest.param(Reader.text_map, {"a": "b"}, {"a": "b"}, id="map"),
+        pytest.param(Reader.integer, 5, 5, id="integer"),
+        pytest.param(Reader.integer, None, 0, id="no integer"),
+        pytest.param(Reader.boolean, True, True, id="true"),
+        pytest.param(Reader.boolean, None, False, id="no boolean"),
+    ],
+)
+def test_value_of_the_right_type_is_read(read: Callable[[Reader, Any, str], Any], value: Any, expected: Any) -> None:
+    reader = Reader()
+    assert read(reader, value, "f") == expected
+    reader.finish()
+
+
+@pytest.mark.parametrize(
+    ("read", "value", "error"),
+    [
+        pytest.param(Reader.object, [], "f: Invalid value: []; must be an object", id="object"),
+        pytest.param(Reader.objects, {}, "f: Invalid value: {}; must be a list", id="list"),
+        pytest.param(Reader.objects, ["a"], 'f[0]: Invalid value: "a"; must be an object', id="item"),
+        pytest.param(Reader.objects, [None], "f[0]: Invalid value: null; must be an object", id="null item"),
+        pytest.param(Reader.text, 1, "f: Invalid value: 1; must be text; put it in quotes", id="text"),
+        pytest.param(Reader.texts, "a", 'f: Invalid value: "a"; must be a list of texts', id="texts"),
+        pytest.param(Reader.texts, [1], "f[0]: Invalid value: 1; must be text; put it in quotes", id="one of texts"),
+        pytest.param(Reader.text_map, {"a": 1}, "f[a]: Invalid value: 1; must be text; put it in quotes", id="label"),
+        pytest.param(Reader.integer, True, "f: Invalid value: true; must be an integer", id="integer"),
+        pytest.param(Reader.boolean, "yes", 'f: Invalid value: "yes"; must be true or false', id="boolean"),
+    ],
+)
+def test_value_of_another_type_is_told(read: Callable[[Reader, Any, str], Any], value: Any, error: str) -> None:
+    reader = Reader()
+    read(reader, value, "f")
+    with pytest.raises(InvalidInput) as caught:
+        reader.finish()
+    assert str(caught.value) == error
+
+
+def test_field_read_twice_is_told_once() -> None:
+    reader = Reader()
+    reader.text(1, "f")
+    reader.text(1, "f")
+    reader.text(1, "g")
+    with pytest.raises(InvalidInput) as caught:
+        reader.finish()
+    assert [error.path for error in caught.value.errors] == ["f", "g"]

@@ -1,0 +1,108 @@
+"""Tolerations against taints, and against each other."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.kube.taints import covers, tolerates, tolerates_any
+
+Object = dict[str, Any]
+
+_TAINT = {"key": "gpu", "value": "H20", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("toleration", "expected"),
+    [
+        pytest.param({"key": "gpu", "operator": "Equal", "value": "H20", "effect": "NoSchedule"}, True, id="equal"),
+        pytest.param({"key": "gpu", "value": "H20"}, True, id="no operator is Equal, no effect is every effect"),
+        pytest.param({"key": "gpu", "operator": "", "value": "H20", "effect": ""}, True, id="empty reads as missing"),
+        pytest.param(
+            {"key": "gpu", "operator": None, "value": "H20", "effect": None}, True, id="null reads as missing"
+        ),
+        pytest.param({"key": "gpu", "operator": "Exists"}, True, id="Exists is every value"),
+        pytest.param({"operator": "Exists"}, True, id="Exists without a key is everything"),
+        pytest.param({"operator": "Exists", "effect": "NoSchedule"}, True, id="every key of one effect"),
+        pytest.param({"key": "gpu", "operator": "Equal", "value": "A100"}, False, id="another value"),
+        pytest.param({"key": "gpu", "operator": "Equal"}, False, id="empty value"),
+        pytest.param({"key": "use", "operator": "Exists"}, False, id="another key"),
+        pytest.param({"key": "gpu", "operator": "Exists", "effect": "NoExecute"}, False, id="another effect"),
+        pytest.param({"key": "gpu", "operator": "exists"}, False, id="unknown operator"),
+    ],
+)
+def test_toleration_of_a_taint(toleration: Object, expected: bool) -> None:
+    assert tolerates(toleration, _TAINT) is expected
+
+
+def test_taint_without_a_value_is_tolerated_by_an_equal_without_one() -> None:
+    assert tolerates({"key": "gpu", "operator": "Equal"}, {"key": "gpu", "effect": "NoSchedule"})
+
+
+@pytest.mark.parametrize("operator", ["Lt", "Gt"])
+def test_alpha_operators_tolerate_nothing(operator: str) -> None:
+    taint = {"key": "sla", "value": "950", "effect": "NoSchedule"}
+    for bound in ("900", "950", "1000"):
+        assert not tolerates({"key": "sla", "operator": operator, "value": bound}, taint)
+
+
+def test_one_toleration_of_many_is_enough() -> None:
+    assert tolerates_any([{"key": "use", "operator": "Exists"}, {"key": "gpu", "value": "H20"}], _TAINT)
+    assert not tolerates_any([], _TAINT)
+
+
+_EVERYTHING = {"operator": "Exists"}
+_GPU = {"key": "gpu", "operator": "Exists"}
+_GPU_FOR_30_SECONDS = {**_GPU, "tolerationSeconds": 30}
+_GPU_FOR_60_SECONDS = {**_GPU, "tolerationSeconds": 60}
+_H20 = {"key": "gpu", "operator": "Equal", "value": "H20", "effect": "NoSchedule"}
+_MORE_THAN_1 = {"key": "gpu", "operator": "Gt", "value": "1"}
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "expected"),
+    [
+        pytest.param(_H20, _H20, True, id="the same"),
+        pytest.param(_H20, {"key": "gpu", "value": "H20", "effect": "NoSchedule"}, True, id="the same by default"),
+        pytest.param(_EVERYTHING, _H20, True, id="everything covers all"),
+        pytest.param(_GPU, _H20, True, id="every value covers one"),
+        pytest.param({"key": "gpu", "value": "H20"}, _H20, True, id="every effect covers one"),
+        pytest.param(_H20, _GPU, False, id="one value does not cover every value"),
+        pytest.param(_H20, {"key": "gpu", "value": "H20"}, False, id="one effect does not cover every effect"),
+        pytest.param(_GPU, _EVERYTHING, False, id="one key does not cover every key"),
+        pytest.param({**_H20, "value": "A100"}, _H20, False, id="another value"),
+        pytest.param(_GPU_FOR_60_SECONDS, _GPU, False, id="a minute does not cover for ever"),
+        pytest.param(_GPU, _GPU_FOR_60_SECONDS, True, id="for ever covers a minute"),
+        pytest.param(_GPU_FOR_60_SECONDS, _GPU_FOR_30_SECONDS, True, id="longer covers shorter"),
+        pytest.param(_GPU_FOR_30_SECONDS, _GPU_FOR_60_SECONDS, False, id="shorter than"),
+        pytest.param(_GPU_FOR_60_SECONDS, _H20, True, id="seconds concern NoExecute alone"),
+        pytest.param(_MORE_THAN_1, _MORE_THAN_1, True, id="same Gt"),
+        pytest.param(_MORE_THAN_1, {"key": "gpu", "value": "1"}, False, id="Gt is not Equal"),
+    ],
+)
+def test_covering(wide: Object, narrow: Object, expected: bool) -> None:
+    assert covers(wide, narrow) is expected
+
+
+_effects = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
+_tolerations = st.fixed_dictionaries(
+    {
+        "key": st.sampled_from(("", "a", "b")),
+        "operator": st.sampled_from(("", "Equal", "Exists", "Gt")),
+        "value": st.sampled_from(("", "1", "2")),
+        "effect": st.sampled_from(_effects),
+    }
+)
+_taints = [
+    {"key": key, "value": value, "effect": effect}
+    for key in ("a", "b", "c")
+    for value in ("", "1", "2", "3")
+    for effect in _effects[1:]
+]
+
+
+@given(wide=_tolerations, narrow=_tolerations)
+def test_what_the_narrow_one_tolerates_the_covering_one_tolerates(wide: Object, narrow: Object) -> None:
+    if covers(wide, narrow):
+        assert all(tolerates(wide, taint) for taint in _taints if tolerates(narrow, taint))

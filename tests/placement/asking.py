@@ -1,0 +1,44 @@
+"""Short ways to ask plugins and the framework about a few nodes."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tests.builders import PodBuilder, make_node_object
+from webhook.cluster.node_info import Node, NodeInfo, RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.reader import Reader
+from webhook.placement.plugin import FilterPlugin, ScorePlugin
+from webhook.placement.pod_info import PodInfo
+
+
+def node(name: str, *pods: PodBuilder, images: Iterable[str] = (), **fields: Any) -> NodeInfo:
+    """A node as `make_node_object` makes it, with `pods` running there and `images` pulled."""
+    made = make_node_object(name, **fields)
+    made["status"]["images"] = [{"names": [image]} for image in images]
+    return NodeInfo.of(Node.of(made), [RunningPod.of(pod.obj()) for pod in pods])
+
+
+def pod_info(pod: PodBuilder) -> PodInfo:
+    """What plugins read of `pod`."""
+    reader = Reader()
+    info = PodInfo.of(reader, pod.obj())
+    reader.finish()
+    return info
+
+
+def rejections(plugin: FilterPlugin, pod: PodBuilder, *nodes: NodeInfo) -> Mapping[str, list[str]]:
+    """Why each rejected node is rejected, the reasons sorted."""
+    snapshot = Snapshot.of(nodes)
+    found: dict[str, list[str]] = {}
+    for reason, rejected in sorted(plugin.filter(pod_info(pod), snapshot), key=lambda failure: failure.reason):
+        for row in np.flatnonzero(rejected):
+            found.setdefault(snapshot.nodes[row].node.name, []).append(reason)
+    return found
+
+
+def scores(plugin: ScorePlugin, pod: PodBuilder, *nodes: NodeInfo) -> list[int]:
+    """The scores of all `nodes`, in the order of their names, before weighting."""
+    found: list[int] = plugin.score(pod_info(pod), Snapshot.of(nodes), np.arange(len(nodes))).tolist()
+    return found

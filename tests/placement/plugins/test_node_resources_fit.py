@@ -1,0 +1,108 @@
+"""NodeResourcesFit: requests must be free; the emptier or the fuller node is the better one."""
+
+from typing import Any
+
+import pytest
+
+from tests.builders import PodBuilder, make_pod
+from tests.placement.asking import node, rejections, scores
+from webhook.placement.plugins.node_resources_fit import (
+    NodeResourcesFit,
+    ScoringStrategy,
+    least_requested_score,
+    most_requested_score,
+)
+
+_LEAST = NodeResourcesFit(ScoringStrategy(least_requested_score, (("cpu", 1), ("memory", 1))))
+_MOST = NodeResourcesFit(ScoringStrategy(most_requested_score, (("cpu", 1), ("memory", 1), ("nvidia.com/gpu", 5))))
+_SMALL = {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "8", "pods": "2"}
+
+
+@pytest.mark.parametrize(
+    ("pod", "reasons"),
+    [
+        pytest.param(make_pod(), [], id="nothing requested"),
+        pytest.param(make_pod().requests(cpu="3"), [], id="exactly what is free"),
+        pytest.param(make_pod().requests(cpu="3001m"), ["Insufficient cpu"], id="a thousandth too much"),
+        pytest.param(
+            make_pod().requests(cpu="5", memory="9Gi").gpu(9),
+            ["Insufficient cpu", "Insufficient memory", "Insufficient nvidia.com/gpu"],
+            id="every short resource is told",
+        ),
+        pytest.param(make_pod().gpu(1, "amd.com/gpu"), ["Insufficient amd.com/gpu"], id="a device nobody has"),
+        pytest.param(make_pod().gpu(0, "amd.com/gpu"), [], id="none of it is always there"),
+        pytest.param(make_pod().requests(unprefixed="5"), [], id="what no scheduler counts"),
+        pytest.param(
+            make_pod().requests(**{"deviceclass.resource.kubernetes.io/gpu": 1}), [], id="claims are not counted here"
+        ),
+        pytest.param(make_pod().requests(memory="1e30"), ["Insufficient memory"], id="beyond any node"),
+    ],
+)
+def test_node_that_is_short_is_rejected(pod: PodBuilder, reasons: list[str]) -> None:
+    running = make_pod().requests(cpu="1", memory="1Gi").gpu(1)
+    found = rejections(_LEAST, pod, node("a", running, capacity=_SMALL))
+    assert found == ({"a": reasons} if reasons else {})
+
+
+@pytest.mark.parametrize(("running", "reasons"), [(1, []), (2, ["Too many pods"]), (3, ["Too many pods"])])
+def test_node_that_is_full_of_pods_is_rejected(running: int, reasons: list[str]) -> None:
+    found = rejections(_LEAST, make_pod(), node("a", *[make_pod()] * running, capacity=_SMALL))
+    assert found == ({"a": reasons} if reasons else {})
+
+
+def test_full_node_is_told_short_of_resources_as_well() -> None:
+    found = rejections(_LEAST, make_pod().requests(cpu="9"), node("a", capacity={"cpu": "1", "pods": "0"}))
+    assert found == {"a": ["Insufficient cpu", "Too many pods"]}
+
+
+@pytest.mark.parametrize(
+    ("pod", "capacity", "expected"),
+    [
+        pytest.param(make_pod().requests(cpu="1", memory="2Gi"), {"cpu": "4", "memory": "8Gi"}, 75, id="a quarter"),
+        pytest.param(make_pod().requests(cpu="1", memory="8Gi"), {"cpu": "4", "memory": "8Gi"}, 37, id="mean, rounded"),
+        pytest.param(make_pod().requests(cpu="3", memory="0"), {"cpu": "7", "memory": "1Gi"}, 78, id="57 and 100"),
+        pytest.param(make_pod().requests(cpu="9", memory="0"), {"cpu": "4", "memory": "8Gi"}, 50, id="too much is 0"),
+        pytest.param(make_pod(), {"cpu": "1", "memory": "400Mi"}, 70, id="defaults of a pod without requests"),
+        pytest.param(make_pod().requests(cpu="1"), {"cpu": "4", "memory": "0"}, 75, id="a resource that is not there"),
+        pytest.param(make_pod(), {"cpu": "0", "memory": "0"}, 0, id="nothing is there"),
+    ],
+)
+def test_least_allocated_score(pod: PodBuilder, capacity: dict[str, Any], expected: int) -> None:
+    assert scores(_LEAST, pod, node("a", capacity=capacity)) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("pod", "running", "expected"),
+    [
+        pytest.param(make_pod().requests(cpu="1", memory="2Gi"), make_pod().gpu(4), 27, id="no card, no card score"),
+        pytest.param(
+            make_pod().requests(cpu="1", memory="2Gi").gpu(2),
+            make_pod().requests(cpu="1", memory="2Gi").gpu(2),
+            50,
+            id="half full",
+        ),
+        pytest.param(
+            make_pod().requests(cpu="0", memory="0").gpu(4),
+            make_pod().requests(cpu="0", memory="0").gpu(4),
+            71,
+            id="cards count five times",
+        ),
+        pytest.param(
+            make_pod().requests(cpu="9", memory="0"), make_pod().requests(cpu="0", memory="0"), 50, id="cut at 100"
+        ),
+    ],
+)
+def test_most_allocated_score(pod: PodBuilder, running: PodBuilder, expected: int) -> None:
+    assert scores(_MOST, pod, node("a", running, capacity=_SMALL)) == [expected]
+
+
+def test_running_pods_without_requests_count_in_the_score() -> None:
+    nodes = node("a", capacity=_SMALL), node("b", make_pod(), make_pod(), capacity=_SMALL)
+    assert scores(_LEAST, make_pod().requests(cpu="0", memory="0"), *nodes) == [100, 95]
+
+
+def test_huge_nodes_are_scored_without_overflow() -> None:
+    huge = {"cpu": "1e15", "memory": "8Ei"}
+    nodes = node("a", capacity=huge), node("b", make_pod().requests(cpu="1e15", memory="8Ei"), capacity=huge)
+    assert scores(_LEAST, make_pod(), *nodes) == [99, 0]
+    assert scores(_MOST, make_pod(), *nodes) == [0, 100]

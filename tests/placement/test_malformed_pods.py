@@ -1,0 +1,127 @@
+"""Anything that calls itself a pod gets an answer or is told its fields; nothing else ever happens."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.placement.asking import node
+from tests.placement.strategies import pending_pods
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.documents import Document
+from webhook.kube.field import InvalidInput
+from webhook.placement.framework import Framework
+
+_SNAPSHOT = Snapshot.of([node("node-0", images=["pause:latest"]), node("node-1", capacity={"nvidia.com/gpu": 8})])
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"containers": [{"resources": {"requests": {"cpu": "lots"}}}]}, "spec.containers[0].resources.requests[cpu]"),
+        ({"containers": [{"image": 5}]}, "spec.containers[0].image"),
+        ({"containers": [{"ports": [{"hostPort": "80"}]}]}, "spec.containers[0].ports[0].hostPort"),
+        ({"nodeName": 5}, "spec.nodeName"),
+        ({"nodeSelector": {"a": True}}, "spec.nodeSelector[a]"),
+        ({"tolerations": [{"key": "a"}, {"value": 1}]}, "spec.tolerations[1].value"),
+        ({"tolerations": "all"}, "spec.tolerations"),
+        ({"affinity": []}, "spec.affinity"),
+        ({"schedulingGates": [5]}, "spec.schedulingGates[0]"),
+        (
+            {"topologySpreadConstraints": [{"whenUnsatisfiable": 1}]},
+            "spec.topologySpreadConstraints[0].whenUnsatisfiable",
+        ),
+    ],
+)
+def test_malformed_field_is_told_with_its_path(spec: dict[str, Any], path: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Framework().place({"metadata": {"name": "p"}, "spec": spec}, _SNAPSHOT)
+    assert [error.path for error in caught.value.errors] == [path]
+
+
+@pytest.mark.parametrize(
+    ("preferred", "path"),
+    [
+        ({"weight": 0}, "weight"),
+        ({"weight": 101}, "weight"),
+        ({"weight": True}, "weight"),
+        ({"weight": 1, "preference": {"matchExpressions": [{"key": "a", "values": [1]}]}},
+         "preference.matchExpressions[0].values[0]"),
+        ({"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["x"]}]}},
+         "preference.matchExpressions[0].values"),
+    ],
+)  # fmt: skip
+def test_malformed_preference_is_told_with_its_path(preferred: dict[str, Any], path: str) -> None:
+    terms = {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}
+    with pytest.raises(InvalidInput) as caught:
+        Framework().place({"spec": {"affinity": {"nodeAffinity": terms}}}, _SNAPSHOT)
+    where = "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]"
+    assert {error.path for error in caught.value.errors} == {f"{where}.{path}"}
+
+
+def test_every_malformed_field_is_told() -> None:
+    pod = {
+        "metadata": {"labels": []},
+        "spec": {"nodeName": 1, "tolerations": {}, "volumes": {}, "overhead": {"cpu": ""}},
+    }
+    with pytest.raises(InvalidInput) as caught:
+        Framework().place(pod, _SNAPSHOT)
+    assert sorted(error.path for error in caught.value.errors) == [
+        "metadata.labels",
+        "spec.nodeName",
+        "spec.overhead[cpu]",
+        "spec.tolerations",
+        "spec.volumes",
+    ]
+
+
+_json = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3), st.just(10**30)),
+    lambda children: st.one_of(
+        st.lists(children, max_size=2),
+        st.dictionaries(st.sampled_from(("cpu", "key", "name", "x")), children, max_size=2),
+    ),
+    max_leaves=4,
+)
+
+
+@st.composite
+def _spoiled(draw: Any, pods: st.SearchStrategy[Any]) -> Any:
+    """A pod of which one field, anywhere, is anything."""
+    pod = draw(pods)
+    place, key = pod, draw(st.sampled_from(("metadata", "spec", "status")))
+    while isinstance(place.get(key) if isinstance(place, dict) else place[key], dict | list):
+        inner = place[key]
+        if not inner or draw(st.integers(0, 4)) == 0:
+            break
+        place, key = inner, draw(st.sampled_from(sorted(inner) if isinstance(inner, dict) else range(len(inner))))
+    place[key] = draw(_json)
+    return pod
+
+
+def _told(ask: Callable[[], object]) -> list[str]:
+    """The fields that `ask` says are malformed."""
+    try:
+        ask()
+    except InvalidInput as error:
+        return [each.path for each in error.errors]
+    return []
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(pod=st.one_of(_spoiled(pending_pods()), st.dictionaries(st.sampled_from(("metadata", "spec")), _json)))
+def test_any_pod_is_placed_or_told_its_fields(pod: dict[str, Any]) -> None:
+    assert all(path.startswith(("metadata", "spec")) for path in _told(lambda: Framework().place(pod, _SNAPSHOT)))
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(pod=_spoiled(pending_pods()), kind=st.sampled_from(("Pod", "Node", "Namespace")))
+def test_any_cluster_is_read_or_told_its_fields(pod: dict[str, Any], kind: str) -> None:
+    spec = pod.get("spec")
+    if isinstance(spec, dict):
+        spec["nodeName"] = "node-0"
+    document = Document("cluster", {**pod, "apiVersion": "v1", "kind": kind})
+    assert all(path.startswith("cluster: ") for path in _told(lambda: snapshot_from_documents([document])))

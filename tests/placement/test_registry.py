@@ -1,0 +1,55 @@
+"""The table of plugins and the profiles made of it."""
+
+import pkgutil
+import re
+
+from webhook.placement import plugins
+from webhook.placement.plugin import FilterPlugin, ScorePlugin
+from webhook.placement.plugins.node_resources_fit import ScoringStrategy, least_requested_score
+from webhook.placement.profile import BINPACK, DEFAULT, PROFILES
+from webhook.placement.registry import registrations
+
+_TABLE = registrations(ScoringStrategy(least_requested_score, ()))
+
+
+def test_every_file_of_the_folder_is_one_registered_plugin() -> None:
+    files = {module.name for module in pkgutil.iter_modules(plugins.__path__)}
+    assert sorted(files) == sorted(_snake_case(plugin.name) for plugin, _ in _TABLE)
+
+
+def test_plugin_has_the_name_of_its_class() -> None:
+    for plugin, _ in _TABLE:
+        assert type(plugin).__name__ == plugin.name
+        assert type(plugin).__module__.endswith(f".{_snake_case(plugin.name)}")
+
+
+def test_plugin_filters_or_scores_and_has_a_weight_if_it_scores() -> None:
+    for plugin, weight in _TABLE:
+        assert isinstance(plugin, FilterPlugin | ScorePlugin)
+        assert isinstance(plugin, ScorePlugin) is (weight > 0)
+
+
+def test_order_and_weights_are_those_of_kube_scheduler() -> None:
+    for profile in (DEFAULT, BINPACK):
+        assert [plugin.name for plugin in profile.filters] == [
+            "NodeUnschedulable",
+            "NodeName",
+            "TaintToleration",
+            "NodeAffinity",
+            "NodePorts",
+            "NodeResourcesFit",
+        ]
+        assert {plugin.name: weight for plugin, weight in profile.scores} == {
+            "TaintToleration": 3,
+            "NodeAffinity": 2,
+            "NodeResourcesFit": 1,
+            "NodeResourcesBalancedAllocation": 1,
+        }
+
+
+def test_profiles_are_found_by_name() -> None:
+    assert PROFILES == {"default": DEFAULT, "binpack": BINPACK}
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

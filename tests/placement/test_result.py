@@ -1,0 +1,50 @@
+"""The answer as `check -o json` prints it."""
+
+import json
+
+from tests.builders import make_pod
+from tests.placement.asking import node
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.framework import Framework
+from webhook.placement.result import Placement, fit_error, to_check_json
+
+
+def test_answer_has_the_shape_of_the_contract() -> None:
+    placement = Framework().place(make_pod().obj(), Snapshot.of([node("a"), node("b"), node("c", unschedulable=True)]))
+    assert json.loads(json.dumps(to_check_json("team-a/worker-0", placement))) == {
+        "pod": "team-a/worker-0",
+        "verdict": "Feasible",
+        "node": "a",
+        "nodes": {"total": 3, "feasible": 2},
+        "message": "2/3 nodes are available.",
+        "scores": {
+            "a": {"total": 399, "TaintToleration": 300, "NodeResourcesFit": 99},
+            "b": {"total": 399, "TaintToleration": 300, "NodeResourcesFit": 99},
+        },
+        "suggestions": [],
+        "unmodelled": [],
+    }
+
+
+def test_answer_that_was_not_worked_out_has_no_nodes() -> None:
+    assert to_check_json("x/y", Placement.unknown("no cluster")) == {
+        "pod": "x/y",
+        "verdict": "Unknown",
+        "node": None,
+        "nodes": {"total": 0, "feasible": 0},
+        "message": "no cluster",
+        "scores": {},
+        "suggestions": [],
+        "unmodelled": [],
+    }
+
+
+def test_scores_can_be_printed() -> None:
+    placement = Framework().place(make_pod().obj(), Snapshot.of([node("a")]))
+    assert repr(placement.scores) == "Scores({'a': {'total': 0}})"
+
+
+def test_refusal_stands_instead_of_reasons() -> None:
+    assert fit_error(3, {"reason": 1}, "pod affinity terms conflict") == (
+        "0/3 nodes are available: pod affinity terms conflict."
+    )
