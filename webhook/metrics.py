@@ -45,6 +45,27 @@ class Metrics:
             "http_refused_requests", "Requests to the webhook port that were no admission, by HTTP status.", ("code",)
         )
 
+        # Looking a child up takes a lock and a check of its labels; these few are counted for every pod.
+        self._children: dict[tuple[str, ...], Counter] = {}
+
+    def count_admission(self, outcome: str, workload_type: str) -> None:
+        """Count one admission request."""
+        self._child(self.admissions, "admission", outcome, workload_type).inc()
+
+    def count_edits(self, rule: str, edits: int) -> None:
+        """Count the edits of one rule to one pod."""
+        self._child(self.rule_edits, "edits", rule).inc(edits)
+
+    def count_verdict(self, verdict: str) -> None:
+        """Count one placement check."""
+        self._child(self.verdicts, "verdict", verdict).inc()
+
+    def _child(self, counter: Counter, *key: str) -> Counter:
+        child = self._children.get(key)
+        if child is None:
+            child = self._children[key] = counter.labels(*key[1:])
+        return child
+
     def render(self) -> bytes:
         """Everything in Prometheus' text format."""
         return generate_latest(self.registry)

@@ -20,13 +20,12 @@ _TRAINING = match_expressions(("use", "In", ["training"]))
 
 def _foretell(cluster: Cluster, pod: PodBuilder) -> Placement:
     """The placement of `pod`, as the API server would store it, on the cluster as it is."""
-    objects = [each for kind in ("Node", "Namespace", "Pod") for each in cluster.client.list(kind)]
-    kinds = [
-        {"apiVersion": "v1", "kind": kind} for kind in ("Node", "Namespace", "Pod") for _ in cluster.client.list(kind)
+    documents = [
+        Document("cluster", {"apiVersion": "v1", "kind": kind} | each)
+        for kind in ("Node", "Namespace", "Pod")
+        for each in cluster.client.list(kind)
     ]
-    snapshot = snapshot_from_documents(
-        Document("cluster", kind | each) for kind, each in zip(kinds, objects, strict=True)
-    )
+    snapshot = snapshot_from_documents(documents)
     stored = cluster.create(pod, dry_run=True).object
     return Framework(_profile(stored)).place(stored, snapshot)
 
@@ -136,7 +135,7 @@ def _crowded(cluster: Cluster) -> None:
     _two_small_ones(cluster)
     cluster.make_node("tiny", capacity={"cpu": "100m", "memory": "1Gi", "pods": "1"})
     for index in range(3):
-        cluster.create(make_pod(f"on-a-{index}").node_name("a").host_port(8080 + index))
+        cluster.create(make_pod(f"on-a-{index}").node_name("a").requests(cpu="100m").host_port(8080 + index))
     cluster.create(make_pod("on-b").node_name("b").host_port(8080, host_ip="10.0.0.1").gpu(5))
     cluster.create(make_pod("on-tiny").node_name("tiny"))
 
@@ -163,6 +162,6 @@ def test_pod_that_is_foretold_no_node_is_unschedulable_in_these_words(
 ) -> None:
     prepare(cluster)
     foretold = _foretell(cluster, pod)
+    assert foretold.verdict == verdict
     message = cluster.wait_unschedulable(cluster.create(pod).object)
     assert message.split(". ")[0].removesuffix(".") + "." == foretold.message
-    assert foretold.verdict == verdict

@@ -90,7 +90,7 @@ def _request(request: JsonObject) -> AdmissionRequest:
 
 
 def _text(value: object, key: str) -> str:
-    found = value.get(key) if isinstance(value, Mapping) else None
+    found = value.get(key) if isinstance(value, dict) else None
     return found if isinstance(found, str) else ""
 
 

@@ -1,7 +1,7 @@
 """What a pod asks of kube-scheduler that no plugin here models, by the names of kube-scheduler's plugins."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from webhook.cluster.node_info import normalized_image_name
@@ -76,7 +76,7 @@ class Demands:
         """The same, less what makes no difference on `snapshot`."""
         namespace, labels = (self.namespace, self.labels) if snapshot.terms else ("", ())
         images = () if snapshot.images.isdisjoint(self.images) else self.images
-        return replace(self, namespace=namespace, labels=labels, images=images)
+        return Demands(self.required, self.preferred, namespace, labels, images)
 
     def on(self, snapshot: Snapshot) -> tuple[frozenset[str], frozenset[str]]:
         """The plugins that may bar the pod from nodes of `snapshot`, and those that may change its scores there."""

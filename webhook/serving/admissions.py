@@ -107,13 +107,13 @@ class Admissions:
 
     def _count(self, record: AuditRecord, duration_seconds: float) -> None:
         metrics = self._metrics
-        metrics.admissions.labels(record.outcome, record.workload_type or "").inc()
+        metrics.count_admission(record.outcome, record.workload_type or "")
         metrics.admission_seconds.observe(duration_seconds)
         for rule in record.rules:
             if rule.edits:
-                metrics.rule_edits.labels(rule.name).inc(len(rule.edits))
+                metrics.count_edits(rule.name, len(rule.edits))
         if record.placement is not None:
-            metrics.verdicts.labels(record.placement.verdict).inc()
+            metrics.count_verdict(record.placement.verdict)
 
 
 def _response(request: AdmissionRequest, verdict: Verdict, policy: Policy, decision: str) -> bytes:

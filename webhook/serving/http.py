@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from functools import lru_cache
+from urllib.parse import parse_qsl
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -40,7 +42,7 @@ class MutateEndpoint:
             if request.content_type != _JSON:
                 raise web.HTTPUnsupportedMediaType(text=f"Content-Type is {request.content_type}; must be {_JSON}\n")
             body = await self._body(request)
-            answer = self._admissions.answer(body, arrived_seconds, _deadline(request, arrived_seconds))
+            answer = self._admissions.answer(body, arrived_seconds, _deadline(request.query_string, arrived_seconds))
         finally:
             self._in_flight.dec()
         return self._response(answer)
@@ -49,6 +51,8 @@ class MutateEndpoint:
         limit = self._settings.max_body_bytes
         if (request.content_length or 0) > limit:
             raise web.HTTPRequestEntityTooLarge(limit, request.content_length or 0)
+        if request.content.is_eof():
+            return await request.read()
         try:
             async with asyncio.timeout(self._settings.read_timeout_seconds):
                 return await request.read()
@@ -73,8 +77,15 @@ class MutateEndpoint:
             raise
 
 
-def _deadline(request: web.Request, arrived_seconds: float) -> float | None:
-    timeout_seconds = parse_go_duration(request.query.get("timeout", ""))
+def _deadline(query: str, arrived_seconds: float) -> float | None:
+    granted_seconds = _granted_seconds(query)
+    return None if granted_seconds is None else arrived_seconds + granted_seconds
+
+
+@lru_cache(maxsize=64)
+def _granted_seconds(query: str) -> float | None:
+    """How long the scorer may take where the API server's URL says `?timeout=`; one server sends the same each time."""
+    timeout_seconds = parse_go_duration(dict(parse_qsl(query)).get("timeout", ""))
     if timeout_seconds is None:
         return None
-    return arrived_seconds + timeout_seconds - min(timeout_seconds * _MARGIN_RATIO, _LONGEST_MARGIN_SECONDS)
+    return timeout_seconds - min(timeout_seconds * _MARGIN_RATIO, _LONGEST_MARGIN_SECONDS)
