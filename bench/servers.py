@@ -4,7 +4,6 @@ import asyncio
 import sys
 from pathlib import Path
 
-import orjson
 import uvloop
 from aiohttp import web
 
@@ -13,17 +12,15 @@ from webhook.app import build_server, serve_until_signalled
 from webhook.audit.writer import AuditWriter
 from webhook.cli.logs import configure_logs
 from webhook.cluster.file import snapshot_from_documents
+from webhook.kube.admission import review_response
 from webhook.metrics import Metrics
 from webhook.policy.loader import built_in_policy
 from webhook.serving import tls
 from webhook.settings import Address, Settings
 
-_ANSWER = orjson.dumps(
-    {
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "response": {"uid": "uid", "allowed": True, "patchType": "JSONPatch", "patch": "W10=" * 400},
-    }
+# As large as what the webhook answers to the pods of this benchmark, so that both move the same bytes.
+_ANSWER = review_response(
+    "uid-0", [{"op": "add", "path": "/spec/affinity", "value": "x" * 1800}], (), {"decision": "x" * 200}
 )
 
 

@@ -72,7 +72,10 @@ class Memory:
             self._policy = policy
         metadata = pod.get("metadata")
         nameless = {**metadata, "name": None} if isinstance(metadata, dict) else metadata
-        question = (request.namespace, orjson.dumps([{**pod, "metadata": nameless}, dict(defaults)]))
+        try:
+            question = (request.namespace, orjson.dumps([{**pod, "metadata": nameless}, dict(defaults)]))
+        except orjson.JSONEncodeError:  # nested deeper than it writes, though not than it reads
+            return judge(request, pod, defaults, policy)
         verdict = self._verdicts.get(question)
         if verdict is not None:
             self._verdicts.move_to_end(question)

@@ -7,12 +7,10 @@ import pytest
 from tests.builders import PodBuilder, make_pod
 from webhook.kube.field import InvalidInput
 from webhook.kube.reader import Reader
+from webhook.kube.resource_names import is_extended_resource, is_scalar_resource, is_schedulable_resource
 from webhook.kube.resources import (
     PodResources,
     extended_resource_names,
-    is_extended_resource,
-    is_scalar_resource,
-    is_schedulable_resource,
     pod_requests,
     read_pod_resources,
 )

@@ -11,7 +11,8 @@ from typing import Any
 
 from webhook.kube.quantity import milli_value, value
 from webhook.kube.reader import Reader
-from webhook.kube.resources import is_scalar_resource, is_schedulable_resource, pod_requests, read_pod_resources
+from webhook.kube.resource_names import is_scalar_resource, is_schedulable_resource
+from webhook.kube.resources import pod_requests, read_pod_resources
 from webhook.kube.selectors import required_node_affinity_matches, required_node_selector, term_matches
 from webhook.kube.taints import tolerates_any
 

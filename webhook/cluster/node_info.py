@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.cluster.pod_term import PodTerm, read_pod_terms
+from webhook.kube.amounts import Amounts, read_amounts
 from webhook.kube.ports import HostPort, read_host_ports
 from webhook.kube.reader import Reader
-from webhook.kube.resources import CPU, MEMORY, PODS, Amounts, is_schedulable_resource, read_amounts, read_pod_resources
+from webhook.kube.resource_names import CPU, MEMORY, PODS, is_schedulable_resource
+from webhook.kube.resources import read_pod_resources
 from webhook.kube.taints import Taint
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 

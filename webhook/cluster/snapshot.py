@@ -12,7 +12,7 @@ from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.pod_term import PodTerm
 from webhook.kube.ports import HostPort
 from webhook.kube.reader import Reader
-from webhook.kube.resources import CPU, MEMORY
+from webhook.kube.resource_names import CPU, MEMORY
 from webhook.kube.taints import Taint
 
 Column = NDArray[np.int64]

@@ -7,26 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from webhook.kube.quantity import milli_value
+from webhook.kube.amounts import Amounts, peak_of, read_milli, sum_of, whole_units
 from webhook.kube.reader import Reader
-
-CPU = "cpu"
-MEMORY = "memory"
-EPHEMERAL_STORAGE = "ephemeral-storage"
-PODS = "pods"
+from webhook.kube.resource_names import CPU, HUGE_PAGES_PREFIX, MEMORY, is_extended_resource
 
 # What a container without a request counts as when nodes are scored, so that such pods spread as well;
 # from k8s.io/kubernetes/pkg/scheduler/util/pod_resources.go.
 DEFAULT_MILLI_CPU_REQUEST = 100
 DEFAULT_MEMORY_REQUEST_BYTES = 200 * 1024 * 1024
 
-_HUGE_PAGES_PREFIX = "hugepages-"
-_VOLUMES_PREFIX = "attachable-volumes-"
-_DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
-
-Amounts = Mapping[str, int]
-
-# Inside this module all amounts are thousandths: a sum of fractions is rounded once, at its end.
 _DEFAULTS_MILLI = {CPU: DEFAULT_MILLI_CPU_REQUEST, MEMORY: DEFAULT_MEMORY_REQUEST_BYTES * 1000}
 _NONE: dict[str, int] = {}
 
@@ -74,47 +63,6 @@ def extended_resource_names(pod: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(sorted(name for name, amount in pod_requests(pod).items() if amount and is_extended_resource(name)))
 
 
-def is_extended_resource(name: str) -> bool:
-    """Whether `name` is a resource that a device plugin or an administrator offers, not Kubernetes itself.
-
-    Source: k8s.io/kubernetes/pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName
-    """
-    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
-
-
-def is_schedulable_resource(name: str) -> bool:
-    """Whether kube-scheduler counts the resource at all; others it ignores.
-
-    Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, Resource.Add, and util/utils.go, IsScalarResourceName
-    """
-    return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar_resource(name)
-
-
-def is_scalar_resource(name: str) -> bool:
-    """Whether the resource is an extended, a huge page, a volume or another prefixed one: all but the basic three.
-
-    Source: k8s.io/kubernetes/pkg/scheduler/util/utils.go, IsScalarResourceName
-    """
-    return (
-        is_extended_resource(name) or name.startswith((_HUGE_PAGES_PREFIX, _VOLUMES_PREFIX)) or "kubernetes.io/" in name
-    )
-
-
-def is_allocated_by_claim(name: str) -> bool:
-    """Whether the resource is a DeviceClass: the plugin DynamicResources decides about it, not NodeResourcesFit.
-
-    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/fit.go, shouldDelegateResourceToDRA
-    """
-    return name.startswith(_DEVICE_CLASS_PREFIX)
-
-
-def read_amounts(reader: Reader, value: Any, path: str) -> dict[str, int]:
-    """A ResourceList in the units of this module; what is malformed or negative is noted with `reader`."""
-    return {
-        name: amount if name == CPU else -(-amount // 1000) for name, amount in _read_milli(reader, value, path).items()
-    }
-
-
 def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool = False) -> PodResources:
     """The resources of `pod`; what is malformed is noted with `reader`.
 
@@ -129,7 +77,7 @@ def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool 
         _Container.of(reader, container, path)
         for path, container in reader.objects(spec.get("initContainers"), "spec.initContainers")
     ]
-    overhead = _read_milli(reader, spec.get("overhead"), "spec.overhead")
+    overhead = read_milli(reader, spec.get("overhead"), "spec.overhead")
     pod_level = _pod_level_requests(reader, spec, containers, init_containers)
     if running:
         resized = _Resized(reader, reader.object(pod.get("status"), "status"))
@@ -137,13 +85,13 @@ def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool 
         init_containers = [resized.container(each) if each.is_sidecar else each for each in init_containers]
         pod_level = resized.pod(pod_level)
 
-    requests = _sum(_aggregate(containers, init_containers, _NONE) | pod_level, overhead)
+    requests = sum_of(_aggregate(containers, init_containers, _NONE) | pod_level, overhead)
     defaults = _DEFAULTS_MILLI
     if pod_level:
         defaults = {name: amount for name, amount in _DEFAULTS_MILLI.items() if name not in requests}
-    counted = _sum(_aggregate(containers, init_containers, defaults) | pod_level, overhead)
-    scored = _sum(_aggregate(containers, init_containers, _DEFAULTS_MILLI), overhead) if pod_level else counted
-    return PodResources(_units(requests), _units(counted), _units(scored))
+    counted = sum_of(_aggregate(containers, init_containers, defaults) | pod_level, overhead)
+    scored = sum_of(_aggregate(containers, init_containers, _DEFAULTS_MILLI), overhead) if pod_level else counted
+    return PodResources(whole_units(requests), whole_units(counted), whole_units(scored))
 
 
 class _Container(NamedTuple):
@@ -158,8 +106,8 @@ class _Container(NamedTuple):
         requests = _NONE
         if container.get("resources") is not None:
             resources = reader.object(container.get("resources"), f"{path}.resources")
-            limits = _read_milli(reader, resources.get("limits"), f"{path}.resources.limits")
-            requests = limits | _read_milli(reader, resources.get("requests"), f"{path}.resources.requests")
+            limits = read_milli(reader, resources.get("limits"), f"{path}.resources.limits")
+            requests = limits | read_milli(reader, resources.get("requests"), f"{path}.resources.requests")
         is_sidecar = container.get("restartPolicy") == "Always"
         return cls(reader.text(container.get("name"), f"{path}.name"), requests, is_sidecar)
 
@@ -196,9 +144,9 @@ class _Resized:
         if status.get("resources") is None:
             return spec
         resources = self._reader.object(status.get("resources"), f"{path}.resources")
-        actuated = _read_milli(self._reader, resources.get("requests"), f"{path}.resources.requests")
-        allocated = _read_milli(self._reader, status.get("allocatedResources"), f"{path}.allocatedResources")
-        return _peak(actuated if self._infeasible else _peak(spec, actuated), allocated)
+        actuated = read_milli(self._reader, resources.get("requests"), f"{path}.resources.requests")
+        allocated = read_milli(self._reader, status.get("allocatedResources"), f"{path}.allocatedResources")
+        return peak_of(actuated if self._infeasible else peak_of(spec, actuated), allocated)
 
 
 def _pod_level_requests(
@@ -211,36 +159,14 @@ def _pod_level_requests(
     if spec.get("resources") is None:
         return _NONE
     resources = reader.object(spec.get("resources"), "spec.resources")
-    limits = _read_milli(reader, resources.get("limits"), "spec.resources.limits")
-    requests = _read_milli(reader, resources.get("requests"), "spec.resources.requests")
+    limits = read_milli(reader, resources.get("limits"), "spec.resources.limits")
+    requests = read_milli(reader, resources.get("requests"), "spec.resources.requests")
     if limits:
         summed = _aggregate(containers, init_containers, _NONE)
         requests = limits | {name: summed[name] for name in (CPU, MEMORY) if name in summed} | requests
     return {
-        name: amount
-        for name, amount in requests.items()
-        if name in (CPU, MEMORY) or name.startswith(_HUGE_PAGES_PREFIX)
+        name: amount for name, amount in requests.items() if name in (CPU, MEMORY) or name.startswith(HUGE_PAGES_PREFIX)
     }
-
-
-def _read_milli(reader: Reader, value: Any, path: str) -> dict[str, int]:
-    if value is None:
-        return _NONE
-    amounts: dict[str, int] = {}
-    names: Mapping[Any, Any] = reader.object(value, path)
-    for name, quantity in names.items():
-        try:
-            amount = milli_value(quantity)
-        except ValueError as error:
-            reader.error(f"{path}[{name}]", quantity, str(error))
-            continue
-        if amount < 0:
-            reader.error(f"{path}[{name}]", quantity, "must be greater than or equal to 0")
-        if not isinstance(name, str):
-            reader.error(path, name, "the name of a resource must be text; put it in quotes")
-            continue
-        amounts[name] = amount
-    return amounts
 
 
 def _aggregate(
@@ -255,30 +181,14 @@ def _aggregate(
     """
     total: dict[str, int] = {}
     for container in containers:
-        total = _sum(total, {**defaults, **container.requests})
+        total = sum_of(total, {**defaults, **container.requests})
     peak: dict[str, int] = {}
     sidecars: dict[str, int] = {}
     for container in init_containers:
         requests = {**defaults, **container.requests}
-        running = _sum(sidecars, requests)
+        running = sum_of(sidecars, requests)
         if container.is_sidecar:
-            total = _sum(total, requests)
+            total = sum_of(total, requests)
             sidecars = running
-        peak = _peak(peak, running)
-    return _peak(total, peak)
-
-
-def _sum(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
-    if not left or not right:
-        return left or right
-    return left | {name: left.get(name, 0) + amount for name, amount in right.items()}
-
-
-def _peak(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
-    if not left or not right:
-        return left or right
-    return left | {name: max(left.get(name, 0), amount) for name, amount in right.items()}
-
-
-def _units(milli: dict[str, int]) -> dict[str, int]:
-    return {name: amount if name == CPU else -(-amount // 1000) for name, amount in milli.items()}
+        peak = peak_of(peak, running)
+    return peak_of(total, peak)

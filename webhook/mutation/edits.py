@@ -194,7 +194,8 @@ class PreferBeside:
         selects = (not labels and len(expressions) == 1 and wanted.equals(expressions[0])) or (
             not expressions and labels == {self.label_key: self.label_value}
         )
-        everywhere = term.get("namespaceSelector") == {}
+        narrowed = term.get("matchLabelKeys") or term.get("mismatchLabelKeys")
+        everywhere = term.get("namespaceSelector") == {} and not narrowed
         return selects and everywhere and term.get("topologyKey") == self.topology_key
 
 

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from webhook.kube.amounts import Amounts
 from webhook.kube.ports import HostPort, read_host_ports
 from webhook.kube.reader import Reader
-from webhook.kube.resources import Amounts, is_schedulable_resource, read_pod_resources
+from webhook.kube.resource_names import is_schedulable_resource
+from webhook.kube.resources import read_pod_resources
 from webhook.kube.selectors import parse_integer
 from webhook.kube.taints import Toleration
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from webhook.kube.resources import CPU, MEMORY
+from webhook.kube.resource_names import CPU, MEMORY
 from webhook.placement.plugin import FilterPlugin, PreFilterPlugin, ScorePlugin
 from webhook.placement.plugins.node_resources_fit import ScoringStrategy, least_requested_score, most_requested_score
 from webhook.placement.registry import registrations

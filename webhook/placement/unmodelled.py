@@ -7,7 +7,7 @@ from typing import Any
 from webhook.cluster.node_info import normalized_image_name
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.reader import Reader
-from webhook.kube.resources import is_allocated_by_claim
+from webhook.kube.resource_names import is_allocated_by_claim
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.placement.pod_info import PodInfo
 

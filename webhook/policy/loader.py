@@ -53,7 +53,7 @@ def parse_policy(text: str | bytes, place: str) -> Policy:
         detail = f"must hold one {KIND}, holds {len(documents)} documents"
         raise InvalidInput([FieldError(place, "Invalid value", f"{len(documents)} documents", detail)])
     try:
-        return Policy(PolicyDocument.model_validate(documents[0].content))
+        return Policy(PolicyDocument.model_validate(documents[0].content, by_alias=True, by_name=False))
     except ValidationError as error:
         details = error.errors(include_url=False)
         raise InvalidInput(field_error(detail).under(documents[0].place) for detail in details) from error
@@ -61,8 +61,8 @@ def parse_policy(text: str | bytes, place: str) -> Policy:
 
 def field_error(detail: ErrorDetails) -> FieldError:
     """A pydantic error in Kubernetes' words."""
-    path = _path(detail["loc"])
     kind, value = detail["type"], detail["input"]
+    path = _path(detail["loc"], known=kind != "extra_forbidden")
     context: Mapping[str, Any] = detail.get("ctx", {})
     if kind == "missing":
         return required(path, "must be set")
@@ -74,13 +74,13 @@ def field_error(detail: ErrorDetails) -> FieldError:
     return invalid(path, value, _TYPES.get(kind) or context.get("detail") or detail["msg"])
 
 
-def _path(location: tuple[int | str, ...]) -> str:
+def _path(location: tuple[int | str, ...], *, known: bool) -> str:
     path = ""
     for step in location:
         if isinstance(step, int):
             path += f"[{step}]"
         elif step != "[key]":
             # A default that does not hold is named by its Python name, a value of the file by its own.
-            name = to_camel(step) if step in PolicySpec.model_fields else step
+            name = to_camel(step) if known and step in PolicySpec.model_fields else step
             path += f".{name}" if path else name
     return path

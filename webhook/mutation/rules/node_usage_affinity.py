@@ -18,8 +18,10 @@ class NodeUsageAffinity:
     def edits(workload: Workload, policy: Policy) -> Sequence[Edit]:
         """One required expression, a preferred term for each weight, a toleration for each pool."""
         usage, key = workload.type.node_usage, policy.node_usage_key
+        # In an order of its own: the order of the policy's keys is not in its revision.
+        preferred = sorted(usage.prefer.items(), key=lambda item: (-item[1], item[0]))
         return (
             RequireNode(Requirement(key, "In", usage.allow)),
-            *(PreferNode(weight, Requirement(key, "In", (value,))) for value, weight in usage.prefer.items()),
+            *(PreferNode(weight, Requirement(key, "In", (value,))) for value, weight in preferred),
             *(Tolerate(key, value) for value in usage.allow),
         )

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
-from webhook.kube.resources import CPU, MEMORY
+from webhook.kube.resource_names import CPU, MEMORY
 from webhook.placement.plugin import MAX_NODE_SCORE
 from webhook.placement.pod_info import PodInfo
 

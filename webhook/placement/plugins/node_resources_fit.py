@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
-from webhook.kube.resources import is_allocated_by_claim, is_scalar_resource
+from webhook.kube.resource_names import is_allocated_by_claim, is_scalar_resource
 from webhook.placement.plugin import MAX_NODE_SCORE, Failure
 from webhook.placement.pod_info import PodInfo
 

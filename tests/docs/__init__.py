@@ -1,0 +1,1 @@
+"""The documents are true: commands run, names exist, links lead somewhere."""

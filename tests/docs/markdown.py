@@ -1,0 +1,100 @@
+"""What tests read of the project's documents: blocks of code, links, headings, tables, code spans."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+OWN = ("README.md", "README.zh-CN.md", "ARCHITECTURE.md", "CHANGELOG.md")
+OPERATIONS = ROOT / "docs" / "operations.md"
+DOCUMENTS = [*(ROOT / name for name in OWN), *sorted((ROOT / "docs").glob("*.md")), ROOT / "deploy" / "README.md"]
+
+_FENCE = re.compile(r"^```(\w*)$")
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+
+
+def name_of(document: Path) -> str:
+    """The path of the document in the repository."""
+    return document.relative_to(ROOT).as_posix()
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block of code; `place` is that of its first line, `README.md:12`."""
+
+    language: str
+    lines: tuple[str, ...]
+    place: str
+
+    @property
+    def text(self) -> str:
+        return "".join(f"{line}\n" for line in self.lines)
+
+
+def blocks(document: Path, *languages: str) -> list[Block]:
+    """The blocks of the document, those of `languages` alone where some are named."""
+    found: list[Block] = []
+    language: str | None = None
+    lines: list[str] = []
+    for number, line in enumerate(document.read_text().splitlines(), start=1):
+        fence = _FENCE.match(line)
+        if language is None and fence:
+            language, lines = fence.group(1), []
+        elif language is not None and line == "```":
+            found.append(Block(language, tuple(lines), f"{name_of(document)}:{number - len(lines)}"))
+            language = None
+        elif language is not None:
+            lines.append(line)
+    assert language is None, f"{name_of(document)}: a block has no end"
+    return [block for block in found if not languages or block.language in languages]
+
+
+def prose(document: Path) -> list[str]:
+    """The lines outside of blocks."""
+    inside = False
+    lines: list[str] = []
+    for line in document.read_text().splitlines():
+        if line.startswith("```"):
+            inside = not inside
+        elif not inside:
+            lines.append(line)
+    return lines
+
+
+def links(document: Path) -> list[str]:
+    """What the document's links lead to."""
+    return [target for line in prose(document) for target in _LINK.findall(_SPAN.sub("", line) or line)]
+
+
+def spans(document: Path) -> list[str]:
+    """What stands in backticks, outside of blocks."""
+    return [span for line in prose(document) for span in _SPAN.findall(line)]
+
+
+def anchors(document: Path) -> set[str]:
+    """The anchors that GitHub gives to the document's headings."""
+    headings = (line.lstrip("#").strip() for line in prose(document) if line.startswith("#"))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def rows(document: Path, heading: str) -> Iterator[tuple[str, ...]]:
+    """The cells of the first table under the heading, its head left out."""
+    lines = iter(document.read_text().splitlines())
+    assert any(line.lstrip("#").strip() == heading for line in lines if line.startswith("#")), heading
+    table: list[str] = []
+    for line in lines:
+        if line.startswith("|"):
+            table.append(line)
+        elif table:
+            break
+    assert len(table) > 2, f"{name_of(document)}: no table under {heading}"
+    for line in table[2:]:
+        yield tuple(cell.strip() for cell in line.strip("|").split("|"))
+
+
+def span_of(cell: str) -> str | None:
+    """What the cell has in backticks, if that is all it has."""
+    found = re.fullmatch(r"`([^`]+)`", cell)
+    return found.group(1) if found else None

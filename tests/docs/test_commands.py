@@ -1,0 +1,165 @@
+"""Every command in the documents is one that `placement-webhook` understands; those after `$ ` print what is shown.
+
+An example file is a YAML block whose first line names it (`# train.yaml`). In what a command prints, `…` stands for
+anything on its line, and a line of nothing else for any lines.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.docs.markdown import DOCUMENTS, OPERATIONS, ROOT, Block, blocks, name_of, rows, span_of, spans
+from webhook.cli.root import root
+
+PROGRAM = "placement-webhook"
+ELLIPSIS = "…"
+_FILE_NAME = re.compile(r"# ([\w.-]+\.yaml)")
+
+
+@dataclass
+class Step:
+    """A command after `$ `, and the lines shown below it."""
+
+    command: str
+    shown: list[str]
+
+
+def steps(block: Block) -> list[Step]:
+    found: list[Step] = []
+    for line in block.lines:
+        if line.startswith("$ "):
+            found.append(Step(line.removeprefix("$ "), []))
+        elif found:
+            found[-1].shown.append(line)
+    return found
+
+
+def commands(block: Block) -> list[str]:
+    """The command lines of a console block: those after `$ `, or all where there is none."""
+    text = re.sub(r"\\\n\s*", "", block.text)
+    lines = text.splitlines()
+    asked = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+    return asked or lines
+
+
+def calls(command: str) -> Iterator[list[str]]:
+    """The arguments of each call of the program in a line of the shell."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    lexer.commenters = "#"
+    call: list[str] = []
+    for token in [*lexer, ";"]:
+        if set(token) <= set("|&;<>()"):
+            if call and Path(call[0]).name == PROGRAM:
+                yield call[1:]
+            call = []
+        else:
+            call.append(token)
+
+
+def understand(arguments: list[str]) -> None:
+    """Return if the program would run with these arguments.
+
+    Raises:
+        click.UsageError: it would not.
+    """
+    command: click.Command = root
+    rest = list(arguments)
+    while isinstance(command, click.Group):
+        if not rest or rest[0] in ("--help", "--version"):
+            return
+        name = rest.pop(0)
+        found = command.get_command(click.Context(command), name)
+        if found is None:
+            raise click.UsageError(f"no such command: {name}")
+        command = found
+    command.make_context(command.name, rest)
+
+
+ALL_CALLS = [
+    pytest.param(call, id=f"{block.place} {shlex.join(call)}")
+    for document in DOCUMENTS
+    for block in blocks(document, "console")
+    for command in commands(block)
+    for call in calls(command)
+]
+MESSAGES = {span_of(row[0]) for row in rows(OPERATIONS, "Troubleshooting")}
+COMMANDS = root.list_commands(click.Context(root))
+NAMED = [
+    pytest.param(span.removeprefix(f"{PROGRAM} "), id=f"{name_of(document)} {span}")
+    for document in DOCUMENTS
+    for span in dict.fromkeys(spans(document))
+    if span.startswith(f"{PROGRAM} ") or (" " in span and span.split()[0] in COMMANDS and span not in MESSAGES)
+]
+WITH_STEPS = [document for document in DOCUMENTS if any(steps(block) for block in blocks(document, "console"))]
+
+
+@pytest.mark.parametrize("call", ALL_CALLS)
+def test_command_is_understood(call: list[str]) -> None:
+    understand(call)
+
+
+@pytest.mark.parametrize("span", NAMED)
+def test_command_in_prose_exists(span: str) -> None:
+    names = [word for word in span.split() if not word.startswith("-")]
+    command: click.Command = root
+    for name in names:
+        if isinstance(command, click.Group):
+            found = command.get_command(click.Context(command), name)
+            assert found is not None, name
+            command = found
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert {word for word in span.split() if word.startswith("--")} <= known
+
+
+@pytest.mark.parametrize("document", WITH_STEPS, ids=name_of)
+def test_commands_print_what_is_shown(document: Path, tmp_path: Path) -> None:
+    (tmp_path / "webhook").symlink_to(ROOT / "webhook")
+    for block in blocks(document, "yaml"):
+        if named := _FILE_NAME.fullmatch(block.lines[0]):
+            (tmp_path / named.group(1)).write_text(block.text)
+    for block in blocks(document, "console"):
+        exit_code = 0
+        for step in steps(block):
+            ran = run(f"(exit {exit_code}); {step.command}", tmp_path)
+            exit_code = ran.returncode
+            assert printed_as_shown(ran.stdout, step.shown), f"{block.place}: {step.command}\n{ran.stdout}"
+
+
+def run(command: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env={**os.environ, "PATH": path, "COLUMNS": "120", "TERM": "dumb"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+def printed_as_shown(printed: str, shown: list[str]) -> bool:
+    lines = [line.rstrip() for line in printed.splitlines()]
+    pattern = "".join(
+        "(?:.*\n)*?" if line == ELLIPSIS else re.escape(line.rstrip()).replace(ELLIPSIS, ".*") + "\n" for line in shown
+    )
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in lines)) is not None
+
+
+def test_every_command_of_the_program_is_in_the_readme() -> None:
+    text = (ROOT / "README.md").read_text()
+    for name in COMMANDS:
+        command = root.get_command(click.Context(root), name)
+        assert re.search(rf"\b{name}\b", text), name
+        if isinstance(command, click.Group):
+            for inner in command.commands:
+                assert re.search(rf"\b{inner}\b", text), f"{name} {inner}"

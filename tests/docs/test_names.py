@@ -1,0 +1,88 @@
+"""Names in the documents are those of the code: annotations, metrics, flags, fields of the record, messages."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.docs.markdown import DOCUMENTS, OPERATIONS, ROOT, blocks, name_of, rows, span_of
+from webhook.audit.record import encode, parse_line
+from webhook.cli.serve import serve
+from webhook.metrics import Metrics
+from webhook.policy.loader import built_in_policy
+
+AUDIT, ANNOTATIONS = ROOT / "docs" / "audit.md", ROOT / "docs" / "annotations.md"
+DOMAIN = "maip.mxsf.io"
+_KEY = re.compile(r"(?<![\w.-])maip\.mxsf\.io/[a-z.-]*[a-z]")
+_METRIC = re.compile(r"placement_webhook_[a-z_]*[a-z]")
+
+
+def annotation_keys() -> set[str]:
+    policy = built_in_policy()
+    return {*policy.keys, policy.policy_annotation, policy.rules_annotation}
+
+
+def metric_names() -> set[str]:
+    endings = {"counter": "_total", "info": "_info"}
+    return {metric.name + endings.get(metric.type, "") for metric in Metrics().registry.collect()}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_keys_under_our_domain_are_ours(document: Path) -> None:
+    known = annotation_keys() | {built_in_policy().node_usage_key, f"{DOMAIN}/control-plane"}
+
+    assert set(_KEY.findall(document.read_text())) - known == set()
+
+
+def test_every_annotation_is_told() -> None:
+    assert annotation_keys() - set(_KEY.findall(ANNOTATIONS.read_text())) == set()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_metrics_exist(document: Path) -> None:
+    assert set(_METRIC.findall(document.read_text())) - metric_names() == set()
+
+
+def test_every_metric_is_told() -> None:
+    assert {span_of(row[0]) for row in rows(OPERATIONS, "Metrics")} == metric_names()
+
+
+def test_flags_of_serve_are_told_with_their_defaults() -> None:
+    told = {span_of(row[0]) or row[0]: row[1] for row in rows(OPERATIONS, "Flags of `serve`")}
+    flags = {option.opts[0]: option for option in serve.params}
+
+    assert set(told) == set(flags)
+    for flag, default in told.items():
+        if exact := span_of(default):
+            assert str(flags[flag].default) == exact, flag
+        else:
+            assert (default == "required") == flags[flag].required, flag
+
+
+def test_fields_of_the_record_are_told() -> None:
+    (example,) = blocks(AUDIT, "json")
+    record = parse_line(orjson.dumps(orjson.loads(example.text)))
+    written = orjson.loads(encode(record, record.sequence, record.previous))
+    told = {name.strip("` ") for row in rows(AUDIT, "The record") for name in row[0].split(",")}
+
+    assert orjson.loads(example.text) == written
+    assert told == set(written)
+
+
+def texts_of_the_code() -> Iterator[str]:
+    for package in ("webhook", "certs"):
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield node.value
+
+
+def test_messages_of_the_troubleshooting_table_are_in_the_code() -> None:
+    texts = list(texts_of_the_code())
+    messages = [span_of(row[0]) or row[0] for row in rows(OPERATIONS, "Troubleshooting")]
+    parts = [part.strip(" :;") for message in messages for part in message.split("…")]
+
+    assert [part for part in parts if part and not any(part in text for text in texts)] == []

@@ -1,0 +1,34 @@
+"""docs/policy.md is what the models say, and every policy in the documents is valid."""
+
+import pytest
+
+from tests.docs.markdown import DOCUMENTS, ROOT, Block, blocks
+from webhook.kube.documents import parse
+from webhook.kube.shape import check_pod
+from webhook.kube.workload import pods_of
+from webhook.policy.document import KIND
+from webhook.policy.loader import built_in_policy, parse_policy
+from webhook.policy.reference import page
+
+PAGE = ROOT / "docs" / "policy.md"
+EXAMPLES = [pytest.param(block, id=block.place) for document in DOCUMENTS for block in blocks(document, "yaml")]
+
+
+def test_page_is_current() -> None:
+    assert PAGE.read_text() == page(), "run `make docs`"
+
+
+def test_page_begins_with_the_built_in_policy() -> None:
+    first = blocks(PAGE)[0]
+
+    assert parse_policy(first.text, first.place).identity == built_in_policy().identity
+
+
+@pytest.mark.parametrize("block", EXAMPLES)
+def test_example_is_valid(block: Block) -> None:
+    for document in parse(block.text, block.place):
+        if document.content["kind"] == KIND:
+            parse_policy(block.text, block.place)
+        else:
+            for pod in pods_of(document):
+                check_pod(pod.content)

@@ -1,0 +1,215 @@
+"""What the annotations may say, at the limits of each value."""
+
+import pytest
+
+from tests.admitting import DOMAIN, TYPE, admit_pod, make_request, policy_with
+from tests.builders import make_pod
+from webhook.kube.names import LABEL_VALUE_RULE
+from webhook.mutation.annotations import mebibytes, name, positive, products, topology
+from webhook.mutation.workload import Reading, read_workload
+from webhook.verdict import Bypassed, Denied, Patched
+
+ALIASES = {"host": "kubernetes.io/hostname", "zone": "topology.kubernetes.io/zone"}
+
+
+def read(namespace_annotations: dict[str, str] | None = None, /, **annotations: str) -> Reading:
+    """What is read of a training pod with these annotations, under `maip.mxsf.io/`, underscores being dashes."""
+    pod = make_pod().annotate(TYPE, "training")
+    for key, value in annotations.items():
+        pod = pod.annotate(f"{DOMAIN}/{key.replace('_', '-')}", value)
+    return read_workload(pod.obj(), "default", namespace_annotations or {}, policy_with())
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("NVIDIA-H20", ("NVIDIA-H20",)),
+        ("NVIDIA-H20,NVIDIA-A10", ("NVIDIA-H20", "NVIDIA-A10")),
+        (" b , a,b ", ("b", "a")),
+        ("a" * 63, ("a" * 63,)),
+    ],
+    ids=["one", "two", "blanks and repeats", "63 letters"],
+)
+def test_products_are_label_values_each_once(text: str, wanted: tuple[str, ...]) -> None:
+    assert products(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["", ",", "a,", ",a", "a b", "a;b", "-a", "a/b", "a" * 64, "节点"])
+def test_no_products(text: str) -> None:
+    with pytest.raises(ValueError, match="each product of the comma list must be a label value"):
+        products(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("80Gi", 81920),
+        ("1Mi", 1),
+        ("1", 1),
+        ("1048577", 2),
+        ("80G", 76294),
+        ("0.5Gi", 512),
+        ("1e9", 954),
+        ("500m", 1),
+        ("8Ei", 2**63 // 2**20),
+    ],
+)
+def test_memory_is_rounded_up_to_mebibytes(text: str, wanted: int) -> None:
+    assert mebibytes(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["", "80 Gi", "80GB", "Gi", "eighty", "1e", "0x10", "--1", "1_000"])
+def test_no_quantity(text: str) -> None:
+    with pytest.raises(ValueError, match="must be a quantity"):
+        mebibytes(text)
+
+
+@pytest.mark.parametrize("text", ["0", "0Gi", "-1Gi"])
+def test_memory_is_above_zero(text: str) -> None:
+    with pytest.raises(ValueError, match="must be above zero"):
+        mebibytes(text)
+
+
+@pytest.mark.parametrize(("text", "wanted"), [("1", 1), ("8", 8), ("008", 8), ("999999999", 999_999_999)])
+def test_a_positive_integer(text: str, wanted: int) -> None:
+    assert positive(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["", "0", "00", "-1", "+1", "1.0", "1e3", "8 ", "٨", "²", "1000000000", "9" * 5000])
+def test_no_positive_integer(text: str) -> None:
+    with pytest.raises(ValueError, match=r'^must be an integer above zero, as in "8"$'):
+        positive(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("host", "kubernetes.io/hostname"),
+        ("zone", "topology.kubernetes.io/zone"),
+        ("example.com/row", "example.com/row"),
+    ],
+)
+def test_a_topology_is_an_alias_or_a_key(text: str, wanted: str) -> None:
+    assert topology(ALIASES)(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["", "hosts", "rack", "/row", "a/b/c", "example.com/"])
+def test_no_topology(text: str) -> None:
+    with pytest.raises(ValueError, match='must be one of "host", "zone", or a topology key such as'):
+        topology(ALIASES)(text)
+
+
+@pytest.mark.parametrize("text", ["", "a b", "a/b", "a" * 64])
+def test_no_name(text: str) -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the whole text is compared
+        name(text)
+    assert str(refused.value) == LABEL_VALUE_RULE
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        {"gpu_count": " 8 "},
+        {"gpu_memory": "80Gi\n"},
+        {"bin_packing": " true"},
+        {"scheduler": "volcano "},
+        {"placement_check": " warn "},
+        {"gpu_product": " NVIDIA-H20 "},
+    ],
+    ids=lambda value: next(iter(value)),
+)
+def test_blanks_around_a_value_are_nothing(annotations: dict[str, str]) -> None:
+    reading = read(**annotations)
+
+    assert reading.errors == ()
+    assert reading.workload == read(**{key: value.strip() for key, value in annotations.items()}).workload
+
+
+@pytest.mark.parametrize("value", ["disabled", " disabled "])
+def test_a_pod_that_asks_to_be_left_alone_is(value: str) -> None:
+    verdict = admit_pod(make_pod().annotate(TYPE, "training").annotate(f"{DOMAIN}/inject", value).obj())
+
+    assert verdict == Bypassed("maip.mxsf.io/inject: disabled")
+
+
+@pytest.mark.parametrize(("value", "outcome"), [("enabled", Patched), ("Disabled", Denied), ("", Denied)])
+def test_any_other_wish_than_to_be_left_alone_is_not_guessed(value: str, outcome: type) -> None:
+    verdict = admit_pod(make_pod().annotate(TYPE, "training").annotate(f"{DOMAIN}/inject", value).obj())
+
+    assert isinstance(verdict, outcome)
+
+
+def test_the_pods_value_wins_over_its_namespaces() -> None:
+    reading = read({f"{DOMAIN}/gpu-count": "4", f"{DOMAIN}/gpu-driver": "550"}, gpu_count="8")
+
+    assert reading.workload is not None
+    assert (reading.workload.gpu_count, reading.workload.gpu_driver) == (8, 550)
+
+
+def test_an_error_tells_whose_value_it_is() -> None:
+    reading = read({f"{DOMAIN}/gpu-count": "x", f"{DOMAIN}/gpu-driver": "y"}, gpu_count="z")
+
+    assert [error.path for error in reading.errors] == [
+        "metadata.annotations[maip.mxsf.io/gpu-count]",
+        'namespace "default": metadata.annotations[maip.mxsf.io/gpu-driver]',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mode", "floor", "asked", "wanted"),
+    [
+        ("off", "off", None, "off"),
+        ("warn", "off", None, "warn"),
+        ("off", "deny", None, "deny"),
+        ("deny", "off", "off", "off"),
+        ("off", "off", "deny", "deny"),
+        ("warn", "warn", "off", "warn"),
+        ("warn", "warn", "deny", "deny"),
+        ("off", "deny", "warn", "deny"),
+    ],
+)
+def test_the_check_is_never_laxer_than_its_floor(mode: str, floor: str, asked: str | None, wanted: str) -> None:
+    pod = make_pod().annotate(TYPE, "training")
+    if asked is not None:
+        pod = pod.annotate(f"{DOMAIN}/placement-check", asked)
+
+    reading = read_workload(pod.obj(), "default", {}, policy_with(placementCheck={"mode": mode, "floor": floor}))
+
+    assert reading.workload is not None
+    assert reading.workload.check_mode == wanted
+    laxer = asked is not None and asked != wanted
+    assert list(reading.warnings) == (
+        [f'placement-check "{asked}" is laxer than the policy\'s floor; "{floor}" holds'] if laxer else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("gpu-products", "gpu-product"),
+        ("gpu_product", "gpu-product"),
+        ("workload-typ", "workload-type"),
+        ("gang-sizes", "gang-size"),
+        ("owner", None),
+        ("placement-policy", None),
+        ("placement-rules", None),
+        ("team", None),
+    ],
+)
+def test_a_key_close_to_one_of_ours_is_pointed_out(key: str, meant: str | None) -> None:
+    """Others under the domain are the company's own."""
+    pod = make_pod().annotate(f"{DOMAIN}/{key}", "x").annotate(f"example.com/{key}", "x").obj()
+
+    warnings = read_workload(pod, "default", {}, policy_with()).warnings
+
+    told = f"annotation {DOMAIN}/{key} is not known and does nothing; did you mean {DOMAIN}/{meant}?"
+    assert list(warnings) == ([told] if meant else [])
+
+
+def test_a_request_without_a_namespace_is_in_default() -> None:
+    policy = policy_with(
+        workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "allowedNamespaces": ["default"]}}
+    )
+    request = make_request(make_pod().annotate(TYPE, "training").obj(), namespace="")
+
+    assert isinstance(admit_pod(request.object or {}, policy, namespace=""), Patched)

@@ -1,0 +1,90 @@
+"""What follows from the placement check: a pod is refused for Infeasible under `deny` alone."""
+
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import pytest
+
+from tests.admitting import TYPE, admit_pod, policy_with
+from tests.builders import make_pod
+from webhook.cluster.file import snapshot_from_documents
+from webhook.pipeline import Cluster
+from webhook.placement.framework import Placement
+from webhook.placement.result import PlacementVerdict
+from webhook.policy.document import CheckMode
+from webhook.verdict import Denied, Patched, Verdict
+
+POD = make_pod().annotate(TYPE, "training").obj()
+VERDICTS = get_args(PlacementVerdict)
+MODES = get_args(CheckMode)
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """A scorer whose answer is known beforehand."""
+
+    verdict: PlacementVerdict
+
+    def answer(self, *_: object) -> Placement:
+        """The answer."""
+        return Placement(self.verdict, None, 3, 0, "0/3 nodes are available: 3 say so.")
+
+
+def verdict_on(mode: str, verdict: PlacementVerdict) -> Verdict:
+    cluster = Cluster(snapshot_from_documents([]), Oracle(verdict))
+    return admit_pod(POD, policy_with(placementCheck={"mode": mode}), cluster)
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+@pytest.mark.parametrize("mode", MODES)
+def test_only_infeasible_under_deny_is_refused(mode: str, verdict: PlacementVerdict) -> None:
+    refused = isinstance(verdict_on(mode, verdict), Denied)
+
+    assert refused == (mode == "deny" and verdict == "Infeasible")
+
+
+@pytest.mark.parametrize(
+    ("mode", "verdict", "warned"),
+    [
+        *[("off", verdict, False) for verdict in VERDICTS],
+        *[(mode, verdict, False) for mode in ("warn", "deny") for verdict in ("Feasible", "Unknown")],
+        *[(mode, "Waiting", True) for mode in ("warn", "deny")],
+        ("warn", "Infeasible", True),
+    ],
+)
+def test_who_cannot_start_now_is_told(mode: str, verdict: PlacementVerdict, warned: bool) -> None:
+    found = verdict_on(mode, verdict)
+
+    told = f"placement check: {verdict}: 0/3 nodes are available: 3 say so."
+    assert list(found.warnings) == ([told] if warned else [])
+
+
+def test_a_refusal_tells_why_and_keeps_the_placement() -> None:
+    found = verdict_on("deny", "Infeasible")
+
+    assert isinstance(found, Denied)
+    assert (found.refusal.code, found.refusal.reason) == (403, "Forbidden")
+    assert found.refusal.message == (
+        "no node of this cluster could ever take this pod: 0/3 nodes are available: 3 say so."
+    )
+    assert found.placement is not None
+    assert found.placement.verdict == "Infeasible"
+
+
+def test_the_scorer_is_not_asked_when_the_check_is_off() -> None:
+    class Offended:
+        def answer(self, *_: object) -> Any:
+            raise AssertionError("asked all the same")
+
+    found = admit_pod(POD, policy_with(placementCheck={"mode": "off"}), Cluster(snapshot_from_documents([]), Offended()))
+
+    assert isinstance(found, Patched)
+    assert found.placement == Placement.unknown("the placement check is off")
+
+
+def test_the_patch_does_not_depend_on_the_cluster() -> None:
+    patches = [verdict_on(mode, verdict) for mode in ("off", "warn") for verdict in VERDICTS]
+
+    assert {repr(found.operations) for found in patches if isinstance(found, Patched)} == {
+        repr(found.operations) for found in [admit_pod(POD)] if isinstance(found, Patched)
+    } or [found for found in patches if not isinstance(found, Patched)] != []

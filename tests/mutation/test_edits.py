@@ -1,0 +1,358 @@
+"""Each kind of edit in each situation that it can meet: what it adds, what it keeps, what it says."""
+
+from copy import deepcopy
+from typing import Any
+
+import jsonpatch
+import pytest
+
+from tests.mutation.frozen import frozen
+from webhook.mutation.editor import PodEditor
+from webhook.mutation.edits import (
+    AddLabel,
+    Annotate,
+    ChooseScheduler,
+    Edit,
+    Effect,
+    PreferBeside,
+    PreferNode,
+    RequireNode,
+    Tolerate,
+)
+from webhook.mutation.node_terms import Requirement
+
+Pod = dict[str, Any]
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+PENDING = "no node matches and the pod will stay Pending"
+
+USAGE = RequireNode(Requirement("usage", "In", ("training", "hybrid")))
+TRAINING = PreferNode(100, Requirement("usage", "In", ("training",)))
+TAINT = Tolerate("usage", "training")
+LABEL = AddLabel("jobtype", "binpacked", "others are not drawn to it")
+PACKED = PreferBeside(100, "jobtype", "binpacked", "host")
+VOLCANO = ChooseScheduler("volcano", asked=True)
+OURS = {"key": "usage", "operator": "In", "values": ["training", "hybrid"]}
+OTHER = {"key": "zone", "operator": "Exists"}
+
+
+def applied(edit: Edit, pod: Pod) -> tuple[Pod, Effect]:
+    """The pod after `edit`, whose laws are proven: the original stays, the operations say the same, twice is once."""
+    editor = PodEditor(frozen(pod))
+    effect = edit.apply(editor)
+    assert effect.changed == bool(editor.operations) == (editor.pod != pod)
+    assert jsonpatch.apply_patch(deepcopy(pod), deepcopy(editor.operations)) == editor.pod
+
+    again = PodEditor(frozen(editor.pod))
+    second = edit.apply(again)
+    assert (second.changed, again.operations) == (False, [])
+    assert (second.warnings, second.yielded_to) == (effect.warnings, effect.yielded_to)
+    return editor.pod, effect
+
+
+def required(*terms: Any) -> Pod:
+    return {"spec": {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}}}
+
+
+def preferred_nodes(*terms: Any) -> Pod:
+    return {"spec": {"affinity": {"nodeAffinity": {PREFERRED: list(terms)}}}}
+
+
+def preferred_pods(*terms: Any) -> Pod:
+    return {"spec": {"affinity": {"podAffinity": {PREFERRED: list(terms)}}}}
+
+
+def expression(operator: str, *values: str) -> dict[str, Any]:
+    return {"key": "usage", "operator": operator} | ({"values": list(values)} if values else {})
+
+
+def term(*expressions: Any, **fields: Any) -> dict[str, Any]:
+    return {"matchExpressions": list(expressions)} | fields
+
+
+BY_NAME = [{"key": "metadata.name", "operator": "In", "values": ["n"]}]
+
+
+@pytest.mark.parametrize(
+    ("pod", "wanted"),
+    [
+        pytest.param({"spec": {}}, required(term(OURS)), id="no affinity"),
+        pytest.param({"spec": {"affinity": None}}, required(term(OURS)), id="null affinity"),
+        pytest.param({"spec": {"affinity": {"nodeAffinity": {REQUIRED: None}}}}, required(term(OURS)), id="null requirement"),
+        pytest.param(required(term(OTHER)), required(term(OTHER, OURS)), id="ANDed to another key"),
+        pytest.param(required(term(OTHER), term(OTHER)), required(term(OTHER, OURS), term(OTHER, OURS)), id="into every term"),
+        pytest.param(required(term(OURS), term(OTHER)), required(term(OURS), term(OTHER, OURS)), id="only where it lacks"),
+        pytest.param(required(term(OTHER), {}), required(term(OTHER, OURS), {}), id="an empty term stays empty"),
+        pytest.param(required(term(OTHER), term()), required(term(OTHER, OURS), term()), id="a term without expressions stays empty"),
+        pytest.param(required({"matchFields": BY_NAME}), required({"matchFields": BY_NAME} | term(OURS)), id="a term of fields"),
+        pytest.param(
+            required({"matchFields": BY_NAME, "matchExpressions": None}),
+            required({"matchFields": BY_NAME} | term(OURS)),
+            id="a term of fields with null expressions",
+        ),
+        pytest.param(required(term(expression("In", "hybrid"))), required(term(expression("In", "hybrid"))), id="stricter"),
+        pytest.param(
+            required(term(expression("In", "hybrid", "training"))),
+            required(term(expression("In", "hybrid", "training"))),
+            id="equal in another order",
+        ),
+        pytest.param(
+            required(term(expression("In", "hybrid", "inference"))),
+            required(term(expression("In", "hybrid", "inference"), OURS)),
+            id="overlapping",
+        ),
+        pytest.param(required(term(expression("Exists"))), required(term(expression("Exists"), OURS)), id="wider"),
+    ],
+)  # fmt: skip
+def test_a_requirement_is_anded_into_every_term_that_has_one(pod: Pod, wanted: Pod) -> None:
+    assert applied(USAGE, pod) == (wanted, Effect(changed=pod != wanted))
+
+
+CLASH = "usage In [inference] contradicts the policy's usage in [training, hybrid]; both stand"
+
+
+@pytest.mark.parametrize(
+    ("pod", "warnings"),
+    [
+        pytest.param(
+            required(term(expression("In", "inference"))),
+            [f"nodeSelectorTerms[0]: {CLASH}: {PENDING}"],
+            id="the only term",
+        ),
+        pytest.param(
+            required(term(OTHER), term(expression("In", "inference"))),
+            [f"nodeSelectorTerms[1]: {CLASH}: it matches no node"],
+            id="one of two terms",
+        ),
+        pytest.param(
+            required(term(expression("In", "inference")), {}, term(expression("In", "inference"))),
+            [f"nodeSelectorTerms[0]: {CLASH}: {PENDING}", f"nodeSelectorTerms[2]: {CLASH}: {PENDING}"],
+            id="all terms but an empty one",
+        ),
+        pytest.param(
+            {"spec": {"nodeSelector": {"usage": "inference"}}},
+            [f"nodeSelector usage=inference contradicts the policy's usage in [training, hybrid]; both stand: {PENDING}"],
+            id="nodeSelector",
+        ),
+        pytest.param(
+            {"spec": {"nodeSelector": {"usage": ""}}},
+            [f"nodeSelector usage= contradicts the policy's usage in [training, hybrid]; both stand: {PENDING}"],
+            id="an empty value in nodeSelector",
+        ),
+        pytest.param(
+            {"spec": {"nodeSelector": {"usage": "x"}} | required(term(expression("NotIn", "training", "hybrid")))["spec"]},
+            [
+                f"nodeSelector usage=x contradicts the policy's usage in [training, hybrid]; both stand: {PENDING}",
+                "nodeSelectorTerms[0]: usage NotIn [training, hybrid] contradicts the policy's usage in [training, hybrid]; "
+                f"both stand: {PENDING}",
+            ],
+            id="nodeSelector and term",
+        ),
+        pytest.param(required(), ["no nodeSelectorTerm has a requirement: none matches a node, and the pod will stay Pending"], id="no terms"),
+        pytest.param(required({}), ["no nodeSelectorTerm has a requirement: none matches a node, and the pod will stay Pending"], id="an empty term alone"),
+        pytest.param({"spec": {"nodeSelector": {"usage": "hybrid", "zone": "a"}}}, [], id="nodeSelector agrees"),
+        pytest.param({"spec": {"nodeSelector": None}}, [], id="null nodeSelector"),
+    ],
+)  # fmt: skip
+def test_a_contradiction_is_told_with_what_follows(pod: Pod, warnings: list[str]) -> None:
+    after, effect = applied(USAGE, pod)
+
+    assert list(effect.warnings) == warnings
+    assert after["spec"].get("nodeSelector") == pod["spec"].get("nodeSelector")
+
+
+def test_requirements_on_several_keys_stand_in_one_term() -> None:
+    memory = RequireNode(Requirement("memory", "Gt", ("79999",)))
+
+    pod, _ = applied(memory, applied(USAGE, {"spec": {}})[0])
+
+    assert pod == required(term(OURS, {"key": "memory", "operator": "Gt", "values": ["79999"]}))
+
+
+MINE = {"weight": 100, "preference": term(expression("In", "training"))}
+
+
+@pytest.mark.parametrize(
+    ("terms", "added"),
+    [
+        pytest.param([], True, id="none"),
+        pytest.param([MINE], False, id="the same"),
+        pytest.param([MINE | {"weight": 1}], False, id="the same with another weight"),
+        pytest.param([{"weight": 5, "preference": term(OTHER)}, MINE], False, id="the same among others"),
+        pytest.param([{"weight": 5, "preference": term(expression("In", "hybrid"))}], True, id="another value"),
+        pytest.param([{"weight": 5, "preference": term(expression("In", "training"), OTHER)}], True, id="a narrower one"),
+        pytest.param([{"weight": 5, "preference": term(expression("In", "training"), matchFields=BY_NAME)}], True, id="one for a node"),
+        pytest.param([{"weight": 5, "preference": {}}], True, id="an empty one"),
+        pytest.param([{"weight": 5, "preference": None}], True, id="a null one"),
+        pytest.param([{"weight": 5}], True, id="one without preference"),
+    ],
+)  # fmt: skip
+def test_a_preference_is_added_unless_the_user_weighs_the_same(terms: list[Any], added: bool) -> None:
+    pod, effect = applied(TRAINING, preferred_nodes(*terms))
+
+    assert pod == preferred_nodes(*terms, *([MINE] if added else []))
+    assert effect == Effect(changed=added)
+
+
+TOLERATION = {"key": "usage", "operator": "Equal", "value": "training", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("toleration", "added"),
+    [
+        pytest.param(TOLERATION, False, id="the same"),
+        pytest.param({"key": "usage", "value": "training", "effect": "NoSchedule"}, False, id="Equal left out"),
+        pytest.param({"key": "usage", "value": "training"}, False, id="every effect"),
+        pytest.param({"key": "usage", "operator": "Exists", "effect": "NoSchedule"}, False, id="every value"),
+        pytest.param({"operator": "Exists"}, False, id="everything"),
+        pytest.param({"operator": "Exists", "effect": "NoSchedule"}, False, id="every key"),
+        pytest.param(TOLERATION | {"tolerationSeconds": 5}, False, id="a time, which NoSchedule has not"),
+        pytest.param(TOLERATION | {"value": "hybrid"}, True, id="another value"),
+        pytest.param(TOLERATION | {"key": "other"}, True, id="another key"),
+        pytest.param(TOLERATION | {"effect": "NoExecute"}, True, id="another effect"),
+        pytest.param({"operator": "Exists", "effect": "PreferNoSchedule"}, True, id="every key of another effect"),
+        pytest.param({"key": "usage"}, True, id="an empty value"),
+    ],
+)
+def test_a_toleration_is_added_unless_another_covers_it(toleration: dict[str, Any], added: bool) -> None:
+    pod, effect = applied(TAINT, {"spec": {"tolerations": [toleration]}})
+
+    assert pod == {"spec": {"tolerations": [toleration, TOLERATION] if added else [toleration]}}
+    assert effect == Effect(changed=added)
+
+
+@pytest.mark.parametrize("spec", [{}, {"tolerations": None}, {"tolerations": []}], ids=["missing", "null", "empty"])
+def test_a_first_toleration_is_added(spec: dict[str, Any]) -> None:
+    assert applied(TAINT, {"spec": spec})[0] == {"spec": {"tolerations": [TOLERATION]}}
+
+
+@pytest.mark.parametrize("present", ["nightly", ""], ids=["another value", "an empty value"])
+def test_a_label_of_the_user_wins_with_a_word(present: str) -> None:
+    pod, effect = applied(LABEL, {"metadata": {"labels": {"jobtype": present}}})
+
+    assert pod["metadata"]["labels"] == {"jobtype": present}
+    assert effect.yielded_to == f"label jobtype={present}"
+    assert effect.warnings == (
+        f"label jobtype={present} of the pod wins over the policy's jobtype=binpacked: others are not drawn to it",
+    )
+
+
+@pytest.mark.parametrize(
+    ("metadata", "wanted"),
+    [
+        ({}, {"jobtype": "binpacked"}),
+        ({"labels": None}, {"jobtype": "binpacked"}),
+        ({"labels": {"a": "b"}}, {"a": "b", "jobtype": "binpacked"}),
+        ({"labels": {"jobtype": None}}, {"jobtype": "binpacked"}),
+        ({"labels": {"jobtype": "binpacked"}}, {"jobtype": "binpacked"}),
+    ],
+    ids=["none", "null", "another", "a null value", "the same"],
+)
+def test_a_label_is_added_where_it_is_missing(metadata: dict[str, Any], wanted: dict[str, str]) -> None:
+    pod, effect = applied(LABEL, {"metadata": metadata})
+
+    assert pod["metadata"]["labels"] == wanted
+    assert effect == Effect(changed=metadata.get("labels") != wanted)
+
+
+PACKED_PODS = {"key": "jobtype", "operator": "In", "values": ["binpacked"]}
+HINT: dict[str, Any] = {
+    "labelSelector": {"matchExpressions": [PACKED_PODS]},
+    "namespaceSelector": {},
+    "topologyKey": "host",
+}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "added"),
+    [
+        pytest.param(HINT, False, id="the same"),
+        pytest.param(HINT | {"labelSelector": {"matchLabels": {"jobtype": "binpacked"}}}, False, id="by matchLabels"),
+        pytest.param(HINT | {"topologyKey": "zone"}, True, id="another topology"),
+        pytest.param(HINT | {"namespaceSelector": None}, True, id="its own namespace alone"),
+        pytest.param(HINT | {"namespaceSelector": {"matchLabels": {"a": "b"}}}, True, id="some namespaces"),
+        pytest.param(HINT | {"labelSelector": {"matchLabels": {"jobtype": "other"}}}, True, id="another value"),
+        pytest.param(HINT | {"labelSelector": {"matchLabels": {"jobtype": "binpacked", "a": "b"}}}, True, id="narrower labels"),
+        pytest.param(HINT | {"labelSelector": {"matchExpressions": [PACKED_PODS, OTHER]}}, True, id="narrower expressions"),
+        pytest.param(HINT | {"labelSelector": HINT["labelSelector"] | {"matchLabels": {"a": "b"}}}, True, id="narrower by both"),
+        pytest.param(HINT | {"matchLabelKeys": ["pod-template-hash"]}, True, id="narrower by its own revision"),
+        pytest.param(HINT | {"mismatchLabelKeys": ["tenant"]}, True, id="narrower by others' labels"),
+        pytest.param(HINT | {"labelSelector": {}}, True, id="every pod"),
+        pytest.param(HINT | {"labelSelector": None}, True, id="no pod"),
+        pytest.param({}, True, id="an empty term"),
+        pytest.param(None, True, id="a null term"),
+    ],
+)  # fmt: skip
+def test_a_packing_hint_is_added_unless_the_user_gives_the_same(theirs: Any, added: bool) -> None:
+    """Whatever its weight."""
+    before = {"weight": 3, "podAffinityTerm": theirs}
+
+    pod, effect = applied(PACKED, preferred_pods(before))
+
+    assert pod == preferred_pods(before, *([{"weight": 100, "podAffinityTerm": HINT}] if added else []))
+    assert effect == Effect(changed=added)
+
+
+def test_required_and_anti_affinity_of_the_user_are_no_hints() -> None:
+    affinity: dict[str, Any] = {"podAffinity": {REQUIRED: [HINT]}, "podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": HINT}]}}
+
+    pod, _ = applied(PACKED, {"spec": {"affinity": affinity}})
+
+    hint = {PREFERRED: [{"weight": 100, "podAffinityTerm": HINT}]}
+    assert pod["spec"]["affinity"] == affinity | {"podAffinity": affinity["podAffinity"] | hint}
+
+
+@pytest.mark.parametrize(
+    ("present", "asked", "wanted", "warned"),
+    [
+        pytest.param(None, False, "volcano", False, id="none"),
+        pytest.param("", False, "volcano", False, id="an empty one"),
+        pytest.param("default-scheduler", False, "volcano", False, id="the default one"),
+        pytest.param("volcano", True, "volcano", False, id="the same"),
+        pytest.param("kai-scheduler", False, "kai-scheduler", False, id="another, against the type's"),
+        pytest.param("kai-scheduler", True, "kai-scheduler", True, id="another, against the annotation's"),
+    ],
+)
+def test_a_scheduler_is_chosen_where_the_pod_has_the_default(
+    present: str | None, asked: bool, wanted: str, warned: bool
+) -> None:
+    pod, effect = applied(ChooseScheduler("volcano", asked), {"spec": {"schedulerName": present}})
+
+    assert pod == {"spec": {"schedulerName": wanted}}
+    assert bool(effect.warnings) is warned
+
+
+@pytest.mark.parametrize("spec", [{}, {"schedulerName": "default-scheduler"}], ids=["none", "the default one"])
+def test_to_ask_for_the_default_scheduler_changes_nothing(spec: dict[str, Any]) -> None:
+    assert applied(ChooseScheduler("default-scheduler", asked=True), {"spec": spec}) == ({"spec": spec}, Effect(changed=False))
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{}, {"annotations": None}, {"annotations": {"p": "old"}}, {"annotations": {"p": "new"}}],
+    ids=["none", "null", "another", "the same"],
+)
+def test_an_annotation_of_ours_is_always_as_we_say(metadata: dict[str, Any]) -> None:
+    pod, effect = applied(Annotate("p", "new"), {"metadata": metadata})
+
+    assert pod == {"metadata": {"annotations": {"p": "new"}}}
+    assert effect.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        (USAGE, "require node usage in [training, hybrid]"),
+        (RequireNode(Requirement("memory", "Gt", ("79999",))), "require node memory > 79999"),
+        (TRAINING, "prefer node usage in [training] (weight 100)"),
+        (TAINT, "tolerate usage=training:NoSchedule"),
+        (LABEL, "label jobtype=binpacked"),
+        (PACKED, "prefer host with pods jobtype=binpacked (weight 100)"),
+        (VOLCANO, "scheduler volcano"),
+        (Annotate("p", "new"), "annotation p=new"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_edit_tells_itself(edit: Edit, told: str) -> None:
+    assert str(edit) == told

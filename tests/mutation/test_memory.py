@@ -1,0 +1,134 @@
+"""What is remembered of equal pods is what would be said of each."""
+
+import tracemalloc
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.admitting import DOMAIN, PRODUCT, TYPE, admit_pod, make_request, policy_with
+from tests.builders import PodBuilder, make_pod
+from tests.golden.test_golden import cluster_of
+from tests.properties.pods import pods
+from webhook.pipeline import Memory, StaticVerdict, admit
+from webhook.policy.policy import Policy
+from webhook.verdict import Patched, Unchanged, Verdict
+
+POLICY = policy_with()
+TRAINING = make_pod("a").annotate(TYPE, "training")
+
+
+def judged(memory: Memory, pod: PodBuilder, policy: Policy = POLICY, **fields: Any) -> StaticVerdict:
+    defaults = fields.pop("defaults", {})
+    request = make_request(pod.obj(), **fields)
+    return memory.judge(request, request.object or {}, defaults, policy)
+
+
+def but_for_the_name(verdict: Verdict) -> Verdict:
+    if isinstance(verdict, Patched | Unchanged):
+        return replace(verdict, pod=verdict.pod | {"metadata": verdict.pod["metadata"] | {"name": None}})
+    return verdict
+
+
+@given(pods(), pods(), st.sampled_from([{}, {PRODUCT: "NVIDIA-H20"}, {f"{DOMAIN}/inject": "disabled"}]))
+def test_the_verdict_is_the_same_with_and_without_memory(
+    first: dict[str, Any], second: dict[str, Any], defaults: dict[str, str]
+) -> None:
+    memory = Memory()
+    cluster = cluster_of({"namespace": {"name": "default", "annotations": defaults}})
+    renamed = second | {"metadata": second["metadata"] | {"name": "another"}}
+
+    for pod in (first, second, renamed, first):
+        request = make_request(pod)
+        remembering = admit(request, POLICY, cluster, memory=memory)
+
+        assert but_for_the_name(remembering) == but_for_the_name(admit(request, POLICY, cluster))
+
+
+@given(pods())
+def test_the_patch_of_a_remembered_pod_fits_the_next_of_its_kind(pod: dict[str, Any]) -> None:
+    memory = Memory()
+    admit(make_request(pod), POLICY, None, memory=memory)
+    other = pod | {"metadata": pod["metadata"] | {"name": "another"}}
+
+    again = admit(make_request(other), POLICY, None, memory=memory)
+
+    alone = admit_pod(other, POLICY)
+    assert isinstance(again, Patched) == isinstance(alone, Patched)
+    if isinstance(again, Patched) and isinstance(alone, Patched):
+        assert again.operations == alone.operations
+
+
+def test_a_pod_of_the_same_template_is_remembered() -> None:
+    memory = Memory()
+
+    assert judged(memory, TRAINING) is judged(memory, TRAINING)
+    named, other = (make_pod(name).annotate(TYPE, "training") for name in ("b", "c"))
+    assert judged(memory, named) is judged(memory, other)
+
+
+@pytest.mark.parametrize(
+    ("pod", "fields"),
+    [
+        (TRAINING.label("a", "b"), {}),
+        (TRAINING.annotate(PRODUCT, "NVIDIA-H20"), {}),
+        (TRAINING.gpu(1), {}),
+        (TRAINING, {"namespace": "team-a"}),
+        (TRAINING, {"defaults": {PRODUCT: "NVIDIA-H20"}}),
+    ],
+    ids=["a label", "an annotation", "resources", "the namespace", "the namespace's defaults"],
+)
+def test_another_question_is_asked_anew(pod: PodBuilder, fields: dict[str, Any]) -> None:
+    memory = Memory()
+
+    assert judged(memory, pod, **fields) is not judged(memory, TRAINING)
+
+
+def test_another_policy_forgets_everything() -> None:
+    memory = Memory()
+    before = judged(memory, TRAINING)
+
+    other = judged(memory, TRAINING, policy_with(keyDomain="example.com"))
+
+    assert other != before
+    after = judged(memory, TRAINING)
+    assert after == before
+    assert after is not before
+
+
+def test_only_the_last_asked_are_remembered() -> None:
+    memory = Memory(size=2)
+    kinds = [TRAINING.label("kind", str(number)) for number in range(3)]
+    first, second = judged(memory, kinds[0]), judged(memory, kinds[1])
+    assert judged(memory, kinds[0]) is first
+
+    judged(memory, kinds[2])
+
+    assert judged(memory, kinds[0]) is first
+    assert judged(memory, kinds[1]) is not second
+
+
+def test_a_pod_that_cannot_be_written_back_is_judged_all_the_same() -> None:
+    """JSON is read deeper than it is written."""
+    deep = orjson.loads('{"a":' * 500 + "1" + "}" * 500)
+    pod = TRAINING.obj()
+    pod["spec"]["later"] = deep
+
+    assert isinstance(admit(make_request(pod), POLICY, None, memory=Memory()), Patched)
+
+
+def test_large_pods_do_not_fill_the_memory() -> None:
+    """Whoever may create pods would otherwise end the process: an API server takes them up to 3 MiB."""
+    memory = Memory()
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            judged(memory, TRAINING.annotate("number", str(number)).spec(hostname="x" * 1_000_000))
+        held_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert held_bytes < 64 * 2**20

@@ -1,0 +1,150 @@
+"""One requirement beside the user's expressions: implied, contradicted, or neither; brute force is the judge."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.kube.selectors import requirement_matches
+from webhook.mutation.node_terms import Requirement
+
+Expression = dict[str, Any]
+
+KEY = "k"
+# Bounds and lists come from the first half; the second lets every bound be passed, and every list be missed.
+LISTED = ["a", "b", "", *map(str, range(10))]
+UNIVERSE = [*LISTED, "c", *map(str, range(10, 21)), *(f"{number:03}" for number in range(21))]
+
+
+def expression(operator: str, *values: str, key: str = KEY) -> Expression:
+    return {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
+
+
+def satisfying(expressions: list[Expression]) -> set[str | None]:
+    """The label values of the universe, None for no label, that satisfy all `expressions`."""
+    candidates: list[str | None] = [None, *UNIVERSE]
+    return {
+        value
+        for value in candidates
+        if all(requirement_matches(each, {} if value is None else {KEY: value}) for each in expressions)
+    }
+
+
+listed = st.lists(st.sampled_from(LISTED), min_size=1, max_size=4, unique=True)
+bounds = st.sampled_from([str(number) for number in range(10)])
+requirements = listed.map(lambda values: Requirement(KEY, "In", tuple(values))) | bounds.map(
+    lambda bound: Requirement(KEY, "Gt", (bound,))
+)
+expressions = (
+    st.builds(lambda operator, values: expression(operator, *values), st.sampled_from(["In", "NotIn"]), listed)
+    | st.builds(expression, st.sampled_from(["Gt", "Lt"]), bounds)
+    | st.sampled_from([expression("Exists"), expression("DoesNotExist")])
+)
+
+
+@given(requirements, st.lists(expressions, max_size=4))
+def test_a_contradiction_leaves_no_value(requirement: Requirement, user: list[Expression]) -> None:
+    """And where the user's expressions, which some value satisfies, leave none with ours, it is told."""
+    possible = satisfying(user)
+    left = {value for value in possible if value is not None and requirement.admits(value)}
+
+    told = requirement.contradiction(user)
+
+    if told is not None:
+        assert left == set()
+    elif possible:
+        assert left != set()
+
+
+@given(requirements, st.lists(expressions, max_size=4))
+def test_what_is_implied_admits_nothing_more(requirement: Requirement, user: list[Expression]) -> None:
+    if requirement.is_implied_by(user):
+        assert satisfying(user) <= {value for value in UNIVERSE if requirement.admits(value)}
+
+
+@given(requirements, expressions)
+def test_one_expression_as_strict_is_seen(requirement: Requirement, one: Expression) -> None:
+    possible = satisfying([one])
+    admitted = {value for value in UNIVERSE if requirement.admits(value)}
+
+    assert requirement.is_implied_by([one]) == (possible <= admitted) or not possible
+
+
+@given(requirements)
+def test_a_requirement_implies_itself_and_contradicts_nothing_of_itself(requirement: Requirement) -> None:
+    assert requirement.equals(requirement.to_json())
+    assert requirement.is_implied_by([requirement.to_json()])
+    assert requirement.contradiction([requirement.to_json()]) is None
+
+
+IN_AB = Requirement(KEY, "In", ("a", "b"))
+ABOVE_7 = Requirement(KEY, "Gt", ("7",))
+
+
+@pytest.mark.parametrize(
+    ("requirement", "user", "implied"),
+    [
+        (IN_AB, [], False),
+        (IN_AB, [expression("In", "a")], True),
+        (IN_AB, [expression("In", "b", "a")], True),
+        (IN_AB, [expression("In", "a", "b", "c")], False),
+        (IN_AB, [expression("In")], False),
+        (IN_AB, [expression("NotIn", "c")], False),
+        (IN_AB, [expression("Exists")], False),
+        (IN_AB, [expression("DoesNotExist")], False),
+        (IN_AB, [expression("In", "a", key="other")], False),
+        (IN_AB, [expression("Exists"), expression("In", "a")], True),
+        (ABOVE_7, [expression("Gt", "7")], True),
+        (ABOVE_7, [expression("Gt", "8")], True),
+        (ABOVE_7, [expression("Gt", "6")], False),
+        (ABOVE_7, [expression("Lt", "8")], False),
+        (ABOVE_7, [expression("In", "8", "16")], True),
+        (ABOVE_7, [expression("In", "7", "16")], False),
+        (ABOVE_7, [expression("In", "many")], False),
+    ],
+)
+def test_implied(requirement: Requirement, user: list[Expression], implied: bool) -> None:
+    assert requirement.is_implied_by(user) is implied
+
+
+@pytest.mark.parametrize(
+    ("requirement", "user", "told"),
+    [
+        (IN_AB, [expression("In", "b", "c")], None),
+        (IN_AB, [expression("In", "c", "d")], "k In [c, d] contradicts the policy's k in [a, b]"),
+        (IN_AB, [expression("NotIn", "a")], None),
+        (IN_AB, [expression("NotIn", "a", "b")], "k NotIn [a, b] contradicts the policy's k in [a, b]"),
+        (IN_AB, [expression("NotIn", "a"), expression("NotIn", "b")], "k NotIn [a] contradicts the policy's k in [a, b]"),
+        (IN_AB, [expression("Exists")], None),
+        (IN_AB, [expression("DoesNotExist")], "k DoesNotExist contradicts the policy's k in [a, b]"),
+        (IN_AB, [expression("Gt", "7")], "k Gt [7] contradicts the policy's k in [a, b]"),
+        (IN_AB, [expression("In", "c", key="other")], None),
+        (ABOVE_7, [expression("Lt", "9")], None),
+        (ABOVE_7, [expression("Lt", "8")], "k Lt [8] contradicts the policy's k > 7"),
+        (ABOVE_7, [expression("Gt", "9")], None),
+        (ABOVE_7, [expression("In", "7", "8")], None),
+        (ABOVE_7, [expression("In", "7")], "k In [7] contradicts the policy's k > 7"),
+        (ABOVE_7, [expression("In", "8"), expression("NotIn", "8")], "k In [8] contradicts the policy's k > 7"),
+        (ABOVE_7, [expression("DoesNotExist")], "k DoesNotExist contradicts the policy's k > 7"),
+        (ABOVE_7, [expression("NotIn", "8")], None),
+    ],
+)  # fmt: skip
+def test_contradiction(requirement: Requirement, user: list[Expression], told: str | None) -> None:
+    assert requirement.contradiction(user) == told
+
+
+@pytest.mark.parametrize(
+    ("other", "equal"),
+    [
+        (expression("In", "a", "b"), True),
+        (expression("In", "b", "a"), True),
+        (expression("In", "a"), False),
+        (expression("NotIn", "a", "b"), False),
+        (expression("In", "a", "b", key="other"), False),
+        ({}, False),
+    ],
+    ids=["the same", "another order", "fewer", "another operator", "another key", "nothing"],
+)
+def test_equal_but_for_the_order_of_values(other: Expression, equal: bool) -> None:
+    assert IN_AB.equals(other) is equal

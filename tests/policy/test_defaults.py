@@ -1,0 +1,155 @@
+"""The built-in policy says what the contract says, and no more."""
+
+from typing import Any
+
+import pytest
+
+from webhook.policy.loader import built_in_policy, parse_policy
+from webhook.policy.policy import allows_namespace
+
+HEAD = "apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\n"
+
+NVIDIA = {
+    "name": "nvidia",
+    "resources": ["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-*"],
+    "card": "nvidia.com/gpu",
+    "driverLabel": "nvidia.com/cuda.driver-version.major",
+}
+OTHER_VENDORS = {
+    "amd": ("amd.com/gpu", ["amd.com/gpu"]),
+    "huawei": ("huawei.com/npu", ["huawei.com/npu", "huawei.com/Ascend*"]),
+    "cambricon": ("cambricon.com/mlu", ["cambricon.com/mlu*"]),
+    "hygon": ("hygon.com/dcu", ["hygon.com/dcu*"]),
+}
+
+
+def workload_type(pool: str, scheduler: str | None, bin_packing: bool) -> dict[str, Any]:
+    return {
+        "nodeUsage": {"allow": [pool, "hybrid"], "prefer": {pool: 100}},
+        "schedulerName": scheduler,
+        "binPacking": bin_packing,
+        "allowedNamespaces": ["*"],
+    }
+
+
+def test_the_built_in_policy_is_the_contracts() -> None:
+    assert built_in_policy().document.model_dump(mode="json", by_alias=True) == {
+        "apiVersion": "placement.maip.mxsf.io/v1alpha1",
+        "kind": "PlacementPolicy",
+        "metadata": {"name": "default", "labels": {}, "annotations": {}},
+        "spec": {
+            "keyDomain": "maip.mxsf.io",
+            "workloadTypes": {
+                "training": workload_type("training", "volcano", bin_packing=True),
+                "inference": workload_type("inference", None, bin_packing=False),
+            },
+            "accelerators": [
+                NVIDIA,
+                *(
+                    {"name": name, "resources": resources, "card": card, "driverLabel": None}
+                    for name, (card, resources) in OTHER_VENDORS.items()
+                ),
+            ],
+            "productAffinity": True,
+            "binPacking": {
+                "labelKey": "jobtype",
+                "labelValue": "binpacked",
+                "weight": 100,
+                "topologyKey": "kubernetes.io/hostname",
+            },
+            "topologyAliases": {
+                "host": "kubernetes.io/hostname",
+                "rack": "topology.kubernetes.io/rack",
+                "zone": "topology.kubernetes.io/zone",
+            },
+            "allowedSchedulers": ["default-scheduler", "volcano", "kai-scheduler", "binpack-scheduler"],
+            "placementCheck": {"mode": "warn", "floor": "off", "profile": "default"},
+            "invalidAnnotations": "deny",
+        },
+    }
+
+
+@pytest.mark.parametrize("text", [HEAD, HEAD + "spec: {}\n", HEAD + "metadata: {name: default}\n"])
+def test_a_policy_that_says_nothing_is_the_built_in_one(text: str) -> None:
+    policy = parse_policy(text, "policy.yaml")
+
+    assert policy.document == built_in_policy().document
+    assert policy.identity == built_in_policy().identity
+
+
+def test_the_keys_are_those_that_users_write() -> None:
+    policy = built_in_policy()
+
+    assert list(policy.keys) == [
+        f"maip.mxsf.io/{name}"
+        for name in (
+            "workload-type",
+            "gpu-product",
+            "gpu-memory",
+            "gpu-count",
+            "gpu-driver",
+            "bin-packing",
+            "spread",
+            "scheduler",
+            "queue",
+            "gang",
+            "gang-size",
+            "placement-check",
+            "inject",
+        )
+    ]
+    assert policy.node_usage_key == "maip.mxsf.io/node.usage"
+    assert policy.policy_annotation == "maip.mxsf.io/placement-policy"
+    assert policy.rules_annotation == "maip.mxsf.io/placement-rules"
+
+
+def test_another_key_domain_moves_every_key() -> None:
+    policy = parse_policy(HEAD + "spec: {keyDomain: example.com}\n", "policy.yaml")
+
+    keys = [*policy.keys, policy.node_usage_key, policy.policy_annotation, policy.rules_annotation]
+    assert [key for key in keys if not key.startswith("example.com/")] == []
+
+
+@pytest.mark.parametrize(
+    ("resources", "wanted"),
+    [
+        ([], []),
+        (["cpu", "memory"], []),
+        (["nvidia.com/gpu"], ["nvidia"]),
+        (["nvidia.com/gpu.shared"], ["nvidia"]),
+        (["nvidia.com/mig-1g.5gb"], ["nvidia"]),
+        (["nvidia.com/gpumem"], []),
+        (["huawei.com/Ascend910"], ["huawei"]),
+        (["huawei.com/ascend910"], []),
+        (["cambricon.com/mlu370", "cpu"], ["cambricon"]),
+        (["hygon.com/dcu"], ["hygon"]),
+        (["amd.com/gpu", "nvidia.com/gpu"], ["nvidia", "amd"]),
+        (["example.com/gpu"], []),
+    ],
+    ids=lambda value: ",".join(value) or "none",
+)
+def test_the_accelerator_is_read_off_the_resource(resources: list[str], wanted: list[str]) -> None:
+    """Several come in the policy's order."""
+    assert [accelerator.name for accelerator in built_in_policy().accelerators_of(resources)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("patterns", "namespace", "wanted"),
+    [
+        (["*"], "default", True),
+        ([], "default", False),
+        (["team-a"], "team-a", True),
+        (["team-a"], "team-ab", False),
+        (["team-*"], "team-", True),
+        (["team-*"], "team-b", True),
+        (["team-*"], "ateam-b", False),
+        (["*-gpu", "ml"], "ml", True),
+        (["*-gpu", "ml"], "a-gpu", True),
+        (["a.b"], "axb", False),
+    ],
+)
+def test_a_type_is_for_the_namespaces_of_its_patterns(patterns: list[str], namespace: str, wanted: bool) -> None:
+    usage = "{nodeUsage: {allow: [a]}, allowedNamespaces: [" + ", ".join(f'"{each}"' for each in patterns) + "]}"
+    policy = parse_policy(HEAD + f"spec: {{workloadTypes: {{t: {usage}}}}}\n", "policy.yaml")
+
+    assert allows_namespace(policy.spec.workload_types["t"], namespace) is wanted

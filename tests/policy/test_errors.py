@@ -1,0 +1,198 @@
+"""Whatever is wrong with a policy is said at once: where, what, the value, the remedy."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from webhook.kube.field import InvalidInput
+from webhook.policy.loader import load_policy, parse_policy
+
+HEAD = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}
+USAGE = {"nodeUsage": {"allow": ["a"]}}
+CARD = {"name": "x", "resources": ["example.com/gpu"], "card": "example.com/gpu"}
+
+LABEL_VALUE = "must be a label value: at most 63 letters, digits, '-', '_', '.', its ends letters or digits"
+LABEL_KEY = "must be a label key: NAME or DOMAIN/NAME, NAME at most 63 letters, digits, '-', '_', '.'"
+SUBDOMAIN = "must be a DNS subdomain: lower case letters, digits, '-' and '.', at most 253, like maip.mxsf.io"
+RESOURCE = "must be an extended resource like nvidia.com/gpu, or a prefix like nvidia.com/mig-*"
+UNKNOWN = "Forbidden: unknown field; `placement-webhook policy schema` lists the known ones"
+
+
+def errors(document: Any) -> list[str]:
+    with pytest.raises(InvalidInput) as refused:
+        parse_policy(document if isinstance(document, str) else json.dumps(document), "p.yaml")
+    return [str(error) for error in refused.value.errors]
+
+
+def with_type(**fields: Any) -> dict[str, Any]:
+    return {"workloadTypes": {"t": USAGE | fields}}
+
+
+def with_card(**fields: Any) -> dict[str, Any]:
+    return {"accelerators": [CARD | fields]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "wanted"),
+    [
+        # the wrong type
+        ([], "spec: Invalid value: []; must be a mapping of keys to values"),
+        ({"productAffinity": "true"}, 'spec.productAffinity: Invalid value: "true"; must be true or false'),
+        ({"productAffinity": 1}, "spec.productAffinity: Invalid value: 1; must be true or false"),
+        ({"accelerators": {}}, "spec.accelerators: Invalid value: {}; must be a list"),
+        ({"accelerators": [7]}, "spec.accelerators[0]: Invalid value: 7; must be a mapping of keys to values"),
+        ({"binPacking": {"weight": "50"}}, 'spec.binPacking.weight: Invalid value: "50"; must be an integer'),
+        ({"binPacking": {"weight": True}}, "spec.binPacking.weight: Invalid value: true; must be an integer"),
+        ({"binPacking": {"weight": 1.0}}, "spec.binPacking.weight: Invalid value: 1.0; must be an integer"),
+        ({"workloadTypes": []}, "spec.workloadTypes: Invalid value: []; must be a mapping of keys to values"),
+        ({"allowedSchedulers": "volcano"}, 'spec.allowedSchedulers: Invalid value: "volcano"; must be a list'),
+        (with_type(nodeUsage={"allow": [1]}), "spec.workloadTypes.t.nodeUsage.allow[0]: Invalid value: 1; must be text"),
+        # missing and unknown
+        ({"workloadTypes": {"t": {}}}, "spec.workloadTypes.t.nodeUsage: Required value: must be set"),
+        (with_type(nodeUsage={}), "spec.workloadTypes.t.nodeUsage.allow: Required value: must be set"),
+        ({"accelerators": [{"name": "x", "resources": ["a/b"]}]}, "spec.accelerators[0].card: Required value: must be set"),
+        ({"keydomain": "x"}, f"spec.keydomain: {UNKNOWN}"),
+        ({"key_domain": "example.com"}, f"spec.key_domain: {UNKNOWN}"),
+        (with_type(bin_packing=True), f"spec.workloadTypes.t.bin_packing: {UNKNOWN}"),
+        (with_card(product="x"), f"spec.accelerators[0].product: {UNKNOWN}"),
+        # out of range, not one of a few
+        ({"binPacking": {"weight": 0}}, "spec.binPacking.weight: Invalid value: 0; must be in [1, 100]"),
+        ({"binPacking": {"weight": 101}}, "spec.binPacking.weight: Invalid value: 101; must be in [1, 100]"),
+        (
+            with_type(nodeUsage={"allow": ["a"], "prefer": {"a": 0}}),
+            "spec.workloadTypes.t.nodeUsage.prefer.a: Invalid value: 0; must be in [1, 100]",
+        ),
+        (
+            {"placementCheck": {"mode": "strict"}},
+            'spec.placementCheck.mode: Unsupported value: "strict"; supported values: "off", "warn", "deny"',
+        ),
+        (
+            {"placementCheck": {"profile": "Default"}},
+            'spec.placementCheck.profile: Unsupported value: "Default"; supported values: "default", "binpack"',
+        ),
+        ({"invalidAnnotations": None}, 'spec.invalidAnnotations: Unsupported value: null; supported values: "deny", "warn"'),
+        # names
+        ({"keyDomain": "MAIP"}, f'spec.keyDomain: Invalid value: "MAIP"; {SUBDOMAIN}'),
+        ({"keyDomain": ""}, f'spec.keyDomain: Invalid value: ""; {SUBDOMAIN}'),
+        ({"workloadTypes": {"a b": USAGE}}, f'spec.workloadTypes.a b: Invalid value: "a b"; {LABEL_VALUE}'),
+        ({"topologyAliases": {"row": "a b"}}, f'spec.topologyAliases.row: Invalid value: "a b"; {LABEL_KEY}'),
+        ({"binPacking": {"labelKey": "a/b/c"}}, f'spec.binPacking.labelKey: Invalid value: "a/b/c"; {LABEL_KEY}'),
+        ({"binPacking": {"labelValue": ""}}, f'spec.binPacking.labelValue: Invalid value: ""; {LABEL_VALUE}'),
+        (with_card(card="gpu card"), f'spec.accelerators[0].card: Invalid value: "gpu card"; {LABEL_KEY}'),
+        (with_card(resources=["gpu"]), f'spec.accelerators[0].resources[0]: Invalid value: "gpu"; {RESOURCE}'),
+        (with_card(resources=["a.b/c*d"]), f'spec.accelerators[0].resources[0]: Invalid value: "a.b/c*d"; {RESOURCE}'),
+        (with_card(resources=["a.b/[cd]"]), f'spec.accelerators[0].resources[0]: Invalid value: "a.b/[cd]"; {RESOURCE}'),
+        (
+            with_type(allowedNamespaces=["Team"]),
+            'spec.workloadTypes.t.allowedNamespaces[0]: Invalid value: "Team"; '
+            "must be a namespace, or a pattern with * such as team-a-*",
+        ),
+        (
+            with_type(allowedNamespaces=["team-?"]),
+            'spec.workloadTypes.t.allowedNamespaces[0]: Invalid value: "team-?"; '
+            "must be a namespace, or a pattern with * such as team-a-*",
+        ),
+        # lists
+        (with_type(nodeUsage={"allow": []}), "spec.workloadTypes.t.nodeUsage.allow: Invalid value: []; must hold at least one value"),
+        (with_type(nodeUsage={"allow": ["a", "a"]}), 'spec.workloadTypes.t.nodeUsage.allow: Invalid value: ["a", "a"]; must not hold a value twice'),
+        (with_card(resources=[]), "spec.accelerators[0].resources: Invalid value: []; must hold at least one value"),
+        ({"accelerators": []}, "spec.accelerators: Invalid value: []; must hold at least one value"),
+        ({"workloadTypes": {}}, "spec.workloadTypes: Invalid value: {}; must hold at least one workload type"),
+        # fields that depend on others
+        (
+            with_type(nodeUsage={"allow": ["a"], "prefer": {"b": 1}}),
+            'spec.workloadTypes.t.nodeUsage.prefer: Invalid value: {"b": 1}; '
+            '"b" must stand in allow too: a pod can only prefer what it may use',
+        ),
+        (
+            {"allowedSchedulers": ["default-scheduler"]},
+            'spec.allowedSchedulers: Invalid value: ["default-scheduler"]; '
+            'must hold "volcano", the schedulerName of workloadTypes.training',
+        ),
+        (
+            with_type(schedulerName="mine"),
+            'spec.allowedSchedulers: Invalid value: ["default-scheduler", "volcano", "kai-scheduler", '
+            '"binpack-scheduler"]; must hold "mine", the schedulerName of workloadTypes.t',
+        ),
+    ],
+    ids=lambda value: json.dumps(value)[:70] if not isinstance(value, str) else "",
+)  # fmt: skip
+def test_an_error_names_the_field_its_value_and_what_would_be_valid(spec: Any, wanted: str) -> None:
+    assert errors(HEAD | {"spec": spec}) == [f"p.yaml: {wanted}"]
+
+
+def test_accelerators_need_names_of_their_own() -> None:
+    (error,) = errors(HEAD | {"spec": {"accelerators": [CARD, CARD | {"card": "example.com/npu"}]}})
+
+    assert error.startswith("p.yaml: spec.accelerators: Invalid value: [")
+    assert error.endswith("; each accelerator must have a name of its own")
+
+
+def test_all_errors_are_said_at_once() -> None:
+    document = {
+        "apiVersion": "v1",
+        "metadata": {"name": "My Policy", "namespace": "x", "labels": {"a": 1}},
+        "spec": {
+            "keyDomain": "X",
+            "workloadTypes": {"t": {"nodeUsage": {"allow": [], "prefer": {"x": 0}}, "binPacking": "no"}, "u": {}},
+            "accelerators": [CARD | {"resources": ["gpu"]}, {}],
+            "placementCheck": {"floor": "none"},
+            "new": 1,
+        },
+        "status": {},
+    }
+
+    found = {error.removeprefix("p.yaml: ").partition(": ")[0] for error in errors(document)}
+
+    assert found == {
+        "apiVersion",
+        "kind",
+        "metadata.name",
+        "metadata.namespace",
+        "metadata.labels.a",
+        "spec.keyDomain",
+        "spec.workloadTypes.t.nodeUsage.allow",
+        "spec.workloadTypes.t.nodeUsage.prefer.x",
+        "spec.workloadTypes.t.binPacking",
+        "spec.workloadTypes.u.nodeUsage",
+        "spec.accelerators[0].resources[0]",
+        "spec.accelerators[1].name",
+        "spec.accelerators[1].resources",
+        "spec.accelerators[1].card",
+        "spec.placementCheck.floor",
+        "spec.new",
+        "status",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        pytest.param("", ['p.yaml: Invalid value: "0 documents"; must hold one PlacementPolicy, holds 0 documents'], id="empty"),
+        pytest.param("# off\n", ['p.yaml: Invalid value: "0 documents"; must hold one PlacementPolicy, holds 0 documents'], id="comments"),
+        pytest.param("a: 1\n---\nb: 2\n", ['p.yaml: Invalid value: "2 documents"; must hold one PlacementPolicy, holds 2 documents'], id="several"),
+        pytest.param("a: [", ['p.yaml:2:1: Invalid value: ""; must be YAML or JSON: did not find expected node content'], id="no YAML"),
+        pytest.param("- a\n", ['p.yaml: Invalid value: ["a"]; must be an object with apiVersion and kind'], id="a list"),
+        pytest.param("{}", ["p.yaml: apiVersion: Required value: must be set", "p.yaml: kind: Required value: must be set"], id="neither version nor kind"),
+        pytest.param(
+            "{apiVersion: placement.maip.mxsf.io/v1, kind: ConfigMap}",
+            [
+                'p.yaml: apiVersion: Unsupported value: "placement.maip.mxsf.io/v1"; supported values: "placement.maip.mxsf.io/v1alpha1"',
+                'p.yaml: kind: Unsupported value: "ConfigMap"; supported values: "PlacementPolicy"',
+            ],
+            id="another version and kind",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_not_one_policy_is_refused(text: str, wanted: list[str]) -> None:
+    assert errors(text) == wanted
+
+
+@pytest.mark.parametrize(("name", "why"), [("missing.yaml", "No such file or directory"), (".", "Is a directory")])
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, why: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        load_policy(tmp_path / name)
+
+    assert str(refused.value) == f'--policy: Invalid value: "{tmp_path / name}"; cannot be read: {why}'

@@ -1,0 +1,94 @@
+"""Equal meaning, equal revision; another meaning, another revision. What is injected hangs on it."""
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from tests.admitting import TYPE, admit_pod
+from tests.builders import make_pod
+from webhook.policy.loader import built_in_policy, parse_policy
+from webhook.policy.policy import Policy
+from webhook.verdict import Patched
+
+HEAD = "apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\n"
+
+
+def policy(spec: str = "{}") -> Policy:
+    return parse_policy(f"{HEAD}spec: {spec}\n", "p.yaml")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("# a comment\nkind: PlacementPolicy\napiVersion: placement.maip.mxsf.io/v1alpha1\n", id="comments and order"),
+        pytest.param(HEAD + "spec: {keyDomain: maip.mxsf.io, productAffinity: true}\n", id="defaults spelled out"),
+        pytest.param(HEAD + "spec: {binPacking: {weight: 100}}\n", id="a part spelled out"),
+        pytest.param(json.dumps(built_in_policy().document.model_dump(mode="json", by_alias=True)), id="all spelled out, as JSON"),
+        pytest.param(HEAD + "metadata: {name: other, labels: {a: b}}\n", id="another name and labels"),
+    ],
+)  # fmt: skip
+def test_equal_meaning_has_an_equal_revision(text: str) -> None:
+    assert parse_policy(text, "p.yaml").revision == built_in_policy().revision
+
+
+def test_the_order_of_keys_has_no_meaning() -> None:
+    one = policy("{workloadTypes: {a: {nodeUsage: {allow: [x, y], prefer: {x: 80, y: 20}}}, b: {nodeUsage: {allow: [z]}}}}")
+    two = policy("{workloadTypes: {b: {nodeUsage: {allow: [z]}}, a: {nodeUsage: {prefer: {y: 20, x: 80}, allow: [x, y]}}}}")
+
+    assert one.revision == two.revision
+
+
+def test_policies_of_one_revision_inject_the_same() -> None:
+    pod = make_pod().annotate(TYPE, "a").obj()
+    one = policy("{workloadTypes: {a: {nodeUsage: {allow: [x, y], prefer: {x: 80, y: 20}}}}}")
+    two = policy("{workloadTypes: {a: {nodeUsage: {allow: [x, y], prefer: {y: 20, x: 80}}}}}")
+    assert one.revision == two.revision
+
+    left, right = admit_pod(pod, one), admit_pod(pod, two)
+
+    assert isinstance(left, Patched)
+    assert isinstance(right, Patched)
+    assert left.operations == right.operations
+
+
+SPEC = built_in_policy().document.model_dump(mode="json", by_alias=True)["spec"]
+OTHERS = {
+    "keyDomain": "example.com",
+    "workloadTypes": {"training": SPEC["workloadTypes"]["training"]},
+    "accelerators": SPEC["accelerators"][:1],
+    "productAffinity": False,
+    "binPacking": SPEC["binPacking"] | {"weight": 99},
+    "topologyAliases": {},
+    "allowedSchedulers": [*SPEC["allowedSchedulers"], "mine"],
+    "placementCheck": SPEC["placementCheck"] | {"mode": "deny"},
+    "invalidAnnotations": "warn",
+}
+
+
+def test_every_field_of_the_spec_is_among_the_others() -> None:
+    assert set(OTHERS) == set(SPEC)
+
+
+@pytest.mark.parametrize("field", OTHERS)
+def test_another_meaning_has_another_revision(field: str) -> None:
+    spec = deepcopy(SPEC) | {field: OTHERS[field]}
+
+    assert policy(json.dumps(spec)).revision != built_in_policy().revision
+
+
+def test_the_order_of_a_list_has_meaning() -> None:
+    """The first accelerator is that of pods that request none."""
+    spec: dict[str, Any] = deepcopy(SPEC)
+    spec["accelerators"].reverse()
+
+    assert policy(json.dumps(spec)).revision != built_in_policy().revision
+
+
+def test_an_identity_is_name_and_revision() -> None:
+    named = parse_policy(HEAD + "metadata: {name: production}\n", "p.yaml")
+
+    assert named.identity == f"production@{named.revision}"
+    assert len(named.revision) == 12
+    assert set(named.revision) <= set("0123456789abcdef")

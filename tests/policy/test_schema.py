@@ -1,0 +1,140 @@
+"""The JSON schema of `policy schema` takes what the loader takes."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic.alias_generators import to_camel
+
+from webhook.kube.documents import parse
+from webhook.kube.field import InvalidInput
+from webhook.policy.document import PolicyDocument
+from webhook.policy.loader import built_in_policy, parse_policy
+
+SCHEMA = PolicyDocument.model_json_schema(by_alias=True)
+ROOT = Path(__file__).parents[2]
+HEAD = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}
+TYPES: dict[str, type | tuple[type, ...]] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "boolean": bool,
+    "integer": int,
+    "null": type(None),
+}
+
+
+def faults(value: Any, schema: dict[str, Any], path: str = "") -> Iterator[str]:
+    """Where `value` breaks `schema`: as much of JSON schema as ours uses, an unknown keyword being an error."""
+    if "$ref" in schema:
+        yield from faults(value, SCHEMA["$defs"][schema["$ref"].removeprefix("#/$defs/")], path)
+        return
+    for keyword, wanted in schema.items():
+        yield from _keyword_faults(value, schema, keyword, wanted, path)
+
+
+def _keyword_faults(value: Any, schema: dict[str, Any], keyword: str, wanted: Any, path: str) -> Iterator[str]:
+    broken = False
+    if keyword == "type":
+        broken = not isinstance(value, TYPES[wanted]) or (wanted == "integer" and isinstance(value, bool))
+    elif keyword == "anyOf":
+        broken = all(list(faults(value, each, path)) for each in wanted)
+    elif keyword in ("const", "enum"):
+        broken = value not in (wanted if keyword == "enum" else [wanted])
+    elif keyword == "minimum":
+        broken = isinstance(value, int) and value < wanted
+    elif keyword == "maximum":
+        broken = isinstance(value, int) and value > wanted
+    elif keyword == "minItems":
+        broken = isinstance(value, list) and len(value) < wanted
+    elif keyword == "required":
+        broken = isinstance(value, dict) and not set(wanted) <= set(value)
+    elif keyword == "items":
+        for index, item in enumerate(value if isinstance(value, list) else ()):
+            yield from faults(item, wanted, f"{path}[{index}]")
+    elif keyword == "properties":
+        for key in wanted.keys() & (value.keys() if isinstance(value, dict) else set()):
+            yield from faults(value[key], wanted[key], f"{path}.{key}")
+    elif keyword == "additionalProperties":
+        for key in (value if isinstance(value, dict) else {}).keys() - schema.get("properties", {}).keys():
+            if wanted is False:
+                yield f"{path}.{key}: unknown"
+            elif wanted is not True:
+                yield from faults(value[key], wanted, f"{path}.{key}")
+    else:
+        assert keyword in ("title", "description", "default", "$defs", "propertyNames"), keyword
+    if broken:
+        yield f"{path}: {keyword} {wanted}"
+
+
+def models() -> list[dict[str, Any]]:
+    return [SCHEMA, *SCHEMA["$defs"].values()]
+
+
+def test_every_reference_leads_to_a_definition() -> None:
+    references = set()
+
+    def walk(node: Any) -> None:
+        if isinstance(node, dict):
+            if "$ref" in node:
+                references.add(node["$ref"])
+            for value in node.values():
+                walk(value)
+        elif isinstance(node, list):
+            for value in node:
+                walk(value)
+
+    walk(SCHEMA)
+    assert references == {f"#/$defs/{name}" for name in SCHEMA["$defs"]}
+
+
+def test_every_model_is_closed_and_every_field_is_described_and_camel_cased() -> None:
+    for model in models():
+        assert model["additionalProperties"] is False, model["title"]
+        for name, field in model["properties"].items():
+            described = field if "description" in field else SCHEMA["$defs"][field["$ref"].rpartition("/")[2]]
+            assert described["description"], f"{model['title']}.{name}"
+            assert name == to_camel(name), f"{model['title']}.{name}"
+
+
+def test_version_and_kind_are_required() -> None:
+    assert SCHEMA["required"] == ["apiVersion", "kind"]
+    assert SCHEMA["properties"]["apiVersion"]["const"] == HEAD["apiVersion"]
+    assert SCHEMA["properties"]["kind"]["const"] == HEAD["kind"]
+
+
+def policies() -> list[Any]:
+    (shipped,) = parse((ROOT / "deploy" / "base" / "policy.yaml").read_bytes(), "policy.yaml")
+    return [
+        pytest.param(HEAD, id="the least"),
+        pytest.param(built_in_policy().document.model_dump(mode="json", by_alias=True), id="the default, written out"),
+        pytest.param(shipped.content, id="the shipped one"),
+    ]
+
+
+@pytest.mark.parametrize("policy", policies())
+def test_the_schema_takes_a_policy_that_is_valid(policy: dict[str, Any]) -> None:
+    assert list(faults(policy, SCHEMA)) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"kind": "ConfigMap"}, id="another kind"),
+        pytest.param({"status": {}}, id="an unknown key"),
+        pytest.param({"spec": {"key_domain": "example.com"}}, id="a key in snake case"),
+        pytest.param({"spec": {"productAffinity": "true"}}, id="text for a boolean"),
+        pytest.param({"spec": {"binPacking": {"weight": 101}}}, id="a weight too great"),
+        pytest.param({"spec": {"placementCheck": {"mode": "strict"}}}, id="a mode that is none"),
+        pytest.param({"spec": {"workloadTypes": {"t": {}}}}, id="a type without pools"),
+        pytest.param({"spec": {"accelerators": [{"name": "x"}]}}, id="an accelerator without card"),
+    ],
+)
+def test_the_schema_refuses_what_the_loader_refuses(change: dict[str, Any]) -> None:
+    document = HEAD | change
+
+    assert list(faults(document, SCHEMA)) != []
+    with pytest.raises(InvalidInput):
+        parse_policy(json.dumps(document), "p.yaml")

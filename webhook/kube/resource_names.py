@@ -1,0 +1,44 @@
+"""Names of resources, and which of them kube-scheduler counts."""
+
+CPU = "cpu"
+MEMORY = "memory"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+PODS = "pods"
+HUGE_PAGES_PREFIX = "hugepages-"
+
+_VOLUMES_PREFIX = "attachable-volumes-"
+_DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+
+
+def is_extended_resource(name: str) -> bool:
+    """Whether `name` is a resource that a device plugin or an administrator offers, not Kubernetes itself.
+
+    Source: k8s.io/kubernetes/pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName
+    """
+    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
+
+
+def is_schedulable_resource(name: str) -> bool:
+    """Whether kube-scheduler counts the resource at all; others it ignores.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, Resource.Add, and util/utils.go, IsScalarResourceName
+    """
+    return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar_resource(name)
+
+
+def is_scalar_resource(name: str) -> bool:
+    """Whether the resource is an extended, a huge page, a volume or another prefixed one: all but the basic three.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/util/utils.go, IsScalarResourceName
+    """
+    return (
+        is_extended_resource(name) or name.startswith((HUGE_PAGES_PREFIX, _VOLUMES_PREFIX)) or "kubernetes.io/" in name
+    )
+
+
+def is_allocated_by_claim(name: str) -> bool:
+    """Whether the resource is a DeviceClass: the plugin DynamicResources decides about it, not NodeResourcesFit.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/fit.go, shouldDelegateResourceToDRA
+    """
+    return name.startswith(_DEVICE_CLASS_PREFIX)
