@@ -38,14 +38,14 @@ def main(nodes: tuple[int, ...], pods_per_node: int, connections: int, seconds: 
     """Measure `/mutate` (policy, patch, placement check, audit) against a bare aiohttp TLS handler."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        trust = _certificate(folder)
+        trust = certificate(folder)
         servers = {"bare handler": ["bare"]}
         servers |= {f"/mutate, {count} nodes": ["webhook", str(count), str(pods_per_node)] for count in nodes}
-        ports = {label: _free_port() for label in servers}
+        ports = {label: free_port() for label in servers}
         processes = [_start(folder, ports[label], arguments) for label, arguments in servers.items()]
         try:
             for label, port in ports.items():
-                _await(port, label)
+                await_port(port, label)
             uvloop.run(_measure(ports, trust, connections, seconds, turns))
         finally:
             for process in processes:
@@ -94,7 +94,8 @@ def _start(folder: Path, port: int, arguments: list[str]) -> "subprocess.Popen[b
     return subprocess.Popen([sys.executable, "-m", "bench.servers", kind, str(folder), str(port), *sizes])
 
 
-def _await(port: int, label: str) -> None:
+def await_port(port: int, label: str) -> None:
+    """Return once somebody listens there."""
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
         try:
@@ -106,14 +107,16 @@ def _await(port: int, label: str) -> None:
     raise click.ClickException(f"{label} did not start within {_START_SECONDS:g} s")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
         return port
 
 
-def _certificate(folder: Path) -> ssl.SSLContext:
+def certificate(folder: Path) -> ssl.SSLContext:
+    """Put a server certificate into `folder`; the client's side that trusts it."""
     now = datetime.now(UTC)
     ca = issue_ca(now=now)
     server = issue_server(ca, dns_names=["localhost"], ip_addresses=["127.0.0.1"], now=now)

@@ -8,7 +8,7 @@ import uvloop
 from aiohttp import web
 
 from bench.clusters import cluster_documents
-from webhook.app import build_server, serve_until_signalled
+from webhook.app import FixedView, build_server, serve_until_signalled
 from webhook.audit.writer import AuditWriter
 from webhook.cli.logs import configure_logs
 from webhook.cluster.file import snapshot_from_documents
@@ -52,7 +52,7 @@ def main() -> None:
         tls_dir=folder, listen=Address("127.0.0.1", port), admin_listen=Address("127.0.0.1", 0), replica="bench"
     )
     with AuditWriter(folder / f"audit-{nodes}.jsonl") as audit:
-        serve_until_signalled(build_server(settings, built_in_policy(), snapshot, audit, Metrics()))
+        serve_until_signalled(build_server(settings, built_in_policy(), FixedView(snapshot), audit, Metrics()))
 
 
 if __name__ == "__main__":

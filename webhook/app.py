@@ -2,26 +2,35 @@
 
 import asyncio
 import gc
+import math
 import signal
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Protocol
 
 from webhook.audit.writer import AuditWriter
+from webhook.cluster.api_server import Source
+from webhook.cluster.live import LiveCluster
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.admission import AdmissionRequest
+from webhook.kube.documents import field
 from webhook.metrics import Metrics
-from webhook.pipeline import Cluster
+from webhook.pipeline import Cluster, framework_for
 from webhook.placement.framework import Framework, Placement, Question
-from webhook.placement.profile import PROFILES
 from webhook.policy.policy import Policy
 from webhook.serving import tls
 from webhook.serving.admissions import Admissions, Surroundings
 from webhook.serving.health import Health
 from webhook.serving.http import MutateEndpoint
+from webhook.serving.predictions import Predictions
 from webhook.serving.server import Server
 from webhook.settings import Settings
+from webhook.verdict import Patched, Unchanged, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +46,71 @@ class TimedScorer:
             return self.framework.answer(asked, snapshot, expired)
 
 
+class View(Protocol):
+    """A view of a cluster: a file's, or a live one."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it follows a cluster, so that it can be late."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """The cluster as it is known now."""
+        ...
+
+    def age_seconds(self) -> float:
+        """How long ago it was last known to be current; infinite before the first time."""
+        ...
+
+
+class FixedView:
+    """A snapshot that stays, taken now."""
+
+    is_live = False
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._taken_seconds = time.monotonic()
+
+    def snapshot(self) -> Snapshot:
+        """The snapshot."""
+        return self._snapshot
+
+    def age_seconds(self) -> float:
+        """How long ago it was taken."""
+        return time.monotonic() - self._taken_seconds
+
+
+def doubt(view: View, longest_seconds: float) -> str:
+    """Why `view` cannot be relied on, empty where it can."""
+    age_seconds = view.age_seconds()
+    if not view.is_live or age_seconds <= longest_seconds:
+        return ""
+    if math.isinf(age_seconds):
+        return "the view of the cluster is not there yet"
+    return f"the view of the cluster is too old: {age_seconds:.0f} s, at most {longest_seconds:g} s are allowed"
+
+
+def live_view(source: Source, metrics: Metrics, predictions: Predictions) -> LiveCluster:
+    """The view of the cluster of `source`, once it runs; bound pods are compared with `predictions`."""
+
+    def compare(pod: Mapping[str, Any]) -> None:
+        if result := predictions.compare(pod):
+            metrics.predictions.labels(result).inc()
+
+    # What a page left behind stays: the collector need not look at tens of thousands of pods on each of its rounds.
+    return LiveCluster(source.connect, on_bound=compare, on_page=gc.freeze)
+
+
 def build_server(
-    settings: Settings, policy: Policy, snapshot: Snapshot | None, audit: AuditWriter, metrics: Metrics
+    settings: Settings,
+    policy: Policy,
+    view: View | None,
+    audit: AuditWriter,
+    metrics: Metrics,
+    predictions: Predictions | None = None,
 ) -> Server:
-    """The server, ready to run.
+    """The server, ready to run. What it foretells goes to `predictions`.
 
     Raises:
         InvalidInput: the certificate cannot be served.
@@ -49,41 +119,78 @@ def build_server(
     metrics.certificate_not_after.set(tls.not_after(settings.tls_dir).timestamp())
     metrics.policy.info({"name": policy.name, "revision": policy.revision})
     metrics.policy_reloads.labels("success").inc()
-    cluster = None
-    if snapshot is not None:
-        framework = Framework(PROFILES[policy.spec.placement_check.profile])
-        cluster = Cluster(snapshot, TimedScorer(framework, metrics))
-        taken_seconds = time.monotonic()
-        metrics.cluster_nodes.set(len(snapshot.nodes))
-        metrics.cluster_pods.set(int(snapshot.load.pods.sum()))
-        metrics.age_follows(lambda: time.monotonic() - taken_seconds)
+    check = policy.spec.placement_check
+    scorer = TimedScorer(framework_for(policy), metrics)
+    if view is not None:
+        metrics.view_follows(
+            lambda: len(view.snapshot().nodes), lambda: int(view.snapshot().load.pods.sum()), view.age_seconds
+        )
+
+    def cluster() -> Cluster | None:
+        return None if view is None else Cluster(view.snapshot(), scorer, doubt(view, check.max_view_age_seconds))
+
     surroundings = Surroundings(
         policy=lambda: policy,
-        cluster=lambda: cluster,
+        cluster=cluster,
         audit=audit.write,
         monotonic_seconds=time.monotonic,
         now=rfc3339_now,
         new_decision=lambda: str(uuid.uuid4()),
         replica=settings.replica,
+        foretold=partial(_remember, predictions) if predictions is not None else lambda *_: None,
     )
     endpoint = MutateEndpoint(Admissions(surroundings, metrics), metrics, settings)
     return Server(settings, context, endpoint, Health(metrics))
 
 
-def serve_until_signalled(server: Server) -> None:
-    """Run `server` until SIGTERM or SIGINT, on uvloop where it can be had."""
+def _remember(
+    predictions: Predictions, request: AdmissionRequest, verdict: Verdict, cluster: Cluster | None, policy: Policy
+) -> None:
+    """Remember what is foretold of a pod that will come to be."""
+    if request.dry_run or cluster is None or not isinstance(verdict, (Patched, Unchanged)):
+        return
+    pod = request.object or {}
+    annotations = field(pod, "metadata", "annotations") or {}
+    predictions.remember(
+        request.namespace,
+        pod,
+        verdict.placement,
+        cluster.snapshot.rows,
+        time.time(),
+        again=policy.policy_annotation in annotations,
+    )
+
+
+def serve_until_signalled(server: Server, live: LiveCluster | None = None) -> None:
+    """Run `server` until SIGTERM or SIGINT, on uvloop where it can be had, and `live` beside it."""
     with asyncio.Runner(loop_factory=_event_loop()) as runner:
-        runner.run(_until_signalled(server))
+        runner.run(_until_signalled(server, live))
 
 
-async def _until_signalled(server: Server) -> None:
+async def _until_signalled(server: Server, live: LiveCluster | None) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     # What is there by now (modules, policy, view) stays: the collector need not look at it on each of its rounds.
     gc.freeze()
-    await server.run(stop)
+    async with beside(live):
+        await server.run(stop)
+
+
+@asynccontextmanager
+async def beside(live: LiveCluster | None) -> AsyncIterator[None]:
+    """Follow the live cluster, if there is one, until the block ends."""
+    if live is None:
+        yield
+        return
+    following = asyncio.create_task(live.run(), name="live cluster")
+    try:
+        yield
+    finally:
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
 
 
 def _event_loop() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -13,6 +13,7 @@ from prometheus_client import (
     generate_latest,
 )
 
+PREDICTION_RESULTS = ("same_node", "in_best_set", "feasible_elsewhere", "foretold_infeasible_but_bound")
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 # From a patch without a check to a check over a very large cluster, then to where the API server has given up.
@@ -31,10 +32,17 @@ class Metrics:
         self.in_flight = self._gauge("admissions_in_flight", "Admission requests being answered now.")
         self.rule_edits = self._counter("rule_edits", "Edits made to pods, by the rule that asked for them.", ("rule",))
         self.verdicts = self._counter("placement_verdicts", "Placement checks, by their verdict.", ("verdict",))
+        self.predictions = self._counter(
+            "predictions", "Pods that were bound, by how that compares with what was foretold of them.", ("result",)
+        )
+        for result in PREDICTION_RESULTS:
+            self.predictions.labels(result)
         self.placement_seconds = self._histogram("placement_duration_seconds", "Duration of a placement check.")
         self.cluster_nodes = self._gauge("cluster_nodes", "Nodes in the view of the cluster.")
         self.cluster_pods = self._gauge("cluster_pods", "Running pods in the view of the cluster.")
-        self.cluster_age_seconds = self._gauge("cluster_age_seconds", "Age of the view of the cluster.")
+        self.cluster_age_seconds = self._gauge(
+            "cluster_age_seconds", "Since when the view of the cluster has not been known to be current."
+        )
         self.policy = Info("placement_webhook_policy", "The policy in force.", registry=self.registry)
         self.policy_reloads = self._counter("policy_reloads", "Policy files read, by result.", ("result",))
         self.certificate_not_after = self._gauge(
@@ -70,8 +78,12 @@ class Metrics:
         """Everything in Prometheus' text format."""
         return generate_latest(self.registry)
 
-    def age_follows(self, age_seconds: Callable[[], float]) -> None:
-        """Let the age of the view be asked anew at each scrape."""
+    def view_follows(
+        self, nodes: Callable[[], float], pods: Callable[[], float], age_seconds: Callable[[], float]
+    ) -> None:
+        """Let the size of the view and its age be asked anew at each scrape."""
+        self.cluster_nodes.set_function(nodes)
+        self.cluster_pods.set_function(pods)
         self.cluster_age_seconds.set_function(age_seconds)
 
     def show_process(self) -> None:

@@ -15,7 +15,9 @@ from webhook.kube.wellknown import DEFAULT_NAMESPACE, MIRROR_POD_ANNOTATION
 from webhook.mutation.mutate import Mutation, mutate
 from webhook.mutation.registry import RULES
 from webhook.mutation.workload import Reading, Workload, is_disabled, read_workload
-from webhook.placement.framework import Placement, Question
+from webhook.placement.framework import Framework, Placement, Question
+from webhook.placement.profile import PROFILES
+from webhook.placement.templates import template_nodes
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
 
@@ -32,10 +34,20 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The view of the cluster that the placement check asks, and the scorer that asks it."""
+    """The view of the cluster that the placement check asks, and the scorer that asks it.
+
+    `doubt`: why nothing can be foretold from it, such as its age; the namespaces' defaults are read from it even so.
+    """
 
     snapshot: Snapshot
     scorer: Scorer
+    doubt: str = ""
+
+
+def framework_for(policy: Policy) -> Framework:
+    """The scorer that foretells at admission what `policy` wants to know: one suggestion is as much as is told."""
+    templates = template_nodes(policy.spec.node_templates)
+    return Framework(PROFILES[policy.spec.placement_check.profile], templates=templates, suggestions=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,17 +186,22 @@ def _placement(mutated: Mutated, cluster: Cluster | None, expired: Callable[[], 
         return Placement.unknown("the placement check is off")
     if cluster is None:
         return Placement.unknown("no view of the cluster")
+    if cluster.doubt:
+        return Placement.unknown(cluster.doubt)
     return cluster.scorer.answer(mutated.question, cluster.snapshot, expired)
 
 
 def _conclude(mutated: Mutated, placement: Placement) -> Patched | Unchanged | Denied:
     workload, mutation, warnings = mutated.workload, mutated.mutation, mutated.warnings
     if placement.verdict == "Infeasible" and workload.check_mode == "deny":
-        message = f"no node of this cluster could ever take this pod: {placement.message}"
+        suggestion = "".join(f" Suggestion: {text}." for text in placement.suggestions[:1])
+        message = f"no node of this cluster could ever take this pod: {placement.message}{suggestion}"
         refusal = Refusal(403, "Forbidden", message)
         return Denied(refusal, workload.type_name, mutation.rules, warnings, placement)
     if placement.verdict in ("Infeasible", "Waiting"):
-        warnings = (*warnings, f"placement check: {placement.verdict}: {placement.message}")
+        # Each is cut to what reaches a client: the suggestion stands for itself, lest a long message cut it off.
+        suggestions = [f"placement check: suggestion: {text}" for text in placement.suggestions[:1]]
+        warnings = (*warnings, f"placement check: {placement.verdict}: {placement.message}", *suggestions)
     if mutation.operations:
         return Patched(workload.type_name, mutation.pod, mutation.operations, mutation.rules, warnings, placement)
     return Unchanged(workload.type_name, mutation.pod, mutation.rules, warnings, placement)

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import PodBuilder, make_node_object, make_pod
+from webhook.cluster.images import normalized_image_name
 from webhook.cluster.labels import LabelColumns
-from webhook.cluster.node_info import Node, NodeInfo, RunningPod, normalized_image_name
+from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Namespace, Snapshot
 from webhook.kube.ports import HostPort
 from webhook.kube.selectors import requirement_matches
@@ -77,48 +78,6 @@ def test_huge_amounts_are_cut_so_that_scores_stay_in_an_int64() -> None:
 
 def test_namespace_without_metadata_has_nothing() -> None:
     assert Namespace.of({}) == Namespace({}, {})
-
-
-def _anti_affinity(kind: str, **term: Any) -> PodBuilder:
-    weighted = [{"weight": 1, "podAffinityTerm": term}] if kind.startswith("preferred") else [term]
-    return (
-        make_pod()
-        .namespace("x")
-        .affinity({"podAntiAffinity": {f"{kind}DuringSchedulingIgnoredDuringExecution": weighted}})
-    )
-
-
-def test_equal_terms_of_pods_are_kept_once() -> None:
-    web = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
-    pod = _anti_affinity("required", **web)
-    snapshot = Snapshot.of([_info("a", pod, pod), _info("b", pod, _anti_affinity("preferred", **web))])
-    assert [term.is_required_anti_affinity for term in snapshot.terms] == [True, False]
-
-
-@pytest.mark.parametrize(
-    ("term", "namespace", "expected"),
-    [
-        pytest.param({"labelSelector": {"matchLabels": {"app": "web"}}}, "x", True, id="its own namespace"),
-        pytest.param({"labelSelector": {"matchLabels": {"app": "web"}}}, "y", False, id="another namespace"),
-        pytest.param({"labelSelector": {"matchLabels": {"app": "db"}}}, "x", False, id="other labels"),
-        pytest.param({"labelSelector": {}, "namespaces": ["y"]}, "y", True, id="namespaces by name"),
-        pytest.param({"labelSelector": {}, "namespaces": ["y"]}, "x", False, id="not its own then"),
-        pytest.param({"labelSelector": {}, "namespaceSelector": {}}, "z", True, id="all namespaces"),
-        pytest.param(
-            {
-                "labelSelector": {},
-                "namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a"]}]},
-            },
-            "y",
-            True,
-            id="namespaces by labels",
-        ),
-        pytest.param({"namespaces": ["x"]}, "x", False, id="no selector matches no pod"),
-    ],
-)
-def test_whom_a_term_speaks_of(term: dict[str, Any], namespace: str, expected: bool) -> None:
-    (found,) = Snapshot.of([_info("a", _anti_affinity("required", **term))]).terms
-    assert found.matches(namespace, {"team": "a"}, {"app": "web"}) is expected
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,15 @@ _NAMESPACED = (
     ("rbac.authorization.k8s.io/v1", "RoleBinding"),
     ("rbac.authorization.k8s.io/v1", "Role"),
     ("coordination.k8s.io/v1", "Lease"),
+    ("resource.k8s.io/v1", "ResourceClaim"),
+    ("resource.k8s.io/v1", "ResourceClaimTemplate"),
+)
+# What there is of these is made by tests alone.
+_CLUSTER_SCOPED = (
+    ("v1", "PersistentVolume"),
+    ("storage.k8s.io/v1", "StorageClass"),
+    ("storage.k8s.io/v1", "CSINode"),
+    ("resource.k8s.io/v1", "DeviceClass"),
 )
 _WEBHOOK_CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
@@ -49,7 +58,7 @@ def remove_nodes(client: Client) -> Objects:
 
 
 def remove_namespaces(client: Client) -> Objects:
-    """What was removed from and with the namespaces of a test, and from `default`.
+    """What was removed from and with the namespaces of a test, and from `default`; storage and device classes go too.
 
     No controller empties and finalizes namespaces here, so that is done by hand: deleted first, they take nothing
     new from controllers that still run.
@@ -58,6 +67,9 @@ def remove_namespaces(client: Client) -> Objects:
     for namespace in namespaces:
         client.delete("Namespace", namespace["metadata"]["name"])
     removed = _remove_contents(client)
+    for api_version, kind in _CLUSTER_SCOPED:
+        for obj in client.list(kind, api_version=api_version):
+            _delete(client, obj)
     for namespace in namespaces:
         name = namespace["metadata"]["name"]
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}}
@@ -78,7 +90,7 @@ def _remove_contents(client: Client) -> Objects:
 def _delete(client: Client, obj: Object) -> None:
     """Delete one object at once, past the finalizers of controllers that may not run."""
     api_version, kind, metadata = obj["apiVersion"], obj["kind"], obj["metadata"]
-    name, namespace = metadata["name"], metadata["namespace"]
+    name, namespace = metadata["name"], metadata.get("namespace")
     if metadata.get("finalizers"):
         with suppress(NotFound):
             body = {"metadata": {"finalizers": None}}

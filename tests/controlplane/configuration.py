@@ -60,6 +60,7 @@ def scheduler_configuration() -> dict[str, Any]:
         ],
     }
     fit = {"name": "NodeResourcesFit", "args": {"scoringStrategy": most_allocated}}
+    spread = {"name": "PodTopologySpread", "args": {"defaultingType": "List", "defaultConstraints": []}}
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -68,7 +69,7 @@ def scheduler_configuration() -> dict[str, Any]:
         "profiles": [
             {"schedulerName": "default-scheduler"},
             {"schedulerName": "volcano"},
-            {"schedulerName": "binpack", "pluginConfig": [fit]},
+            {"schedulerName": "binpack", "pluginConfig": [fit, spread]},
         ],
     }
 

@@ -106,6 +106,17 @@ class ControlPlane:
         if self._scheduler_is_changed or not self.scheduler_runs:
             self.start_scheduler()
 
+    def stop_api_server(self) -> None:
+        """Kill kube-apiserver; what it stored stays in etcd."""
+        self._processes.pop("kube-apiserver").stop()
+
+    def restart_api_server(self) -> None:
+        """Kill kube-apiserver, if it still runs, and have it again under the same address."""
+        if "kube-apiserver" in self._processes:
+            self.stop_api_server()
+        self._http.clear()
+        self._start_api_server()
+
     def start_controller_manager(self) -> None:
         """Let Deployments, ReplicaSets and Jobs have pods from now on."""
         if "kube-controller-manager" in self._processes:

@@ -10,6 +10,7 @@ from certs.registration import MANIFEST, Target, manifest
 from tests.deploy.manifests import DEPLOY, ROOT, Object, container_of, pod_template, read, read_one
 from webhook.cli.certs import certs
 from webhook.cli.serve import serve
+from webhook.cluster.reflector import RESOURCES
 from webhook.kube import wellknown
 from webhook.policy.loader import built_in_policy, load_policy
 from webhook.policy.policy import Policy
@@ -118,13 +119,25 @@ def test_pods_can_run_where_only_the_management_plane_may(workload: Object) -> N
     assert f"{built_in_policy().spec.key_domain}/control-plane" in tolerated
 
 
-def test_server_has_no_token_and_no_rights() -> None:
+def test_server_reads_what_it_watches_and_nothing_else() -> None:
     account = read_one("base/serviceaccount.yaml")
     assert account["automountServiceAccountToken"] is False
-    assert pod_template(DEPLOYMENT)["spec"]["automountServiceAccountToken"] is False
+    assert pod_template(DEPLOYMENT)["spec"]["automountServiceAccountToken"] is True
     assert pod_template(DEPLOYMENT)["spec"]["serviceAccountName"] == account["metadata"]["name"]
-    kinds = {content["kind"] for path in (DEPLOY / "base").glob("*.yaml") for content in read(f"base/{path.name}")}
-    assert not {kind for kind in kinds if kind.endswith(("Role", "RoleBinding"))}
+    objects = [content for path in (DEPLOY / "base").glob("*.yaml") for content in read(f"base/{path.name}")]
+    rights = {content["kind"]: content for content in objects if content["kind"].endswith(("Role", "RoleBinding"))}
+    assert set(rights) == {"ClusterRole", "ClusterRoleBinding"}
+    (rule,) = rights["ClusterRole"]["rules"]
+    watched = {resource.path.removeprefix("/api/v1/") for resource in RESOURCES}
+    assert rule == {"apiGroups": [""], "resources": ["nodes", "pods", "namespaces"], "verbs": ["get", "list", "watch"]}
+    assert set(rule["resources"]) == watched
+    (subject,) = rights["ClusterRoleBinding"]["subjects"]
+    assert subject["name"] == account["metadata"]["name"]
+
+
+def test_server_may_call_the_api_server_and_nobody_else() -> None:
+    (rule,) = read_one("base/networkpolicy.yaml")["spec"]["egress"]
+    assert rule == {"ports": [{"port": 443}, {"port": 6443}]}
 
 
 @pytest.mark.parametrize("rule", [r for o in read("overlays/self-managed/certs-rbac.yaml") for r in o.get("rules", [])])

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 import yaml
@@ -54,10 +55,9 @@ def rights_removed(cluster: Cluster) -> Iterator[None]:
     """Takes away afterwards what an overlay grants in the whole cluster."""
     yield
     for kind in ("ClusterRoleBinding", "ClusterRole"):
-        try:
-            cluster.client.delete(kind, "placement-webhook-certs", api_version="rbac.authorization.k8s.io/v1")
-        except NotFound:
-            continue
+        for name in ("placement-webhook", "placement-webhook-certs"):
+            with suppress(NotFound):
+                cluster.client.delete(kind, name, api_version="rbac.authorization.k8s.io/v1")
 
 
 def rendered(cluster: Cluster, overlay: str) -> list[Object]:

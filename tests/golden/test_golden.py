@@ -14,9 +14,7 @@ import pytest
 from tests.admitting import admit_pod, policy_with
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import parse
-from webhook.pipeline import Cluster
-from webhook.placement.framework import Framework
-from webhook.placement.profile import PROFILES
+from webhook.pipeline import Cluster, framework_for
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
 
@@ -32,7 +30,7 @@ def load(path: Path) -> dict[str, Any]:
     return document.content
 
 
-def cluster_of(case: dict[str, Any]) -> Cluster | None:
+def cluster_of(case: dict[str, Any], policy: Policy | None = None) -> Cluster | None:
     namespace = case.get("namespace")
     nodes = case.get("cluster", [])
     if namespace is None and not nodes:
@@ -41,13 +39,13 @@ def cluster_of(case: dict[str, Any]) -> Cluster | None:
     if namespace is not None:
         objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": namespace})
     text = orjson.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-    return Cluster(snapshot_from_documents(parse(text, "cluster")), Framework(PROFILES["default"]))
+    return Cluster(snapshot_from_documents(parse(text, "cluster")), framework_for(policy or policy_with()))
 
 
 def admitted(case: dict[str, Any], pod: dict[str, Any]) -> tuple[Verdict, Policy]:
     policy = policy_with(**case.get("policy", {}))
     namespace = case.get("namespace", {}).get("name", "default")
-    return admit_pod(pod, policy, cluster_of(case), namespace=namespace), policy
+    return admit_pod(pod, policy, cluster_of(case, policy), namespace=namespace), policy
 
 
 def seen(verdict: Verdict, policy: Policy, wanted: dict[str, Any]) -> dict[str, Any]:

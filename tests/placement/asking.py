@@ -1,6 +1,6 @@
 """Short ways to ask plugins and the framework about a few nodes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,11 @@ from webhook.placement.plugin import FilterPlugin, ScorePlugin
 from webhook.placement.pod_info import PodInfo
 
 
-def node(name: str, *pods: PodBuilder, images: Iterable[str] = (), **fields: Any) -> NodeInfo:
-    """A node as `make_node_object` makes it, with `pods` running there and `images` pulled."""
+def node(name: str, *pods: PodBuilder, images: Mapping[str, int] | None = None, **fields: Any) -> NodeInfo:
+    """A node as `make_node_object` makes it, with `pods` running there and `images` pulled, which have
+    these sizes in bytes."""
     made = make_node_object(name, **fields)
-    made["status"]["images"] = [{"names": [image]} for image in images]
+    made["status"]["images"] = [{"names": [name], "sizeBytes": size} for name, size in (images or {}).items()]
     return NodeInfo.of(Node.of(made), [RunningPod.of(pod.obj()) for pod in pods])
 
 
@@ -40,5 +41,6 @@ def rejections(plugin: FilterPlugin, pod: PodBuilder, *nodes: NodeInfo) -> Mappi
 
 def scores(plugin: ScorePlugin, pod: PodBuilder, *nodes: NodeInfo) -> list[int]:
     """The scores of all `nodes`, in the order of their names, before weighting."""
-    found: list[int] = plugin.score(pod_info(pod), Snapshot.of(nodes), np.arange(len(nodes))).tolist()
-    return found
+    found = plugin.score(pod_info(pod), Snapshot.of(nodes), np.arange(len(nodes)))
+    assert found is not None
+    return [int(score) for score in found]

@@ -6,53 +6,23 @@ It is the specification of `webhook.placement`; what it shares with it are facts
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
-from webhook.kube.quantity import milli_value, value
+from tests.placement.oracle_cluster import Object, OracleCluster, OracleNode
+from tests.placement.oracle_pods import (
+    inter_pod_affinity,
+    inter_pod_affinity_scores,
+    pod_topology_spread,
+    pod_topology_spread_scores,
+)
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import is_scalar_resource, is_schedulable_resource
 from webhook.kube.resources import pod_requests, read_pod_resources
 from webhook.kube.selectors import required_node_affinity_matches, required_node_selector, term_matches
 from webhook.kube.taints import tolerates_any
 
-Object = Mapping[str, Any]
 LEAST_ALLOCATED: Mapping[str, int] = {"cpu": 1, "memory": 1}
 MOST_ALLOCATED: Mapping[str, int] = {"cpu": 1, "memory": 1, "nvidia.com/gpu": 5}
-
-
-@dataclass
-class OracleNode:
-    """A node, what it offers, and the pods that run there."""
-
-    object: Object
-    pods: list[Object] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        return str(self.object["metadata"]["name"])
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        labels: Mapping[str, str] = self.object["metadata"].get("labels") or {}
-        return labels
-
-    @property
-    def taints(self) -> list[Object]:
-        taints: list[Object] = self.object["spec"].get("taints") or []
-        return taints
-
-    def allocatable(self, resource: str) -> int:
-        amount = self.object["status"]["allocatable"].get(resource, "0")
-        return milli_value(amount) if resource == "cpu" else value(amount)
-
-    def requested(self, resource: str) -> int:
-        return sum(read_pod_resources(Reader(), pod, running=True).requests.get(resource, 0) for pod in self.pods)
-
-    def counted(self, resource: str) -> int:
-        if resource not in ("cpu", "memory"):
-            return self.requested(resource)
-        return sum(read_pod_resources(Reader(), pod, running=True).counted.get(resource, 0) for pod in self.pods)
 
 
 @dataclass
@@ -67,28 +37,39 @@ class OracleAnswer:
     scores: dict[str, dict[str, int]]
 
 
-def place(pod: Object, nodes: Iterable[Object], pods: Iterable[Object], *, binpack: bool = False) -> OracleAnswer:
-    """The placement of `pod` on raw `nodes` where raw `pods` are bound."""
-    cluster = {node["metadata"]["name"]: OracleNode(node) for node in nodes}
+def place(
+    pod: Object,
+    nodes: Iterable[Object],
+    pods: Iterable[Object],
+    others: Iterable[Object] = (),
+    *,
+    binpack: bool = False,
+) -> OracleAnswer:
+    """The placement of `pod` on raw `nodes` where raw `pods` are bound, in a cluster with raw `others`."""
+    by_name = {node["metadata"]["name"]: OracleNode(node) for node in nodes}
     for each in pods:
-        if each["spec"].get("nodeName") in cluster and each["status"]["phase"] not in ("Succeeded", "Failed"):
-            cluster[each["spec"]["nodeName"]].pods.append(each)
-    all_nodes = [cluster[name] for name in sorted(cluster)]
+        if each["spec"].get("nodeName") in by_name and each["status"]["phase"] not in ("Succeeded", "Failed"):
+            by_name[each["spec"]["nodeName"]].pods.append(each)
+    all_nodes = [by_name[name] for name in sorted(by_name)]
+    cluster = OracleCluster(all_nodes, list(others))
+    if pod["spec"].get("schedulingGates"):
+        blocked = "Scheduling is blocked due to non-empty scheduling gates"
+        return OracleAnswer("Waiting", None, len(all_nodes), 0, blocked, {})
     if not all_nodes:
         return OracleAnswer("Infeasible", None, 0, 0, "no nodes available to schedule pods", {})
-    feasible, message = find_nodes_that_fit_pod(pod, all_nodes)
+    feasible, message = find_nodes_that_fit_pod(pod, cluster)
     if not feasible:
-        emptied = [OracleNode(node.object) for node in all_nodes]
-        verdict = "Waiting" if find_nodes_that_fit_pod(pod, emptied)[0] else "Infeasible"
+        verdict = "Waiting" if find_nodes_that_fit_pod(pod, cluster.emptied())[0] else "Infeasible"
         return OracleAnswer(verdict, None, len(all_nodes), 0, message, {})
-    scores = prioritize_nodes(pod, feasible, binpack=binpack)
+    scores = prioritize_nodes(pod, feasible, cluster, binpack=binpack)
     best = min(scores, key=lambda name: (-scores[name]["total"], name))
     message = f"{len(feasible)}/{len(all_nodes)} nodes are available."
     return OracleAnswer("Feasible", best, len(all_nodes), len(feasible), message, scores)
 
 
-def find_nodes_that_fit_pod(pod: Object, nodes: list[OracleNode]) -> tuple[list[OracleNode], str]:
+def find_nodes_that_fit_pod(pod: Object, cluster: OracleCluster) -> tuple[list[OracleNode], str]:
     """The nodes that pass, and kube-scheduler's message should there be none."""
+    nodes = cluster.nodes
     names, refusal = pre_filter_node_affinity(pod)
     if refusal:
         return [], f"0/{len(nodes)} nodes are available: {refusal}."
@@ -99,6 +80,7 @@ def find_nodes_that_fit_pod(pod: Object, nodes: list[OracleNode]) -> tuple[list[
             reasons["node(s) didn't satisfy plugin(s) [NodeAffinity]"] += 1
             continue
         rejections = next(filter(None, (rejects(pod, node) for rejects in FILTERS)), [])
+        rejections = rejections or next(filter(None, (each(pod, node, cluster) for each in CLUSTER_FILTERS)), [])
         reasons.update(rejections)
         if not rejections:
             feasible.append(node)
@@ -190,8 +172,16 @@ FILTERS: tuple[Callable[[Object, OracleNode], list[str]], ...] = (
     node_resources_fit,
 )
 
+# Those that look at other nodes too; they come after the others.
+CLUSTER_FILTERS: tuple[Callable[[Object, OracleNode, OracleCluster], list[str]], ...] = (
+    pod_topology_spread,
+    inter_pod_affinity,
+)
 
-def prioritize_nodes(pod: Object, nodes: list[OracleNode], *, binpack: bool) -> dict[str, dict[str, int]]:
+
+def prioritize_nodes(
+    pod: Object, nodes: list[OracleNode], cluster: OracleCluster, *, binpack: bool
+) -> dict[str, dict[str, int]]:
     """The weighted score of each plugin for each node, and their total."""
     if len(nodes) == 1:
         return {nodes[0].name: {"total": 0}}
@@ -200,8 +190,16 @@ def prioritize_nodes(pod: Object, nodes: list[OracleNode], *, binpack: bool) -> 
     if preferred_terms(pod):
         weighted["NodeAffinity"] = [2 * score for score in node_affinity_scores(pod, nodes)]
     weighted["NodeResourcesFit"] = [node_resources_fit_score(pod, node, binpack=binpack) for node in nodes]
+    spread = pod_topology_spread_scores(pod, nodes, cluster)
+    if spread is not None:
+        weighted["PodTopologySpread"] = [2 * score for score in spread]
+    affine = inter_pod_affinity_scores(pod, nodes, cluster)
+    if affine is not None:
+        weighted["InterPodAffinity"] = [2 * score for score in affine]
     if any(pod_requests(pod).get(resource) for resource in ("cpu", "memory")):
         weighted["NodeResourcesBalancedAllocation"] = [balanced_allocation_score(pod, node) for node in nodes]
+    weighted["DynamicResources"] = [0] * len(nodes)
+    weighted["ImageLocality"] = [image_locality_score(pod, node, cluster.nodes) for node in nodes]
     return {
         node.name: {"total": sum(scores[index] for scores in weighted.values())}
         | {plugin: scores[index] for plugin, scores in weighted.items()}
@@ -273,3 +271,17 @@ def balanced_allocation_score(pod: Object, node: OracleNode) -> int:
 def balance(shares: list[float]) -> int:
     deviation = abs((shares[0] - shares[1]) / 2) if len(shares) == 2 else 0.0
     return math.trunc((1 - deviation) * 100)
+
+
+def image_locality_score(pod: Object, node: OracleNode, all_nodes: list[OracleNode]) -> int:
+    containers = [*(pod["spec"].get("initContainers") or []), *pod["spec"]["containers"]]
+    volumes = [each["image"]["reference"] for each in pod["spec"].get("volumes") or [] if each.get("image")]
+    held = 0
+    for image in [*(container["image"] for container in containers), *volumes]:
+        name = image if ":" in image.rpartition("/")[2] else f"{image}:latest"
+        sizes = [size for each in all_nodes for held_name, size in each.images() if held_name == name]
+        if any(held_name == name for held_name, _ in node.images()):
+            spread = sum(any(held_name == name for held_name, _ in each.images()) for each in all_nodes)
+            held += math.trunc(sizes[0] * (spread / len(all_nodes)))
+    least, most = 23 * 1024 * 1024, 1000 * 1024 * 1024 * len(containers)
+    return 100 * (min(max(held, least), most) - least) // (most - least)

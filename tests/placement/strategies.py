@@ -23,6 +23,7 @@ _DEVICES = {
     "example.com/widget": ("1", "3"),
     "unprefixed": ("1",),
 }
+_IMAGES = ("pause", "pause", "r:5000/app", "r:5000/app:1", "r:5000/app:2")
 _ALLOCATABLE = {
     "cpu": ("0", "1", "4", "16"),
     "memory": ("0", "1Gi", "4Gi", "64G"),
@@ -126,7 +127,7 @@ _ports = _objects(
 
 @st.composite
 def _containers(draw: Draw, name: str, *, init: bool = False) -> Object:
-    container: Object = {"name": name, "image": "pause"}
+    container: Object = {"name": name, "image": draw(st.sampled_from(_IMAGES))}
     limits = draw(_rarely(_amounts()))
     # An API server wants the requests and limits of huge pages alike.
     huge = {name: amount for name, amount in (limits or {}).items() if name.startswith("hugepages-")}
@@ -173,6 +174,13 @@ def pending_pods(draw: Draw) -> Object:
     return pod
 
 
+_MIB = 1024 * 1024
+_images = _objects(
+    names=st.sets(st.sampled_from(("pause:latest", "r:5000/app:latest", "r:5000/app:1")), min_size=1).map(sorted),
+    sizeBytes=st.sampled_from((10 * _MIB, 23 * _MIB, 555_555_555, 1000 * _MIB, 5000 * _MIB)),
+)
+
+
 @st.composite
 def nodes(draw: Draw, name: str) -> Object:
     """A node, often a small one."""
@@ -180,7 +188,8 @@ def nodes(draw: Draw, name: str) -> Object:
     node["spec"]["taints"] = draw(_rarely(st.lists(taints, max_size=2)))
     offered = {"cpu": "8", "memory": "8Gi", "pods": "110"} | draw(_some(_ALLOCATABLE))
     node["status"] = {
-        "allocatable": {name: amount for name, amount in offered.items() if draw(st.integers(0, 19)) < 19}
+        "allocatable": {name: amount for name, amount in offered.items() if draw(st.integers(0, 19)) < 19},
+        "images": draw(_rarely(st.lists(_images, max_size=3))) or [],
     }
     return node
 

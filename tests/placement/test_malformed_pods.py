@@ -15,7 +15,7 @@ from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.placement.framework import Framework
 
-_SNAPSHOT = Snapshot.of([node("node-0", images=["pause:latest"]), node("node-1", capacity={"nvidia.com/gpu": 8})])
+_SNAPSHOT = Snapshot.of([node("node-0", images={"pause:latest": 1}), node("node-1", capacity={"nvidia.com/gpu": 8})])
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ _SNAPSHOT = Snapshot.of([node("node-0", images=["pause:latest"]), node("node-1",
         ({"affinity": []}, "spec.affinity"),
         ({"schedulingGates": [5]}, "spec.schedulingGates[0]"),
         (
-            {"topologySpreadConstraints": [{"whenUnsatisfiable": 1}]},
+            {"topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": 1}]},
             "spec.topologySpreadConstraints[0].whenUnsatisfiable",
         ),
     ],

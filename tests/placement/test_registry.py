@@ -4,12 +4,11 @@ import pkgutil
 import re
 
 from webhook.placement import plugins
-from webhook.placement.plugin import FilterPlugin, ScorePlugin
-from webhook.placement.plugins.node_resources_fit import ScoringStrategy, least_requested_score
+from webhook.placement.plugin import FilterPlugin, PreEnqueuePlugin, ScorePlugin
 from webhook.placement.profile import BINPACK, DEFAULT, PROFILES
-from webhook.placement.registry import registrations
+from webhook.placement.registry import PluginArgs, registrations
 
-_TABLE = registrations(ScoringStrategy(least_requested_score, ()))
+_TABLE = registrations(PluginArgs())
 
 
 def test_every_file_of_the_folder_is_one_registered_plugin() -> None:
@@ -23,9 +22,9 @@ def test_plugin_has_the_name_of_its_class() -> None:
         assert type(plugin).__module__.endswith(f".{_snake_case(plugin.name)}")
 
 
-def test_plugin_filters_or_scores_and_has_a_weight_if_it_scores() -> None:
+def test_plugin_has_a_say_and_has_a_weight_if_it_scores() -> None:
     for plugin, weight in _TABLE:
-        assert isinstance(plugin, FilterPlugin | ScorePlugin)
+        assert isinstance(plugin, PreEnqueuePlugin | FilterPlugin | ScorePlugin)
         assert isinstance(plugin, ScorePlugin) is (weight > 0)
 
 
@@ -38,12 +37,22 @@ def test_order_and_weights_are_those_of_kube_scheduler() -> None:
             "NodeAffinity",
             "NodePorts",
             "NodeResourcesFit",
+            "VolumeRestrictions",
+            "NodeVolumeLimits",
+            "VolumeBinding",
+            "VolumeZone",
+            "PodTopologySpread",
+            "InterPodAffinity",
         ]
         assert {plugin.name: weight for plugin, weight in profile.scores} == {
             "TaintToleration": 3,
             "NodeAffinity": 2,
             "NodeResourcesFit": 1,
+            "PodTopologySpread": 2,
+            "InterPodAffinity": 2,
+            "DynamicResources": 2,
             "NodeResourcesBalancedAllocation": 1,
+            "ImageLocality": 1,
         }
 
 

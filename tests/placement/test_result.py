@@ -18,8 +18,20 @@ def test_answer_has_the_shape_of_the_contract() -> None:
         "nodes": {"total": 3, "feasible": 2},
         "message": "2/3 nodes are available.",
         "scores": {
-            "a": {"total": 399, "TaintToleration": 300, "NodeResourcesFit": 99},
-            "b": {"total": 399, "TaintToleration": 300, "NodeResourcesFit": 99},
+            "a": {
+                "total": 399,
+                "TaintToleration": 300,
+                "NodeResourcesFit": 99,
+                "ImageLocality": 0,
+                "DynamicResources": 0,
+            },
+            "b": {
+                "total": 399,
+                "TaintToleration": 300,
+                "NodeResourcesFit": 99,
+                "ImageLocality": 0,
+                "DynamicResources": 0,
+            },
         },
         "suggestions": [],
         "unmodelled": [],

@@ -63,6 +63,7 @@ OTHERS = {
     "topologyAliases": {},
     "allowedSchedulers": [*SPEC["allowedSchedulers"], "mine"],
     "placementCheck": SPEC["placementCheck"] | {"mode": "deny"},
+    "nodeTemplates": [{"name": "gpu-h20", "capacity": {"nvidia.com/gpu": 8}}],
     "invalidAnnotations": "warn",
 }
 

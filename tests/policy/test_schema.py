@@ -22,6 +22,7 @@ TYPES: dict[str, type | tuple[type, ...]] = {
     "string": str,
     "boolean": bool,
     "integer": int,
+    "number": (int, float),
     "null": type(None),
 }
 
@@ -111,12 +112,29 @@ def policies() -> list[Any]:
         pytest.param(HEAD, id="the least"),
         pytest.param(built_in_policy().document.model_dump(mode="json", by_alias=True), id="the default, written out"),
         pytest.param(shipped.content, id="the shipped one"),
+        pytest.param(
+            HEAD
+            | {
+                "spec": {
+                    "nodeTemplates": [
+                        {
+                            "name": "gpu-h20",
+                            "labels": {"pool": ""},
+                            "taints": [{"key": "pool", "effect": "NoSchedule"}],
+                            "capacity": {"cpu": 63.5, "memory": "1Ti", "nvidia.com/gpu": 8},
+                        }
+                    ]
+                }
+            },
+            id="one with node templates",
+        ),
     ]
 
 
 @pytest.mark.parametrize("policy", policies())
 def test_the_schema_takes_a_policy_that_is_valid(policy: dict[str, Any]) -> None:
     assert list(faults(policy, SCHEMA)) == []
+    parse_policy(json.dumps(policy), "p.yaml")
 
 
 @pytest.mark.parametrize(
@@ -130,6 +148,7 @@ def test_the_schema_takes_a_policy_that_is_valid(policy: dict[str, Any]) -> None
         pytest.param({"spec": {"placementCheck": {"mode": "strict"}}}, id="a mode that is none"),
         pytest.param({"spec": {"workloadTypes": {"t": {}}}}, id="a type without pools"),
         pytest.param({"spec": {"accelerators": [{"name": "x"}]}}, id="an accelerator without card"),
+        pytest.param({"spec": {"nodeTemplates": [{"name": "x"}]}}, id="a node template without capacity"),
     ],
 )
 def test_the_schema_refuses_what_the_loader_refuses(change: dict[str, Any]) -> None:

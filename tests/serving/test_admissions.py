@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.admitting import PRODUCT, TYPE
-from tests.builders import make_pod
+from tests.admitting import PRODUCT, TYPE, USAGE
+from tests.builders import make_node_object, make_pod
 from tests.golden.test_golden import cluster_of
 from tests.properties.pods import pods
 from tests.serving.running import Clock, World, review, review_bytes
@@ -71,6 +71,35 @@ def test_the_decision_of_the_audit_annotations_is_that_of_the_record() -> None:
     (record,) = world.records
     assert response["auditAnnotations"]["decision"] == record.decision == "decision-1"
     assert response["auditAnnotations"]["policy"] == world.policy.identity
+
+
+def test_audit_annotations_tell_what_is_foretold() -> None:
+    nodes = [
+        make_node_object(f"n{gpus}", labels={USAGE: "inference"}, capacity={"nvidia.com/gpu": gpus}) for gpus in (4, 8)
+    ]
+    world = World(cluster=cluster_of({"cluster": nodes}))
+    pod = make_pod().annotate(TYPE, "inference")
+
+    answers = [response_to(world, review_bytes(pod.gpu(gpus).obj()))["auditAnnotations"] for gpus in (8, 16)]
+
+    foretold = ("placement", "node", "feasible", "total")
+    assert [[answer.get(key) for key in foretold] for answer in answers] == [
+        ["Feasible", "n8", "1", "2"],
+        ["Infeasible", None, "0", "2"],
+    ]
+
+
+def test_the_best_suggestion_is_a_warning_of_its_own_after_the_message() -> None:
+    taints = ["team=vision:NoSchedule"]
+    nodes = [make_node_object(f"n{index}", labels={USAGE: "inference"}, taints=taints) for index in range(3)]
+    world = World(cluster=cluster_of({"cluster": nodes}))
+
+    response = response_to(world, review_bytes(make_pod().annotate(TYPE, "inference").obj()))
+
+    assert response["warnings"] == [
+        "placement check: Infeasible: 0/3 nodes are available: 3 node(s) had untolerated taint(s).",
+        "placement check: suggestion: 3 nodes would fit if the pod tolerated team=vision",
+    ]
 
 
 def test_the_record_tells_who_what_and_why() -> None:

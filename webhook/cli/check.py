@@ -4,53 +4,70 @@ from pathlib import Path
 
 import click
 import orjson
-from rich.console import Console
-from rich.table import Table
 
 from webhook.cli.admission import admit_document
-from webhook.cli.files import pods_option, policy_option, read_cluster, read_pods, read_policy
+from webhook.cli.check_text import Section, print_section, print_total, text_console
+from webhook.cli.files import pods_option, policy_option, read_cluster_or_live, read_pods, read_policy
+from webhook.cli.profiles import Schedulers, read_schedulers
+from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.kube.shape import check_pod
 from webhook.kube.workload import pod_name
-from webhook.pipeline import Cluster
-from webhook.placement.framework import Framework, Placement, Question, never
-from webhook.placement.profile import PROFILES
-from webhook.placement.result import to_check_json
+from webhook.pipeline import Cluster, framework_for
+from webhook.placement.result import Placement, to_check_json
+from webhook.placement.templates import template_nodes
+from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied
 
 _EXIT_WAITING, _EXIT_INFEASIBLE, _EXIT_REFUSED = 3, 4, 5
-_COLOURS = {"Feasible": "green", "Waiting": "yellow", "Infeasible": "red", "Unknown": "magenta"}
 
 
 @click.command(short_help="Say which node could take a pod, and why the others could not.")
 @pods_option
 @click.option(
     "--cluster",
-    required=True,
     metavar="FILE",
     help="What `kubectl get nodes,pods,namespaces -A -o json` (or yaml) prints; - for standard input.",
 )
 @click.option(
+    "--kubeconfig", type=click.Path(path_type=Path), metavar="FILE", help="Check against this live cluster instead."
+)
+@click.option(
     "--scheduler-profile",
-    type=click.Choice(["default", "binpack"]),
-    default="default",
-    show_default=True,
-    help="kube-scheduler's default, or MostAllocated.",
+    metavar="NAME",
+    help="`default` (kube-scheduler's own, the default) or `binpack` (MostAllocated); with --scheduler-config the name "
+    "of one of its profiles, by default the one that each pod's schedulerName names.",
+)
+@click.option(
+    "--scheduler-config",
+    metavar="FILE",
+    help="A KubeSchedulerConfiguration, read as kube-scheduler reads it; - for standard input.",
 )
 @click.option(
     "--mutate", "through_policy", is_flag=True, help="Run the pods through the policy first, as the webhook does."
 )
 @policy_option
+@click.option(
+    "--max-nodes",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Nodes in a table of the text; the others are counted by reason.",
+)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
 def check(
     ctx: click.Context,
     filenames: tuple[str, ...],
-    cluster: str,
-    scheduler_profile: str,
+    cluster: str | None,
+    kubeconfig: Path | None,
+    scheduler_profile: str | None,
+    scheduler_config: str | None,
     through_policy: bool,
     policy: Path | None,
+    max_nodes: int,
     output: str,
 ) -> None:
     """Say which node could take a pod now, and why the others could not, in kube-scheduler's words.
@@ -62,37 +79,50 @@ def check(
     Examples:
       kubectl get nodes,pods,namespaces -A -o json > cluster.json
       placement-webhook check -f pod.yaml --cluster cluster.json
+      placement-webhook check -f pod.yaml --kubeconfig ~/.kube/config
     """
-    view = Cluster(read_cluster(cluster), Framework(PROFILES[scheduler_profile]))
     rules = read_policy(policy)
+    schedulers = read_schedulers(scheduler_config, scheduler_profile, template_nodes(rules.spec.node_templates))
+    snapshot = read_cluster_or_live(cluster, kubeconfig)
     pods = read_pods(filenames)
     codes = {0}
+    refused = 0
     placements: list[tuple[Document, Placement]] = []
     for document in pods:
-        admitted = document
-        if through_policy:
-            verdict = admit_document(document, rules, None)
-            if isinstance(verdict, Denied):
-                click.secho(f"Refused: {pod_name(document.content)}: {verdict.refusal.message}", fg="red", err=True)
-                codes.add(_EXIT_REFUSED)
-                continue
-            if not isinstance(verdict, Bypassed):
-                admitted = Document(document.place, verdict.pod)
-        placements.append((admitted, _place(admitted, view)))
+        admitted = _admitted(document, rules, snapshot) if through_policy else document
+        if admitted is None:
+            codes.add(_EXIT_REFUSED)
+            refused += 1
+        else:
+            placements.append((admitted, _place(admitted, schedulers, snapshot)))
+    console = text_console()
     for document, placement in placements:
         name = pod_name(document.content)
         if output == "json":
             click.echo(orjson.dumps(to_check_json(name, placement)))
         else:
-            _print_text(name, placement)
+            reasons = schedulers.explain(document.content, snapshot)
+            print_section(console, Section(name, placement, reasons), max_nodes)
         codes.add(_code(placement))
+    if output == "text" and len(pods) > 1:
+        print_total(console, [*(placement.verdict for _, placement in placements), *["Refused"] * refused])
     ctx.exit(max(codes))
 
 
-def _place(document: Document, view: Cluster) -> Placement:
+def _admitted(document: Document, policy: Policy, snapshot: Snapshot) -> Document | None:
+    """The pod as the webhook would leave it, with its namespace's defaults; None if it would be refused for itself."""
+    namespaces_alone = Cluster(snapshot, framework_for(policy), doubt="the pod is checked after its admission")
+    verdict = admit_document(document, policy, namespaces_alone)
+    if isinstance(verdict, Denied):
+        click.secho(f"Refused: {pod_name(document.content)}: {verdict.refusal.message}", fg="red", err=True)
+        return None
+    return document if isinstance(verdict, Bypassed) else Document(document.place, verdict.pod)
+
+
+def _place(document: Document, schedulers: Schedulers, snapshot: Snapshot) -> Placement:
     try:
         check_pod(document.content)
-        return view.scorer.answer(Question.of(document.content), view.snapshot, never)
+        return schedulers.place(document.content, snapshot)
     except InvalidInput as error:
         raise InvalidInput(each.under(document.place) for each in error.errors) from error
 
@@ -101,31 +131,3 @@ def _code(placement: Placement) -> int:
     if placement.verdict == "Feasible":
         return 0
     return _EXIT_INFEASIBLE if placement.verdict == "Infeasible" else _EXIT_WAITING
-
-
-def _print_text(name: str, placement: Placement) -> None:
-    console = Console(highlight=False, soft_wrap=True)
-    colour = _COLOURS[placement.verdict]
-    where = f" on [bold]{placement.node}[/bold]" if placement.node else ""
-    console.print(f"[bold]{name}[/bold]: [{colour}]{placement.verdict}[/{colour}]{where}")
-    console.print(f"  {placement.feasible} of {placement.total} nodes can take it")
-    if placement.message:
-        console.print(f"  {placement.message}", markup=False)
-    if placement.unmodelled:
-        console.print(f"  not looked at: {', '.join(placement.unmodelled)}")
-    if placement.scores:
-        console.print(_score_table(placement))
-
-
-def _score_table(placement: Placement, most: int = 10) -> Table:
-    plugins = list(
-        dict.fromkeys(plugin for scores in placement.scores.values() for plugin in scores if plugin != "total")
-    )
-    ranked = sorted(placement.scores.items(), key=lambda item: (-item[1]["total"], item[0]))
-    left_out = len(ranked) - most
-    table = Table(
-        "node", "total", *plugins, box=None, pad_edge=True, caption=f"and {left_out} more" if left_out > 0 else None
-    )
-    for node, scores in ranked[:most]:
-        table.add_row(node, str(scores["total"]), *(str(scores.get(plugin, "")) for plugin in plugins))
-    return table

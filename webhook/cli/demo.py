@@ -17,7 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from certs.pki import issue_ca, issue_server
-from webhook.app import build_server
+from webhook.app import FixedView, build_server
 from webhook.audit.record import AuditRecord, parse_line
 from webhook.audit.writer import AuditWriter
 from webhook.cli.logs import configure_logs
@@ -71,7 +71,7 @@ def demo(audit_file: Path | None) -> None:
     with AuditWriter(log) as audit:
         trust = _issue(folder)
         settings = Settings(tls_dir=folder, listen=_LOOPBACK, admin_listen=_LOOPBACK, replica="demo")
-        server = build_server(settings, built_in_policy(), snapshot, audit, Metrics())
+        server = build_server(settings, built_in_policy(), FixedView(snapshot), audit, Metrics())
         answers = asyncio.run(_play(server, trust, pods))
     records = [parse_line(line) for line in log.read_bytes().splitlines()[-len(pods) :]]
     scenes = [Scene(*scene) for scene in zip(range(1, len(pods) + 1), pods, answers, records, strict=True)]

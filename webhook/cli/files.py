@@ -73,6 +73,23 @@ def read_cluster(filename: str) -> Snapshot:
     return snapshot_from_documents(parse(read_text(filename, "--cluster"), place))
 
 
+def read_cluster_or_live(cluster: str | None, kubeconfig: Path | None) -> Snapshot:
+    """The cluster in the file, or the live one of the kubeconfig; one of them must be given.
+
+    Raises:
+        InvalidInput: it cannot be read.
+        click.ClickException: not one of them is given, or the API server cannot be asked.
+    """
+    if kubeconfig is None and cluster is not None:
+        return read_cluster(cluster)
+    if kubeconfig is None or cluster is not None:
+        raise click.UsageError("give one of --cluster and --kubeconfig.")
+    # Imported here: who asks about a file does not wait for the client's imports.
+    from webhook.cli.live import read_live_cluster
+
+    return read_live_cluster(kubeconfig)
+
+
 def read_policy(path: Path | None) -> Policy:
     """The policy in the file, or the built-in one.
 

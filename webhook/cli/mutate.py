@@ -12,9 +12,7 @@ from webhook.cli.admission import admit_document
 from webhook.cli.files import pods_option, policy_option, read_cluster, read_pods, read_policy
 from webhook.kube.documents import Document
 from webhook.kube.workload import pod_name
-from webhook.pipeline import Cluster
-from webhook.placement.framework import Framework
-from webhook.placement.profile import PROFILES
+from webhook.pipeline import Cluster, framework_for
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
 
 _EXIT_REFUSED = 5
@@ -51,8 +49,7 @@ def mutate(ctx: click.Context, filenames: tuple[str, ...], policy: Any, cluster:
     rules = read_policy(policy)
     view = None
     if cluster is not None:
-        profile = PROFILES[rules.spec.placement_check.profile]
-        view = Cluster(read_cluster(cluster), Framework(profile))
+        view = Cluster(read_cluster(cluster), framework_for(rules))
     pods = read_pods(filenames)
     verdicts = [admit_document(document, rules, view) for document in pods]
     shown = 0

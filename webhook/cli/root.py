@@ -24,6 +24,7 @@ _COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "mutate": ("webhook.cli.mutate", "mutate", "Show what the webhook would make of pods."),
     "policy": ("webhook.cli.policy", "policy", "Check a policy file, print its JSON schema or the policy in force."),
     "serve": ("webhook.cli.serve", "serve", "Serve the admission webhook over TLS."),
+    "snapshot": ("webhook.cli.snapshot", "snapshot", "Write a running cluster into a cluster file."),
 }
 
 

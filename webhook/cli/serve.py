@@ -1,5 +1,6 @@
 """`serve`: the admission webhook."""
 
+import asyncio
 import os
 import socket
 from pathlib import Path
@@ -7,11 +8,13 @@ from typing import Any
 
 import click
 
-from webhook.app import build_server, serve_until_signalled
+from webhook.app import FixedView, build_server, live_view, serve_until_signalled
 from webhook.audit.writer import BACKUPS, MAX_BYTES, AuditWriter
 from webhook.cli.files import policy_option, read_cluster, read_policy
 from webhook.cli.logs import configure_logs
+from webhook.cluster.api_server import Source
 from webhook.metrics import Metrics
+from webhook.serving.predictions import Predictions
 from webhook.settings import Address, Settings, parse_address
 
 
@@ -40,7 +43,11 @@ _SECONDS = click.FloatRange(min=0)
 @click.option("--tls-dir", required=True, type=click.Path(path_type=Path), help="Folder with tls.crt and tls.key.")
 @policy_option
 @click.option("--cluster", metavar="FILE", help="Check placement against this cluster file (see `check --help`).")
-@click.option("--no-cluster", is_flag=True, help="Check no placement: inject only. The default without --cluster.")
+@click.option(
+    "--kubeconfig", type=click.Path(path_type=Path), metavar="FILE", help="Check placement against this live cluster."
+)
+@click.option("--in-cluster", is_flag=True, help="Check placement against the live cluster that this runs in.")
+@click.option("--no-cluster", is_flag=True, help="Check no placement: inject only. The default.")
 @click.option("--audit", default="-", show_default=True, metavar="FILE|-", help="The audit log; - for standard output.")
 @click.option(
     "--audit-max-bytes",
@@ -109,6 +116,8 @@ def serve(
     tls_dir: Path,
     policy: Path | None,
     cluster: str | None,
+    kubeconfig: Path | None,
+    in_cluster: bool,
     no_cluster: bool,
     audit: str,
     audit_max_bytes: int,
@@ -128,13 +137,20 @@ def serve(
       placement-webhook certs issue --dir tls --dns localhost --ip 127.0.0.1
       placement-webhook serve --tls-dir tls --no-cluster --audit audit.jsonl
     """
-    if cluster is not None and no_cluster:
-        raise click.UsageError("--cluster and --no-cluster exclude each other; give one of them.")
+    if [cluster is not None, kubeconfig is not None, in_cluster, no_cluster].count(True) > 1:
+        raise click.UsageError(
+            "--cluster, --kubeconfig, --in-cluster and --no-cluster exclude each other; give one of them."
+        )
     configure_logs(log_format, log_level)
     rules = read_policy(policy)
-    snapshot = None if cluster is None else read_cluster(cluster)
+    fixed = None if cluster is None else FixedView(read_cluster(cluster))
     metrics = Metrics()
     metrics.show_process()
+    predictions, live = Predictions(), None
+    if in_cluster or kubeconfig is not None:
+        source = Source(kubeconfig, in_cluster)
+        asyncio.run(source.configuration())
+        live = live_view(source, metrics, predictions)
     name = replica or os.environ.get("POD_NAME") or socket.gethostname()
     with AuditWriter(
         audit,
@@ -142,5 +158,6 @@ def serve(
         backups=audit_backups,
         on_result=lambda result: metrics.audit_records.labels(result).inc(),
     ) as writer:
-        server = build_server(Settings(tls_dir=tls_dir, replica=name, **settings), rules, snapshot, writer, metrics)
-        serve_until_signalled(server)
+        chosen = Settings(tls_dir=tls_dir, replica=name, **settings)
+        server = build_server(chosen, rules, live or fixed, writer, metrics, predictions)
+        serve_until_signalled(server, live)

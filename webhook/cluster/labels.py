@@ -1,7 +1,8 @@
 """Labels of all nodes, by key: a selector is asked once for each value of a label, not once for each node."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,13 @@ class _Column:
 
     values: Mapping[str, int]
     codes: NDArray[np.intp]
+
+
+class Domains(NamedTuple):
+    """The domain of each node by number, -1 for a node that is in none, and how many domains there are."""
+
+    codes: NDArray[np.intp]
+    size: int
 
 
 class LabelColumns:
@@ -37,6 +45,25 @@ class LabelColumns:
                 codes[key][row] = known.setdefault(value, len(known))
         self._rows = len(rows)
         self._columns = {key: _Column(values[key], codes[key]) for key in values}
+
+    def renewed(self, keys: Collection[str], labels: Iterable[Mapping[str, str]]) -> "LabelColumns":
+        """The columns of `labels`, which differ from those so far under `keys` alone; all other columns are shared."""
+        renewed = LabelColumns({key: each[key] for key in keys if key in each} for each in labels)
+        kept = {key: column for key, column in self._columns.items() if key not in keys}
+        renewed._columns = kept | renewed._columns
+        return renewed
+
+    @property
+    def count(self) -> int:
+        """How many nodes there are."""
+        return self._rows
+
+    def domains(self, key: str) -> Domains:
+        """The topology domains that the label `key` makes of the nodes."""
+        column = self._columns.get(key)
+        if column is None:
+            return Domains(np.full(self._rows, -1, dtype=np.intp), 0)
+        return Domains(column.codes, len(column.values))
 
     def matches(self, key: str, operator: str, values: Sequence[str]) -> Mask:
         """Which rows satisfy the requirement, with the meaning of `webhook.kube.selectors.requirement_matches`."""

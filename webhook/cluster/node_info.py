@@ -2,18 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from sys import intern
 from typing import Any
 
-from webhook.cluster.pod_term import PodTerm, read_pod_terms
+from webhook.cluster.pod_term import NO_TERMS, PodTerms, read_pod_terms
 from webhook.kube.amounts import Amounts, read_amounts
 from webhook.kube.ports import HostPort, read_host_ports
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import CPU, MEMORY, PODS, is_schedulable_resource
 from webhook.kube.resources import read_pod_resources
 from webhook.kube.taints import Taint
+from webhook.kube.volumes import PodVolumes, read_volumes
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
-
-_LATEST = ":latest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +21,22 @@ class RunningPod:
     """What a pod takes from the node that it is bound to.
 
     `requests`: thousandths of a core for cpu, bytes or units for all else. `counted_milli_cpu` and
-    `counted_memory_bytes` have a default for each container without a request, as the scores count them.
+    `counted_memory_bytes` have a default for each container without a request, as the scores count them. `priority` is
+    what the API server's Priority plugin has made of the pod's PriorityClass.
     """
 
     namespace: str
     name: str
+    labels: Mapping[str, str]
+    is_terminating: bool
     node_name: str
     requests: Amounts
     counted_milli_cpu: int
     counted_memory_bytes: int
     host_ports: tuple[HostPort, ...]
-    terms: tuple[PodTerm, ...]
+    terms: PodTerms
+    priority: int
+    volumes: PodVolumes
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> "RunningPod":
@@ -45,21 +50,29 @@ class RunningPod:
         spec = reader.object(pod.get("spec"), "spec")
         namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
         name = reader.text(metadata.get("name"), "metadata.name")
+        labels = reader.text_map(metadata.get("labels"), "metadata.labels")
         node_name = reader.text(spec.get("nodeName"), "spec.nodeName")
         resources = read_pod_resources(reader, pod, running=True)
         requests = {each: amount for each, amount in resources.requests.items() if is_schedulable_resource(each)}
         host_ports = read_host_ports(reader, spec)
-        terms = () if spec.get("affinity") is None else read_pod_terms(reader, spec.get("affinity"), namespace)
+        priority = reader.integer(spec.get("priority"), "spec.priority")
+        affinity = spec.get("affinity")
+        terms = NO_TERMS if affinity is None else read_pod_terms(reader, affinity, namespace, labels)
+        volumes = read_volumes(reader, spec.get("volumes"), namespace, name)
         reader.finish()
         return cls(
             namespace=namespace,
             name=name,
+            labels=labels,
+            is_terminating=metadata.get("deletionTimestamp") is not None,
             node_name=node_name,
             requests=requests,
             counted_milli_cpu=resources.counted.get(CPU, 0),
             counted_memory_bytes=resources.counted.get(MEMORY, 0),
             host_ports=host_ports,
             terms=terms,
+            priority=priority,
+            volumes=volumes,
         )
 
 
@@ -67,7 +80,8 @@ class RunningPod:
 class Node:
     """The facts of a Node object that a scheduler reads.
 
-    `allocatable` leaves `pods` out: that is `allowed_pods`. `images` are the names of the images that it holds.
+    `allocatable` leaves `pods` out: that is `allowed_pods`. `images` are those that it holds, by name,
+    with their sizes in bytes.
     """
 
     name: str
@@ -76,7 +90,7 @@ class Node:
     unschedulable: bool
     allocatable: Amounts
     allowed_pods: int
-    images: frozenset[str]
+    images: Mapping[str, int]
 
     @classmethod
     def of(cls, node: Mapping[str, Any]) -> "Node":
@@ -118,20 +132,14 @@ def _taints(reader: Reader, spec: Mapping[str, Any]) -> tuple[Taint, ...]:
     )
 
 
-def _images(reader: Reader, status: Mapping[str, Any]) -> frozenset[str]:
-    return frozenset(
-        name
-        for path, image in reader.objects(status.get("images"), "status.images")
-        for name in reader.texts(image.get("names"), f"{path}.names")
-    )
-
-
-def normalized_image_name(name: str) -> str:
-    """`name` with the tag `latest` where it has none, as nodes report images.
-
-    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/imagelocality/image_locality.go, normalizedImageName
-    """
-    return name if name.rfind(":") > name.rfind("/") else name + _LATEST
+def _images(reader: Reader, status: Mapping[str, Any]) -> Mapping[str, int]:
+    sizes: dict[str, int] = {}
+    for path, image in reader.objects(status.get("images"), "status.images"):
+        size_bytes = reader.integer(image.get("sizeBytes"), f"{path}.sizeBytes")
+        for name in reader.texts(image.get("names"), f"{path}.names"):
+            # Thousands of nodes hold the same images: their names are kept once.
+            sizes.setdefault(intern(name), size_bytes)
+    return sizes
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,88 +1,119 @@
-"""Pod affinity terms of running pods: whom they attract or keep away."""
+"""Pod affinity and anti-affinity: which pods a pod wants near, and which it keeps away."""
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from webhook.kube.label_selector import LabelSelector, read_label_selector, selector_matches, with_label_keys
 from webhook.kube.reader import Reader
-from webhook.kube.selectors import label_selector_matches
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 Labels = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class PodTerm:
-    """One term of a running pod's podAffinity or podAntiAffinity. Equal terms of many pods are one, by `key`.
+class PodTerm(NamedTuple):
+    """One PodAffinityTerm: the pods that it speaks of, and how near is near.
 
-    `is_required_anti_affinity`: it bars pods that it matches from the topology domain; any other only draws or repels
-    them when nodes are scored.
+    `namespaces` holds the pod's own where the term names none. Of `namespace_selector` None selects no namespace and
+    an empty one all.
     """
 
-    key: Hashable
-    is_required_anti_affinity: bool
+    topology_key: str
     namespaces: frozenset[str]
-    namespace_selector: Labels | None = field(compare=False)
-    selector: Labels | None = field(compare=False)
+    namespace_selector: LabelSelector | None
+    selector: LabelSelector | None
 
     def matches(self, namespace: str, namespace_labels: Labels, labels: Labels) -> bool:
-        """Whether it speaks of a pod with `labels` in `namespace`.
+        """Whether it speaks of a pod with `labels` in `namespace`, which has `namespace_labels`.
 
-        Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, AffinityTerm.Matches
+        Source: k8s.io/kube-scheduler/framework/types.go, AffinityTerm.Matches
         """
-        if namespace not in self.namespaces and not label_selector_matches(self.namespace_selector, namespace_labels):
+        if namespace not in self.namespaces and not selector_matches(self.namespace_selector, namespace_labels):
             return False
-        return label_selector_matches(self.selector, labels)
+        return selector_matches(self.selector, labels)
 
 
-def read_pod_terms(reader: Reader, affinity: Any, namespace: str) -> tuple[PodTerm, ...]:
-    """The terms of `spec.affinity` of a running pod in `namespace`; what is malformed is noted with `reader`."""
-    terms: list[PodTerm] = []
+class WeightedPodTerm(NamedTuple):
+    """One preferred term; the weight is negative in anti-affinity."""
+
+    weight: int
+    term: PodTerm
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerms:
+    """The podAffinity and podAntiAffinity of one pod."""
+
+    required: tuple[PodTerm, ...] = ()
+    anti_required: tuple[PodTerm, ...] = ()
+    preferred: tuple[WeightedPodTerm, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.required or self.anti_required or self.preferred)
+
+    def __iter__(self) -> Iterator[PodTerm]:
+        yield from self.required
+        yield from self.anti_required
+        for weighted in self.preferred:
+            yield weighted.term
+
+
+NO_TERMS = PodTerms()
+
+
+def read_pod_terms(reader: Reader, affinity: Any, namespace: str, labels: Labels) -> PodTerms:
+    """The terms in `spec.affinity` of a pod with `labels` in `namespace`; what is malformed is noted with `reader`.
+
+    `matchLabelKeys` and `mismatchLabelKeys` become part of the selectors, as when the API server stores a pod: the
+    scheduler does not read them.
+
+    Source: k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, applyMatchLabelKeysAndMismatchLabelKeys
+    """
     parts = reader.object(affinity, "spec.affinity")
-    for kind in ("podAffinity", "podAntiAffinity"):
-        path = f"spec.affinity.{kind}"
-        part = reader.object(parts.get(kind), path)
-        required = f"{path}.requiredDuringSchedulingIgnoredDuringExecution"
-        for where, term in reader.objects(part.get("requiredDuringSchedulingIgnoredDuringExecution"), required):
-            terms.append(_term(reader, term, where, namespace, is_required_anti_affinity=kind == "podAntiAffinity"))
-        preferred = f"{path}.preferredDuringSchedulingIgnoredDuringExecution"
-        for where, weighted in reader.objects(part.get("preferredDuringSchedulingIgnoredDuringExecution"), preferred):
-            where = f"{where}.podAffinityTerm"
-            term = reader.object(weighted.get("podAffinityTerm"), where)
-            terms.append(_term(reader, term, where, namespace, is_required_anti_affinity=False))
-    return tuple(terms)
+    if parts.get("podAffinity") is None and parts.get("podAntiAffinity") is None:
+        return NO_TERMS
+    read = _TermReader(reader, namespace, labels)
+    required, preferred = read.part(parts.get("podAffinity"), "spec.affinity.podAffinity")
+    anti_required, anti_preferred = read.part(parts.get("podAntiAffinity"), "spec.affinity.podAntiAffinity")
+    repelled = [WeightedPodTerm(-weight, term) for weight, term in anti_preferred]
+    return PodTerms(required, anti_required, (*preferred, *repelled))
 
 
-def _term(
-    reader: Reader, term: Mapping[str, Any], path: str, namespace: str, *, is_required_anti_affinity: bool
-) -> PodTerm:
-    namespaces = frozenset(reader.texts(term.get("namespaces"), f"{path}.namespaces"))
-    namespace_selector = _selector(reader, term.get("namespaceSelector"), f"{path}.namespaceSelector")
-    selector = _selector(reader, term.get("labelSelector"), f"{path}.labelSelector")
-    if not namespaces and namespace_selector is None:
-        namespaces = frozenset({namespace})
-    key = (_hashable(namespace_selector), _hashable(selector))
-    return PodTerm(key, is_required_anti_affinity, namespaces, namespace_selector, selector)
+class _TermReader(NamedTuple):
+    reader: Reader
+    namespace: str
+    labels: Labels
 
+    def part(self, value: Any, path: str) -> tuple[tuple[PodTerm, ...], tuple[WeightedPodTerm, ...]]:
+        """The required and the preferred terms of a PodAffinity or a PodAntiAffinity."""
+        reader = self.reader
+        part = reader.object(value, path)
+        required = [
+            self._term(term, where) for where, term in reader.objects(part.get(_REQUIRED), f"{path}.{_REQUIRED}")
+        ]
+        preferred = reader.objects(part.get(_PREFERRED), f"{path}.{_PREFERRED}")
+        return tuple(required), tuple([self._weighted(weighted, where) for where, weighted in preferred])
 
-def _hashable(selector: Mapping[str, Any] | None) -> Hashable:
-    if selector is None:
-        return None
-    expressions = tuple(tuple(expression.values()) for expression in selector["matchExpressions"])
-    return frozenset(selector["matchLabels"].items()), expressions
+    def _weighted(self, weighted: Mapping[str, Any], path: str) -> WeightedPodTerm:
+        weight = self.reader.integer(weighted.get("weight"), f"{path}.weight")
+        if not 1 <= weight <= 100:
+            self.reader.error(f"{path}.weight", weighted.get("weight"), "must be in the range 1-100")
+        where = f"{path}.podAffinityTerm"
+        return WeightedPodTerm(weight, self._term(self.reader.object(weighted.get("podAffinityTerm"), where), where))
 
-
-def _selector(reader: Reader, value: Any, path: str) -> Mapping[str, Any] | None:
-    """The known fields of a LabelSelector; None where there is none."""
-    if value is None:
-        return None
-    selector = reader.object(value, path)
-    expressions = [
-        {
-            "key": reader.text(expression.get("key"), f"{where}.key"),
-            "operator": reader.text(expression.get("operator"), f"{where}.operator"),
-            "values": reader.texts(expression.get("values"), f"{where}.values"),
-        }
-        for where, expression in reader.objects(selector.get("matchExpressions"), f"{path}.matchExpressions")
-    ]
-    labels = reader.text_map(selector.get("matchLabels"), f"{path}.matchLabels")
-    return {"matchLabels": labels, "matchExpressions": expressions}
+    def _term(self, term: Mapping[str, Any], path: str) -> PodTerm:
+        reader = self.reader
+        namespaces = frozenset(reader.texts(term.get("namespaces"), f"{path}.namespaces"))
+        namespace_selector = read_label_selector(reader, term.get("namespaceSelector"), f"{path}.namespaceSelector")
+        if not namespaces and namespace_selector is None:
+            namespaces = frozenset((self.namespace,))
+        selector = read_label_selector(reader, term.get("labelSelector"), f"{path}.labelSelector")
+        wanted = reader.texts(term.get("matchLabelKeys"), f"{path}.matchLabelKeys")
+        unwanted = reader.texts(term.get("mismatchLabelKeys"), f"{path}.mismatchLabelKeys")
+        if wanted or unwanted:
+            matching = with_label_keys(selector, "In", wanted, self.labels)
+            selector = with_label_keys(matching, "NotIn", unwanted, self.labels)
+        topology_key = reader.text(term.get("topologyKey"), f"{path}.topologyKey")
+        return PodTerm(topology_key, namespaces, namespace_selector, selector)

@@ -7,9 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.devices import NO_DEVICES, Devices
+from webhook.cluster.images import Images
 from webhook.cluster.labels import LabelColumns, Mask
 from webhook.cluster.node_info import NodeInfo
-from webhook.cluster.pod_term import PodTerm
+from webhook.cluster.priority_class import PriorityClass
+from webhook.cluster.running_pods import RunningPods
+from webhook.cluster.storage import NO_STORAGE, Storage
+from webhook.cluster.workloads import NO_WORKLOADS, Workloads
 from webhook.kube.ports import HostPort
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import CPU, MEMORY
@@ -98,6 +103,7 @@ class Snapshot:
     """The cluster at one moment. Nothing in it changes; a later moment is another snapshot, of another generation.
 
     Row n of every column is `nodes[n]`. Amounts are thousandths of a core for cpu, bytes or units for all else.
+    `is_emptied`: it shows what could be, were the nodes without pods, not what is.
     """
 
     generation: int
@@ -109,16 +115,28 @@ class Snapshot:
     unschedulable: Mask
     allowed_pods: Column
     load: Load
-    images: frozenset[str]
-    terms: tuple[PodTerm, ...]
-    _allocatable: Mapping[str, Column]
+    images: Images
+    pods: RunningPods
+    workloads: Workloads
+    storage: Storage
+    devices: Devices
+    priority_classes: Mapping[str, PriorityClass]
+    is_emptied: bool
+    allocatable_columns: Mapping[str, Column]
     _zeros: Column
 
     @classmethod
     def of(
-        cls, nodes: Iterable[NodeInfo], namespaces: Mapping[str, Namespace] | None = None, generation: int = 0
+        cls,
+        nodes: Iterable[NodeInfo],
+        namespaces: Mapping[str, Namespace] | None = None,
+        generation: int = 0,
+        workloads: Workloads = NO_WORKLOADS,
+        storage: Storage = NO_STORAGE,
+        devices: Devices = NO_DEVICES,
+        priority_classes: Mapping[str, PriorityClass] | None = None,
     ) -> "Snapshot":
-        """The snapshot of `nodes`, whose names are distinct, and `namespaces` by name."""
+        """The snapshot of `nodes`, whose names are distinct, `namespaces` by name, and what else there is."""
         infos = tuple(sorted(nodes, key=lambda info: info.node.name))
         return cls(
             generation=generation,
@@ -130,20 +148,44 @@ class Snapshot:
             unschedulable=np.array([info.node.unschedulable for info in infos], dtype=np.bool_),
             allowed_pods=_column([info.node.allowed_pods for info in infos]),
             load=Load.of(infos),
-            images=frozenset().union(*(info.node.images for info in infos)),
-            terms=tuple(dict.fromkeys(term for info in infos for pod in info.pods for term in pod.terms)),
-            _allocatable=_columns([info.node.allocatable for info in infos]),
+            images=Images([info.node.images for info in infos]),
+            pods=RunningPods.of(infos),
+            workloads=workloads,
+            storage=storage,
+            devices=devices,
+            priority_classes=priority_classes or {},
+            is_emptied=False,
+            allocatable_columns=_columns([info.node.allocatable for info in infos]),
             _zeros=_column([0] * len(infos)),
         )
 
     def emptied(self) -> "Snapshot":
         """The same nodes as if no pod ran on them."""
         none = Load({}, {CPU: self._zeros, MEMORY: self._zeros}, self._zeros, {})
-        return replace(self, load=none, terms=())
+        return replace(self, load=none, pods=RunningPods.none(), is_emptied=True)
+
+    def with_other_nodes(self, nodes: Iterable[NodeInfo]) -> "Snapshot":
+        """The same cluster as if it had just these `nodes`, on which nothing runs."""
+        made = Snapshot.of(nodes)
+        return replace(
+            self,
+            nodes=made.nodes,
+            rows=made.rows,
+            labels=made.labels,
+            taints=made.taints,
+            unschedulable=made.unschedulable,
+            allowed_pods=made.allowed_pods,
+            load=made.load,
+            images=made.images,
+            pods=made.pods,
+            is_emptied=True,
+            allocatable_columns=made.allocatable_columns,
+            _zeros=_column([0] * len(made.nodes)),
+        )
 
     def allocatable(self, resource: str) -> Column:
         """What each node offers of `resource`."""
-        return self._allocatable.get(resource, self._zeros)
+        return self.allocatable_columns.get(resource, self._zeros)
 
     def requested(self, resource: str) -> Column:
         """What the pods of each node request of `resource`."""

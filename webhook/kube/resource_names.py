@@ -36,9 +36,9 @@ def is_scalar_resource(name: str) -> bool:
     )
 
 
-def is_allocated_by_claim(name: str) -> bool:
-    """Whether the resource is a DeviceClass: the plugin DynamicResources decides about it, not NodeResourcesFit.
+def device_class_of(name: str) -> str:
+    """The DeviceClass that the resource stands for, empty where it stands for none by its name.
 
-    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/fit.go, shouldDelegateResourceToDRA
+    Source: k8s.io/api/resource/v1/types.go, ResourceDeviceClassPrefix
     """
-    return name.startswith(_DEVICE_CLASS_PREFIX)
+    return name.removeprefix(_DEVICE_CLASS_PREFIX) if name.startswith(_DEVICE_CLASS_PREFIX) else ""

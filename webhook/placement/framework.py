@@ -1,8 +1,8 @@
 """Whether a pod fits somewhere, and where best: kube-scheduler's scheduling cycle over a snapshot."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,9 +11,21 @@ import numpy as np
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.reader import Reader
+from webhook.placement.changes import Situation
+from webhook.placement.explain import Reasons, explain
 from webhook.placement.pod_info import PodInfo
 from webhook.placement.profile import DEFAULT, Profile
-from webhook.placement.result import NO_NODES, Placement, PlacementVerdict, Scores, ScoreTable, fit_error
+from webhook.placement.result import (
+    NO_NODES,
+    Placement,
+    PlacementVerdict,
+    Scores,
+    ScoreTable,
+    fit_error,
+    with_templates,
+)
+from webhook.placement.suggestions import Suggestion, suggest
+from webhook.placement.templates import TemplateNode
 from webhook.placement.unmodelled import Demands
 
 __all__ = ["Framework", "Placement", "Question", "never"]
@@ -64,11 +76,21 @@ class Framework:
     """Runs the plugins of a profile. Equal pods are one question: the last `memory` answers are kept.
 
     The answers hold for one snapshot; asked about another, all are forgotten. An instance is for one thread.
+    `templates` are the nodes that an autoscaler can add; a pod that cannot be placed gets up to `suggestions`.
     """
 
-    def __init__(self, profile: Profile = DEFAULT, memory: int = 1024) -> None:
+    def __init__(
+        self,
+        profile: Profile = DEFAULT,
+        memory: int = 1024,
+        *,
+        templates: Sequence[TemplateNode] = (),
+        suggestions: int = 0,
+    ) -> None:
         self._profile = profile
         self._memory = memory
+        self._templates = templates
+        self._suggestions = suggestions
         self._answers: OrderedDict[Question, Placement] = OrderedDict()
         self._answers_for: Snapshot | None = None
 
@@ -89,7 +111,7 @@ class Framework:
         if self._answers_for is not snapshot:
             self._answers.clear()
             self._answers_for = snapshot
-        question = Question(asked.info, asked.demands.within(snapshot))
+        question = Question(asked.info.within(snapshot), asked.demands)
         answer = self._answers.get(question)
         if answer is not None:
             self._answers.move_to_end(question)
@@ -98,24 +120,46 @@ class Framework:
             answer = self._answer(question.info, question.demands, snapshot, expired)
         except _DeadlineNearError:
             return Placement.unknown("the deadline was near: not every plugin was asked")
+        if self._suggestions and answer.verdict in ("Waiting", "Infeasible"):
+            try:
+                found = self.suggest(question, snapshot, answer.verdict, self._suggestions, expired)
+            except _DeadlineNearError:
+                return answer
+            answer = replace(answer, suggestions=tuple(each.text for each in found))
         self._answers[question] = answer
         if len(self._answers) > self._memory:
             self._answers.popitem(last=False)
         return answer
 
+    def explain(self, asked: Question, snapshot: Snapshot) -> Reasons:
+        """For each node of `snapshot` that cannot take the pod now, why, in the words that the message counts."""
+        return explain(self._profile, asked.info.within(snapshot), snapshot)
+
+    def suggest(
+        self, asked: Question, snapshot: Snapshot, verdict: PlacementVerdict, most: int, expired: Expired = never
+    ) -> tuple[Suggestion, ...]:
+        """At most `most` changes that would make the pod fit, the best first; `verdict` is the answer without any."""
+
+        def passes(situation: Situation) -> Mask:
+            return self._filter(situation.pod, situation.nodes, expired).feasible
+
+        situation = Situation(asked.info.within(snapshot), snapshot)
+        return suggest(self._profile, situation, verdict, passes, most)
+
     def _answer(self, info: PodInfo, demands: Demands, snapshot: Snapshot, expired: Expired) -> Placement:
-        required, preferred = demands.on(snapshot)
+        required, preferred = self._profile.unmodelled(info, *demands.on(snapshot, info))
         unmodelled = tuple(sorted(required | preferred))
         total = len(snapshot.nodes)
+        for plugin in self._profile.pre_enqueues:
+            if reason := plugin.pre_enqueue(info):
+                return Placement("Waiting", None, total, 0, reason, unmodelled=unmodelled)
         if total == 0:
-            return Placement("Infeasible", None, 0, 0, NO_NODES, unmodelled=unmodelled)
+            return self._none_feasible(info, snapshot, NO_NODES, unmodelled, expired)
         filtered = self._filter(info, snapshot, expired)
         feasible = int(np.count_nonzero(filtered.feasible))
         if feasible == 0:
-            can_wait = self._filter(info, snapshot.emptied(), expired).feasible.any()
-            verdict: PlacementVerdict = "Waiting" if can_wait else "Infeasible"
             message = fit_error(total, filtered.reasons, filtered.refusal)
-            return Placement(verdict, None, total, 0, message, unmodelled=unmodelled)
+            return self._none_feasible(info, snapshot, message, unmodelled, expired)
         message = f"{feasible}/{total} nodes are available."
         scores = Scores(snapshot, partial(self._score, info, snapshot, filtered.feasible, never))
         if required:
@@ -125,13 +169,32 @@ class Framework:
         node = snapshot.nodes[best_row].node.name
         return Placement("Feasible", node, total, feasible, message, scores, unmodelled)
 
-    def _filter(self, info: PodInfo, snapshot: Snapshot, expired: Expired) -> _Filtered:
-        """The nodes that pass every filter; a node counts for the first filter that rejects it."""
+    def _none_feasible(
+        self, info: PodInfo, snapshot: Snapshot, message: str, unmodelled: tuple[str, ...], expired: Expired
+    ) -> Placement:
+        """Waiting, where a node could take the pod were it empty, or a new one of a template could."""
+        total = len(snapshot.nodes)
+        if total and self._filter(info, snapshot.emptied(), expired, for_ever=True).feasible.any():
+            return Placement("Waiting", None, total, 0, message, unmodelled=unmodelled)
+        if not self._templates:
+            return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled)
+        new_nodes = snapshot.with_other_nodes(template.info for template in self._templates)
+        feasible = self._filter(info, new_nodes, expired, for_ever=True).feasible
+        fitting = [each.name for each in self._templates if feasible[new_nodes.rows[each.info.node.name]]]
+        if not fitting:
+            return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled)
+        return Placement("Waiting", None, total, 0, with_templates(message, fitting), unmodelled=unmodelled)
+
+    def _filter(self, info: PodInfo, snapshot: Snapshot, expired: Expired, *, for_ever: bool = False) -> _Filtered:
+        """The nodes that pass every filter; a node counts for the first filter that rejects it.
+
+        `for_ever`: refusals that pass are passed over.
+        """
         reasons: Counter[str] = Counter()
         feasible = np.ones(len(snapshot.nodes), dtype=np.bool_)
         for pre_filter in self._profile.pre_filters:
-            preselection = pre_filter.pre_filter(info)
-            if preselection.refusal:
+            preselection = pre_filter.pre_filter(info, snapshot)
+            if preselection.refusal and not (for_ever and preselection.passes):
                 return _Filtered(np.zeros_like(feasible), {}, preselection.refusal)
             if preselection.node_names is not None:
                 feasible = _named(preselection.node_names, snapshot)
@@ -152,8 +215,9 @@ class Framework:
         by_plugin = []
         for plugin, weight in self._profile.scores if len(rows) > 1 else ():
             _check(expired)
-            if not plugin.skips(info):
-                weighted = plugin.score(info, snapshot, rows) * weight
+            scores = None if plugin.skips(info) else plugin.score(info, snapshot, rows)
+            if scores is not None:
+                weighted = scores * weight
                 totals += weighted
                 by_plugin.append((plugin.name, weighted))
         return ScoreTable(rows, totals, tuple(by_plugin))

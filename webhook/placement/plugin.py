@@ -25,10 +25,12 @@ class Preselection:
     """What a plugin knows of the nodes before it has seen one.
 
     `node_names`: the only nodes in question; None: all are. `refusal`: why no node at all is; empty: some may be.
+    `passes`: the refusal goes away without any node's doing, as when a claim of the pod comes to be bound.
     """
 
     node_names: frozenset[str] | None = None
     refusal: str = ""
+    passes: bool = False
 
 
 class Plugin(Protocol):
@@ -38,11 +40,19 @@ class Plugin(Protocol):
 
 
 @runtime_checkable
-class PreFilterPlugin(Plugin, Protocol):
-    """Narrows the nodes down by the pod alone."""
+class PreEnqueuePlugin(Plugin, Protocol):
+    """Keeps pods out of the scheduling queue."""
 
-    def pre_filter(self, pod: PodInfo) -> Preselection:
-        """The nodes that are in question for `pod`."""
+    def pre_enqueue(self, pod: PodInfo) -> str:
+        """Why `pod` does not enter the scheduling queue; empty: it does."""
+
+
+@runtime_checkable
+class PreFilterPlugin(Plugin, Protocol):
+    """Narrows the nodes down before any is looked at."""
+
+    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> Preselection:
+        """Which of `nodes` are in question for `pod`."""
 
 
 @runtime_checkable
@@ -60,8 +70,11 @@ class ScorePlugin(Plugin, Protocol):
     def skips(self, pod: PodInfo) -> bool:
         """Whether it has nothing to say about `pod`, and is absent from the scores."""
 
-    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows) -> Column:
-        """The score of each of the feasible `rows` of `nodes`, normalized to 0–MAX_NODE_SCORE, not yet weighted."""
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows) -> Column | None:
+        """The score of each of the feasible `rows` of `nodes`, normalized to 0–MAX_NODE_SCORE, not yet weighted.
+
+        None where on these nodes it has nothing to say about `pod`, and is absent from the scores.
+        """
 
 
 def default_normalize(scores: Column, *, reverse: bool = False) -> Column:

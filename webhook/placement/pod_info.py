@@ -1,42 +1,32 @@
 """What the plugins read of a pod that waits for a node."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from webhook.cluster.images import normalized_image_name
+from webhook.cluster.node_selector import Term, WeightedTerm, read_node_affinity
+from webhook.cluster.snapshot import Snapshot
 from webhook.kube.amounts import Amounts
 from webhook.kube.ports import HostPort, read_host_ports
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import is_schedulable_resource
 from webhook.kube.resources import read_pod_resources
-from webhook.kube.selectors import parse_integer
 from webhook.kube.taints import Toleration
+from webhook.kube.volumes import NO_VOLUMES, PodVolumes, read_volumes
+from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.placement.peers import Peers
+from webhook.placement.preemption import Preemption
 
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_NODE_AFFINITY = "spec.affinity.nodeAffinity"
-
-
-class Requirement(NamedTuple):
-    """One requirement on a label or a field of a node."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...]
+_CONTAINERS = ("initContainers", "containers")
 
 
-class Term(NamedTuple):
-    """One NodeSelectorTerm: all its requirements must hold. One without any matches no node."""
+class DeviceClaimUse(NamedTuple):
+    """A ResourceClaim that a pod uses, or the ResourceClaimTemplate out of which one is made for it."""
 
-    expressions: tuple[Requirement, ...]
-    fields: tuple[Requirement, ...]
-
-
-class WeightedTerm(NamedTuple):
-    """One preferred NodeSelectorTerm."""
-
-    weight: int
-    term: Term
+    namespace: str
+    name: str
+    is_template: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +35,9 @@ class PodInfo:
 
     Amounts are pairs of resource and thousandths of a core for cpu, bytes or units for all else. `requests` must be
     free on the node, zero ones left out; `scored` count a default for each container without a request of cpu or
-    memory. `required` is None without required node affinity, and one without terms matches no node.
+    memory. `required` is None without required node affinity, and one without terms matches no node. `images` has one
+    for each of `containers` that names one, init containers among them, and for each image volume. `peers` is what it
+    has to do with other pods. `preemption` tells which pods it may drive off.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -56,6 +48,13 @@ class PodInfo:
     required: tuple[Term, ...] | None
     preferred: tuple[WeightedTerm, ...]
     host_ports: tuple[HostPort, ...]
+    images: tuple[str, ...]
+    containers: int
+    is_gated: bool
+    volumes: PodVolumes
+    device_claims: tuple[DeviceClaimUse, ...]
+    peers: Peers
+    preemption: Preemption
 
     @classmethod
     def of(cls, reader: Reader, pod: Mapping[str, Any]) -> "PodInfo":
@@ -63,21 +62,66 @@ class PodInfo:
         spec = reader.object(pod.get("spec"), "spec")
         resources = read_pod_resources(reader, pod)
         affinity = reader.object(spec.get("affinity"), "spec.affinity")
-        node_affinity = reader.object(affinity.get("nodeAffinity"), _NODE_AFFINITY)
+        node_affinity = read_node_affinity(reader, affinity.get("nodeAffinity"), "spec.affinity.nodeAffinity")
         return cls(
             requests=_pairs(resources.requests),
             scored=_pairs(resources.scored),
             node_name=reader.text(spec.get("nodeName"), "spec.nodeName"),
             tolerations=_tolerations(reader, spec.get("tolerations")),
             node_selector=tuple(reader.text_map(spec.get("nodeSelector"), "spec.nodeSelector").items()),
-            required=_required(reader, node_affinity.get(_REQUIRED)),
-            preferred=_preferred(reader, node_affinity.get(_PREFERRED)),
+            required=node_affinity.required,
+            preferred=node_affinity.preferred,
             host_ports=read_host_ports(reader, spec),
+            images=_images(reader, spec),
+            containers=sum(len(reader.objects(spec.get(field), f"spec.{field}")) for field in _CONTAINERS),
+            is_gated=bool(reader.objects(spec.get("schedulingGates"), "spec.schedulingGates")),
+            volumes=_volumes(reader, pod, spec),
+            device_claims=_device_claims(reader, pod, spec),
+            peers=Peers.of(reader, pod),
+            preemption=Preemption.of(reader, spec),
         )
+
+    def within(self, snapshot: Snapshot) -> "PodInfo":
+        """The same, less what makes no difference on `snapshot`."""
+        return replace(self, peers=self.peers.within(snapshot), preemption=self.preemption.within(snapshot))
 
 
 def _pairs(amounts: Amounts) -> tuple[tuple[str, int], ...]:
     return tuple([(name, amount) for name, amount in amounts.items() if amount and is_schedulable_resource(name)])
+
+
+def _images(reader: Reader, spec: Mapping[str, Any]) -> tuple[str, ...]:
+    names = [
+        reader.text(container.get("image"), f"{path}.image")
+        for where in _CONTAINERS
+        for path, container in reader.objects(spec.get(where), f"spec.{where}")
+    ]
+    for path, volume in reader.objects(spec.get("volumes"), "spec.volumes"):
+        if volume.get("image") is not None:
+            image = reader.object(volume["image"], f"{path}.image")
+            names.append(reader.text(image.get("reference"), f"{path}.image.reference"))
+    return tuple([normalized_image_name(name) for name in names if name])
+
+
+def _device_claims(reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, Any]) -> tuple[DeviceClaimUse, ...]:
+    if not spec.get("resourceClaims"):
+        return ()
+    metadata = reader.object(pod.get("metadata"), "metadata")
+    namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
+    found = []
+    for path, use in reader.objects(spec.get("resourceClaims"), "spec.resourceClaims"):
+        name = reader.text(use.get("resourceClaimName"), f"{path}.resourceClaimName")
+        template = reader.text(use.get("resourceClaimTemplateName"), f"{path}.resourceClaimTemplateName")
+        found.append(DeviceClaimUse(namespace, name or template, is_template=not name))
+    return tuple(found)
+
+
+def _volumes(reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, Any]) -> PodVolumes:
+    if not spec.get("volumes"):
+        return NO_VOLUMES
+    metadata = reader.object(pod.get("metadata"), "metadata")
+    namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
+    return read_volumes(reader, spec.get("volumes"), namespace, reader.text(metadata.get("name"), "metadata.name"))
 
 
 def _tolerations(reader: Reader, value: Any) -> tuple[Toleration, ...]:
@@ -91,62 +135,5 @@ def _tolerations(reader: Reader, value: Any) -> tuple[Toleration, ...]:
                 text(toleration.get("effect"), f"{path}.effect"),
             )
             for path, toleration in reader.objects(value, "spec.tolerations")
-        ]
-    )
-
-
-def _required(reader: Reader, value: Any) -> tuple[Term, ...] | None:
-    if value is None:
-        return None
-    path = f"{_NODE_AFFINITY}.{_REQUIRED}"
-    terms = reader.objects(reader.object(value, path).get("nodeSelectorTerms"), f"{path}.nodeSelectorTerms")
-    return tuple([_term(reader, term, where) for where, term in terms])
-
-
-def _preferred(reader: Reader, value: Any) -> tuple[WeightedTerm, ...]:
-    if value is None:
-        return ()
-    found = []
-    for path, weighted in reader.objects(value, f"{_NODE_AFFINITY}.{_PREFERRED}"):
-        where = f"{path}.preference"
-        weight = reader.integer(weighted.get("weight"), f"{path}.weight")
-        if not 1 <= weight <= 100:
-            reader.error(f"{path}.weight", weighted.get("weight"), "must be in the range 1-100")
-        term = _term(reader, reader.object(weighted.get("preference"), where), where)
-        _check_integers(reader, term, where)
-        found.append(WeightedTerm(weight, term))
-    return tuple(found)
-
-
-def _check_integers(reader: Reader, term: Term, path: str) -> None:
-    """Note what makes kube-scheduler give up on the pod; in a required term it only fails to match."""
-    for index, requirement in enumerate(term.expressions):
-        if requirement.operator in ("Gt", "Lt") and not _is_integer(requirement.values):
-            where = f"{path}.matchExpressions[{index}].values"
-            reader.error(where, list(requirement.values), "must be one integer, for Gt and Lt")
-
-
-def _is_integer(values: tuple[str, ...]) -> bool:
-    return len(values) == 1 and parse_integer(values[0]) is not None
-
-
-def _term(reader: Reader, term: Mapping[str, Any], path: str) -> Term:
-    return Term(
-        _requirements(reader, term.get("matchExpressions"), f"{path}.matchExpressions"),
-        _requirements(reader, term.get("matchFields"), f"{path}.matchFields"),
-    )
-
-
-def _requirements(reader: Reader, value: Any, path: str) -> tuple[Requirement, ...]:
-    if value is None:
-        return ()
-    return tuple(
-        [
-            Requirement(
-                reader.text(requirement.get("key"), f"{where}.key"),
-                reader.text(requirement.get("operator"), f"{where}.operator"),
-                reader.texts(requirement.get("values"), f"{where}.values"),
-            )
-            for where, requirement in reader.objects(value, path)
         ]
     )

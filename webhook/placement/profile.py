@@ -1,39 +1,132 @@
 """Scheduler profiles: which plugins run, and what they prefer."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from webhook.kube.resource_names import CPU, MEMORY
-from webhook.placement.plugin import FilterPlugin, PreFilterPlugin, ScorePlugin
-from webhook.placement.plugins.node_resources_fit import ScoringStrategy, least_requested_score, most_requested_score
-from webhook.placement.registry import registrations
+from webhook.placement.plugin import FilterPlugin, PreEnqueuePlugin, PreFilterPlugin, ScorePlugin
+from webhook.placement.plugins.node_resources_fit import ScoringStrategy, most_requested_score
+from webhook.placement.pod_info import PodInfo
+from webhook.placement.registry import PluginArgs, registrations
+from webhook.placement.spread_constraint import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY
+from webhook.placement.unmodelled import POD_TOPOLOGY_SPREAD
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Enabled:
+    """The names of the plugins that run at each extension point, in their order, scores with their weights.
+
+    A plugin that is not modelled stands among them.
+    """
+
+    pre_filter: tuple[str, ...]
+    filter: tuple[str, ...]
+    score: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What kube-scheduler asks besides the plugins here, such as an extender; it is named and not modelled.
+
+    `resources`: it has a say about pods that request one of them; none: about every pod. `only_ranks`: it bars no node.
+    """
+
+    name: str
+    resources: frozenset[str] = frozenset()
+    only_ranks: bool = False
+
+    def concerns(self, info: PodInfo) -> bool:
+        """Whether it has a say about the pod."""
+        return not self.resources or any(resource in self.resources for resource, _ in info.requests)
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The plugins of one KubeSchedulerProfile, in their order; `scores` with their weights."""
+    """The plugins of one KubeSchedulerProfile, in their order; `scores` with their weights.
+
+    `enabled` is None where every plugin runs in the default order. `outside` names what is asked besides the plugins
+    and is not modelled, such as an extender.
+    """
 
     name: str
-    pre_filters: tuple[PreFilterPlugin, ...]
-    filters: tuple[FilterPlugin, ...]
-    scores: tuple[tuple[ScorePlugin, int], ...]
+    args: PluginArgs
+    enabled: Enabled | None
+    outside: tuple["Outside", ...]
+    pre_enqueues: tuple[PreEnqueuePlugin, ...] = field(compare=False)
+    pre_filters: tuple[PreFilterPlugin, ...] = field(compare=False)
+    filters: tuple[FilterPlugin, ...] = field(compare=False)
+    scores: tuple[tuple[ScorePlugin, int], ...] = field(compare=False)
 
     @classmethod
-    def of(cls, name: str, strategy: ScoringStrategy) -> "Profile":
-        """The profile of every registered plugin, with NodeResourcesFit scoring by `strategy`."""
-        table = registrations(strategy)
+    def of(
+        cls,
+        name: str,
+        args: PluginArgs = PluginArgs(),  # noqa: B008 - immutable
+        enabled: Enabled | None = None,
+        outside: tuple["Outside", ...] = (),
+    ) -> "Profile":
+        """The profile of the plugins that are `enabled`, as `args` tell them.
+
+        A gated pod is kept back by every profile: an API server refuses to bind it.
+        """
+        table = registrations(args)
+        every = tuple(plugin.name for plugin, _ in table)
+        scored = enabled.score if enabled else tuple((plugin.name, weight) for plugin, weight in table if weight)
+        weights = dict(scored)
+        pre_filters = {plugin.name: plugin for plugin, _ in table if isinstance(plugin, PreFilterPlugin)}
+        filters = {plugin.name: plugin for plugin, _ in table if isinstance(plugin, FilterPlugin)}
+        scores = {plugin.name: plugin for plugin, _ in table if isinstance(plugin, ScorePlugin)}
         return cls(
             name,
-            tuple(plugin for plugin, _ in table if isinstance(plugin, PreFilterPlugin)),
-            tuple(plugin for plugin, _ in table if isinstance(plugin, FilterPlugin)),
-            tuple((plugin, weight) for plugin, weight in table if weight and isinstance(plugin, ScorePlugin)),
+            args,
+            enabled,
+            outside,
+            tuple(plugin for plugin, _ in table if isinstance(plugin, PreEnqueuePlugin)),
+            _in_order(enabled.pre_filter if enabled else every, pre_filters),
+            _in_order(enabled.filter if enabled else every, filters),
+            tuple((plugin, weights[plugin.name]) for plugin in _in_order(weights, scores)),
+        )
+
+    def unmodelled(
+        self, info: PodInfo, required: frozenset[str], preferred: frozenset[str]
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """What may bar the pod from nodes and what may rank them, and is not modelled.
+
+        `required` and `preferred` are the plugins of which that is so, whether or not the profile runs them.
+        """
+        if self.enabled:
+            required &= set(self.enabled.filter)
+            preferred &= {name for name, _ in self.enabled.score}
+        if POD_TOPOLOGY_SPREAD in preferred:
+            # That is so of default constraints, on pods whose controller is not known.
+            actions = {constraint.when_unsatisfiable for constraint in self.args.default_constraints}
+            required |= {POD_TOPOLOGY_SPREAD} if DO_NOT_SCHEDULE in actions else frozenset()
+            preferred -= frozenset() if SCHEDULE_ANYWAY in actions else {POD_TOPOLOGY_SPREAD}
+        outside = [each for each in self.outside if each.concerns(info)]
+        return (
+            required | {each.name for each in outside if not each.only_ranks},
+            preferred | {each.name for each in outside if each.only_ranks},
         )
 
 
-# kube-scheduler without a configuration: the emptier node is the better one.
-# The defaults are those of k8s.io/kubernetes/pkg/scheduler/apis/config/v1/defaults.go.
-DEFAULT = Profile.of("default", ScoringStrategy(least_requested_score, ((CPU, 1), (MEMORY, 1))))
+def _in_order(names: Iterable[str], plugins: Mapping[str, T]) -> tuple[T, ...]:
+    return tuple(plugins[name] for name in names if name in plugins)
 
-# kube-scheduler with NodeResourcesFit's MostAllocated strategy: the fuller node is the better one, GPUs first of all.
-BINPACK = Profile.of("binpack", ScoringStrategy(most_requested_score, ((CPU, 1), (MEMORY, 1), ("nvidia.com/gpu", 5))))
+
+# kube-scheduler without a configuration: the emptier node is the better one.
+DEFAULT = Profile.of("default")
+
+# deploy/scheduler/kube-scheduler-configuration.yaml: the fuller node is the better one, GPUs first of all.
+BINPACK = Profile.of(
+    "binpack",
+    PluginArgs(
+        scoring_strategy=ScoringStrategy(most_requested_score, (("nvidia.com/gpu", 5), (CPU, 1), (MEMORY, 1))),
+        default_constraints=(),
+        system_defaulted=False,
+    ),
+)
 
 PROFILES = {profile.name: profile for profile in (DEFAULT, BINPACK)}

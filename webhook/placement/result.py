@@ -1,6 +1,6 @@
 """The answer of the placement check."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -68,6 +68,7 @@ class Placement:
     `node` is the best one where the verdict is Feasible. `feasible` of `total` nodes pass every filter. `message` has
     kube-scheduler's words up to its first full stop. `scores` has an entry for each node that passes; a single one is
     taken without being scored. `unmodelled` are the kube-scheduler plugins that have a say and are not modelled.
+    `suggestions` tell what would make the pod fit, the best first.
     """
 
     verdict: PlacementVerdict
@@ -77,6 +78,7 @@ class Placement:
     message: str
     scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     unmodelled: tuple[str, ...] = ()
+    suggestions: tuple[str, ...] = ()
 
     @classmethod
     def unknown(cls, message: str) -> "Placement":
@@ -95,6 +97,12 @@ def fit_error(total: int, reasons: Mapping[str, int], refusal: str = "") -> str:
     return f"0/{total} nodes are available: {parts}."
 
 
+def with_templates(message: str, templates: Sequence[str]) -> str:
+    """`message`, and in a sentence of its own the node templates of which a new node could take the pod."""
+    noun = "Node template" if len(templates) == 1 else "Node templates"
+    return f"{message.removesuffix('.')}. {noun} {', '.join(templates)} could take it."
+
+
 def to_check_json(pod_name: str, placement: Placement) -> dict[str, Any]:
     """What `check -o json` prints for the pod `pod_name` (`namespace/name`)."""
     return {
@@ -104,6 +112,6 @@ def to_check_json(pod_name: str, placement: Placement) -> dict[str, Any]:
         "nodes": {"total": placement.total, "feasible": placement.feasible},
         "message": placement.message,
         "scores": {node: dict(scores) for node, scores in placement.scores.items()},
-        "suggestions": [],
+        "suggestions": list(placement.suggestions),
         "unmodelled": list(placement.unmodelled),
     }

@@ -3,9 +3,9 @@
 The docstrings of its fields are the reference page (docs/policy.md) and the descriptions in the JSON schema.
 """
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from webhook.kube import wellknown
 from webhook.policy.fields import (
@@ -13,35 +13,22 @@ from webhook.policy.fields import (
     LabelValue,
     NamespacePattern,
     ResourcePattern,
+    Seconds,
+    SomeValues,
     StrictModel,
     Subdomain,
+    Values,
     Weight,
+    not_empty,
     wrong,
 )
+from webhook.policy.node_template import NodeTemplate
 
 API_VERSION = "placement.maip.mxsf.io/v1alpha1"
 KIND = "PlacementPolicy"
 
 CheckMode = Literal["off", "warn", "deny"]
 ScorerProfile = Literal["default", "binpack"]
-T = TypeVar("T")
-
-
-def _each_once(values: tuple[T, ...]) -> tuple[T, ...]:
-    if len(set(values)) < len(values):
-        raise wrong("must not hold a value twice")
-    return values
-
-
-def _not_empty(values: tuple[T, ...]) -> tuple[T, ...]:
-    if not values:
-        raise wrong("must hold at least one value")
-    return values
-
-
-# Strict models take no list for a tuple in Python; YAML knows only lists.
-Values = Annotated[tuple[T, ...], Field(strict=False), AfterValidator(_each_once)]
-SomeValues = Annotated[Values[T], AfterValidator(_not_empty)]
 
 
 class NodeUsage(StrictModel):
@@ -127,6 +114,10 @@ class PlacementCheck(StrictModel):
     profile: ScorerProfile = "default"
     """The scheduler profile whose choice is foretold: kube-scheduler's default, or `binpack` (MostAllocated)."""
 
+    max_view_age_seconds: Seconds = 60
+    """How old the view of a live cluster may be, counted since it was last known to be current. With an older one, as
+    when the API server is away, every verdict is Unknown. A view of a quiet cluster is up to 36 seconds old."""
+
 
 class PolicySpec(StrictModel):
     """The rules. Every field has a default; `spec: {}` is the built-in policy."""
@@ -186,6 +177,10 @@ class PolicySpec(StrictModel):
     placement_check: PlacementCheck = PlacementCheck()
     """The placement check at admission."""
 
+    node_templates: Annotated[tuple[NodeTemplate, ...], Field(strict=False)] = ()
+    """The nodes that an autoscaler can add. A pod that no node of the cluster could ever take, but an empty one of
+    these, is Waiting instead of Infeasible."""
+
     invalid_annotations: Literal["deny", "warn"] = "deny"
     """What becomes of a pod with a bad annotation: refused, or admitted with a warning and without what that annotation
     asked for (a bad workload type: without any injection)."""
@@ -203,7 +198,14 @@ class PolicySpec(StrictModel):
         names = [accelerator.name for accelerator in accelerators]
         if len(set(names)) < len(names):
             raise wrong("each accelerator must have a name of its own")
-        return _not_empty(accelerators)
+        return not_empty(accelerators)
+
+    @field_validator("node_templates")
+    @classmethod
+    def _templates_have_names_of_their_own(cls, templates: tuple[NodeTemplate, ...]) -> tuple[NodeTemplate, ...]:
+        if len({template.name for template in templates}) < len(templates):
+            raise wrong("each node template must have a name of its own")
+        return templates
 
     @field_validator("allowed_schedulers")
     @classmethod

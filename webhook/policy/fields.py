@@ -1,9 +1,9 @@
 """Types of the policy's fields, each with the check and the words of its error."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -15,6 +15,9 @@ from webhook.kube.names import (
     is_label_value,
     is_qualified_name,
 )
+from webhook.kube.quantity import milli_value
+
+T = TypeVar("T")
 
 
 class StrictModel(BaseModel):
@@ -35,6 +38,19 @@ def wrong(detail: str) -> PydanticCustomError:
     return PydanticCustomError("placement", "{detail}", {"detail": detail})
 
 
+def _each_once(values: tuple[T, ...]) -> tuple[T, ...]:
+    if len(set(values)) < len(values):
+        raise wrong("must not hold a value twice")
+    return values
+
+
+def not_empty(values: tuple[T, ...]) -> tuple[T, ...]:
+    """`values`, of which there must be some."""
+    if not values:
+        raise wrong("must hold at least one value")
+    return values
+
+
 def _checked(holds: Callable[[Any], bool], detail: str) -> AfterValidator:
     def check(value: Any) -> Any:
         if not holds(value):
@@ -48,16 +64,34 @@ def _is_resource_pattern(text: str) -> bool:
     return is_qualified_name(text.removesuffix("*").rstrip("-.") if text.endswith("*") else text) and "/" in text
 
 
+def _quantity(value: Any) -> str:
+    try:
+        amount = milli_value(value)
+    except ValueError as error:
+        raise wrong(str(error)) from error
+    if amount < 0:
+        raise wrong("must not be negative")
+    return str(value).strip()
+
+
 def _is_namespace_pattern(text: str) -> bool:
     return bool(text) and is_dns_subdomain(text.replace("*", "x"))
 
+
+# Strict models take no list for a tuple in Python; YAML knows only lists.
+Values = Annotated[tuple[T, ...], Field(strict=False), AfterValidator(_each_once)]
+SomeValues = Annotated[Values[T], AfterValidator(not_empty)]
 
 Weight = Annotated[
     int,
     _checked(lambda weight: 1 <= weight <= 100, "must be in [1, 100]"),
     Field(json_schema_extra={"minimum": 1, "maximum": 100}),
 ]
+Seconds = Annotated[
+    int, _checked(lambda seconds: seconds >= 1, "must be at least 1"), Field(json_schema_extra={"minimum": 1})
+]
 LabelValue = Annotated[str, _checked(lambda text: bool(text) and is_label_value(text), LABEL_VALUE_RULE)]
+LabelText = Annotated[str, _checked(is_label_value, f"{LABEL_VALUE_RULE}; it may be empty")]
 LabelKey = Annotated[str, _checked(is_qualified_name, QUALIFIED_NAME_RULE)]
 Subdomain = Annotated[str, _checked(is_dns_subdomain, SUBDOMAIN_RULE)]
 ResourcePattern = Annotated[
@@ -69,4 +103,11 @@ ResourcePattern = Annotated[
 ]
 NamespacePattern = Annotated[
     str, _checked(_is_namespace_pattern, "must be a namespace, or a pattern with * such as team-a-*")
+]
+ResourceName = Annotated[
+    str, _checked(is_qualified_name, "must be a resource like cpu, memory, pods, ephemeral-storage or nvidia.com/gpu")
+]
+# YAML makes a number of an unquoted 8: it means the same.
+Quantity = Annotated[
+    str, BeforeValidator(_quantity), WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}]})
 ]

@@ -22,6 +22,7 @@ _TYPES = {
     "model_type": "must be a mapping of keys to values",
     "model_attributes_type": "must be a mapping of keys to values",
 }
+_UNKNOWN_FIELD = "unknown field; `placement-webhook policy schema` lists the known ones"
 
 
 def built_in_policy() -> Policy:
@@ -59,15 +60,15 @@ def parse_policy(text: str | bytes, place: str) -> Policy:
         raise InvalidInput(field_error(detail).under(documents[0].place) for detail in details) from error
 
 
-def field_error(detail: ErrorDetails) -> FieldError:
-    """A pydantic error in Kubernetes' words."""
+def field_error(detail: ErrorDetails, unknown_field: str = _UNKNOWN_FIELD) -> FieldError:
+    """A pydantic error in Kubernetes' words; `unknown_field` is said of a field that there is not."""
     kind, value = detail["type"], detail["input"]
     path = _path(detail["loc"], known=kind != "extra_forbidden")
     context: Mapping[str, Any] = detail.get("ctx", {})
     if kind == "missing":
         return required(path, "must be set")
     if kind == "extra_forbidden":
-        return forbidden(path, "unknown field; `placement-webhook policy schema` lists the known ones")
+        return forbidden(path, unknown_field)
     if kind == "literal_error":
         expected = context["expected"].replace("'", '"').replace(" or ", ", ")
         return FieldError(path, "Unsupported value", value, f"supported values: {expected}")

@@ -181,10 +181,13 @@ def _type(hint: Any, path: str) -> str:
 # By what the page calls them.
 _NAMED = {
     "label value": fields.LabelValue,
+    "label text": fields.LabelText,
     "label key": fields.LabelKey,
     "DNS subdomain": fields.Subdomain,
     "weight": fields.Weight,
     "resource": fields.ResourcePattern,
+    "resource name": fields.ResourceName,
+    "Quantity": fields.Quantity,
     "namespace": fields.NamespacePattern,
 }
 
@@ -196,7 +199,7 @@ def _types() -> str:
 
 def _rule(named: Any) -> str:
     """What the type's own error says of a value that is wrong."""
-    wrong: int | str = 0 if get_args(named)[0] is int else ""
+    wrong: int | str = 0 if get_args(named)[0] is int else "-"
     try:
         TypeAdapter(named).validate_python(wrong)
     except ValidationError as error:

@@ -10,6 +10,7 @@ from webhook.kube.admission import AdmissionRequest, parse_review, review_respon
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
 from webhook.pipeline import Cluster, Memory, admit
+from webhook.placement.framework import Placement
 from webhook.policy.policy import Policy
 from webhook.serving.journal import audit_record
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
@@ -39,6 +40,8 @@ class Surroundings:
     new_decision: Callable[[], str]
     """An identifier that no other decision has."""
     replica: str
+    foretold: Callable[[AdmissionRequest, Verdict, Cluster | None, Policy], None] = lambda *_: None
+    """Is told every verdict and the view that it was given on."""
 
 
 class Admissions:
@@ -64,8 +67,10 @@ class Admissions:
         policy = world.policy()
         verdict: Verdict | str
         try:
-            verdict = admit(request, policy, world.cluster(), self._expired(deadline_seconds), self._memory)
+            cluster = world.cluster()
+            verdict = admit(request, policy, cluster, self._expired(deadline_seconds), self._memory)
             response = _response(request, verdict, policy, decision)
+            world.foretold(request, verdict, cluster, policy)
         except InvalidInput as error:
             return self._unreadable(error)
         except Exception as error:
@@ -116,14 +121,17 @@ class Admissions:
             metrics.count_verdict(record.placement.verdict)
 
 
+def _foretold(placement: Placement) -> dict[str, str]:
+    counts = {"feasible": str(placement.feasible), "total": str(placement.total)}
+    return {"placement": placement.verdict} | counts | ({"node": placement.node} if placement.node else {})
+
+
 def _response(request: AdmissionRequest, verdict: Verdict, policy: Policy, decision: str) -> bytes:
     annotations = {"decision": decision, "outcome": verdict.outcome, "policy": policy.identity}
     if isinstance(verdict, Bypassed):
         annotations["reason"] = verdict.reason
     elif verdict.placement is not None:
-        annotations["placement"] = verdict.placement.verdict
-        if verdict.placement.node:
-            annotations["node"] = verdict.placement.node
+        annotations |= _foretold(verdict.placement)
     return review_response(
         request.uid,
         verdict.operations if isinstance(verdict, Patched) else (),

@@ -6,6 +6,7 @@ import pytest
 
 from tests.builders import PodBuilder, make_pod, match_expressions
 from tests.placement.asking import node, pod_info, rejections, scores
+from webhook.cluster.snapshot import Snapshot
 from webhook.placement.plugin import Preselection
 from webhook.placement.plugins.node_affinity import ERR_REASON_CONFLICT, ERR_REASON_POD, NodeAffinity
 
@@ -68,7 +69,7 @@ def test_nodes_that_do_not_match_are_rejected(pod: PodBuilder, rejected: str) ->
     ],
 )
 def test_nodes_asked_for_by_name(pod: PodBuilder, expected: Preselection) -> None:
-    assert NodeAffinity().pre_filter(pod_info(pod)) == expected
+    assert NodeAffinity().pre_filter(pod_info(pod), Snapshot.of([])) == expected
 
 
 @pytest.mark.parametrize(

@@ -43,3 +43,23 @@ def test_node_with_one_of_the_two_is_in_balance(capacity: dict[str, Any]) -> Non
 )
 def test_pod_without_cpu_and_memory_is_not_scored(pod: PodBuilder, skipped: bool) -> None:
     assert _PLUGIN.skips(pod_info(pod)) is skipped
+
+
+def test_resources_of_the_profile_are_balanced() -> None:
+    plugin = NodeResourcesBalancedAllocation(("cpu", "memory", "nvidia.com/gpu"))
+    large = {"cpu": "8", "memory": "8Gi", "nvidia.com/gpu": 8}
+    pod = make_pod().requests(cpu="4", memory="4Gi").gpu(4)
+    uneven = make_pod().requests(cpu="8").gpu(0)
+    # Shares of a half each deviate by nothing; 1, 0 and (not requested, so left out) by a half.
+    assert scores(plugin, pod, node("a", capacity=large)) == [75]
+    assert scores(plugin, uneven, node("a", capacity=large)) == [50]
+    # 1, 0, 0: the mean is a third, the deviation 0.471.
+    assert scores(
+        plugin, make_pod().requests(cpu="8").gpu(1), node("a", capacity=large | {"nvidia.com/gpu": 10**9})
+    ) == [51]
+
+
+def test_pod_that_requests_none_of_the_profiles_resources_is_not_balanced() -> None:
+    plugin = NodeResourcesBalancedAllocation(("nvidia.com/gpu",))
+    assert plugin.skips(pod_info(make_pod().requests(cpu="1")))
+    assert not plugin.skips(pod_info(make_pod().gpu(1)))

@@ -8,6 +8,7 @@ from tests.builders import PodBuilder, make_pod
 from tests.placement.asking import node, rejections, scores
 from webhook.placement.plugins.node_resources_fit import (
     NodeResourcesFit,
+    RequestedToCapacityRatioScore,
     ScoringStrategy,
     least_requested_score,
     most_requested_score,
@@ -106,3 +107,51 @@ def test_huge_nodes_are_scored_without_overflow() -> None:
     nodes = node("a", capacity=huge), node("b", make_pod().requests(cpu="1e15", memory="8Ei"), capacity=huge)
     assert scores(_LEAST, make_pod(), *nodes) == [99, 0]
     assert scores(_MOST, make_pod(), *nodes) == [0, 100]
+
+
+@pytest.mark.parametrize(
+    ("shape", "used", "expected"),
+    [
+        pytest.param(((0, 0), (100, 100)), 1, 25, id="rising"),
+        pytest.param(((0, 100), (100, 0)), 1, 75, id="falling"),
+        pytest.param(((0, 0), (50, 100), (100, 0)), 3, 50, id="a peak"),
+        pytest.param(((40, 10), (60, 30)), 1, 10, id="level before the first point"),
+        pytest.param(((40, 10), (60, 30)), 3, 30, id="level after the last point"),
+        pytest.param(((0, 100), (30, 0)), 1, 17, id="a quotient is rounded towards zero"),
+        pytest.param(((0, 0), (100, 100)), 9, 100, id="more than there is"),
+    ],
+)
+def test_requested_to_capacity_ratio_follows_the_broken_line(
+    shape: tuple[tuple[int, int], ...], used: int, expected: int
+) -> None:
+    plugin = NodeResourcesFit(ScoringStrategy(RequestedToCapacityRatioScore(shape), (("cpu", 1),), counts_zeros=False))
+    assert scores(plugin, make_pod().requests(cpu=str(used)), node("a", capacity={"cpu": "4"})) == [expected]
+
+
+def test_resource_that_scores_nothing_weighs_nothing_in_requested_to_capacity_ratio() -> None:
+    score = RequestedToCapacityRatioScore(((0, 0), (100, 100)))
+    plugin = NodeResourcesFit(ScoringStrategy(score, (("cpu", 1), ("nvidia.com/gpu", 2)), counts_zeros=False))
+    pod = make_pod().requests(cpu="1m").gpu(3)
+    # 37 of the cards and 0 of cpu: the cards alone count.
+    assert scores(plugin, pod, node("a", capacity={"cpu": "4", "nvidia.com/gpu": 8})) == [37]
+    # A third of 50 and two of 37.
+    assert scores(
+        plugin, make_pod().requests(cpu="2").gpu(3), node("a", capacity={"cpu": "4", "nvidia.com/gpu": 8})
+    ) == [41]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "reasons"),
+    [
+        pytest.param(NodeResourcesFit(ignored=frozenset({"example.com/a"})), ["Insufficient example.com/b"], id="one"),
+        pytest.param(NodeResourcesFit(ignored_groups=frozenset({"example.com"})), [], id="a group"),
+        pytest.param(
+            NodeResourcesFit(ignored=frozenset({"cpu"})),
+            ["Insufficient example.com/a", "Insufficient example.com/b"],
+            id="none but extended resources",
+        ),
+    ],
+)
+def test_ignored_resource_is_not_missed(plugin: NodeResourcesFit, reasons: list[str]) -> None:
+    pod = make_pod().gpu(1, "example.com/a").gpu(1, "example.com/b")
+    assert rejections(plugin, pod, node("a")) == ({"a": reasons} if reasons else {})

@@ -1,28 +1,33 @@
-"""NodeAffinity: nodeSelector and node affinity, required and preferred."""
+"""NodeAffinity: nodeSelector and node affinity, required and preferred, the pod's and the profile's."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from webhook.cluster.labels import Mask
+from webhook.cluster.node_selector import NodeAffinityTerms, any_matches, matches
 from webhook.cluster.snapshot import Column, Rows, Snapshot
-from webhook.kube.selectors import NAME_FIELD, field_requirement_matches
+from webhook.kube.selectors import NAME_FIELD
+from webhook.placement.node_inclusion import required_affinity_matches
 from webhook.placement.plugin import Failure, Preselection, default_normalize
-from webhook.placement.pod_info import PodInfo, Requirement, Term
+from webhook.placement.pod_info import PodInfo
 
 ERR_REASON_POD = "node(s) didn't match Pod's node affinity/selector"
+ERR_REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 ERR_REASON_CONFLICT = "pod affinity terms conflict"
 
 
 class NodeAffinity:
-    """Asks once for each value that a label has among the nodes.
+    """Asks once for each value that a label has among the nodes. `added` is demanded of every pod besides its own.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go
     """
 
     name = "NodeAffinity"
 
-    def pre_filter(self, pod: PodInfo) -> Preselection:
+    def __init__(self, added: NodeAffinityTerms = NodeAffinityTerms()) -> None:  # noqa: B008 - immutable
+        self._added = added
+
+    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> Preselection:  # noqa: ARG002 - the contract of a plugin
         """The nodes that `pod` names by `metadata.name`, where each of its terms names some."""
         names: frozenset[str] = frozenset()
         for term in pod.required or ():
@@ -36,50 +41,22 @@ class NodeAffinity:
 
     def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
         """The nodes that miss a label of nodeSelector, or that no required term matches."""
-        if not pod.node_selector and pod.required is None:
+        enforced = self._added.required
+        if not pod.node_selector and pod.required is None and enforced is None:
             return ()
-        matching = np.ones(len(nodes.nodes), dtype=np.bool_)
-        for key, value in pod.node_selector:
-            matching &= nodes.labels.matches(key, "In", (value,))
-        if pod.required is not None:
-            matching &= _any_matches(pod.required, nodes)
-        return (Failure(ERR_REASON_POD, ~matching),)
+        matching = required_affinity_matches(pod, nodes)
+        if enforced is None:
+            return (Failure(ERR_REASON_POD, ~matching),)
+        allowed = any_matches(enforced, nodes.labels, nodes.rows)
+        return (Failure(ERR_REASON_ENFORCED, ~allowed), Failure(ERR_REASON_POD, allowed & ~matching))
 
     def skips(self, pod: PodInfo) -> bool:
-        """Where `pod` prefers no nodes."""
-        return not pod.preferred
+        """Where neither `pod` nor the profile prefers nodes."""
+        return not pod.preferred and not self._added.preferred
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows) -> Column:
         """The larger the sum of the weights of preferred terms that match, the higher."""
         weights = np.zeros(len(rows), dtype=np.int64)
-        for weight, term in pod.preferred:
-            weights += weight * _matches(term, nodes)[rows]
+        for weight, term in (*self._added.preferred, *pod.preferred):
+            weights += weight * matches(term, nodes.labels, nodes.rows)[rows]
         return default_normalize(weights)
-
-
-def _any_matches(terms: Sequence[Term], nodes: Snapshot) -> Mask:
-    matching = np.zeros(len(nodes.nodes), dtype=np.bool_)
-    for term in terms:
-        matching |= _matches(term, nodes)
-    return matching
-
-
-def _matches(term: Term, nodes: Snapshot) -> Mask:
-    """Which nodes satisfy every requirement of `term`; an empty one matches none."""
-    matching = np.full(len(nodes.nodes), bool(term.expressions or term.fields))
-    for requirement in term.expressions:
-        matching &= nodes.labels.matches(*requirement)
-    for requirement in term.fields:
-        matching &= _field_matches(requirement, nodes)
-    return matching
-
-
-def _field_matches(requirement: Requirement, nodes: Snapshot) -> Mask:
-    raw = requirement._asdict()
-    matching = np.full(len(nodes.nodes), field_requirement_matches(raw, ""))
-    if requirement.key == NAME_FIELD:
-        for name in requirement.values:
-            row = nodes.rows.get(name)
-            if row is not None:
-                matching[row] = field_requirement_matches(raw, name)
-    return matching

@@ -1,44 +1,77 @@
-"""NodeResourcesBalancedAllocation: better where cpu and memory come to be used alike."""
+"""NodeResourcesBalancedAllocation: better where the resources come to be used alike."""
 
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
-from webhook.kube.resource_names import CPU, MEMORY
+from webhook.kube.resource_names import CPU, MEMORY, is_scalar_resource
 from webhook.placement.plugin import MAX_NODE_SCORE
 from webhook.placement.pod_info import PodInfo
 
 _HALF = MAX_NODE_SCORE // 2
 
+_Shares = NDArray[np.float64]
+
 
 class NodeResourcesBalancedAllocation:
-    """Scores by how much the pod evens out the used shares of cpu and memory, its two default resources.
+    """Scores by how much the pod evens out the used shares of `resources`.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go
     """
 
     name = "NodeResourcesBalancedAllocation"
 
+    def __init__(self, resources: tuple[str, ...] = (CPU, MEMORY)) -> None:
+        self._resources = resources
+
     def skips(self, pod: PodInfo) -> bool:
-        """Where `pod` requests neither cpu nor memory."""
-        return not any(resource in (CPU, MEMORY) for resource, _ in pod.requests)
+        """Where `pod` requests none of the resources."""
+        return not any(resource in self._resources for resource, _ in pod.requests)
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows) -> Column:
-        """About 75 where `pod` changes nothing, towards 100 where it evens out, towards 50 where it unbalances."""
+        """About 75 where `pod` changes nothing, towards 100 where it evens out, towards 50 where it unbalances.
+
+        A resource that a node does not have is left out there; so is a device that `pod` does not request.
+        """
         amounts = dict(pod.requests)
-        capacity = [nodes.allocatable(resource)[rows] for resource in (CPU, MEMORY)]
-        without = [nodes.requested(resource)[rows] for resource in (CPU, MEMORY)]
-        added = [min(amounts.get(resource, 0), LARGEST_AMOUNT) for resource in (CPU, MEMORY)]
-        has_both = (capacity[0] > 0) & (capacity[1] > 0)
+        counted = [each for each in self._resources if amounts.get(each) or not is_scalar_resource(each)]
+        capacity = [nodes.allocatable(resource)[rows] for resource in counted]
+        without = [nodes.requested(resource)[rows] for resource in counted]
+        added = [min(amounts.get(resource, 0), LARGEST_AMOUNT) for resource in counted]
+        has = [each > 0 for each in capacity]
         divisors = [np.maximum(each, 1) for each in capacity]
-        score_with = _balance(without[0] + added[0], without[1] + added[1], divisors, has_both)
-        score_without = _balance(without[0], without[1], divisors, has_both)
+        score_with = _balance([used + more for used, more in zip(without, added, strict=True)], divisors, has)
+        score_without = _balance(without, divisors, has)
         return _HALF + (_HALF + score_with - score_without) // 2
 
 
-def _balance(cpu: Column, memory: Column, divisors: list[Column], has_both: NDArray[np.bool_]) -> Column:
-    """100 less the standard deviation of the two shares, in percent; a node with one of them is in balance."""
-    cpu_share = np.minimum(cpu / divisors[0], 1.0)
-    memory_share = np.minimum(memory / divisors[1], 1.0)
-    deviation = np.abs((cpu_share - memory_share) / 2) * has_both
+def _balance(used: list[Column], divisors: list[Column], has: list[Mask]) -> Column:
+    """100 less the standard deviation of the used shares, in percent."""
+    shares = [np.minimum(each / divisor, 1.0) for each, divisor in zip(used, divisors, strict=True)]
+    deviation = _deviation_of_two(shares, has) if len(shares) == 2 else _deviation(shares, has)
     return ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+
+
+def _deviation_of_two(shares: list[_Shares], has: list[Mask]) -> _Shares:
+    """The standard deviation where a node has both; a node with one of them is in balance."""
+    deviation: _Shares = np.abs((shares[0] - shares[1]) / 2) * (has[0] & has[1])
+    return deviation
+
+
+def _deviation(shares: list[_Shares], has: list[Mask]) -> _Shares:
+    """The standard deviation over what each node has, in the order of kube-scheduler's own sums."""
+    if not shares:
+        return np.zeros(0, dtype=np.float64)
+    count = np.sum(has, axis=0)
+    total = np.zeros(len(count), dtype=np.float64)
+    for share, present in zip(shares, has, strict=True):
+        total = total + share * present
+    mean = total / np.maximum(count, 1)
+    squares = np.zeros(len(count), dtype=np.float64)
+    for share, present in zip(shares, has, strict=True):
+        squares = squares + (share - mean) * (share - mean) * present
+    deviation = np.sqrt(squares / np.maximum(count, 1))
+    largest = np.max([np.where(present, share, 0.0) for share, present in zip(shares, has, strict=True)], axis=0)
+    smallest = np.min([np.where(present, share, 1.0) for share, present in zip(shares, has, strict=True)], axis=0)
+    return np.where(count == 2, np.abs((largest - smallest) / 2), np.where(count < 2, 0.0, deviation))

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
-from webhook.kube.resource_names import is_allocated_by_claim, is_scalar_resource
+from webhook.kube.resource_names import CPU, MEMORY, is_extended_resource, is_scalar_resource
 from webhook.placement.plugin import MAX_NODE_SCORE, Failure
 from webhook.placement.pod_info import PodInfo
 
@@ -32,32 +33,80 @@ def most_requested_score(requested: Column, capacity: Column) -> Column:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoringStrategy:
-    """How a node is scored: by each of `resources`, with its weight."""
+class RequestedToCapacityRatioScore:
+    """The score that a broken line gives to the requested share of the capacity.
 
-    score: Callable[[Column, Column], Column]
-    resources: tuple[tuple[str, int], ...]
+    `shape`: points of utilization, in percent and rising, and score, from 0 to 100; level before the first and after
+    the last.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/requested_to_capacity_ratio.go, and
+    helper/shape_score.go, BuildBrokenLinearFunction
+    """
+
+    shape: tuple[tuple[int, int], ...]
+
+    def __call__(self, requested: Column, capacity: Column) -> Column:
+        """The score of each utilization; of 100 percent where more is requested than there is."""
+        percent = np.minimum(requested, capacity) * 100 // capacity
+        scores = np.full_like(percent, self.shape[-1][1])
+        for (left, low), (right, high) in reversed(tuple(pairwise(self.shape))):
+            climbed = (high - low) * (percent - left)
+            # Go rounds a quotient towards zero.
+            on_line = low + np.sign(climbed) * (np.abs(climbed) // (right - left))
+            scores = np.where(percent <= right, on_line, scores)
+        return np.where(percent <= self.shape[0][0], self.shape[0][1], scores)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringStrategy:
+    """How a node is scored: by each of `resources`, with its weight.
+
+    `counts_zeros`: a resource that scores 0 weighs in the mean, which is rounded down; otherwise it does not, and the
+    mean is rounded to the nearest.
+    """
+
+    score: Callable[[Column, Column], Column] = least_requested_score
+    resources: tuple[tuple[str, int], ...] = ((CPU, 1), (MEMORY, 1))
+    counts_zeros: bool = True
 
 
 class NodeResourcesFit:
-    """Filters by requests; scores by `strategy`.
+    """Filters by requests, but for `ignored` extended resources and those of `ignored_groups`; scores by `strategy`.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/fit.go and resource_allocation.go
     """
 
     name = "NodeResourcesFit"
 
-    def __init__(self, strategy: ScoringStrategy) -> None:
+    def __init__(
+        self,
+        strategy: ScoringStrategy = ScoringStrategy(),
+        ignored: frozenset[str] = frozenset(),
+        ignored_groups: frozenset[str] = frozenset(),
+    ) -> None:
         self._strategy = strategy
+        self._ignored = ignored
+        self._ignored_groups = ignored_groups
 
     def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
-        """The nodes that are short of something, by each of the things that they are short of."""
+        """The nodes that are short of something, by each of the things that they are short of.
+
+        What a device class stands behind is left to DynamicResources on the nodes that do not offer it themselves.
+        """
         failures = [Failure(ERR_REASON_TOO_MANY_PODS, nodes.load.pods >= nodes.allowed_pods)]
         for resource, amount in pod.requests:
-            if not is_allocated_by_claim(resource):
-                free = nodes.allocatable(resource) - nodes.requested(resource)
-                failures.append(Failure(f"Insufficient {resource}", free < min(amount, LARGEST_AMOUNT)))
+            if not self._is_ignored(resource):
+                offered = nodes.allocatable(resource)
+                short = offered - nodes.requested(resource) < min(amount, LARGEST_AMOUNT)
+                if nodes.devices.back(resource):
+                    short &= offered > 0
+                failures.append(Failure(f"Insufficient {resource}", short))
         return failures
+
+    def _is_ignored(self, resource: str) -> bool:
+        if not is_extended_resource(resource):
+            return False
+        return resource in self._ignored or resource.partition("/")[0] in self._ignored_groups
 
     def skips(self, pod: PodInfo) -> bool:  # noqa: ARG002 - the contract of a plugin that scores
         """Never."""
@@ -68,16 +117,20 @@ class NodeResourcesFit:
 
         A resource that a node does not have is left out there; so is a device that `pod` does not request.
         """
+        strategy = self._strategy
         amounts = dict(pod.scored)
         total = np.zeros(len(rows), dtype=np.int64)
         weights = np.zeros(len(rows), dtype=np.int64)
-        for resource, weight in self._strategy.resources:
+        for resource, weight in strategy.resources:
             amount = min(amounts.get(resource, 0), LARGEST_AMOUNT)
             if amount == 0 and is_scalar_resource(resource):
                 continue
             capacity = nodes.allocatable(resource)[rows]
             requested = nodes.counted(resource)[rows] + amount
-            weight_here = weight * (capacity > 0)
-            total += weight_here * self._strategy.score(requested, np.maximum(capacity, 1))
+            score = strategy.score(requested, np.maximum(capacity, 1))
+            counts = capacity > 0 if strategy.counts_zeros else (capacity > 0) & (score > 0)
+            weight_here = weight * counts
+            total += weight_here * score
             weights += weight_here
-        return total // np.maximum(weights, 1)
+        weights = np.maximum(weights, 1)
+        return total // weights if strategy.counts_zeros else (2 * total + weights) // (2 * weights)

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from webhook.cluster.snapshot import Column, Rows, Snapshot
-from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
+from webhook.kube.taints import PREFER_NO_SCHEDULE
+from webhook.placement.node_inclusion import is_tolerated, untolerated
 from webhook.placement.plugin import Failure, default_normalize
 from webhook.placement.pod_info import PodInfo
 
 ERR_REASON = "node(s) had untolerated taint(s)"
-
-_HARD = (NO_SCHEDULE, NO_EXECUTE)
 
 
 class TaintToleration:
@@ -24,12 +23,8 @@ class TaintToleration:
 
     def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
         """The nodes with a NoSchedule or NoExecute taint that `pod` does not tolerate."""
-        taints = nodes.taints
-        rejected = np.array(
-            [any(taint.effect in _HARD and not _is_tolerated(taint, pod) for taint in each) for each in taints.classes],
-            dtype=np.bool_,
-        )
-        return (Failure(ERR_REASON, rejected[taints.class_of]),) if rejected.any() else ()
+        rejected = untolerated(pod, nodes)
+        return (Failure(ERR_REASON, rejected),) if rejected.any() else ()
 
     def skips(self, pod: PodInfo) -> bool:  # noqa: ARG002 - the contract of a plugin that scores
         """Never: without such taints every node scores the most."""
@@ -40,13 +35,9 @@ class TaintToleration:
         taints = nodes.taints
         counts = np.array(
             [
-                sum(taint.effect == PREFER_NO_SCHEDULE and not _is_tolerated(taint, pod) for taint in each)
+                sum(taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, pod) for taint in each)
                 for each in taints.classes
             ],
             dtype=np.int64,
         )
         return default_normalize(counts[taints.class_of[rows]], reverse=True)
-
-
-def _is_tolerated(taint: Taint, pod: PodInfo) -> bool:
-    return any(toleration.tolerates(taint) for toleration in pod.tolerations)

@@ -1,0 +1,197 @@
+"""What a person reads of `check`: a headline, a table of nodes, suggestions, a total."""
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click.testing
+import pytest
+from rich.console import Console
+
+from tests.builders import PodBuilder, make_node_object, make_pod
+from webhook.cli.check_text import Section, print_section, text_console
+from webhook.cli.root import root
+from webhook.placement.result import Placement
+
+_NODES = [
+    make_node_object("busy", capacity={"nvidia.com/gpu": 8}),
+    make_node_object("idle", capacity={"nvidia.com/gpu": 8}),
+    make_node_object("plain"),
+    make_node_object("vision", taints=["team=vision:NoSchedule"], capacity={"nvidia.com/gpu": 8}),
+    make_node_object("other", taints=["team=other:NoSchedule"]),
+]
+_RUNNING = make_pod("running").node_name("busy").requests(cpu="32").gpu(6).status(phase="Running")
+_CLUSTER = [*_NODES, _RUNNING.obj()]
+
+Check = Callable[..., click.testing.Result]
+
+
+@pytest.fixture
+def check(tmp_path: Path) -> Check:
+    """Runs `check` for pods on `_CLUSTER`, under a policy with these fields, with further arguments."""
+
+    def check(
+        *pods: PodBuilder, arguments: tuple[str, ...] = (), policy: Mapping[str, Any] | None = None
+    ) -> click.testing.Result:
+        files = {
+            "pods.json": {"apiVersion": "v1", "kind": "List", "items": [pod.obj() for pod in pods]},
+            "cluster.json": {"apiVersion": "v1", "kind": "List", "items": _CLUSTER},
+            "policy.json": {
+                "apiVersion": "placement.maip.mxsf.io/v1alpha1",
+                "kind": "PlacementPolicy",
+                "spec": policy or {},
+            },
+        }
+        for name, content in files.items():
+            (tmp_path / name).write_text(json.dumps(content))
+        given = ["-f", "pods.json", "--cluster", "cluster.json", "--policy", "policy.json"]
+        given = [str(tmp_path / each) if each.endswith(".json") else each for each in given]
+        return click.testing.CliRunner().invoke(root, ["check", *given, *arguments])
+
+    return check
+
+
+def lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def test_nodes_that_fit_come_first_with_their_scores_and_the_others_with_their_reasons(check: Check) -> None:
+    ran = check(make_pod("worker").requests(cpu="4", memory="8Gi").gpu(2))
+
+    assert ran.exit_code == 0
+    headline, counts, message, head, *rows = lines(ran.stdout)
+    assert [headline, counts, message] == [
+        "default/worker: Feasible on idle",
+        "  2 of 5 nodes can take it",
+        "  2/5 nodes are available.",
+    ]
+    assert head.split()[:3] == ["node", "total", "TaintToleration"]
+    assert head.endswith("why not")
+    assert [row.split()[0] for row in rows] == ["idle", "busy", "plain", "other", "vision"]
+    totals = [int(row.split()[1]) for row in rows[:2]]
+    assert totals == sorted(totals, reverse=True)
+    assert [totals[0], totals[1]] == [sum(map(int, row.split()[2:])) for row in rows[:2]]
+    assert [row.split(maxsplit=1)[1] for row in rows[2:]] == [
+        "Insufficient nvidia.com/gpu",
+        *["node(s) had untolerated taint(s)"] * 2,
+    ]
+
+
+def test_a_pod_that_fits_nowhere_gets_suggestions_below(check: Check) -> None:
+    ran = check(make_pod("worker").gpu(16))
+
+    assert ran.exit_code == 4
+    assert lines(ran.stdout) == [
+        "default/worker: Infeasible",
+        "  0 of 5 nodes can take it",
+        "  0/5 nodes are available: 2 node(s) had untolerated taint(s), 3 Insufficient nvidia.com/gpu.",
+        "  node    why not",
+        "  busy    Insufficient nvidia.com/gpu",
+        "  idle    Insufficient nvidia.com/gpu",
+        "  plain   Insufficient nvidia.com/gpu",
+        "  other   node(s) had untolerated taint(s)",
+        "  vision  node(s) had untolerated taint(s)",
+        "  suggestions:",
+        "    - ask for 8 nvidia.com/gpu instead of 16: the largest free block is 8",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("most", "shown"),
+    [
+        pytest.param("3", ["idle", "busy", "plain", "  and 2 more: node(s) had untolerated taint(s)"], id="three"),
+        pytest.param(
+            "1",
+            [
+                "idle",
+                "  and 1 more that can take it",
+                "  and 2 more: node(s) had untolerated taint(s)",
+                "  and 1 more: Insufficient nvidia.com/gpu",
+            ],
+            id="one",
+        ),
+        pytest.param(
+            "0",
+            [
+                "  and 2 more that can take it",
+                "  and 2 more: node(s) had untolerated taint(s)",
+                "  and 1 more: Insufficient nvidia.com/gpu",
+            ],
+            id="none",
+        ),
+    ],
+)
+def test_the_table_is_cut_and_the_rest_is_counted_by_reason(check: Check, most: str, shown: list[str]) -> None:
+    ran = check(make_pod("worker").gpu(2), arguments=("--max-nodes", most))
+
+    rows = lines(ran.stdout)[3:]
+    assert [row if row.startswith("  and") else row.split()[0] for row in rows if "total" not in row] == shown
+
+
+def test_many_pods_have_each_its_section_and_a_total(check: Check) -> None:
+    pods = [
+        make_pod("fits"),
+        make_pod("waits").gpu(7).node_selector("kubernetes.io/hostname", "busy"),
+        make_pod("never").gpu(16),
+    ]
+
+    ran = check(*pods, arguments=("--max-nodes", "0"))
+
+    assert ran.exit_code == 4
+    heads = [line for line in lines(ran.stdout) if not line.startswith(" ")]
+    assert heads == [
+        "default/fits: Feasible on idle",
+        "default/waits: Waiting",
+        "default/never: Infeasible",
+        "3 pods: 1 Feasible, 1 Waiting, 1 Infeasible",
+    ]
+
+
+def test_a_refused_pod_is_counted(check: Check) -> None:
+    bad = make_pod("bad").annotate("maip.mxsf.io/workload-type", "trainning")
+
+    ran = check(make_pod("good"), bad, arguments=("--mutate", "--max-nodes", "0"))
+
+    assert ran.exit_code == 5
+    assert lines(ran.stdout)[-1] == "2 pods: 1 Feasible, 1 Refused"
+    assert ran.stderr.startswith("Refused: default/bad: ")
+
+
+def test_node_templates_of_the_policy_count(check: Check) -> None:
+    template = {"name": "gpu-h20", "capacity": {"cpu": 64, "memory": "1Ti", "nvidia.com/gpu": 16}}
+
+    ran = check(make_pod("worker").gpu(16), policy={"nodeTemplates": [template]}, arguments=("-o", "json"))
+
+    assert ran.exit_code == 3
+    found = json.loads(ran.stdout)
+    assert found["verdict"] == "Waiting"
+    assert found["message"].endswith("3 Insufficient nvidia.com/gpu. Node template gpu-h20 could take it.")
+    assert found["suggestions"][0] == "ask for 8 nvidia.com/gpu instead of 16: the largest free block is 8"
+
+
+def test_nothing_is_coloured_or_folded_where_no_terminal_is(check: Check) -> None:
+    long = "x" * 200
+
+    ran = check(make_pod("worker").node_selector("pool", long[:63]).gpu(16))
+
+    assert "\x1b" not in ran.stdout
+    assert any(len(line) > 120 for line in lines(ran.stdout))
+
+
+def test_a_terminal_gets_colours() -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, color_system="standard", highlight=False)
+
+    print_section(console, Section("a/b", Placement("Infeasible", None, 1, 0, "0/1 [x]"), {"n": ("[why]",)}), 20)
+
+    assert "\x1b[31mInfeasible\x1b[0m" in screen.getvalue()
+    assert "0/1 [x]" in screen.getvalue()
+    assert "[why]" in screen.getvalue()
+
+
+def test_a_pipe_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    assert text_console().width > 1000

@@ -1,0 +1,231 @@
+"""Commands on a live cluster: `serve --kubeconfig`, `check --kubeconfig`, `snapshot`."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import urllib3
+
+from tests.builders import make_node_object, make_pod
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.polling import wait_for
+from tests.controlplane.process import HeldPort
+from tests.serving.running import review, write_certificate
+
+ROOT = Path(__file__).parents[2]
+D = "maip.mxsf.io"
+
+
+def command(*arguments: str, **given: Any) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        [sys.executable, "-m", "webhook", *arguments], cwd=ROOT, capture_output=True, check=False, **given
+    )
+
+
+def training_pod(**annotations: str) -> dict[str, Any]:
+    made = make_pod("trainer").gpu(6)
+    for key, value in {"workload-type": "training", **annotations}.items():
+        made = made.annotate(f"{D}/{key}", value)
+    return made.obj()
+
+
+def make_cluster(cluster: Cluster) -> None:
+    usage = {f"{D}/node.usage": "training", "nvidia.com/gpu.product": "NVIDIA-H20"}
+    cluster.make_nodes(
+        make_node_object("secret-b", labels=usage, capacity={"nvidia.com/gpu": 8}),
+        make_node_object("secret-a", labels=usage, capacity={"nvidia.com/gpu": 8}),
+    )
+    cluster.create(make_pod("hidden").node_name("secret-a").gpu(4))
+
+
+class Served:
+    """A running `serve`."""
+
+    def __init__(self, port: int, admin_port: int, ca: Path) -> None:
+        self._port, self._admin_port = port, admin_port
+        self._http = urllib3.PoolManager(ca_certs=str(ca))
+
+    def admit(self, pod: dict[str, Any], namespace: str) -> dict[str, Any]:
+        body = orjson.dumps(review(pod, namespace=namespace))
+        answer = self._http.request(
+            "POST",
+            f"https://127.0.0.1:{self._port}/mutate?timeout=10s",
+            body=body,
+            headers={"Content-Type": "application/json"},
+        )
+        assert answer.status == 200, answer.data
+        response: dict[str, Any] = json.loads(answer.data)["response"]
+        return response
+
+    def metric(self, name: str) -> float | None:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._admin_port}/metrics") as answer:
+            lines = answer.read().decode().splitlines()
+        found = [line.rpartition(" ")[2] for line in lines if line.startswith(f"placement_webhook_{name} ")]
+        return float(found[0]) if found else None
+
+    def is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._admin_port}/readyz") as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+
+@contextmanager
+def serving(folder: Path, kubeconfig: Path, policy: str = "") -> Iterator[Served]:
+    write_certificate(folder)
+    port, admin = HeldPort(), HeldPort()
+    numbers = port.number, admin.number
+    port.close()
+    admin.close()
+    arguments = ["--tls-dir", str(folder), "--kubeconfig", str(kubeconfig), "--audit", str(folder / "audit.jsonl")]
+    arguments += ["--listen", f"127.0.0.1:{numbers[0]}", "--admin-listen", f"127.0.0.1:{numbers[1]}"]
+    if policy:
+        (folder / "policy.yaml").write_text(policy)
+        arguments += ["--policy", str(folder / "policy.yaml")]
+    log = (folder / "log").open("wb")
+    process = subprocess.Popen([sys.executable, "-m", "webhook", "serve", *arguments], cwd=ROOT, stderr=log)
+    served = Served(*numbers, folder / "ca.crt")
+    try:
+        wait_for(served.is_ready, lambda: f"readiness: {(folder / 'log').read_text()}")
+        yield served
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0, (folder / "log").read_text()
+        log.close()
+
+
+def placement_of(response: dict[str, Any]) -> str | None:
+    found: str | None = response["auditAnnotations"].get("placement")
+    return found
+
+
+def test_server_foretells_from_the_live_view(cluster: Cluster, tmp_path: Path) -> None:
+    make_cluster(cluster)
+    with serving(tmp_path, cluster.control_plane.kubeconfig) as served:
+        wait_for(lambda: served.metric("cluster_nodes") == 2, "the view")
+        response = served.admit(training_pod(), cluster.namespace)
+        assert placement_of(response) == "Feasible"
+        assert response["auditAnnotations"]["node"] == "secret-b"
+        cluster.client.delete("Node", "secret-b")
+        wait_for(lambda: served.metric("cluster_nodes") == 1, "the view without the node")
+        assert placement_of(served.admit(training_pod(), cluster.namespace)) == "Waiting"
+        assert served.metric("cluster_pods") == 1
+        age_seconds = served.metric("cluster_age_seconds")
+        assert age_seconds is not None
+        assert age_seconds < 60
+
+
+def test_annotations_of_the_namespace_are_defaults(cluster: Cluster, tmp_path: Path) -> None:
+    annotations = {f"{D}/workload-type": "training"}
+    cluster.client.patch("Namespace", cluster.namespace, {"metadata": {"annotations": annotations}})
+    with serving(tmp_path, cluster.control_plane.kubeconfig) as served:
+        plain = make_pod("plain").obj()
+        wait_for(lambda: "patch" in served.admit(plain, cluster.namespace), "a patch by the namespace's default")
+
+
+def test_view_that_is_too_old_makes_verdicts_unknown_and_patches_go_on(cluster: Cluster, tmp_path: Path) -> None:
+    policy = """
+    apiVersion: placement.maip.mxsf.io/v1alpha1
+    kind: PlacementPolicy
+    spec: {placementCheck: {mode: deny, maxViewAgeSeconds: 1}}
+    """
+    make_cluster(cluster)
+    with serving(tmp_path, cluster.control_plane.kubeconfig, policy) as served:
+        cluster.control_plane.stop_api_server()
+        try:
+            wait_for(lambda: (served.metric("cluster_age_seconds") or 0) > 1, "a view that is too old")
+            response = served.admit(training_pod(), cluster.namespace)
+            assert placement_of(response) == "Unknown"
+            assert "patch" in response
+        finally:
+            cluster.control_plane.restart_api_server()
+    (record,) = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    assert record["placement"]["message"].startswith("the view of the cluster is too old: ")
+
+
+def test_server_starts_and_patches_without_an_api_server(tmp_path: Path) -> None:
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "users": [],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}],
+        "current-context": "c",
+    }
+    (tmp_path / "kubeconfig").write_bytes(orjson.dumps(config))
+    with serving(tmp_path, tmp_path / "kubeconfig") as served:
+        response = served.admit(training_pod(), "team-a")
+        assert placement_of(response) == "Unknown"
+        assert "patch" in response
+        assert served.metric("cluster_age_seconds") == float("inf")
+    record = json.loads((tmp_path / "audit.jsonl").read_text().splitlines()[0])
+    assert record["placement"]["message"] == "the view of the cluster is not there yet"
+
+
+def test_bindings_are_compared_with_what_was_foretold(cluster: Cluster, tmp_path: Path) -> None:
+    make_cluster(cluster)
+    name = 'predictions_total{result="same_node"}'
+    with serving(tmp_path, cluster.control_plane.kubeconfig) as served:
+        wait_for(lambda: served.metric("cluster_nodes") == 2, "the view")
+        pod = training_pod(scheduler="default-scheduler")
+        assert placement_of(served.admit(pod, cluster.namespace)) == "Feasible"
+        assert cluster.wait_bound(cluster.create(pod).object) == "secret-b"
+        wait_for(lambda: served.metric(name) == 1, "the comparison")
+
+
+def test_check_asks_the_live_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    make_cluster(cluster)
+    pod = tmp_path / "pod.json"
+    pod.write_bytes(orjson.dumps(make_pod("p").gpu(6).obj()))
+    done = command("check", "-f", str(pod), "--kubeconfig", str(cluster.control_plane.kubeconfig), "-o", "json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["node"] == "secret-b"
+
+
+def test_snapshot_is_a_cluster_file(cluster: Cluster, tmp_path: Path) -> None:
+    make_cluster(cluster)
+    file, pod = tmp_path / "cluster.json", tmp_path / "pod.json"
+    environment = {**os.environ, "KUBECONFIG": str(cluster.control_plane.kubeconfig)}
+    done = command("snapshot", "-o", str(file), env=environment)
+    assert done.returncode == 0, done.stderr
+    assert b"2 nodes" in done.stderr
+    assert done.stdout == b""
+    assert list(tmp_path.iterdir()) == [file]
+    assert b"managedFields" not in file.read_bytes()
+    pod.write_bytes(orjson.dumps(make_pod("p").gpu(6).obj()))
+    checked = command("check", "-f", str(pod), "--cluster", str(file), "-o", "json")
+    assert json.loads(checked.stdout)["node"] == "secret-b"
+
+
+def test_snapshot_with_other_names_gives_the_same_placement(cluster: Cluster, tmp_path: Path) -> None:
+    make_cluster(cluster)
+    done = command("snapshot", "--kubeconfig", str(cluster.control_plane.kubeconfig), "--hash-names")
+    assert done.returncode == 0, done.stderr
+    for name in (b"secret-a", b"hidden", cluster.namespace.encode()):
+        assert name not in done.stdout
+    file, pod = tmp_path / "cluster.json", tmp_path / "pod.json"
+    file.write_bytes(done.stdout)
+    pod.write_bytes(orjson.dumps(make_pod("p").gpu(6).obj()))
+    checked = command("check", "-f", str(pod), "--cluster", str(file), "-o", "json")
+    assert json.loads(checked.stdout)["node"] == "node-2"
+
+
+def test_kubeconfig_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
+    done = command("snapshot", "--kubeconfig", str(tmp_path / "nowhere"))
+    assert done.returncode == 2
+    assert b"Error: --kubeconfig: Invalid value: " in done.stderr
+
+
+def test_views_exclude_each_other(tmp_path: Path) -> None:
+    done = command("serve", "--tls-dir", str(tmp_path), "--in-cluster", "--no-cluster")
+    assert done.returncode == 2
+    assert b"exclude each other" in done.stderr

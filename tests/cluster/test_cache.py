@@ -1,0 +1,247 @@
+"""The cache says what a snapshot of the same objects, made anew, would say."""
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.builders import make_node_object, make_pod
+from tests.cluster.views import made_anew, said
+from webhook.cluster.cache import ClusterCache, Key
+from webhook.cluster.snapshot import Load, Snapshot
+from webhook.cluster.update import KNOWN_FIELDS, KNOWN_LOAD_FIELDS
+
+Object = dict[str, Any]
+
+
+def node(name: str, **facts: Any) -> Object:
+    return make_node_object(name, **facts)
+
+
+def pod(name: str = "p", node_name: str = "a", cpu: str = "1") -> Object:
+    return make_pod(name).namespace("x").node_name(node_name).requests(cpu=cpu).obj()
+
+
+def namespace(name: str, **annotations: str) -> Object:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": annotations}}
+
+
+def cache_of(*objects: Object) -> ClusterCache:
+    cache = ClusterCache()
+    for kind in ("Pod", "Node", "Namespace"):
+        assert cache.replace(kind, [each for each in objects if each["kind"] == kind]) == []
+    return cache
+
+
+def requested(snapshot: Snapshot) -> list[int]:
+    return [int(amount) for amount in snapshot.requested("cpu")]
+
+
+def test_snapshot_is_the_same_until_something_changes() -> None:
+    cache = cache_of(node("a"), pod())
+    first = cache.snapshot()
+    cache.apply("Pod", "MODIFIED", pod())
+    cache.apply("Node", "MODIFIED", node("a") | {"status": node("a")["status"] | {"conditions": []}})
+    cache.apply("Pod", "ADDED", pod("waits", node_name=""))
+    assert cache.snapshot() is first
+
+
+def test_each_change_is_a_new_generation_and_leaves_the_old_one_as_it_was() -> None:
+    cache = cache_of(node("a"), node("b"), pod(cpu="1"))
+    before = cache.snapshot()
+    cache.apply("Pod", "ADDED", pod("q", node_name="b", cpu="2"))
+    after = cache.snapshot()
+    assert after.generation > before.generation
+    assert (requested(before), requested(after)) == ([1000, 0], [1000, 2000])
+
+
+def test_a_pod_event_leaves_the_facts_of_nodes_shared() -> None:
+    cache = cache_of(node("a", taints=["k:NoSchedule"]), node("b"))
+    before = cache.snapshot()
+    cache.apply("Pod", "ADDED", pod())
+    after = cache.snapshot()
+    assert after.labels is before.labels
+    assert after.taints is before.taints
+    assert after.images is before.images
+    assert after.rows is before.rows
+    assert after.allocatable("cpu") is before.allocatable("cpu")
+    assert after.nodes[1] is before.nodes[1]
+
+
+def test_an_event_about_a_label_leaves_taints_and_other_labels_shared() -> None:
+    cache = cache_of(node("a", taints=["k:NoSchedule"]), node("b"))
+    before = cache.snapshot()
+    cache.apply("Node", "MODIFIED", node("b", labels={"zone": "z"}))
+    after = cache.snapshot()
+    assert after.labels.matches("zone", "In", ["z"]).tolist() == [False, True]
+    assert after.taints is before.taints
+    assert after.pods is before.pods
+
+
+def test_pods_may_be_told_before_their_node() -> None:
+    cache = cache_of(pod(cpu="3"))
+    assert cache.snapshot().nodes == ()
+    cache.apply("Node", "ADDED", node("a"))
+    assert requested(cache.snapshot()) == [3000]
+
+
+def test_pods_of_a_node_that_went_and_came_again_count() -> None:
+    cache = cache_of(node("a"), pod(cpu="3"))
+    cache.apply("Node", "DELETED", node("a"))
+    assert cache.snapshot().nodes == ()
+    cache.apply("Node", "ADDED", node("a"))
+    assert requested(cache.snapshot()) == [3000]
+
+
+def test_pod_that_ended_counts_no_more() -> None:
+    cache = cache_of(node("a"), pod())
+    cache.apply("Pod", "MODIFIED", pod() | {"status": {"phase": "Succeeded"}})
+    assert requested(cache.snapshot()) == [0]
+
+
+def test_event_that_comes_twice_counts_once() -> None:
+    cache = cache_of(node("a"))
+    for _ in range(2):
+        cache.apply("Pod", "ADDED", pod())
+    assert requested(cache.snapshot()) == [1000]
+    for _ in range(2):
+        cache.apply("Pod", "DELETED", pod())
+    assert requested(cache.snapshot()) == [0]
+
+
+def test_list_takes_out_what_it_does_not_hold() -> None:
+    cache = cache_of(node("a"), node("b"), pod("p"), pod("q"), namespace("x"), namespace("y"))
+    cache.replace("Pod", [pod("q", cpu="5")])
+    cache.replace("Node", [node("a")])
+    cache.replace("Namespace", [namespace("y")])
+    assert said(cache.snapshot()) == said(made_anew([node("a"), pod("q", cpu="5"), namespace("y")]))
+
+
+def test_list_that_breaks_off_takes_nothing_out() -> None:
+    cache = cache_of(node("a"), pod("p"), pod("q"))
+    cache.listing("Pod").add([pod("r")])
+    assert requested(cache.snapshot()) == [3000]
+
+
+def test_malformed_node_is_left_out_and_told_once() -> None:
+    cache = cache_of(node("a"), node("b"), pod(cpu="1"))
+    bad = node("a", capacity={"cpu": "many"})
+    told = [cache.apply("Node", "MODIFIED", bad) for _ in range(2)]
+    assert told[0] is not None
+    assert told[1] is None
+    assert told[0].message.startswith('status.allocatable[cpu]: Invalid value: "many"; must be a quantity')
+    assert [info.node.name for info in cache.snapshot().nodes] == ["b"]
+    assert set(cache.unusable) == {("Node", Key("", "a"))}
+    assert cache.apply("Node", "MODIFIED", node("a")) is None
+    assert requested(cache.snapshot()) == [1000, 0]
+    assert cache.unusable == {}
+
+
+def test_malformed_pod_is_left_out_until_it_is_deleted() -> None:
+    cache = cache_of(node("a"), pod())
+    (problem,) = cache.replace("Pod", [pod(), pod("q", cpu="1GiB")])
+    assert str(problem.key) == "x/q"
+    assert requested(cache.snapshot()) == [1000]
+    cache.replace("Pod", [pod()])
+    assert cache.unusable == {}
+
+
+def test_annotations_of_a_namespace_are_those_of_its_last_event() -> None:
+    cache = cache_of(namespace("x", a="1"))
+    before = cache.snapshot()
+    cache.apply("Namespace", "MODIFIED", namespace("x", a="2"))
+    assert before.namespace_annotations("x") == {"a": "1"}
+    assert cache.snapshot().namespace_annotations("x") == {"a": "2"}
+
+
+def test_pods_of_one_template_share_what_is_equal() -> None:
+    cache = cache_of(node("a"), pod("p"), pod("q"))
+    first, second = cache.snapshot().nodes[0].pods
+    assert first.requests is second.requests
+    assert first.namespace is second.namespace
+
+
+_names = st.sampled_from(("a", "b", "c"))
+_nodes = st.builds(
+    node,
+    _names,
+    labels=st.fixed_dictionaries({}, optional={"zone": st.sampled_from(("1", "2")), "pool": st.just("p")}),
+    taints=st.sampled_from(((), ("k=v:NoSchedule",), ("k=v:NoSchedule", "l:NoExecute"))),
+    capacity=st.fixed_dictionaries({}, optional={"cpu": st.sampled_from(("4", "8")), "nvidia.com/gpu": st.just(8)}),
+    unschedulable=st.booleans(),
+)
+_affinity = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
+        ]
+    }
+}
+
+
+@st.composite
+def _pods(draw: st.DrawFn) -> Object:
+    made = make_pod(draw(st.sampled_from(("p", "q", "r", "s")))).namespace(draw(st.sampled_from(("x", "y"))))
+    made = made.requests(cpu=draw(st.sampled_from(("1", "500m")))).label("app", draw(st.sampled_from(("web", "db"))))
+    if draw(st.booleans()):
+        made = made.gpu(2)
+    if draw(st.booleans()):
+        made = made.host_port(draw(st.sampled_from((80, 81))))
+    if draw(st.booleans()):
+        made = made.affinity(_affinity)
+    made = made.status(phase=draw(st.sampled_from(("Running", "Running", "Pending", "Failed"))))
+    content = made.node_name(draw(st.sampled_from(("a", "b", "c", "")))).obj()
+    if draw(st.booleans()):
+        content["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return content
+
+
+_spaces = st.builds(namespace, st.sampled_from(("x", "y")), team=st.sampled_from(("1", "2")))
+_objects = st.one_of(_nodes, _pods(), _pods(), _spaces)
+_steps = st.one_of(
+    st.tuples(st.sampled_from(("ADDED", "MODIFIED", "DELETED")), _objects),
+    st.just(("LOOK", None)),
+    st.tuples(st.just("LIST"), st.lists(_objects, max_size=6)),
+)
+
+
+def _key(content: Object) -> tuple[str, str, str]:
+    metadata = content["metadata"]
+    return content["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def _follow(cache: ClusterCache, held: dict[tuple[str, str, str], Object], kind: str, given: Any) -> None:
+    """Take one step, in the cache and in the plain books."""
+    if kind == "LOOK":
+        cache.snapshot()
+    elif kind == "LIST":
+        listed: Iterable[Object] = {_key(each): each for each in given}.values()
+        for of in ("Node", "Pod", "Namespace"):
+            of_kind = [each for each in listed if each["kind"] == of]
+            cache.replace(of, of_kind)
+            for key in [key for key in held if key[0] == of]:
+                del held[key]
+            held.update({_key(each): each for each in of_kind})
+    else:
+        cache.apply(given["kind"], kind, given)
+        if kind == "DELETED":
+            held.pop(_key(given), None)
+        else:
+            held[_key(given)] = given
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(_steps, max_size=25))
+def test_any_events_come_to_the_same_as_a_snapshot_made_anew(steps: list[tuple[str, Any]]) -> None:
+    cache, held = ClusterCache(), dict[tuple[str, str, str], Object]()
+    for kind, content in steps:
+        _follow(cache, held, kind, content)
+    assert said(cache.snapshot()) == said(made_anew(held.values()))
+
+
+def test_updates_know_every_field_of_a_snapshot() -> None:
+    """Else every event would make all of it anew."""
+    assert {each.name for each in fields(Snapshot)} == KNOWN_FIELDS
+    assert {each.name for each in fields(Load)} == KNOWN_LOAD_FIELDS

@@ -1,0 +1,211 @@
+"""Whatever an API server does, the view comes to what the server has."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from tests.builders import make_node_object
+from tests.cluster.api import Answer, FakeApi, events, fake_api, page, refusal
+from webhook.cluster.api_server import Source
+from webhook.cluster.live import LiveCluster
+from webhook.cluster.reflector import Timing
+
+Object = dict[str, Any]
+
+NODES = "/api/v1/nodes"
+TIMING = Timing(first_pause_seconds=0.001, longest_pause_seconds=0.01, shortest_watch_seconds=0.0, silence_seconds=5)
+GONE_EVENT = ("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"})
+
+
+def node(name: str, version: int = 1, **facts: Any) -> Object:
+    content = make_node_object(name, **facts)
+    content["metadata"]["resourceVersion"] = str(version)
+    return content
+
+
+def bookmark(version: int) -> tuple[str, Object]:
+    return "BOOKMARK", {"kind": "Node", "apiVersion": "v1", "metadata": {"resourceVersion": str(version)}}
+
+
+@asynccontextmanager
+async def following(api: FakeApi, folder: Path, token: str = "", timing: Timing = TIMING) -> AsyncIterator[LiveCluster]:
+    live = LiveCluster(Source(api.kubeconfig(folder, token)).connect, timing=timing)
+    task = asyncio.create_task(live.run())
+    try:
+        yield live
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110 - the real world tells no event
+            await asyncio.sleep(0.005)
+
+
+def names(live: LiveCluster) -> list[str]:
+    return [info.node.name for info in live.snapshot().nodes]
+
+
+def followed(folder: Path, *script: Answer, wanted: list[str], asked: int) -> FakeApi:
+    """The server after its script, when the view holds the wanted nodes and so many requests have come."""
+
+    async def run() -> FakeApi:
+        async with fake_api(NODES, *script) as api, following(api, folder) as live:
+            await until(lambda: live.is_synced and names(live) == wanted and len(api.asked) >= asked)
+            assert api.script == []
+        return api
+
+    return asyncio.run(run())
+
+
+def test_pages_are_read_to_the_end_and_watched_from_there(tmp_path: Path) -> None:
+    api = followed(
+        tmp_path,
+        page([node("a")], "7", "next"),
+        page([node("b")], "7"),
+        events(("ADDED", node("c", 8)), ("DELETED", node("a", 9)), lasting_seconds=0.05),
+        wanted=["b", "c"],
+        asked=4,
+    )
+    first, second, third, fourth = api.asked
+    assert first == {"limit": "100"}
+    assert second == {"limit": "100", "continue": "next"}
+    assert third["resourceVersion"] == "7"
+    assert (third["watch"], third["allowWatchBookmarks"]) == ("true", "true")
+    assert fourth["resourceVersion"] == "9"
+
+
+def test_watch_goes_on_from_the_last_bookmark(tmp_path: Path) -> None:
+    api = followed(tmp_path, page([node("a")], "7"), events(bookmark(30)), wanted=["a"], asked=3)
+    assert [each.get("resourceVersion") for each in api.asked] == [None, "7", "30"]
+
+
+GONE = refusal(410, "Expired")
+
+
+@pytest.mark.parametrize(
+    ("script", "versions"),
+    [
+        pytest.param(
+            [page([node("old")], "1", "next"), GONE, page([node("a")], "9")],
+            [None, None, None, "9"],
+            id="between pages",
+        ),
+        pytest.param([page([node("old")], "1"), GONE, page([node("a")], "9")], [None, "1", None, "9"], id="at a watch"),
+        pytest.param(
+            [page([node("old")], "1"), events(GONE_EVENT), page([node("a")], "9")],
+            [None, "1", None, "9"],
+            id="within a watch",
+        ),
+        pytest.param([GONE, page([node("a")], "9")], [None, None, "9"], id="at the first page"),
+    ],
+)
+def test_410_is_answered_with_a_new_list(tmp_path: Path, script: list[Answer], versions: list[str | None]) -> None:
+    api = followed(tmp_path, *script, wanted=["a"], asked=len(versions))
+    assert [each.get("resourceVersion") for each in api.asked][: len(versions)] == versions
+
+
+def test_list_forgotten_between_pages_is_asked_for_in_one_piece(tmp_path: Path) -> None:
+    api = followed(tmp_path, page([], "1", "next"), GONE, page([node("a")], "9"), wanted=["a"], asked=4)
+    assert [each.get("limit") for each in api.asked[:3]] == ["100", "100", "0"]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(events(("ADDED", node("b", 5)), cut=b'{"type":"ADDED","obj'), id="cut within an object"),
+        pytest.param(events(("ADDED", node("b", 5)), ("ERROR", {"code": 500, "message": "boom"})), id="ERROR event"),
+        pytest.param(events(("ADDED", node("b", 5)), ("STRANGE", {})), id="unknown event"),
+    ],
+)
+def test_broken_watch_goes_on_from_the_last_event(tmp_path: Path, broken: Answer) -> None:
+    after = events(("ADDED", node("c", 6)), lasting_seconds=0.05)
+    api = followed(tmp_path, page([node("a")], "4"), broken, after, wanted=["a", "b", "c"], asked=4)
+    assert [each.get("resourceVersion") for each in api.asked] == [None, "4", "5", "6"]
+
+
+@pytest.mark.parametrize("code", [429, 500, 503, 504])
+def test_failing_server_is_asked_again(tmp_path: Path, code: int) -> None:
+    failure = refusal(code, "Trouble")
+    followed(tmp_path, failure, failure, page([node("a")], "4"), failure, wanted=["a"], asked=5)
+
+
+def test_expired_token_is_read_anew(tmp_path: Path) -> None:
+    """The token that stands in the file when the server refuses the one before is the one that is used next."""
+    token = tmp_path / "token"
+    token.write_text("first")
+
+    async def refuse_and_renew(request: Any) -> Any:
+        token.write_text("second")
+        return await refusal(401, "Unauthorized")(request)
+
+    async def run() -> list[str]:
+        script = (page([node("a")], "4"), refuse_and_renew)
+        async with fake_api(NODES, *script) as api, following(api, tmp_path, str(token)):
+            await until(lambda: len(api.asked) == 3)
+            return [each["token"] for each in api.asked]
+
+    assert asyncio.run(run()) == ["Bearer first", "Bearer first", "Bearer second"]
+
+
+def test_malformed_node_is_left_out_and_logged_once(tmp_path: Path) -> None:
+    bad = node("bad", 5, capacity={"cpu": "many"})
+    with capture_logs() as logs:
+        followed(
+            tmp_path,
+            page([node("a")], "4"),
+            events(("ADDED", bad), ("MODIFIED", bad), ("ADDED", node("c", 6)), lasting_seconds=0.05),
+            wanted=["a", "c"],
+            asked=3,
+        )
+    (told,) = [each for each in logs if each["event"] == "object left out of the view"]
+    assert told["name"] == "bad"
+    assert 'status.allocatable[cpu]: Invalid value: "many"' in told["error"]
+
+
+def test_view_is_as_old_as_its_last_proof(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with fake_api(NODES, page([node("a")], "4"), events(bookmark(5), lasting_seconds=60)) as api:
+            live = LiveCluster(Source(api.kubeconfig(tmp_path)).connect, timing=TIMING)
+            assert live.age_seconds() == float("inf")
+            assert not live.is_synced
+            async with following(api, tmp_path) as live:
+                await until(lambda: live.is_synced)
+                assert 0 <= live.age_seconds() < 10
+
+    asyncio.run(run())
+
+
+def test_silent_connection_is_given_up(tmp_path: Path) -> None:
+    """A peer that is gone without a word looks like a watch in which nothing happens, for too long."""
+    timing = Timing(watch_seconds=0, silence_seconds=0.2, first_pause_seconds=0.001, longest_pause_seconds=0.01)
+
+    async def run() -> None:
+        script = (page([node("a")], "4"), events(lasting_seconds=60))
+        async with fake_api(NODES, *script) as api, following(api, tmp_path, timing=timing):
+            await until(lambda: len(api.asked) >= 3)
+
+    asyncio.run(run())
+
+
+def test_server_that_ends_each_watch_at_once_is_not_asked_without_pause(tmp_path: Path) -> None:
+    timing = Timing(first_pause_seconds=0.2, longest_pause_seconds=0.2, shortest_watch_seconds=1.0)
+
+    async def run() -> None:
+        script = (page([node("a")], "4"), *[events()] * 200)
+        async with fake_api(NODES, *script) as api, following(api, tmp_path, timing=timing) as live:
+            await until(lambda: live.is_synced)
+            began_seconds = time.monotonic()
+            await until(lambda: len(api.asked) >= 6)
+            assert time.monotonic() - began_seconds > 4 * 0.1
+
+    asyncio.run(run())

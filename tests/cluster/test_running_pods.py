@@ -1,0 +1,152 @@
+"""Which running pods a selector selects, and whom their own terms speak of."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import PodBuilder, make_node_object, make_pod
+from webhook.cluster.node_info import Node, NodeInfo, RunningPod
+from webhook.cluster.running_pods import RunningPods
+from webhook.kube.label_selector import LabelRequirement, selector_matches
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_WEB = {"matchLabels": {"app": "web"}}
+
+
+def _info(name: str, *pods: PodBuilder) -> NodeInfo:
+    return NodeInfo.of(Node.of(make_node_object(name)), [RunningPod.of(pod.obj()) for pod in pods])
+
+
+_label_sets = st.dictionaries(st.sampled_from(("k", "l")), st.sampled_from(("a", "b", "")))
+_requirements = st.builds(
+    LabelRequirement,
+    st.sampled_from(("k", "l", "absent")),
+    st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist", "Like")),
+    st.lists(st.sampled_from(("a", "b", "unknown")), max_size=2).map(tuple),
+)
+_pods = st.lists(st.tuples(st.sampled_from(("x", "y")), _label_sets), max_size=3)
+
+
+def _running(pods: list[tuple[str, dict[str, str]]]) -> NodeInfo:
+    made = [make_pod().namespace(namespace) for namespace, _ in pods]
+    for index, (_, labels) in enumerate(pods):
+        for key, value in labels.items():
+            made[index] = made[index].label(key, value)
+    return _info("n", *made)
+
+
+@given(
+    nodes=st.lists(_pods, max_size=4),
+    changed=st.dictionaries(st.integers(0, 3), _pods, max_size=2),
+    namespaces=st.none() | st.sets(st.sampled_from(("x", "y", "unknown"))),
+    selector=st.none() | st.lists(_requirements, max_size=2).map(tuple),
+)
+def test_pods_are_selected_as_each_would_be(
+    nodes: list[Any], changed: dict[int, Any], namespaces: set[str] | None, selector: Any
+) -> None:
+    table = RunningPods.of([_running(pods) for pods in nodes])
+    later = table.replaced({row: _running(pods) for row, pods in changed.items() if row < len(nodes)})
+    after = [changed.get(row, pods) for row, pods in enumerate(nodes)]
+    for found, expected in ((table, nodes), (later, after)):
+        assert Counter(found.rows_selected(namespaces, selector).tolist()) == Counter(
+            row
+            for row, pods in enumerate(expected)
+            for namespace, labels in pods
+            if (namespaces is None or namespace in namespaces) and selector_matches(selector, labels)
+        )
+
+
+def test_pods_alike_are_one_class() -> None:
+    pod = make_pod().label("app", "web")
+    table = RunningPods.of([_info("a", pod, pod), _info("b", pod, pod.namespace("x"))])
+    assert (len(table.classes), table.row_of.tolist()) == (2, [0, 0, 1, 1])
+
+
+def test_more_classes_than_fit_at_first_are_told_apart() -> None:
+    table = RunningPods.of([_info("a", *(make_pod().label("index", str(index)) for index in range(200)))])
+    assert len(table.rows_selected(None, (LabelRequirement("index", "In", ("0", "77", "199")),))) == 3
+
+
+def test_pods_being_deleted_can_be_left_out() -> None:
+    leaving = PodBuilder({"metadata": {"name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": {}})
+    table = RunningPods.of([_info("a", leaving), _info("b", make_pod())])
+    assert sorted(table.rows_selected(None, ())) == [0, 1]
+    assert table.rows_selected(None, (), terminating=False).tolist() == [1]
+
+
+def test_table_that_has_seen_many_pods_go_is_worn() -> None:
+    table = RunningPods.of([_info("a")])
+    for index in range(1002):
+        assert not table.is_worn
+        table = table.replaced({0: _info("a", make_pod().label("index", str(index)))})
+    table = table.replaced({0: _info("a")})
+    assert table.is_worn
+
+
+def _anti_affinity(kind: str = _REQUIRED, **term: Any) -> PodBuilder:
+    term = {"topologyKey": "zone", **term}
+    terms = [{"weight": 1, "podAffinityTerm": term}] if kind == _PREFERRED else [term]
+    return make_pod().namespace("x").affinity({"podAntiAffinity": {kind: terms}})
+
+
+@pytest.mark.parametrize(
+    ("term", "namespace", "expected"),
+    [
+        pytest.param({"labelSelector": _WEB}, "x", True, id="its own namespace"),
+        pytest.param({"labelSelector": _WEB}, "y", False, id="another namespace"),
+        pytest.param({"labelSelector": {"matchLabels": {"app": "db"}}}, "x", False, id="other labels"),
+        pytest.param({"labelSelector": {}, "namespaces": ["y"]}, "y", True, id="namespaces by name"),
+        pytest.param({"labelSelector": {}, "namespaces": ["y"]}, "x", False, id="not its own then"),
+        pytest.param({"labelSelector": {}, "namespaceSelector": {}}, "z", True, id="all namespaces"),
+        pytest.param(
+            {
+                "labelSelector": {},
+                "namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a"]}]},
+            },
+            "y",
+            True,
+            id="namespaces by labels",
+        ),
+        pytest.param({"namespaces": ["x"]}, "x", False, id="no selector matches no pod"),
+        pytest.param(
+            {"labelSelector": {"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}},
+            "x",
+            True,
+            id="a label that is not there",
+        ),
+    ],
+)
+def test_whom_a_term_speaks_of(term: dict[str, Any], namespace: str, expected: bool) -> None:
+    table = RunningPods.of([_info("a", _anti_affinity(**term))])
+    assert bool(list(table.carried(namespace, {"team": "a"}, {"app": "web"}))) is expected
+
+
+def test_equal_terms_of_pods_are_one() -> None:
+    required, preferred = _anti_affinity(labelSelector=_WEB), _anti_affinity(_PREFERRED, labelSelector=_WEB)
+    table = RunningPods.of([_info("a", required, required), _info("b", required.label("k", "v"), preferred)])
+    found = {carried.kind: carried for carried in table.carried("x", {}, {"app": "web"})}
+    assert {kind: carried.weight for kind, carried in found.items()} == {"bars": 0, "preferred": -1}
+    rows, times = table.carrier_rows(found["bars"])
+    assert (rows.tolist(), times.tolist()) == ([0, 0, 1], [1, 1, 1])
+
+
+def test_term_that_a_pod_has_twice_counts_twice() -> None:
+    weighted = {"weight": 5, "podAffinityTerm": {"topologyKey": "zone", "labelSelector": _WEB}}
+    pod = make_pod().affinity({"podAffinity": {_PREFERRED: [weighted, weighted]}})
+    table = RunningPods.of([_info("a", pod)])
+    (carried,) = table.carried("default", {}, {"app": "web"})
+    assert table.carrier_rows(carried)[1].tolist() == [2]
+
+
+def test_terms_of_pods_that_are_gone_carry_nothing() -> None:
+    table = RunningPods.of([_info("a", _anti_affinity(labelSelector=_WEB)), _info("b")])
+    gone = table.replaced({0: _info("a")})
+    assert list(gone.carried("x", {}, {"app": "web"})) == []
+    assert table.has_terms
+    assert table.term_keys == {"app"}
+    assert not gone.has_terms
+    assert not gone.term_keys

@@ -1,0 +1,98 @@
+"""What Services and controllers select."""
+
+from typing import Any
+
+import pytest
+
+from webhook.cluster.workloads import NO_WORKLOADS, Owner, Workload, Workloads, is_workload
+from webhook.kube.field import InvalidInput
+from webhook.kube.label_selector import LabelRequirement, LabelSelector
+
+_WEB = {"app": "web"}
+_APP = LabelRequirement("app", "In", ("web",))
+_FRONT = LabelRequirement("tier", "In", ("front",))
+_REPLICA_SET = Owner("apps/v1", "ReplicaSet", "web")
+
+
+def _object(api_version: str, kind: str, selector: Any) -> dict[str, Any]:
+    metadata = {"name": "web", "namespace": "x"}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {"selector": selector}}
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "selector", "expected"),
+    [
+        pytest.param("v1", "Service", _WEB, (_APP,), id="Service"),
+        pytest.param("v1", "Service", None, None, id="Service without a selector"),
+        pytest.param("v1", "ReplicationController", _WEB, (_APP,), id="ReplicationController"),
+        pytest.param("apps/v1", "ReplicaSet", {"matchLabels": _WEB}, (_APP,), id="ReplicaSet"),
+        pytest.param(
+            "apps/v1",
+            "StatefulSet",
+            {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
+            (LabelRequirement("app", "Exists"),),
+            id="StatefulSet",
+        ),
+    ],
+)
+def test_selector_is_read_as_its_kind_has_it(
+    api_version: str, kind: str, selector: Any, expected: LabelSelector | None
+) -> None:
+    content = _object(api_version, kind, selector)
+    assert is_workload(content)
+    assert Workload.of(content) == Workload("x", Owner(api_version, kind, "web"), expected)
+
+
+def test_other_kinds_select_no_pods() -> None:
+    assert not is_workload(_object("apps/v1", "Deployment", {"matchLabels": _WEB}))
+    assert not is_workload(_object("serving.knative.dev/v1", "Service", _WEB))
+
+
+def test_malformed_selector_is_told() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Workload.of(_object("v1", "Service", {"app": 1}))
+    assert [error.path for error in caught.value.errors] == ["spec.selector[app]"]
+
+
+_SERVICE = Workload("x", Owner("v1", "Service", "web"), (_APP,))
+_OWNER = Workload("x", _REPLICA_SET, (_FRONT,))
+
+
+@pytest.mark.parametrize(
+    ("workloads", "owner", "expected"),
+    [
+        pytest.param([], None, (), id="nothing"),
+        pytest.param([_SERVICE], None, (_APP,), id="Service"),
+        pytest.param([_SERVICE], _REPLICA_SET, (_APP,), id="a controller that is not known"),
+        pytest.param([_OWNER], _REPLICA_SET, (_FRONT,), id="controller"),
+        pytest.param([_OWNER], None, (), id="another's controller"),
+        pytest.param([_SERVICE, _OWNER], _REPLICA_SET, (_APP, _FRONT), id="both"),
+        pytest.param([_SERVICE._replace(namespace="y")], None, (), id="another namespace"),
+        pytest.param([_SERVICE._replace(selector=(_FRONT,))], None, (), id="another Service"),
+        pytest.param([_SERVICE._replace(selector=None)], None, (), id="no selector selects no pod"),
+    ],
+)
+def test_pods_are_selected_by_all_that_select_them(
+    workloads: list[Workload], owner: Owner | None, expected: LabelSelector
+) -> None:
+    assert Workloads.of(workloads).default_selector("x", _WEB, owner) == expected
+
+
+@pytest.mark.parametrize(
+    ("owner", "lacks"),
+    [
+        pytest.param(None, False, id="no controller"),
+        pytest.param(_REPLICA_SET, False, id="known"),
+        pytest.param(_REPLICA_SET._replace(name="db"), True, id="not known"),
+        pytest.param(Owner("batch/v1", "Job", "train"), False, id="never looked up"),
+    ],
+)
+def test_controller_may_be_lacking(owner: Owner | None, lacks: bool) -> None:
+    assert Workloads.of([_OWNER]).lacks("x", owner) is lacks
+
+
+def test_read_keys_are_those_of_the_services_of_the_namespace() -> None:
+    workloads = Workloads.of([_SERVICE, _SERVICE._replace(namespace="y", selector=(_FRONT,)), _OWNER])
+    assert workloads.read_keys("x") == {"app"}
+    assert not NO_WORKLOADS
+    assert workloads

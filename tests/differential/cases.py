@@ -1,0 +1,74 @@
+"""Cases: a cluster, a pod, and what kube-scheduler 1.36 made of it, as YAML files that need no control plane."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.differential.constraints import Object
+from tests.differential.judge import Answer
+from tests.differential.worlds import World
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.documents import Document, parse
+
+FOLDER = Path(__file__).parent / "cases"
+_PARTS = ("namespaces", "workloads", "nodes", "pods")
+_WIDTH = 118
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One question and its right answer; `why` says what it is there for."""
+
+    why: str
+    world: World
+    pod: Object
+    answer: Answer
+
+    def snapshot(self) -> Snapshot:
+        """The cluster."""
+        return snapshot_from_documents(Document("cluster", obj) for obj in self.world.objects)
+
+    def write(self, path: Path) -> None:
+        """Write it to `path`, the objects of the cluster in few lines each."""
+        world, answer = self.world, self.answer
+        parts: dict[str, Any] = {
+            "why": self.why,
+            **{part: [_Dense(obj) for obj in getattr(world, part)] for part in _PARTS if getattr(world, part)},
+            "pod": self.pod,
+            "answer": {"node": answer.node, "scores": answer.scores} if answer.node else {"message": answer.message},
+        }
+        text = yaml.dump(
+            parts, Dumper=_Dumper, default_flow_style=None, sort_keys=False, width=_WIDTH, allow_unicode=True
+        )
+        path.write_text(text)
+
+
+def read(path: Path) -> Case:
+    """The case in the file `path`."""
+    (document,) = parse(path.read_text(), path.name)
+    content = document.content
+    world = World(*(tuple(content.get(part, ())) for part in _PARTS))
+    told = content["answer"]
+    return Case(
+        content["why"],
+        world,
+        content["pod"],
+        Answer(told.get("node"), told.get("message", ""), told.get("scores", {})),
+    )
+
+
+class _Dense(dict[str, Any]):
+    """An object that is written as in JSON, without a line for each field."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes every value out where it stands, without anchors."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the signature is PyYAML's
+        return True
+
+
+_Dumper.add_representer(_Dense, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data, True))

@@ -1,0 +1,80 @@
+"""Where a placement and what kube-scheduler did are at odds, as far as the plugins that matter are modelled."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from tests.differential.judge import Answer
+from webhook.placement.profile import Profile
+from webhook.placement.result import Placement
+
+
+class Disagreement(NamedTuple):
+    """One thing on which both say something else; `kind` names the thing, the rest is for people."""
+
+    kind: str
+    foretold: object
+    real: object
+
+
+def disagreements(placement: Placement, answer: Answer, profile: Profile) -> list[Disagreement]:
+    """All of them; none where `placement` foretold `answer`, or leaves open what differs.
+
+    A placement leaves open what `unmodelled` plugins would say: with the verdict Unknown they may bar nodes, with
+    any other they may only change the scores of their own, and the choice. Plugins that `profile` does not have must
+    not make any difference unless they are named there.
+    """
+    return [*_of_verdict(placement, answer), *_of_message(placement, answer), *_of_nodes(placement, answer, profile)]
+
+
+def _of_verdict(placement: Placement, answer: Answer) -> Iterator[Disagreement]:
+    wanted = ("Feasible",) if answer.node else ("Waiting", "Infeasible")
+    is_open = placement.verdict == "Unknown" and placement.unmodelled
+    if placement.verdict not in wanted and not is_open:
+        yield Disagreement("verdict", (placement.verdict, placement.message), answer.node or answer.message)
+
+
+def _of_message(placement: Placement, answer: Answer) -> Iterator[Disagreement]:
+    if answer.node is None and not placement.unmodelled and placement.message != answer.message:
+        yield Disagreement("message", placement.message, answer.message)
+
+
+def _of_nodes(placement: Placement, answer: Answer, profile: Profile) -> Iterator[Disagreement]:
+    if answer.node is None:
+        return
+    real = set(answer.scores) or {answer.node}
+    feasible = set(placement.scores)
+    if placement.verdict == "Unknown":
+        if not real <= feasible:
+            yield Disagreement("feasible nodes", sorted(feasible), sorted(real))
+        return
+    if real != feasible:
+        yield Disagreement("feasible nodes", sorted(feasible), sorted(real))
+        return
+    found = [*_of_scores(placement, answer, profile)]
+    yield from found
+    totals = {node: scores["total"] for node, scores in placement.scores.items()}
+    if not found and not placement.unmodelled and totals[answer.node] != max(totals.values()):
+        yield Disagreement("choice", totals, answer.node)
+    if not placement.unmodelled and placement.node not in totals:
+        yield Disagreement("node", placement.node, answer.node)
+
+
+def _of_scores(placement: Placement, answer: Answer, profile: Profile) -> Iterator[Disagreement]:
+    if not answer.scores:
+        return
+    foretold, real = _by_plugin(placement.scores), _by_plugin(answer.scores)
+    known = {plugin.name for plugin, _ in profile.scores}
+    for plugin in sorted((foretold.keys() | real.keys()) - {"total"} - set(placement.unmodelled)):
+        ours, theirs = foretold.get(plugin), real.get(plugin)
+        is_silent = plugin not in known and not any((theirs or {}).values())
+        if ours != theirs and not is_silent:
+            yield Disagreement(f"scores of {plugin}", ours, theirs)
+
+
+def _by_plugin(scores: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+    """`{plugin: {node: score}}`."""
+    found: dict[str, dict[str, int]] = {}
+    for node, each in scores.items():
+        for plugin, score in each.items():
+            found.setdefault(plugin, {})[node] = score
+    return found

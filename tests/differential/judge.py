@@ -1,0 +1,183 @@
+"""kube-scheduler asked about pods, one after the other, on a cluster that each leaves as it was."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.controlplane.client import ApiError
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.polling import wait_for
+from tests.controlplane.scheduler_log import Scores
+from tests.differential.constraints import Object
+from tests.differential.pods import OVERHEAD, RUNTIME_CLASS
+from tests.differential.worlds import World, counts
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.documents import Document
+
+_RUNTIME_CLASS = {
+    "apiVersion": "node.k8s.io/v1",
+    "kind": "RuntimeClass",
+    "metadata": {"name": RUNTIME_CLASS},
+    "handler": RUNTIME_CLASS,
+    "overhead": {"podFixed": OVERHEAD},
+}
+# What a cluster file may hold.
+_KINDS = (
+    ("v1", "Node"),
+    ("v1", "Namespace"),
+    ("v1", "Pod"),
+    ("v1", "Service"),
+    ("apps/v1", "ReplicaSet"),
+    ("apps/v1", "StatefulSet"),
+)
+_LONG_SECONDS = 3600
+_ALREADY_THERE = 409
+
+_Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a pod: its `node`, or kube-scheduler's `message` up to the first full stop.
+
+    `scores` are the weighted ones of each plugin by node, none where a single node was feasible.
+    """
+
+    node: str | None
+    message: str
+    scores: Scores
+
+
+class Judge:
+    """Holds one world on the control plane and asks kube-scheduler what it would do with a pod there."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._client = cluster.client
+        self._log = cluster.control_plane.scheduler_log
+        self._made: dict[_Key, Object] = {}
+        self._snapshot: Snapshot | None = None
+        self._asked = 0
+        self._make_runtime_class()
+
+    def establish(self, world: World) -> None:
+        """Make the cluster what `world` says; what is so already stays. kube-scheduler knows it when this returns.
+
+        Raises:
+            ApiError: the API server refuses an object.
+        """
+        self._snapshot = None
+        wanted = {_key(obj): obj for obj in world.objects}
+        changed = [key for key, obj in self._made.items() if wanted.get(key) != obj and key[0] != "Namespace"]
+        nodes = {name for kind, _, name in changed if kind == "Node"}
+        gone = [
+            obj for key, obj in self._made.items() if key in changed or obj.get("spec", {}).get("nodeName") in nodes
+        ]
+        self._remove([obj for obj in gone if obj["kind"] not in ("Pod", "Node")])
+        self._remove([obj for obj in gone if obj["kind"] == "Pod"], "Delete event for scheduled pod")
+        self._remove([obj for obj in gone if obj["kind"] == "Node"], "Delete event for node")
+        for namespace in world.namespaces:
+            if self._made.get(_key(namespace)) != namespace:
+                self._made[_key(namespace)] = self._client.apply(namespace).object and namespace
+        self._make(world.workloads)
+        self._make(world.nodes, "Add event for node")
+        self._make(world.pods, "Add event for scheduled pod")
+
+    def snapshot(self) -> Snapshot:
+        """The cluster as a cluster file has it: read back from the API server."""
+        if self._snapshot is None:
+            documents = [
+                Document("cluster", obj)
+                for api_version, kind in _KINDS
+                for obj in self._client.list(kind, api_version=api_version)
+            ]
+            self._snapshot = snapshot_from_documents(documents)
+        return self._snapshot
+
+    def ask(self, pod: Object) -> tuple[Answer, Object]:
+        """What kube-scheduler makes of `pod`, and the pod as the API server stored it; it is gone afterwards.
+
+        Raises:
+            ApiError: the API server refuses the pod.
+        """
+        self._asked += 1
+        metadata = {**pod["metadata"], "name": f"{pod['metadata']['name']}-{self._asked}"}
+        stored = self._cluster.create({**pod, "metadata": metadata}).object
+        node, message = wait_for(lambda: self._outcome(stored), f"an answer for {metadata['name']}")
+        answer = Answer(node, _up_to_full_stop(message), self._cluster.scores(stored) if node else {})
+        self._cluster.delete_pod(stored)
+        return answer, stored
+
+    def _outcome(self, pod: Object) -> tuple[str | None, str] | None:
+        current = self._client.get("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
+        if node := current["spec"].get("nodeName"):
+            return node, ""
+        conditions = current["status"].get("conditions", [])
+        said = [each["message"] for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"]
+        return (None, said[0]) if said else None
+
+    def _make_runtime_class(self) -> None:
+        """Have it made; it stays, for it does nothing to pods that do not name it."""
+        try:
+            self._client.create(_RUNTIME_CLASS)
+        except ApiError as error:
+            if error.code != _ALREADY_THERE:
+                raise
+
+    def _make(self, objects: Iterable[Object], event: str = "") -> None:
+        since = self._log.end()
+        made = [obj for obj in objects if _key(obj) not in self._made]
+        for obj in made:
+            self._client.create(_as_first_written(obj))
+            self._made[_key(obj)] = obj
+        self._wait(event, made, since)
+        for obj in made:
+            self._bring_to_state(obj)
+        self._wait("Delete event for scheduled pod", [obj for obj in made if not counts(obj)], since)
+        dying = [obj for obj in made if obj["metadata"].get("deletionTimestamp")]
+        self._wait("Update event for scheduled pod", dying, since)
+
+    def _bring_to_state(self, obj: Object) -> None:
+        """Let the pod be deleted, but not gone, or have the phase that it is to have."""
+        name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace")
+        if obj["metadata"].get("deletionTimestamp"):
+            path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+            self._client.request("DELETE", path, body={"gracePeriodSeconds": _LONG_SECONDS})
+        if obj["kind"] == "Pod" and (phase := obj.get("status", {}).get("phase")):
+            body = {"status": {"phase": phase}}
+            self._client.patch("Pod", name, body, namespace=namespace, subresource="status")
+
+    def _remove(self, objects: Iterable[Object], event: str = "") -> None:
+        since = self._log.end()
+        removed = list(objects)
+        for obj in removed:
+            name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace")
+            self._client.delete(obj["kind"], name, namespace=namespace, api_version=obj["apiVersion"])
+            del self._made[_key(obj)]
+        self._wait(event, [obj for obj in removed if counts(obj)], since)
+
+    def _wait(self, event: str, objects: Iterable[Object], since: int) -> None:
+        """Wait for kube-scheduler's `event` of each object; of Services and controllers it tells none."""
+        if not event:
+            return
+        names = ["/".join(part for part in _key(obj)[1:] if part) for obj in objects]
+        self._log.wait_for_events(event, event.rpartition(" ")[2], names, since=since)
+
+
+def _key(obj: Mapping[str, Any]) -> _Key:
+    return obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+def _as_first_written(obj: Object) -> Object:
+    """`obj` without the state that only later requests can bring it to."""
+    if obj["kind"] != "Pod":
+        return obj
+    metadata = {key: value for key, value in obj["metadata"].items() if key != "deletionTimestamp"}
+    return {key: value for key, value in obj.items() if key != "status"} | {"metadata": metadata}
+
+
+def _up_to_full_stop(message: str) -> str:
+    """The first sentence; names of resources and labels have full stops, too, but no space behind them."""
+    sentence, stop, _ = message.partition(". ")
+    return sentence + stop.strip()

@@ -1,0 +1,89 @@
+"""`python -m tests.differential.record COUNT [FIRST_SEED]`: small cases, each with something new in it."""
+
+import os
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.controlplane.binaries import find_or_build
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
+from tests.differential.cases import FOLDER, Case
+from tests.differential.constraints import Object
+from tests.differential.dice import Dice
+from tests.differential.judge import Answer, Judge
+from tests.differential.profiles import CONFIGURATION, OTHERS, STANDARD
+from tests.differential.worlds import World, pending_pods, random_world
+
+_SIZES = ((4, 5),)
+_PODS_PER_WORLD = 12
+_SCHEDULERS = (*STANDARD[:1] * 8, *STANDARD, *OTHERS)
+_WORLDS = 25
+
+
+def main(count: int, first_seed: int) -> None:
+    """Write up to `count` cases to the folder of cases: those that, together, show everything twice."""
+    with tempfile.TemporaryDirectory() as folder, ControlPlane(_programs(), Path(folder)) as control_plane:
+        left = {name: (case, _features(case.pod, case.answer)) for name, case in _cases(control_plane, first_seed)}
+    shown: Counter[str] = Counter()
+    for _ in range(count):
+        seldom = {name: [each for each in features if shown[each] < 2] for name, (_, features) in left.items()}
+        name = max(seldom, key=lambda each: len(seldom[each]))
+        if not seldom[name]:
+            break
+        case, features = left.pop(name)
+        shown.update(features)
+        why = f"{case.why} {'; '.join(sorted(seldom[name]))}."
+        Case(why, case.world, case.pod, case.answer).write(FOLDER / f"{name}.yaml")
+
+
+def _cases(control_plane: ControlPlane, first_seed: int) -> Iterator[tuple[str, Case]]:
+    control_plane.start_scheduler(CONFIGURATION)
+    judge = Judge(Cluster(control_plane))
+    for seed in range(first_seed, first_seed + _WORLDS):
+        dice = Dice(seed)
+        world = random_world(dice, _SIZES)
+        judge.establish(world)
+        for pod in pending_pods(dice, world, _PODS_PER_WORLD, _SCHEDULERS):
+            answer, _ = judge.ask(pod)
+            name = f"recorded-{seed}-{pod['metadata']['name']}"
+            yield name, Case("Recorded from kube-scheduler 1.36. It shows", world, pod, answer)
+        judge.establish(World((), (), (), ()))
+
+
+def _features(pod: Object, answer: Answer) -> set[str]:
+    """What the case shows: reasons, plugins that tell nodes apart, fields and operators of the pod."""
+    reasons = re.sub(r"^0/\d+ nodes are available: |\.$", "", answer.message).split(", ") if answer.message else []
+    by_plugin: dict[str, set[int]] = {}
+    for scores in answer.scores.values():
+        for plugin, score in scores.items():
+            by_plugin.setdefault(plugin, set()).add(score)
+    telling = {f"{plugin} tells nodes apart" for plugin, scores in by_plugin.items() if len(scores) > 1}
+    scheduler = f"scheduler {pod['spec'].get('schedulerName')}"
+    return {re.sub(r"^\d+ ", "", reason) for reason in reasons} | telling | {scheduler} | set(_fields(pod["spec"]))
+
+
+def _fields(value: Any, name: str = "") -> Iterator[str]:
+    """The names of fields that constrain, with what a choice of words decided on."""
+    if isinstance(value, dict):
+        for key, child in value.items():
+            if key in ("operator", "whenUnsatisfiable", "nodeAffinityPolicy", "nodeTaintsPolicy"):
+                yield f"{name} {child}"
+            elif key not in ("labels", "matchLabels", "nodeSelector", "requests", "limits", "image", "name"):
+                yield key
+                yield from _fields(child, key)
+    elif isinstance(value, list):
+        for child in value:
+            yield from _fields(child, name)
+
+
+def _programs() -> dict[str, Path]:
+    return find_or_build(os.environ, lambda line: print(line, file=sys.stderr))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1000)

@@ -1,0 +1,21 @@
+"""What kube-scheduler once answered is foretold: every file in cases/ is replayed without it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.differential.cases import FOLDER, read
+from tests.differential.trial import compare
+
+CASES = sorted(FOLDER.glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_recorded_answer_is_foretold(path: Path) -> None:
+    case = read(path)
+    assert compare(case.pod, case.snapshot(), case.answer) == []
+
+
+def test_every_case_says_why() -> None:
+    assert CASES
+    assert [path.name for path in CASES if not read(path).why] == []

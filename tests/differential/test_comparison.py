@@ -1,0 +1,62 @@
+"""A wrong forecast is noticed, what is left open is not held against it, and a disagreement is made small."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.differential.comparison import disagreements
+from tests.differential.judge import Answer
+from tests.differential.minimising import minimise
+from tests.differential.profiles import PROFILES
+from tests.differential.worlds import World
+from webhook.placement.result import Placement
+
+_TOTALS = {"a": {"total": 300, "TaintToleration": 300}, "b": {"total": 150, "TaintToleration": 150}}
+_FEASIBLE = Placement("Feasible", "a", 3, 2, "2/3 nodes are available.", _TOTALS)
+_BOUND = Answer("a", "", {"a": {"TaintToleration": 300}, "b": {"TaintToleration": 150}})
+_WAITING = Placement("Waiting", None, 3, 0, "0/3 nodes are available: 3 Insufficient cpu.")
+_UNSCHEDULABLE = Answer(None, "0/3 nodes are available: 3 Insufficient cpu.", {})
+_OPEN = replace(_FEASIBLE, verdict="Unknown", node=None, unmodelled=("DynamicResources",))
+
+
+def _zeros(plugin: str, score: int = 0) -> Answer:
+    return replace(_BOUND, scores={node: {**each, plugin: score} for node, each in _BOUND.scores.items()})
+
+
+@pytest.mark.parametrize(
+    ("placement", "answer", "kinds"),
+    [
+        pytest.param(_FEASIBLE, _BOUND, [], id="as foretold"),
+        pytest.param(_WAITING, _UNSCHEDULABLE, [], id="as foretold, no node"),
+        pytest.param(_FEASIBLE, _UNSCHEDULABLE, ["verdict", "message"], id="verdict"),
+        pytest.param(_WAITING, _BOUND, ["verdict", "feasible nodes"], id="verdict, the other way"),
+        pytest.param(_WAITING, replace(_UNSCHEDULABLE, message="0/3: no."), ["message"], id="message"),
+        pytest.param(_FEASIBLE, replace(_BOUND, scores={}), ["feasible nodes"], id="a single node"),
+        pytest.param(_FEASIBLE, replace(_BOUND, node="b"), ["choice"], id="not the best node"),
+        pytest.param(_FEASIBLE, _zeros("TaintToleration", 7), ["scores of TaintToleration"], id="scores"),
+        pytest.param(_FEASIBLE, _zeros("ImageLocality"), ["scores of ImageLocality"], id="a plugin that is there"),
+        pytest.param(_FEASIBLE, _zeros("Elsewhere"), [], id="a silent plugin that is not"),
+        pytest.param(_FEASIBLE, _zeros("Elsewhere", 1), ["scores of Elsewhere"], id="one that says something"),
+        pytest.param(_OPEN, _UNSCHEDULABLE, [], id="left open"),
+        pytest.param(_OPEN, Answer("b", "", {}), [], id="left open, one of them"),
+        pytest.param(_OPEN, Answer("c", "", {}), ["feasible nodes"], id="left open, none of them"),
+    ],
+)
+def test_what_differs_is_named(placement: Placement, answer: Answer, kinds: list[str]) -> None:
+    assert [each.kind for each in disagreements(placement, answer, PROFILES["default-scheduler"])] == kinds
+
+
+def test_what_a_disagreement_does_not_need_goes() -> None:
+    nodes = tuple({"metadata": {"name": f"n{number}", "labels": {"a": "b"}}, "spec": {}} for number in range(9))
+    pods = tuple({"metadata": {"name": f"p{n}", "namespace": "x"}, "spec": {"nodeName": f"n{n}"}} for n in range(9))
+    pod = {"metadata": {"name": "p", "namespace": "x"}, "spec": {"tolerations": [{"key": "a"}, {"key": "b"}]}}
+
+    def needs_two_nodes_and_a_toleration(world: World, asked: dict[str, object]) -> bool:
+        names = {node["metadata"]["name"] for node in world.nodes}
+        return {"n3", "n7"} <= names and len(world.pods) > 0 and "'b'" in str(asked)
+
+    world, plain = minimise(World((), (), nodes, pods), pod, needs_two_nodes_and_a_toleration)
+
+    assert [node["metadata"] for node in world.nodes] == [{"name": "n3"}, {"name": "n7"}]
+    assert len(world.pods) == 1
+    assert plain["spec"] == {"tolerations": [{"key": "b"}]}

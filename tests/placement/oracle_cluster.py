@@ -1,0 +1,78 @@
+"""A cluster in raw objects, for the placement check that is written for obviousness."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from webhook.kube.quantity import milli_value, value
+from webhook.kube.reader import Reader
+from webhook.kube.resources import read_pod_resources
+
+Object = Mapping[str, Any]
+
+
+@dataclass
+class OracleNode:
+    """A node, what it offers, and the pods that run there."""
+
+    object: Object
+    pods: list[Object] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return str(self.object["metadata"]["name"])
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        labels: Mapping[str, str] = self.object["metadata"].get("labels") or {}
+        return labels
+
+    @property
+    def taints(self) -> list[Object]:
+        taints: list[Object] = self.object["spec"].get("taints") or []
+        return taints
+
+    def allocatable(self, resource: str) -> int:
+        amount = self.object["status"]["allocatable"].get(resource, "0")
+        return milli_value(amount) if resource == "cpu" else value(amount)
+
+    def images(self) -> list[tuple[str, int]]:
+        images = self.object["status"].get("images") or []
+        return [(name, image["sizeBytes"]) for image in images for name in image["names"]]
+
+    def requested(self, resource: str) -> int:
+        return sum(read_pod_resources(Reader(), pod, running=True).requests.get(resource, 0) for pod in self.pods)
+
+    def counted(self, resource: str) -> int:
+        if resource not in ("cpu", "memory"):
+            return self.requested(resource)
+        return sum(read_pod_resources(Reader(), pod, running=True).counted.get(resource, 0) for pod in self.pods)
+
+
+@dataclass
+class OracleCluster:
+    """All nodes, and the other objects. `is_emptied`: no pod runs, and any other pod may still come."""
+
+    nodes: list[OracleNode]
+    others: list[Object]
+    is_emptied: bool = False
+
+    def emptied(self) -> "OracleCluster":
+        return OracleCluster([OracleNode(node.object) for node in self.nodes], self.others, is_emptied=True)
+
+    def namespaces(self) -> dict[str, Mapping[str, str]]:
+        return {each["metadata"]["name"]: labels_of(each) for each in self.others if each["kind"] == "Namespace"}
+
+    def of_kind(self, kind: str, namespace: str) -> list[Object]:
+        return [each for each in self.others if each["kind"] == kind and each["metadata"].get("namespace") == namespace]
+
+
+def labels_of(obj: Object) -> Mapping[str, str]:
+    """The labels of `obj`."""
+    labels: Mapping[str, str] = obj["metadata"].get("labels") or {}
+    return labels
+
+
+def namespace_of(pod: Object) -> str:
+    """The namespace of `pod`."""
+    return str(pod["metadata"].get("namespace", "default"))

@@ -1,0 +1,41 @@
+"""ImageLocality: images that are there already, by size and spread."""
+
+import pytest
+
+from tests.builders import PodBuilder, make_pod
+from tests.placement.asking import node, scores
+from webhook.placement.plugins.image_locality import ImageLocality
+
+_MIB = 1024 * 1024
+
+
+def _pod(*images: str) -> PodBuilder:
+    return make_pod().spec(containers=[{"name": f"c{i}", "image": image} for i, image in enumerate(images)])
+
+
+@pytest.mark.parametrize(
+    ("pod", "on_a", "expected"),
+    [
+        pytest.param(_pod("big"), {"big:latest": 1000 * _MIB}, [48, 0], id="half of the nodes have it"),
+        pytest.param(_pod("big"), {"big": 1000 * _MIB}, [0, 0], id="nodes report tags"),
+        pytest.param(_pod("big:1"), {"big:latest": 1000 * _MIB}, [0, 0], id="another tag"),
+        pytest.param(_pod("r:5000/big"), {"r:5000/big:latest": 1000 * _MIB}, [48, 0], id="a port is no tag"),
+        pytest.param(_pod("huge"), {"huge:latest": 9000 * _MIB}, [100, 0], id="no more than the most"),
+        pytest.param(_pod("small"), {"small:latest": 46 * _MIB}, [0, 0], id="too small to matter"),
+        pytest.param(_pod("big", "none"), {"big:latest": 1000 * _MIB}, [24, 0], id="one of two"),
+        pytest.param(_pod("big", "big"), {"big:latest": 1000 * _MIB}, [49, 0], id="the same twice"),
+        pytest.param(
+            _pod("none").spec(volumes=[{"name": "v", "image": {"reference": "big"}}]),
+            {"big:latest": 1000 * _MIB},
+            [48, 0],
+            id="an image volume",
+        ),
+    ],
+)
+def test_node_with_the_images_is_the_better_one(pod: PodBuilder, on_a: dict[str, int], expected: list[int]) -> None:
+    assert scores(ImageLocality(), pod, node("a", images=on_a), node("b")) == expected
+
+
+def test_image_that_every_node_has_counts_in_full() -> None:
+    held = {"big:latest": 1000 * _MIB}
+    assert scores(ImageLocality(), _pod("big"), node("a", images=held), node("b", images=held)) == [100, 100]

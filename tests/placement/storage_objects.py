@@ -1,0 +1,108 @@
+"""Builders of storage and device objects, as the API has them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Object = dict[str, Any]
+
+
+def make_claim(
+    name: str,
+    storage_class: str | None = None,
+    volume: str = "",
+    *,
+    storage: str = "1Gi",
+    bound: bool = True,
+    **spec: Any,
+) -> Object:
+    """A PersistentVolumeClaim; with `volume` it names one and is bound to it unless `bound` is false."""
+    annotations = {"pv.kubernetes.io/bind-completed": "yes"} if volume and bound else {}
+    fields: Object = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}} | spec
+    fields["storageClassName"] = storage_class or ""
+    if volume:
+        fields["volumeName"] = volume
+    metadata = {"name": name, "namespace": "default", "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": fields}
+
+
+def make_volume(
+    name: str,
+    storage_class: str = "",
+    *,
+    on: Mapping[str, list[str]] | None = None,
+    labels: Mapping[str, str] | None = None,
+    storage: str = "1Gi",
+    **spec: Any,
+) -> Object:
+    """A PersistentVolume of a CSI driver, reached from nodes whose labels are `on`."""
+    fields: Object = {
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": storage},
+        "csi": {"driver": "disk.example.com", "volumeHandle": name},
+        "storageClassName": storage_class,
+    } | spec
+    if on:
+        expressions = [{"key": key, "operator": "In", "values": values} for key, values in on.items()]
+        fields["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}
+    metadata = {"name": name, "labels": dict(labels or {})}
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": fields}
+
+
+def available(volume: Object) -> Object:
+    """`volume` as a controller marks it when nobody has it."""
+    return volume | {"status": {"phase": "Available"}}
+
+
+def make_storage_class(
+    name: str,
+    *,
+    waits: bool = True,
+    provisioner: str = "disk.example.com",
+    topologies: list[Mapping[str, list[str]]] | None = None,
+) -> Object:
+    """A StorageClass that waits for a pod to bind claims, or does not."""
+    made: Object = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": provisioner,
+        "volumeBindingMode": "WaitForFirstConsumer" if waits else "Immediate",
+    }
+    if topologies:
+        made["allowedTopologies"] = [
+            {"matchLabelExpressions": [{"key": key, "values": values} for key, values in term.items()]}
+            for term in topologies
+        ]
+    return made
+
+
+def make_csi_node(name: str, **limits: int) -> Object:
+    """The CSINode of a node, where a driver `DRIVER.example.com` can have so many volumes attached."""
+    drivers = [
+        {"name": f"{driver}.example.com", "nodeID": name, "topologyKeys": None, "allocatable": {"count": count}}
+        for driver, count in limits.items()
+    ]
+    metadata = {"name": name}
+    return {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": metadata, "spec": {"drivers": drivers}}
+
+
+def make_device_class(name: str, extended_resource: str = "") -> Object:
+    """A DeviceClass."""
+    spec = {"extendedResourceName": extended_resource} if extended_resource else {}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
+
+
+def make_device_claim(name: str, *requests: Mapping[str, Any], template: bool = False) -> Object:
+    """A ResourceClaim of `requests`, or the template of one."""
+    spec: Object = {"devices": {"requests": list(requests)}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate" if template else "ResourceClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"spec": spec} if template else spec,
+    }
+
+
+def uses(*claims: str) -> list[Object]:
+    """The `volumes` of a pod that uses these claims."""
+    return [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": name}} for i, name in enumerate(claims)]

@@ -1,0 +1,295 @@
+"""A KubeSchedulerConfiguration is read as kube-scheduler reads it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.builders import make_pod
+from tests.placement.asking import node
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.field import InvalidInput
+from webhook.placement.configuration_file import parse_profiles
+from webhook.placement.extension_points import DEFAULT_PLUGINS, IN_TREE
+from webhook.placement.framework import Framework
+from webhook.placement.plugins.node_resources_fit import RequestedToCapacityRatioScore, ScoringStrategy
+from webhook.placement.profile import BINPACK, DEFAULT, Profile
+from webhook.placement.registry import PluginArgs, registrations
+
+_DEPLOYED = Path(__file__).parents[2] / "deploy/scheduler/kube-scheduler-configuration.yaml"
+
+
+def _document(**fields: Any) -> str:
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    return yaml.safe_dump(head | fields)
+
+
+def _profile(**fields: Any) -> Profile:
+    (profile,) = parse_profiles(_document(profiles=[fields]), "s.yaml").values()
+    return profile
+
+
+def _args(plugin: str, **args: Any) -> Profile:
+    return _profile(pluginConfig=[{"name": plugin, "args": args}])
+
+
+def _errors(text: str) -> list[str]:
+    with pytest.raises(InvalidInput) as raised:
+        parse_profiles(text, "s.yaml")
+    return [str(error) for error in raised.value.errors]
+
+
+def _names(profile: Profile) -> list[str]:
+    return [plugin.name for plugin in profile.filters]
+
+
+def _weights(profile: Profile) -> dict[str, int]:
+    return {plugin.name: weight for plugin, weight in profile.scores}
+
+
+def test_deployed_file_has_the_default_profile_and_binpack() -> None:
+    profiles = parse_profiles(_DEPLOYED.read_bytes(), _DEPLOYED.name)
+    assert list(profiles) == ["default-scheduler", "binpack-scheduler"]
+    for read, built_in in zip(profiles.values(), (DEFAULT, BINPACK), strict=True):
+        assert (read.args, read.enabled, read.outside) == (built_in.args, built_in.enabled, built_in.outside)
+        assert (_names(read), _weights(read)) == (_names(built_in), _weights(built_in))
+
+
+@pytest.mark.parametrize("fields", [{}, {"profiles": None}, {"profiles": []}, {"profiles": [{"plugins": None}]}])
+def test_file_without_profiles_is_the_default_one(fields: dict[str, Any]) -> None:
+    profiles = parse_profiles(_document(**fields), "s.yaml")
+    assert list(profiles) == ["default-scheduler"]
+    assert profiles["default-scheduler"].args == PluginArgs()
+    assert profiles["default-scheduler"].enabled is None
+
+
+def test_default_plugins_have_the_order_and_weights_of_the_registry() -> None:
+    modelled = [(plugin.name, weight) for plugin, weight in registrations(PluginArgs())]
+    names = {name for name, _ in modelled}
+    assert modelled == [(each.name, each.weight or 0) for each in DEFAULT_PLUGINS if each.name in names]
+    assert {each.name for each in DEFAULT_PLUGINS} <= set(IN_TREE)
+
+
+@pytest.mark.parametrize(
+    ("plugins", "filters", "weights"),
+    [
+        pytest.param(
+            {"filter": {"disabled": [{"name": "NodePorts"}]}, "score": {"disabled": [{"name": "*"}]}},
+            {"NodePorts": False, "NodeName": True},
+            {},
+            id="off at a point",
+        ),
+        pytest.param(
+            {"multiPoint": {"disabled": [{"name": "TaintToleration"}]}},
+            {"TaintToleration": False},
+            {"TaintToleration": None, "NodeAffinity": 2},
+            id="off everywhere",
+        ),
+        pytest.param(
+            {"score": {"enabled": [{"name": "NodeResourcesFit", "weight": 7}]}},
+            {"NodeResourcesFit": True},
+            {"NodeResourcesFit": 7, "NodeAffinity": 2},
+            id="another weight",
+        ),
+        pytest.param(
+            {"multiPoint": {"enabled": [{"name": "NodeResourcesFit", "weight": 5}]}},
+            {"NodeResourcesFit": True},
+            {"NodeResourcesFit": 5},
+            id="another weight for all points",
+        ),
+        pytest.param(
+            {
+                "multiPoint": {"enabled": [{"name": "NodeAffinity", "weight": 5}]},
+                "score": {"enabled": [{"name": "NodeAffinity", "weight": 9}]},
+            },
+            {},
+            {"NodeAffinity": 9},
+            id="the point's weight goes first",
+        ),
+        pytest.param(
+            {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "ImageLocality"}]}},
+            {},
+            {"ImageLocality": 1, "NodeAffinity": None},
+            id="one alone, and no weight is 1",
+        ),
+        pytest.param(
+            {
+                "multiPoint": {
+                    "disabled": [{"name": "*"}],
+                    "enabled": [{"name": "PrioritySort"}, {"name": "DefaultBinder"}, {"name": "NodeName"}],
+                }
+            },
+            {"NodeName": True, "NodeResourcesFit": False},
+            {"NodeResourcesFit": None},
+            id="all off but a few",
+        ),
+    ],
+)
+def test_plugins_are_switched(
+    plugins: dict[str, Any], filters: dict[str, bool], weights: dict[str, int | None]
+) -> None:
+    profile = _profile(plugins=plugins)
+    assert {name: name in _names(profile) for name in filters} == filters
+    assert {name: _weights(profile).get(name) for name in weights} == weights
+
+
+def test_plugins_that_a_point_names_go_first() -> None:
+    plugins = {"filter": {"enabled": [{"name": "NodePorts"}, {"name": "NodeAffinity"}]}}
+    assert _names(_profile(plugins=plugins))[:3] == ["NodePorts", "NodeAffinity", "NodeUnschedulable"]
+
+
+def test_gated_pod_is_kept_back_by_every_profile() -> None:
+    profile = _profile(plugins={"multiPoint": {"disabled": [{"name": "SchedulingGates"}]}})
+    gated = make_pod().spec(schedulingGates=[{"name": "quota"}]).obj()
+    assert Framework(profile).place(gated, Snapshot.of([node("a")])).verdict == "Waiting"
+
+
+def test_args_are_read() -> None:
+    shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+    strategy = {
+        "type": "RequestedToCapacityRatio",
+        "resources": [{"name": "nvidia.com/gpu", "weight": 3}, {"name": "cpu", "weight": 0}],
+        "requestedToCapacityRatio": {"shape": shape},
+    }
+    args = _args("NodeResourcesFit", ignoredResourceGroups=["example.com"], scoringStrategy=strategy).args
+    score = RequestedToCapacityRatioScore(((0, 0), (100, 100)))
+    assert args.scoring_strategy == ScoringStrategy(score, (("nvidia.com/gpu", 3), ("cpu", 1)), counts_zeros=False)
+    assert args.ignored_resource_groups == {"example.com"}
+    balanced = _args("NodeResourcesBalancedAllocation", resources=[{"name": "nvidia.com/gpu", "weight": 1}]).args
+    assert balanced.balanced_resources == ("nvidia.com/gpu",)
+    assert _args("InterPodAffinity", hardPodAffinityWeight=0).args.hard_pod_affinity_weight == 0
+    constraint = {"maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}
+    spread = _args("PodTopologySpread", defaultingType="List", defaultConstraints=[constraint]).args
+    assert [(each.topology_key, each.max_skew) for each in spread.default_constraints] == [("rack", 2)]
+    assert not spread.system_defaulted
+
+
+def test_added_affinity_is_demanded_of_every_pod() -> None:
+    term = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["gpu"]}]}
+    added = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]},
+        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": term}],
+    }
+    framework = Framework(_args("NodeAffinity", addedAffinity=added))
+    snapshot = Snapshot.of([node("a"), node("b", labels={"pool": "gpu"})])
+    assert framework.place(make_pod().obj(), snapshot).node == "b"
+    alone = framework.place(make_pod().obj(), Snapshot.of([node("a")]))
+    assert alone.message == "0/1 nodes are available: 1 node(s) didn't match scheduler-enforced node affinity."
+
+
+def test_extender_is_named_for_the_pods_that_it_is_asked_about() -> None:
+    extender = {
+        "urlPrefix": "http://gpu",
+        "filterVerb": "filter",
+        "managedResources": [{"name": "example.com/gpu", "ignoredByScheduler": True}],
+    }
+    (profile,) = parse_profiles(_document(extenders=[extender]), "s.yaml").values()
+    framework, snapshot = Framework(profile), Snapshot.of([node("a")])
+    asked = framework.place(make_pod().gpu(1, "example.com/gpu").obj(), snapshot)
+    assert (asked.verdict, asked.unmodelled) == ("Unknown", ("extender http://gpu",))
+    assert framework.place(make_pod().obj(), snapshot).verdict == "Feasible"
+
+
+@pytest.mark.parametrize(
+    ("profile", "error"),
+    [
+        pytest.param({"plugin": {}}, "profiles[0].plugin: Forbidden: unknown field", id="unknown field"),
+        pytest.param(
+            {"plugins": {"score": {"enabled": [{"name": "NodeAffinty"}]}}},
+            'profiles[0].plugins.score.enabled[0].name: Invalid value: "NodeAffinty"; must be a plugin that is built',
+            id="unknown plugin",
+        ),
+        pytest.param(
+            {"plugins": {"filter": {"enabled": [{"name": "ImageLocality"}]}}},
+            'profiles[0].plugins.filter.enabled[0].name: Invalid value: "ImageLocality"; does not run at the extension',
+            id="plugin out of place",
+        ),
+        pytest.param(
+            {"plugins": {"multiPoint": {"disabled": [{"name": "PrioritySort"}]}}},
+            "profiles[0].plugins.queueSort: Invalid value: []; exactly one plugin must sort the queue",
+            id="nothing sorts the queue",
+        ),
+        pytest.param(
+            {"plugins": {"score": {"enabled": [{"name": "NodeAffinity"}, {"name": "NodeAffinity"}]}}},
+            'profiles[0].plugins.score.enabled[1].name: Duplicate value: "NodeAffinity"; give each plugin once',
+            id="twice",
+        ),
+        pytest.param(
+            {"pluginConfig": [{"name": "NodeResourcesFit", "args": {"ignored": []}}]},
+            "profiles[0].pluginConfig[0].args.ignored: Forbidden: unknown field",
+            id="unknown arg",
+        ),
+        pytest.param(
+            {"pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "BestFit"}}}]},
+            'profiles[0].pluginConfig[0].args.scoringStrategy.type: Unsupported value: "BestFit"; supported values: "',
+            id="unknown strategy",
+        ),
+        pytest.param(
+            {"pluginConfig": [{"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 101}}]},
+            "profiles[0].pluginConfig[0].args.hardPodAffinityWeight: Invalid value: 101; must be in the range 0-100",
+            id="weight out of range",
+        ),
+        pytest.param(
+            {"pluginConfig": [{"name": "PodTopologySpread", "args": {"kind": "NodeAffinityArgs"}}]},
+            'profiles[0].pluginConfig[0].args.kind: Invalid value: "NodeAffinityArgs"; must be PodTopologySpreadArgs',
+            id="args of another plugin",
+        ),
+        pytest.param(
+            {
+                "pluginConfig": [
+                    {
+                        "name": "PodTopologySpread",
+                        "args": {
+                            "defaultConstraints": [
+                                {"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "ScheduleAnyway"}
+                            ]
+                        },
+                    }
+                ]
+            },
+            "profiles[0].pluginConfig[0].args: Invalid value",
+            id="constraints beside the system's",
+        ),
+        pytest.param(
+            {"pluginConfig": [{"name": "NodeAffinity"}, {"name": "NodeAffinity"}]},
+            'profiles[0].pluginConfig[1].name: Duplicate value: "NodeAffinity"',
+            id="args twice",
+        ),
+        pytest.param(
+            {"percentageOfNodesToScore": 101},
+            "profiles[0].percentageOfNodesToScore: Invalid value: 101; must be in the range 0-100",
+            id="percentage",
+        ),
+    ],
+)
+def test_error_names_the_field(profile: dict[str, Any], error: str) -> None:
+    found = _errors(_document(profiles=[profile]))
+    assert len(found) == 1
+    assert found[0].startswith(f"s.yaml: {error}")
+
+
+def test_every_error_is_told_at_once() -> None:
+    profiles = [
+        {"schedulerName": "a", "plugins": {"filter": {"enabled": [{"name": "X"}]}}},
+        {"schedulerName": "a"},
+        {"pluginConfig": [{"name": "Y"}]},
+    ]
+    assert [error.split(": ")[1] for error in _errors(_document(profiles=profiles))] == [
+        "profiles[0].plugins.filter.enabled[0].name",
+        "profiles[1].schedulerName",
+        "profiles[2].schedulerName",
+        "profiles[2].pluginConfig[0].name",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (_document(apiVersion="kubescheduler.config.k8s.io/v1beta3"), "s.yaml: apiVersion: Unsupported value"),
+        (_document(kind="Pod"), "s.yaml: kind: Unsupported value"),
+        ("", "s.yaml: Invalid value"),
+    ],
+)
+def test_another_document_is_refused(text: str, error: str) -> None:
+    assert _errors(text)[0].startswith(error)

@@ -1,0 +1,72 @@
+"""Each node's own reasons, and the message that counts them."""
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+
+from tests.builders import make_pod, match_expressions
+from tests.placement.asking import node
+from tests.placement.strategies import clusters, pending_pods
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.documents import Document
+from webhook.placement.framework import Framework, Question
+from webhook.placement.result import fit_error
+
+Object = dict[str, Any]
+
+
+def test_a_node_has_the_reasons_of_the_first_plugin_that_rejects_it() -> None:
+    pod = make_pod().gpu(8).requests(cpu="100").node_selector("pool", "a")
+    snapshot = Snapshot.of(
+        [
+            node("cordoned", unschedulable=True, taints=["use=x:NoSchedule"]),
+            node("full", labels={"pool": "a"}, capacity={"nvidia.com/gpu": 4}),
+            node("tainted", taints=["use=x:NoSchedule"]),
+            node("unlabelled"),
+            node("wide", labels={"pool": "a"}, capacity={"cpu": 128, "nvidia.com/gpu": 8}),
+        ]
+    )
+
+    assert Framework().explain(Question.of(pod.obj()), snapshot) == {
+        "cordoned": ("node(s) were unschedulable",),
+        "full": ("Insufficient nvidia.com/gpu", "Insufficient cpu"),
+        "tainted": ("node(s) had untolerated taint(s)",),
+        "unlabelled": ("node(s) didn't match Pod's node affinity/selector",),
+    }
+
+
+def test_a_node_left_out_beforehand_is_explained_by_that_alone() -> None:
+    by_name = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+    snapshot = Snapshot.of([node("a"), node("b", taints=["use=x:NoSchedule"])])
+
+    reasons = Framework().explain(Question.of(make_pod().require_node(by_name).obj()), snapshot)
+
+    assert reasons == {"b": ("node(s) didn't satisfy plugin(s) [NodeAffinity]",)}
+
+
+def test_a_refusal_is_the_reason_of_every_node() -> None:
+    names = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in "ab"]
+    pod = make_pod().require_node({"matchFields": names} | match_expressions(("pool", "Exists", [])))
+    snapshot = Snapshot.of([node("a"), node("b")])
+
+    reasons = Framework().explain(Question.of(pod.obj()), snapshot)
+
+    assert reasons == {"a": ("pod affinity terms conflict",), "b": ("pod affinity terms conflict",)}
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(cluster=clusters(), pod=pending_pods())
+def test_the_message_counts_these_reasons(cluster: tuple[list[Object], list[Object]], pod: Object) -> None:
+    nodes, running = cluster
+    snapshot = snapshot_from_documents(Document("cluster", each) for each in (*nodes, *running))
+    framework, question = Framework(), Question.of(pod)
+
+    placement, reasons = framework.answer(question, snapshot), framework.explain(question, snapshot)
+
+    assert len(reasons) == placement.total - placement.feasible
+    assert set(reasons).isdisjoint(placement.scores)
+    if placement.total and not placement.feasible and "conflict" not in placement.message:
+        counts = Counter(reason for each in reasons.values() for reason in each)
+        assert fit_error(placement.total, counts) == placement.message

@@ -1,0 +1,80 @@
+"""Pods that nothing tells apart are one question."""
+
+from typing import Any
+
+import pytest
+
+from tests.builders import PodBuilder, make_pod
+from tests.placement.asking import node
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.workloads import Owner, Workload, Workloads
+from webhook.kube.field import InvalidInput
+from webhook.kube.label_selector import exact_selector
+from webhook.placement.framework import Framework
+
+_TERM = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+_JEALOUS = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_TERM]}}
+_SPREAD = [
+    {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+]
+_SERVICES = Workloads.of([Workload("default", Owner("v1", "Service", "web"), exact_selector({"app": "web"}))])
+_QUIET = Snapshot.of([node("a", make_pod().label("app", "web")), node("b")])
+_MINDING = Snapshot.of([node("a", make_pod().affinity(_JEALOUS)), node("b")])
+_SERVED = Snapshot.of([node("a"), node("b")], workloads=_SERVICES)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "pod", "label", "is_one"),
+    [
+        pytest.param(_QUIET, make_pod(), "app", True, id="nobody minds labels"),
+        pytest.param(_MINDING, make_pod(), "index", True, id="nobody minds this label"),
+        pytest.param(_MINDING, make_pod(), "app", False, id="a running pod minds it"),
+        pytest.param(_QUIET, make_pod().affinity(_JEALOUS), "app", False, id="the pod itself minds it"),
+        pytest.param(_QUIET, make_pod().affinity(_JEALOUS), "index", True, id="the pod minds another"),
+        pytest.param(_QUIET, make_pod().spec(topologySpreadConstraints=_SPREAD), "app", False, id="a constraint does"),
+        pytest.param(_SERVED, make_pod(), "app", False, id="a Service minds it"),
+        pytest.param(_SERVED, make_pod(), "index", True, id="the Service minds another"),
+    ],
+)
+def test_pods_that_differ_in_a_label_are_one_question_where_nothing_reads_it(
+    snapshot: Snapshot, pod: PodBuilder, label: str, is_one: bool
+) -> None:
+    framework = Framework()
+    first = framework.place(pod.label(label, "web").obj(), snapshot)
+    assert (framework.place(pod.label(label, "db").obj(), snapshot) is first) is is_one
+
+
+@pytest.mark.parametrize(("snapshot", "is_one"), [(_QUIET, True), (_MINDING, False), (_SERVED, False)])
+def test_pods_of_two_namespaces_are_one_question_where_nothing_selects_pods(snapshot: Snapshot, is_one: bool) -> None:
+    framework, pod = Framework(), make_pod()
+    first = framework.place(pod.namespace("x").obj(), snapshot)
+    assert (framework.place(pod.namespace("y").obj(), snapshot) is first) is is_one
+
+
+def _term_error(kind: str, term: dict[str, Any], *, weight: Any = None) -> list[str]:
+    terms = [term] if weight is None else [{"weight": weight, "podAffinityTerm": term}]
+    with pytest.raises(InvalidInput) as caught:
+        Framework().place(make_pod().affinity({"podAffinity": {kind: terms}}).obj(), _QUIET)
+    return [error.path.removeprefix(f"spec.affinity.podAffinity.{kind}[0].") for error in caught.value.errors]
+
+
+def test_malformed_terms_are_told_with_their_paths() -> None:
+    required, preferred = (f"{kind}DuringSchedulingIgnoredDuringExecution" for kind in ("required", "preferred"))
+    assert _term_error(required, {"namespaces": "x", "topologyKey": 1}) == ["namespaces", "topologyKey"]
+    assert _term_error(required, {"matchLabelKeys": [1]}) == ["matchLabelKeys[0]"]
+    assert _term_error(preferred, {"labelSelector": 1}, weight=0) == ["weight", "podAffinityTerm.labelSelector"]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "path"),
+    [({"maxSkew": 0}, "maxSkew"), ({"minDomains": 2**31}, "minDomains"), ({"topologyKey": 1}, "topologyKey")],
+)
+def test_malformed_constraint_is_told_with_its_path(constraint: dict[str, Any], path: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Framework().place(make_pod().spec(topologySpreadConstraints=[_SPREAD[0] | constraint]).obj(), _QUIET)
+    assert [error.path for error in caught.value.errors] == [f"spec.topologySpreadConstraints[0].{path}"]

@@ -1,0 +1,58 @@
+"""What a suggestion says is true: made to the pod or the cluster, the plain placement check finds as many nodes."""
+
+from typing import Any
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from tests.placement import oracle, strategies, strategies_pods
+from tests.placement.applying import World, applied
+from webhook.cluster.file import snapshot_from_documents
+from webhook.kube.documents import Document
+from webhook.placement.framework import Framework, Question
+
+Object = dict[str, Any]
+
+_FRAMEWORK = Framework()
+_PRIORITIES = st.sampled_from((0, 0, 10, 1000))
+
+
+def _check(world: World, others: list[Object], priorities: list[int]) -> None:
+    for pod, priority in zip([world.pod, *world.running], priorities, strict=False):
+        pod["spec"]["priority"] = priority
+    documents = (Document("cluster", each) for each in (*world.nodes, *world.running, *others))
+    snapshot, question = snapshot_from_documents(documents), Question.of(world.pod)
+    placement = _FRAMEWORK.answer(question, snapshot)
+    if placement.verdict not in ("Waiting", "Infeasible"):
+        return
+    for suggestion in _FRAMEWORK.suggest(question, snapshot, placement.verdict, 10):
+        event(" ".join(sorted({type(change).__name__ for change in suggestion.changes})))
+        after = applied(suggestion.changes, world)
+        found = oracle.place(after.pod, after.nodes, after.running, others)
+        assert found.feasible >= suggestion.nodes >= 1, suggestion.text
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    cluster=strategies.clusters(),
+    pod=strategies.pending_pods(),
+    priorities=st.lists(_PRIORITIES, min_size=5, max_size=5),
+)
+def test_as_many_nodes_fit_as_a_suggestion_says(
+    cluster: tuple[list[Object], list[Object]], pod: Object, priorities: list[int]
+) -> None:
+    nodes, running = cluster
+    _check(World(pod, nodes, running), [], priorities)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    cluster=strategies_pods.clusters(),
+    pod=strategies_pods.pending_pods(),
+    priorities=st.lists(_PRIORITIES, min_size=9, max_size=9),
+)
+def test_as_many_nodes_fit_where_pods_attract_and_repel_each_other(
+    cluster: tuple[list[Object], list[Object], list[Object]], pod: Object, priorities: list[int]
+) -> None:
+    nodes, running, others = cluster
+    _check(World(pod, nodes, running), others, priorities)

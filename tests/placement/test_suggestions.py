@@ -1,0 +1,236 @@
+"""Suggestions in words, and which come first."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.builders import PodBuilder, make_pod, match_expressions
+from tests.placement.asking import node
+from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.framework import Framework
+
+_USE = "maip.mxsf.io/node.usage"
+_PRODUCT = "nvidia.com/gpu.product"
+
+
+def suggestions(pod: PodBuilder, *nodes: NodeInfo, most: int = 3) -> Sequence[str]:
+    return Framework(suggestions=most).place(pod.obj(), Snapshot.of(nodes)).suggestions
+
+
+def gpus(name: str, used: int = 0, product: str = "H20", *, priority: int = 0, taint: str = "") -> NodeInfo:
+    running = [make_pod(f"on-{name}-{index}").gpu(1).spec(priority=priority) for index in range(used)]
+    labels = {_USE: "training", _PRODUCT: product}
+    return node(name, *running, labels=labels, taints=[taint] if taint else [], capacity={"nvidia.com/gpu": 8})
+
+
+_TRAINING = match_expressions((_USE, "In", ["training", "hybrid"]))
+_H20 = match_expressions((_PRODUCT, "In", ["H20"]))
+_ON_H20 = f"the requirement {_PRODUCT} in [H20]"
+_TAINTED = [gpus(name, product="A100", taint=f"{_PRODUCT}=A100:NoSchedule") for name in "abc"]
+_WEB = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+_BESIDE_WEB = {"requiredDuringSchedulingIgnoredDuringExecution": [_WEB]}
+_SPREAD = _WEB | {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+_MIXED = [node("small"), *_TAINTED, node("control", taints=["node-role.kubernetes.io/control-plane:NoSchedule"])]
+
+
+@pytest.mark.parametrize(
+    ("pod", "nodes", "wanted"),
+    [
+        pytest.param(
+            make_pod().gpu(8), _MIXED, [f"3 nodes would fit if the pod tolerated {_PRODUCT}=A100"], id="a taint"
+        ),
+        pytest.param(
+            make_pod().toleration("a", operator="Exists"),
+            [node("n", taints=["a:NoSchedule", "b=1:NoExecute", "b=1:NoSchedule", "c=2:NoSchedule"])],
+            ["1 node would fit if the pod tolerated b=1 and c=2"],
+            id="several taints",
+        ),
+        pytest.param(
+            make_pod().gpu(8).require_node(_TRAINING),
+            [gpus("a", 6), gpus("b", 4)],
+            [
+                f"ask for 4 nvidia.com/gpu instead of 8: the largest free block in {_USE}=training is 4",
+                "b fits once 4 nvidia.com/gpu are freed",
+            ],
+            id="fewer, or some freed",
+        ),
+        pytest.param(
+            make_pod().gpu(8),
+            [gpus("a", 7)],
+            [
+                "a fits once 7 nvidia.com/gpu are freed",
+                "ask for 1 nvidia.com/gpu instead of 8: the largest free block is 1",
+            ],
+            id="much fewer comes last",
+        ),
+        pytest.param(
+            make_pod().gpu(2), [gpus("a", 7)],
+            [
+                "ask for 1 nvidia.com/gpu instead of 2: the largest free block is 1",
+                "a fits once 1 nvidia.com/gpu is freed",
+            ],
+            id="a single one is freed",
+        ),
+        pytest.param(
+            make_pod().requests(cpu="100", memory="2000Gi"),
+            [node("a")],
+            ["1 node would fit if the pod asked for 64 cpu instead of 100 and 512Gi memory instead of 2000Gi"],
+            id="less of two resources",
+        ),
+        pytest.param(
+            make_pod().requests(cpu="60", memory="510Gi"),
+            [node("a", make_pod("x").requests(cpu="5234m", memory="5555555555"))],
+            [
+                "a fits once 1300m cpu and 3251Mi memory are freed",
+                "1 node would fit if the pod asked for 58 cpu instead of 60 and 506Gi memory instead of 510Gi",
+            ],
+            id="amounts as a person would round them, the freed ones up, the asked ones down",
+        ),
+        pytest.param(
+            make_pod().gpu(8).require_node(_H20),
+            [gpus("a", product="A100"), gpus("b", product="L40S")],
+            [f"2 nodes would fit without {_ON_H20} (they have A100, L40S)"],
+            id="a requirement",
+        ),
+        pytest.param(
+            make_pod().gpu(8).require_node(_H20),
+            _TAINTED,
+            [
+                f"3 nodes would fit without {_ON_H20} (they have A100) and if the pod tolerated {_PRODUCT}=A100",
+            ],
+            id="a requirement and a taint",
+        ),
+        pytest.param(
+            make_pod().node_selector("pool", "x"),
+            [node("a")],
+            ["1 node would fit without the nodeSelector pool=x (it has none)"],
+            id="nodeSelector",
+        ),
+        pytest.param(
+            make_pod().require_node(match_expressions(("a", "Exists", [])), match_expressions(("b", "Gt", ["5"]))),
+            [node("n")],
+            ["1 node would fit without the nodeSelectorTerms of its required node affinity"],
+            id="terms that are ORed",
+        ),
+        pytest.param(
+            make_pod().require_node(match_expressions(("cards", "Gt", ["5"]), ("old", "DoesNotExist", []))),
+            [node("n", labels={"cards": "4", "old": ""})],
+            ["1 node would fit without the requirement cards > 5 (it has 4) and the requirement old does not exist"],
+            id="two requirements",
+        ),
+        pytest.param(make_pod(), [node("n", unschedulable=True)], ["n fits once it is uncordoned"], id="a cordon"),
+        pytest.param(
+            make_pod(),
+            [node("n", unschedulable=True, taints=["node.kubernetes.io/unschedulable:NoSchedule"])],
+            ["n fits once it is uncordoned"],
+            id="a cordon with its taint",
+        ),
+        pytest.param(
+            make_pod().host_port(80),
+            [node("n", make_pod("x").host_port(80))],
+            ["n fits once host port 80/TCP is free", "1 node would fit without the host port 80/TCP"],
+            id="a port",
+        ),
+        pytest.param(
+            make_pod(),
+            [node("n", make_pod("x"), capacity={"pods": 1})],
+            ["n fits once 1 pod is gone"],
+            id="the number of pods",
+        ),
+        pytest.param(
+            make_pod().label("app", "web").affinity({"podAntiAffinity": _BESIDE_WEB}),
+            [node("n", make_pod("x").label("app", "web"))],
+            ["1 node would fit without its required podAntiAffinity"],
+            id="pods that it keeps away from",
+        ),
+        pytest.param(
+            make_pod().affinity({"podAffinity": _BESIDE_WEB}),
+            [node("n"), node("m")],
+            ["2 nodes would fit without its required podAffinity"],
+            id="pods that it wants",
+        ),
+        pytest.param(
+            make_pod().label("app", "web").spec(topologySpreadConstraints=[_SPREAD]),
+            [node("n", make_pod("x").label("app", "web")), node("m", taints=["a:NoSchedule"])],
+            [
+                "1 node would fit if the pod tolerated a",
+                "1 node would fit without its topologySpreadConstraints that are DoNotSchedule",
+            ],
+            id="a spread",
+        ),
+        pytest.param(
+            make_pod().gpu(8).spec(priority=100),
+            [gpus("a", 6, priority=10), gpus("b", 4, priority=1000), gpus("c", 5, priority=10)],
+            [
+                "ask for 4 nvidia.com/gpu instead of 8: the largest free block is 4",
+                "c fits once 5 pods of lower priority are gone",
+            ],
+            id="pods of lower priority",
+        ),
+        pytest.param(
+            make_pod().gpu(8).spec(priority=100, preemptionPolicy="Never"),
+            [gpus("a", 3, priority=10)],
+            [
+                "ask for 5 nvidia.com/gpu instead of 8: the largest free block is 5",
+                "a fits once 3 nvidia.com/gpu are freed",
+            ],
+            id="a pod that preempts nobody",
+        ),
+    ],
+)  # fmt: skip
+def test_suggestions(pod: PodBuilder, nodes: Sequence[NodeInfo], wanted: Sequence[str]) -> None:
+    assert list(suggestions(pod, *nodes)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("pod", "nodes"),
+    [
+        pytest.param(make_pod(), [], id="no node"),
+        pytest.param(make_pod(), [node("n")], id="a pod that fits"),
+        pytest.param(
+            make_pod(), [node("n", taints=["node-role.kubernetes.io/control-plane:NoSchedule"])], id="a control plane"
+        ),
+        pytest.param(make_pod(), [node("n", taints=["maip.mxsf.io/control-plane:NoSchedule"])], id="another key of it"),
+        pytest.param(make_pod(), [node("n", taints=["node.kubernetes.io/not-ready:NoExecute"])], id="a condition"),
+        pytest.param(make_pod().gpu(1), [node("n")], id="a resource of which there is none"),
+        pytest.param(make_pod().node_name("elsewhere"), [node("n")], id="bound elsewhere"),
+    ],
+)
+def test_there_may_be_none(pod: PodBuilder, nodes: Sequence[NodeInfo]) -> None:
+    assert list(suggestions(pod, *nodes)) == []
+
+
+def test_as_many_are_given_as_are_wanted() -> None:
+    nodes = [gpus("a", 4), *_TAINTED, node("d", unschedulable=True, capacity={"nvidia.com/gpu": 8})]
+
+    counts = [len(suggestions(make_pod().gpu(8), *nodes, most=most)) for most in (0, 1, 3)]
+
+    assert counts == [0, 1, 3]
+
+
+def test_they_are_remembered_with_the_answer() -> None:
+    snapshot, framework = Snapshot.of(_MIXED), Framework(suggestions=1)
+
+    first = framework.place(make_pod().gpu(8).obj(), snapshot)
+
+    assert first.suggestions
+    assert framework.place(make_pod().gpu(8).obj(), snapshot) is first
+
+
+def test_near_the_deadline_the_answer_goes_out_without_and_is_not_remembered() -> None:
+    snapshot, framework = Snapshot.of(_MIXED), Framework(suggestions=1)
+    left = [False] * 1000
+
+    def measured() -> bool:
+        return left.pop() if left else True
+
+    framework.place(make_pod().gpu(8).obj(), snapshot, measured)
+    asked = 1000 - len(left)
+    framework = Framework(suggestions=1)
+    left = [False] * (asked - 1)
+
+    hurried = framework.place(make_pod().gpu(8).obj(), snapshot, measured)
+
+    assert (hurried.verdict, hurried.suggestions) == ("Infeasible", ())
+    assert framework.place(make_pod().gpu(8).obj(), snapshot).suggestions

@@ -1,0 +1,272 @@
+"""What claims, volumes and storage classes of a cluster file do to a pod's nodes, message and verdict."""
+
+from typing import Any
+
+import pytest
+
+from tests.builders import PodBuilder, make_node_object, make_pod
+from tests.placement.storage_objects import (
+    available,
+    make_claim,
+    make_csi_node,
+    make_storage_class,
+    make_volume,
+    uses,
+)
+from webhook.cluster.file import snapshot_from_documents
+from webhook.kube.documents import Document
+from webhook.placement.framework import Framework, Placement
+
+Object = dict[str, Any]
+
+_ZONE = "topology.kubernetes.io/zone"
+_NODES = [make_node_object(name, labels={_ZONE: f"z{name}"}) for name in ("a", "b", "c")]
+_LIMITS = [make_csi_node(name) for name in ("a", "b", "c")]
+# With one object of each kind, all kinds are known.
+_KNOWN = [make_claim("other", volume="other"), make_volume("other"), make_storage_class("other"), *_LIMITS]
+
+
+def _place(pod: PodBuilder, *objects: Object) -> Placement:
+    documents = [Document("cluster", each) for each in (*_NODES, *objects)]
+    return Framework().place(pod.obj(), snapshot_from_documents(documents))
+
+
+def _uses(*claims: str) -> PodBuilder:
+    return make_pod().spec(volumes=uses(*claims))
+
+
+def _running(name: str, volumes: list[Object], node: str = "a") -> Object:
+    return make_pod(name).namespace("default").node_name(node).spec(volumes=volumes).obj()
+
+
+def _all(reason: str) -> str:
+    return f"0/3 nodes are available: {reason}."
+
+
+@pytest.mark.parametrize(
+    ("objects", "message"),
+    [
+        pytest.param([], 'persistentvolumeclaim "data" not found', id="missing claim"),
+        pytest.param(
+            [make_claim("data", volume="gone") | {"status": {"phase": "Lost"}}],
+            'persistentvolumeclaim "data" bound to non-existent persistentvolume "gone"',
+            id="lost claim",
+        ),
+        pytest.param([make_claim("data", volume="gone")], 'persistentvolume "gone" not found', id="missing volume"),
+        pytest.param([make_claim("data")], "pod has unbound immediate PersistentVolumeClaims", id="no class"),
+        pytest.param(
+            [make_claim("data", "fast"), make_storage_class("fast", waits=False)],
+            "pod has unbound immediate PersistentVolumeClaims",
+            id="bound at once, but not yet",
+        ),
+        pytest.param(
+            [make_claim("data", "fast")], "pod has unbound immediate PersistentVolumeClaims", id="a class nobody made"
+        ),
+        pytest.param(
+            [make_claim("data", "late", "v", bound=False), make_volume("v"), make_storage_class("late")],
+            "pod has unbound immediate PersistentVolumeClaims",
+            id="half bound",
+        ),
+    ],
+)
+def test_pod_whose_claim_is_not_ready_waits(objects: list[Object], message: str) -> None:
+    placement = _place(_uses("data"), *_KNOWN, *objects)
+    assert (placement.verdict, placement.message, placement.unmodelled) == ("Waiting", _all(message), ())
+
+
+def test_pod_whose_claim_is_not_ready_and_that_fits_nowhere_is_infeasible() -> None:
+    assert _place(_uses("data").gpu(1), *_KNOWN).verdict == "Infeasible"
+
+
+@pytest.mark.parametrize(
+    ("objects", "nodes"),
+    [
+        pytest.param([make_claim("data", volume="v"), make_volume("v")], {"a", "b", "c"}, id="reached from anywhere"),
+        pytest.param([make_claim("data", volume="v"), make_volume("v", on={_ZONE: ["zb"]})], {"b"}, id="affinity"),
+        pytest.param(
+            [make_claim("data", volume="v"), make_volume("v", labels={_ZONE: "za__zc"})], {"a", "c"}, id="zone label"
+        ),
+        pytest.param(
+            [
+                make_claim("data", volume="v"),
+                make_volume("v", labels={"failure-domain.beta.kubernetes.io/zone": "zb"}),
+            ],
+            {"b"},
+            id="old zone label",
+        ),
+        pytest.param([make_claim("data", "late"), make_storage_class("late")], {"a", "b", "c"}, id="made anywhere"),
+        pytest.param(
+            [make_claim("data", "late"), make_storage_class("late", topologies=[{_ZONE: ["za"]}, {_ZONE: ["zc"]}])],
+            {"a", "c"},
+            id="made in some zones",
+        ),
+        pytest.param(
+            [
+                make_claim("data", "local", storage="2Gi"),
+                make_storage_class("local", provisioner="kubernetes.io/no-provisioner"),
+                available(make_volume("small", "local", on={_ZONE: ["za"]})),
+                available(make_volume("large", "local", on={_ZONE: ["zb"]}, storage="3Gi")),
+                make_volume("taken", "local", on={_ZONE: ["zc"]}, storage="3Gi"),
+                available(
+                    make_volume(
+                        "kept", "local", storage="3Gi", claimRef={"namespace": "default", "name": "somebody-else"}
+                    )
+                ),
+            ],
+            {"b"},
+            id="found where one is large enough and free",
+        ),
+        pytest.param(
+            [
+                make_claim("data", "late")
+                | {"metadata": {"name": "data", "annotations": {"volume.kubernetes.io/selected-node": "c"}}},
+                make_storage_class("late"),
+            ],
+            {"c"},
+            id="being made on one node",
+        ),
+    ],
+)
+def test_pod_goes_where_its_volume_is_reached_found_or_made(objects: list[Object], nodes: set[str]) -> None:
+    placement = _place(_uses("data"), *_KNOWN, *objects)
+    assert placement.verdict == "Feasible"
+    assert set(placement.scores) == nodes or (placement.feasible, {placement.node}) == (1, nodes)
+    assert placement.unmodelled == ()
+
+
+def test_two_claims_do_not_find_the_same_volume() -> None:
+    local = make_storage_class("local", provisioner="kubernetes.io/no-provisioner")
+    volumes = [
+        available(make_volume("a1", "local", on={_ZONE: ["za"]})),
+        available(make_volume("b1", "local", on={_ZONE: ["zb"]})),
+        available(make_volume("b2", "local", on={_ZONE: ["zb"]})),
+    ]
+    claims = [make_claim("x", "local"), make_claim("y", "local")]
+    placement = _place(_uses("x", "y"), *_KNOWN, local, *volumes, *claims)
+    assert (placement.node, placement.feasible) == ("b", 1)
+
+
+@pytest.mark.parametrize(
+    ("objects", "reason"),
+    [
+        pytest.param(
+            [make_claim("data", volume="v"), make_volume("v", on={_ZONE: ["zx"]})],
+            "3 node(s) didn't match PersistentVolume's node affinity",
+            id="affinity",
+        ),
+        pytest.param(
+            [make_claim("data", volume="v"), make_volume("v", labels={_ZONE: "zx"})],
+            "3 node(s) had no available volume zone",
+            id="zone",
+        ),
+    ],
+)
+def test_volume_out_of_every_nodes_reach_is_infeasible(objects: list[Object], reason: str) -> None:
+    placement = _place(_uses("data"), *_KNOWN, *objects)
+    assert (placement.verdict, placement.message) == ("Infeasible", _all(reason))
+
+
+@pytest.mark.parametrize(
+    ("storage_class", "verdict"),
+    [
+        pytest.param(
+            make_storage_class("local", provisioner="kubernetes.io/no-provisioner"), "Waiting", id="one may be added"
+        ),
+        pytest.param(make_storage_class("local", topologies=[{_ZONE: ["zx"]}]), "Infeasible", id="made elsewhere"),
+    ],
+)
+def test_claim_for_which_no_volume_is_there(storage_class: Object, verdict: str) -> None:
+    placement = _place(_uses("data"), *_KNOWN, make_claim("data", "local"), storage_class)
+    reason = "3 node(s) didn't find available persistent volumes to bind"
+    assert (placement.verdict, placement.message) == (verdict, _all(reason))
+
+
+_IN_USE = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+
+
+def test_claim_for_one_pod_in_use_anywhere_waits() -> None:
+    claim = make_claim("data", volume="v", accessModes=["ReadWriteOncePod"])
+    running = _running("first", uses("data"))
+    placement = _place(_uses("data"), *_KNOWN, claim, make_volume("v"), running)
+    assert (placement.verdict, placement.message) == ("Waiting", _all(f"3 {_IN_USE}"))
+
+
+@pytest.mark.parametrize(
+    ("disk", "other", "taken"),
+    [
+        pytest.param({"gcePersistentDisk": {"pdName": "d"}}, None, True, id="gce"),
+        pytest.param({"gcePersistentDisk": {"pdName": "d", "readOnly": True}}, None, False, id="gce, both read only"),
+        pytest.param({"awsElasticBlockStore": {"volumeID": "d", "readOnly": True}}, None, True, id="aws"),
+        pytest.param({"iscsi": {"iqn": "d"}}, {"iscsi": {"iqn": "e"}}, False, id="another iscsi"),
+        pytest.param(
+            {"rbd": {"monitors": ["m", "n"], "image": "d"}},
+            {"rbd": {"monitors": ["n"], "image": "d", "pool": "rbd"}},
+            True,
+            id="rbd, one monitor in common",
+        ),
+        pytest.param(
+            {"rbd": {"monitors": ["m"], "image": "d"}}, {"rbd": {"monitors": ["n"], "image": "d"}}, False, id="rbd"
+        ),
+    ],
+)
+def test_disk_is_not_shared_on_a_node(disk: Object, other: Object | None, taken: bool) -> None:
+    running = _running("first", [{"name": "v", **(other or disk)}])
+    pod = make_pod().spec(volumes=[{"name": "v", **disk}], nodeSelector={_ZONE: "za"})
+    placement = _place(pod, running)
+    assert placement.feasible == (0 if taken else 1)
+    if taken:
+        reasons = "1 node(s) had no available disk, 2 node(s) didn't match Pod's node affinity/selector"
+        assert (placement.verdict, placement.message) == ("Waiting", _all(reasons))
+
+
+def test_node_has_so_many_volumes_of_a_driver_attached() -> None:
+    limits = [make_csi_node("a", disk=2), make_csi_node("b", disk=1, tape=0), make_csi_node("c", tape=1)]
+    known = [each for each in _KNOWN if each not in _LIMITS]
+    objects = [
+        *(make_claim(name, volume=name) for name in ("p", "q", "r")),
+        *(make_volume(name) for name in ("p", "q", "r")),
+        _running("first", uses("p")),
+        _running("second", uses("p", "q")),
+        _running("third", uses("p"), node="b"),
+    ]
+    placement = _place(_uses("r"), *known, *limits, *objects)
+    assert (placement.node, placement.feasible) == ("c", 1)
+    # A volume that is attached already is not attached once more.
+    assert set(_place(_uses("q"), *known, *limits, *objects).scores) == {"a", "c"}
+    full = _place(_uses("r").node_selector(_ZONE, "za"), *known, *limits, *objects)
+    assert full.verdict == "Waiting"
+    assert "1 node(s) exceed max volume count" in full.message
+
+
+@pytest.mark.parametrize(
+    ("objects", "plugins"),
+    [
+        pytest.param([], ("NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone"), id="nothing known"),
+        pytest.param(
+            [make_claim("data", volume="v")], ("NodeVolumeLimits", "VolumeBinding", "VolumeZone"), id="no volumes known"
+        ),
+        pytest.param(
+            [make_claim("data", "late"), *_LIMITS],
+            ("NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
+            id="no classes known",
+        ),
+        pytest.param([make_claim("data", volume="v"), make_volume("v")], ("NodeVolumeLimits",), id="no limits known"),
+        pytest.param(
+            [make_claim("data", volume="v"), make_volume("v", csi=None, gcePersistentDisk={"pdName": "d"}), *_LIMITS],
+            ("NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
+            id="a volume that a driver has taken over",
+        ),
+    ],
+)
+def test_what_the_file_does_not_tell_is_named(objects: list[Object], plugins: tuple[str, ...]) -> None:
+    placement = _place(_uses("data"), *objects)
+    assert (placement.verdict, placement.unmodelled) == ("Unknown", plugins)
+
+
+def test_claim_that_is_made_after_its_pod_is_not_foretold() -> None:
+    pod = make_pod("p").spec(volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}])
+    assert _place(pod, *_KNOWN).verdict == "Unknown"
+    made = make_claim("p-v", volume="v")
+    assert _place(pod, *_KNOWN, made, make_volume("v", on={_ZONE: ["zb"]})).node == "b"

@@ -1,0 +1,93 @@
+"""What `check -o text` prints: for each pod the verdict, a table of the nodes, and what would make it fit."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+
+from webhook.placement.explain import Reasons
+from webhook.placement.result import Placement
+
+_COLOURS = {"Feasible": "green", "Waiting": "yellow", "Infeasible": "red", "Unknown": "magenta", "Refused": "red"}
+Scored = Mapping[str, int]
+
+# Where nothing folds the lines, a table is as wide as what it holds.
+_WIDE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One pod (`namespace/name`), its placement, and why each node that cannot take it cannot."""
+
+    pod: str
+    placement: Placement
+    reasons: Reasons
+
+
+def text_console() -> Console:
+    """Standard output, in colour and folded to the width only where it is a terminal."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_WIDE)
+
+
+def print_section(console: Console, section: Section, max_nodes: int) -> None:
+    """Print `section` with at most `max_nodes` nodes, the best first; the others are counted by reason."""
+    placement = section.placement
+    where = f" on [bold]{escape(placement.node)}[/bold]" if placement.node else ""
+    console.print(f"[bold]{escape(section.pod)}[/bold]: {_coloured(placement.verdict)}{where}")
+    if placement.total:
+        console.print(f"  {placement.feasible} of {placement.total} nodes can take it")
+    if placement.message:
+        console.print(f"  {escape(placement.message)}")
+    if placement.unmodelled:
+        console.print(f"  not looked at: {', '.join(placement.unmodelled)}")
+    _print_nodes(console, section, max_nodes)
+    if placement.suggestions:
+        console.print("  suggestions:")
+        for suggestion in placement.suggestions:
+            console.print(f"    - {escape(suggestion)}")
+
+
+def print_total(console: Console, verdicts: Iterable[str]) -> None:
+    """Print how many pods got which of `verdicts`."""
+    counts = Counter(verdicts)
+    told = ", ".join(f"{counts[verdict]} {_coloured(verdict)}" for verdict in _COLOURS if counts[verdict])
+    console.print(f"{counts.total()} pods: {told}")
+
+
+def _print_nodes(console: Console, section: Section, max_nodes: int) -> None:
+    ranked = sorted(section.placement.scores.items(), key=lambda item: (-item[1]["total"], item[0]))
+    failing = sorted(section.reasons.items(), key=lambda item: (item[1], item[0]))
+    scored, failed = ranked[:max_nodes], failing[: max(max_nodes - len(ranked), 0)]
+    if scored or failed:
+        console.print(Padding(_table(scored, failed), (0, 0, 0, 1), expand=False))
+    if left_out := len(ranked) - len(scored):
+        console.print(f"  and {left_out} more that can take it")
+    reasons = Counter(", ".join(reasons) for _, reasons in failing[len(failed) :])
+    for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
+        console.print(f"  and {count} more: {escape(reason)}")
+
+
+def _table(scored: Sequence[tuple[str, Scored]], failed: Sequence[tuple[str, tuple[str, ...]]]) -> Table:
+    """The nodes that can take the pod with the score of each plugin, then the others with their reasons."""
+    plugins = list(dict.fromkeys(plugin for _, scores in scored for plugin in scores if plugin != "total"))
+    table = Table(box=None, pad_edge=True)
+    table.add_column("node", no_wrap=True)
+    for heading in ("total", *plugins) if scored else ():
+        table.add_column(heading, justify="right")
+    if failed:
+        table.add_column("why not")
+    for node, scores in scored:
+        table.add_row(escape(node), str(scores["total"]), *(str(scores.get(plugin, "")) for plugin in plugins))
+    blanks = [""] * (1 + len(plugins)) if scored else []
+    for node, reasons in failed:
+        table.add_row(escape(node), *blanks, escape(", ".join(reasons)), style="dim" if scored else None)
+    return table
+
+
+def _coloured(verdict: str) -> str:
+    return f"[{_COLOURS[verdict]}]{verdict}[/{_COLOURS[verdict]}]"

@@ -1,0 +1,64 @@
+"""A running cluster, read once."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from webhook.cluster.api_server import ApiServerError, Source, listed
+from webhook.cluster.cache import ClusterCache
+from webhook.cluster.reflector import RESOURCES, Resource
+from webhook.cluster.snapshot import Snapshot
+
+JsonObject = dict[str, Any]
+OnPage = Callable[[Resource, list[JsonObject], bool], None]
+
+_PAGE_SIZE = 500
+
+
+def read_live_cluster(kubeconfig: Path) -> Snapshot:
+    """The cluster of a kubeconfig as it is now; objects that cannot be read are named on standard error.
+
+    Raises:
+        InvalidInput: the kubeconfig is missing or wrong.
+        click.ClickException: the API server cannot be asked.
+    """
+    cache = ClusterCache()
+    listings = {}
+
+    def take(resource: Resource, items: list[JsonObject], begins: bool) -> None:
+        if begins:
+            listings[resource.kind] = cache.listing(resource.kind)
+        for each in listings[resource.kind].add(items):
+            click.echo(f"left out: {each.kind} {each.key}: {each.message}", err=True)
+
+    list_resources(Source(kubeconfig), RESOURCES, take)
+    for listing in listings.values():
+        listing.finish()
+    return cache.snapshot()
+
+
+def list_resources(source: Source, resources: Iterable[Resource], on_page: OnPage) -> None:
+    """List each of `resources`; `on_page` is given its items page by page, and whether the list begins with them.
+
+    Raises:
+        InvalidInput: the configuration is missing or wrong.
+        click.ClickException: the API server cannot be asked.
+    """
+    try:
+        asyncio.run(_list(source, resources, on_page))
+    except ApiServerError as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def _list(source: Source, resources: Iterable[Resource], on_page: OnPage) -> None:
+    async with source.connect() as server:
+        for resource in resources:
+
+            async def take(items: list[JsonObject], begins: bool, resource: Resource = resource) -> None:
+                on_page(resource, items, begins)
+
+            query = {"fieldSelector": resource.field_selector} if resource.field_selector else {}
+            await listed(server, resource.path, query, take, _PAGE_SIZE)

@@ -1,0 +1,96 @@
+"""`snapshot`: a running cluster into a cluster file."""
+
+import sys
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+import click
+import orjson
+
+from webhook.cli.live import list_resources
+from webhook.cluster.api_server import Source
+from webhook.cluster.reflector import RESOURCES, Resource
+from webhook.cluster.sharing import with_other_names, without_secrets
+from webhook.kube.field import InvalidInput, invalid
+
+JsonObject = dict[str, Any]
+
+
+@click.command(short_help="Write a running cluster into a cluster file.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The cluster; default: as kubectl chooses it, $KUBECONFIG or ~/.kube/config.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Default: standard output.")
+@click.option(
+    "--hash-names", is_flag=True, help="Replace the names of nodes, namespaces, pods and owners, for sharing."
+)
+def snapshot(kubeconfig: Path | None, output: Path | None, hash_names: bool) -> None:
+    """Write the nodes, pods and namespaces of a running cluster as a v1 List, as `check --cluster` reads it.
+
+    Managed fields, environment variables and commands of containers are left out. With --hash-names, names are
+    replaced by numbers in their order, which changes no placement; labels, taints, image names and the annotations of
+    namespaces stay, so look through them before you share the file.
+
+    \b
+    Examples:
+      placement-webhook snapshot -o cluster.json
+      placement-webhook check -f pod.yaml --cluster cluster.json
+    """
+    found: dict[str, list[JsonObject]] = {}
+
+    def take(resource: Resource, items: list[JsonObject], begins: bool) -> None:
+        if begins:
+            found[resource.kind] = []
+        kept = found[resource.kind]
+        kept += [without_secrets({"apiVersion": "v1", "kind": resource.kind, **item}) for item in items]
+        _progress(found)
+
+    list_resources(Source(kubeconfig), [replace(resource, field_selector="") for resource in RESOURCES], take)
+    click.echo(err=True)
+    objects = [content for kind in ("Node", "Pod", "Namespace") for content in found[kind]]
+    if hash_names:
+        objects = with_other_names(objects)
+    if output is None:
+        _write(sys.stdout.buffer, objects)
+    else:
+        _write_atomically(output, objects)
+
+
+def _progress(found: dict[str, list[JsonObject]]) -> None:
+    counts = ", ".join(f"{len(objects)} {kind.lower()}s" for kind, objects in found.items())
+    click.echo(f"\r{counts}" if sys.stderr.isatty() else counts, nl=not sys.stderr.isatty(), err=True)
+
+
+def _write(file: IO[bytes], objects: Iterable[JsonObject]) -> None:
+    """A v1 List, an object a line."""
+    file.write(b'{"apiVersion":"v1","kind":"List","items":[\n')
+    for number, content in enumerate(objects):
+        file.write((b",\n" if number else b"") + orjson.dumps(content))
+    file.write(b"\n]}\n")
+
+
+def _write_atomically(output: Path, objects: Iterable[JsonObject]) -> None:
+    """Put the list at `output` whole or not at all.
+
+    Raises:
+        InvalidInput: it cannot be written.
+    """
+    try:
+        with tempfile.NamedTemporaryFile(dir=output.parent, prefix=f".{output.name}.", delete=False) as file:
+            try:
+                _write(file, objects)
+                file.close()
+                Path(file.name).replace(output)
+            except BaseException:
+                with suppress(OSError):
+                    Path(file.name).unlink()
+                raise
+    except OSError as error:
+        raise InvalidInput([invalid("--output", str(output), f"cannot be written: {error.strerror}")]) from error

@@ -1,0 +1,197 @@
+"""One connection to an API server: pages of lists, lines of watches, as raw JSON.
+
+The `kubernetes` package reads the configuration, authenticates and transports. Its models stay out: they cost ten
+times what the decoding does, and lose fields newer than they are.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+import orjson
+from kubernetes.aio import config
+from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.config import ConfigException
+
+from webhook.kube.documents import field
+from webhook.kube.field import InvalidInput, invalid
+
+JsonObject = dict[str, Any]
+Query = Mapping[str, str | int]
+
+_CONNECT_SECONDS = 5.0
+_ANSWER_SECONDS = 30.0
+_LONGEST_ERROR_BYTES = 16_384
+GONE = 410
+
+# The package has no types for these.
+_load_incluster_config: Any = config.load_incluster_config
+_load_kube_config: Any = config.load_kube_config
+
+
+class ApiServerError(Exception):
+    """The API server cannot be reached, broke off or refused. `code` is its HTTP status, 0 where there was none."""
+
+    def __init__(self, message: str, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the connection's configuration comes from.
+
+    The cluster that we run in, or a kubeconfig (None: as kubectl chooses, $KUBECONFIG or ~/.kube/config).
+    """
+
+    kubeconfig: Path | None = None
+    in_cluster: bool = False
+
+    def connect(self) -> "ApiServer":
+        """A connection, configured when it is entered: tokens and certificates are then read anew."""
+        return ApiServer(self)
+
+    async def configuration(self) -> Any:
+        """The package's Configuration.
+
+        Raises:
+            InvalidInput: the kubeconfig is missing or wrong, or this is no pod with a service account.
+        """
+        configuration = Configuration()
+        try:
+            if self.in_cluster:
+                _load_incluster_config(client_configuration=configuration)
+            else:
+                file = None if self.kubeconfig is None else str(self.kubeconfig.resolve(strict=True))
+                await _load_kube_config(config_file=file, client_configuration=configuration, persist_config=False)
+        except (ConfigException, OSError, ValueError, TypeError, AttributeError) as error:
+            place = "--in-cluster" if self.in_cluster else "--kubeconfig"
+            shown = "" if self.kubeconfig is None else str(self.kubeconfig)
+            raise InvalidInput([invalid(place, shown, f"no cluster can be read from it: {error}")]) from error
+        return configuration
+
+
+Connect = Callable[[], AbstractAsyncContextManager["ApiServer"]]
+
+
+class ApiServer:
+    """A connection to the API server; a context manager."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._client: Any = None
+
+    async def __aenter__(self) -> Self:
+        try:
+            configuration = await self._source.configuration()
+            self._client = ApiClient(configuration)
+        except OSError as error:  # a file with a certificate
+            raise ApiServerError(f"the client cannot be configured: {error}") from error
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._client.close()
+
+    async def get(self, path: str, query: Query) -> JsonObject:
+        """The object at `path`.
+
+        Raises:
+            ApiServerError: there is none, or no answer in time.
+        """
+        response = await self._request(path, query, _ANSWER_SECONDS)
+        try:
+            content = orjson.loads(await response.read())
+        except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
+            raise ApiServerError(f"GET {path}: the answer broke off: {_said(error)}") from error
+        finally:
+            response.release()
+        if not isinstance(content, dict):
+            raise ApiServerError(f"GET {path}: the answer is no object")
+        return content
+
+    async def lines(self, path: str, query: Query, silence_seconds: float) -> AsyncGenerator[list[bytes], None]:
+        """The lines that come, as many at once as there are, until the server ends them in good order.
+
+        Raises:
+            ApiServerError: it refused, broke off, within a line too, or was silent for so long.
+        """
+        response = await self._request(path, query, silence_seconds)
+        rest = b""
+        try:
+            async for chunk in response.content.iter_any():
+                *lines, rest = (rest + chunk).split(b"\n")
+                if lines:
+                    yield lines
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ApiServerError(f"GET {path}: the answer broke off: {_said(error)}") from error
+        finally:
+            response.close()
+        if rest:
+            raise ApiServerError(f"GET {path}: the answer broke off within an object")
+
+    async def _request(self, path: str, query: Query, silence_seconds: float) -> aiohttp.ClientResponse:
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=silence_seconds)
+        try:
+            method, url, headers, *_ = await self._client.param_serialize(
+                "GET",
+                path,
+                query_params=list(query.items()),
+                header_params={"Accept": "application/json"},
+                auth_settings=["BearerToken"],
+            )
+            answer = await self._client.call_api(method, url, headers, _request_timeout=timeout)
+        except (aiohttp.ClientError, TimeoutError, OSError, ConfigException) as error:
+            raise ApiServerError(f"the API server does not answer: {_said(error)}") from error
+        response: aiohttp.ClientResponse = answer.response
+        if response.status != 200:
+            raise ApiServerError(f"GET {path}: {response.status} {await _refusal(response)}", response.status)
+        return response
+
+
+async def _refusal(response: aiohttp.ClientResponse) -> str:
+    try:
+        message = field(orjson.loads(await response.content.read(_LONGEST_ERROR_BYTES)), "message")
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
+        message = None
+    finally:
+        response.close()
+    return str(message or response.reason)
+
+
+def _said(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+OnPage = Callable[[list[JsonObject], bool], Awaitable[None]]
+
+
+async def listed(server: ApiServer, path: str, query: Query, on_page: OnPage, page_size: int) -> str:
+    """The resourceVersion of a list, after `on_page` has seen all of it: the items of a page, and whether it begins.
+
+    No resourceVersion is asked for: the list is the most recent state, and never older than one seen before. A list
+    that the server has forgotten between two pages is begun again, in one piece.
+
+    Raises:
+        ApiServerError: it could not be read to its end.
+    """
+    continuation: Query = {}
+    while True:
+        try:
+            content = await server.get(path, {**query, "limit": page_size, **continuation})
+        except ApiServerError as error:
+            if error.code != GONE or not continuation:
+                raise
+            page_size, continuation = 0, {}
+            continue
+        items = content.get("items")
+        await on_page(items if isinstance(items, list) else [], not continuation)
+        token = field(content, "metadata", "continue")
+        if not token:
+            return str(field(content, "metadata", "resourceVersion") or "")
+        continuation = {"continue": token}

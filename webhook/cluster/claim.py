@@ -1,0 +1,83 @@
+"""PersistentVolumeClaims: what a pod asks of its storage, and what it has got."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.kube.amounts import read_milli
+from webhook.kube.label_selector import LabelSelector, read_label_selector
+from webhook.kube.reader import Reader
+from webhook.kube.wellknown import DEFAULT_NAMESPACE
+
+_BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
+_BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+_SELECTED_NODE = "volume.kubernetes.io/selected-node"
+FILESYSTEM = "Filesystem"
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The facts of a PersistentVolumeClaim.
+
+    `is_bound`: to the volume `volume_name`, on both sides. `selected_node`: where a scheduler wants the volume made;
+    empty: not yet chosen. `storage_milli` is in thousandths of a byte.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    volume_name: str
+    storage_class: str
+    selected_node: str
+    access_modes: tuple[str, ...]
+    volume_mode: str
+    attributes_class: str
+    storage_milli: int
+    selector: LabelSelector | None
+    is_bound: bool
+    is_lost: bool
+    is_being_deleted: bool
+
+    @classmethod
+    def of(cls, claim: Object) -> "Claim":
+        """The facts of `claim`, a raw object of the API.
+
+        Raises:
+            InvalidInput: a field that is read is malformed; holds every error.
+        """
+        reader = Reader()
+        metadata = reader.object(claim.get("metadata"), "metadata")
+        spec = reader.object(claim.get("spec"), "spec")
+        status = reader.object(claim.get("status"), "status")
+        annotations = reader.text_map(metadata.get("annotations"), "metadata.annotations")
+        requests = reader.object(spec.get("resources"), "spec.resources").get("requests")
+        volume_name = reader.text(spec.get("volumeName"), "spec.volumeName")
+        facts = cls(
+            namespace=reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE,
+            name=reader.text(metadata.get("name"), "metadata.name"),
+            uid=reader.text(metadata.get("uid"), "metadata.uid"),
+            volume_name=volume_name,
+            storage_class=storage_class_of(reader, annotations, spec),
+            selected_node=annotations.get(_SELECTED_NODE, ""),
+            access_modes=reader.texts(spec.get("accessModes"), "spec.accessModes"),
+            volume_mode=reader.text(spec.get("volumeMode"), "spec.volumeMode") or FILESYSTEM,
+            attributes_class=reader.text(spec.get("volumeAttributesClassName"), "spec.volumeAttributesClassName"),
+            storage_milli=read_milli(reader, requests, "spec.resources.requests").get("storage", 0),
+            selector=read_label_selector(reader, spec.get("selector"), "spec.selector"),
+            is_bound=bool(volume_name) and _BIND_COMPLETED in annotations,
+            is_lost=reader.text(status.get("phase"), "status.phase") == "Lost",
+            is_being_deleted=metadata.get("deletionTimestamp") is not None,
+        )
+        reader.finish()
+        return facts
+
+
+def storage_class_of(reader: Reader, annotations: Mapping[str, str], spec: Object) -> str:
+    """The class that a claim or a volume names.
+
+    Source: k8s.io/component-helpers/storage/volume/helpers.go, GetPersistentVolumeClaimClass
+    """
+    named = reader.text(spec.get("storageClassName"), "spec.storageClassName")
+    return annotations.get(_BETA_CLASS, named)

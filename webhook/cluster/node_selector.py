@@ -1,0 +1,142 @@
+"""Node selectors: terms read from the API, and which nodes they match, all nodes at once."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from webhook.cluster.labels import LabelColumns, Mask
+from webhook.kube.reader import Reader
+from webhook.kube.selectors import NAME_FIELD, field_requirement_matches, parse_integer
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+class Requirement(NamedTuple):
+    """One requirement on a label or a field of a node."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+
+
+class Term(NamedTuple):
+    """One NodeSelectorTerm: all its requirements must hold. One without any matches no node."""
+
+    expressions: tuple[Requirement, ...]
+    fields: tuple[Requirement, ...]
+
+
+class WeightedTerm(NamedTuple):
+    """One preferred NodeSelectorTerm."""
+
+    weight: int
+    term: Term
+
+
+class NodeAffinityTerms(NamedTuple):
+    """A NodeAffinity. `required` is None where there is none, and one without terms matches no node."""
+
+    required: tuple[Term, ...] | None = None
+    preferred: tuple[WeightedTerm, ...] = ()
+
+
+def read_node_affinity(reader: Reader, value: Any, path: str) -> NodeAffinityTerms:
+    """The NodeAffinity `value` at `path`; what is malformed is noted with `reader`."""
+    if value is None:
+        return NodeAffinityTerms()
+    affinity = reader.object(value, path)
+    return NodeAffinityTerms(
+        read_node_selector(reader, affinity.get(_REQUIRED), f"{path}.{_REQUIRED}"),
+        _preferred(reader, affinity.get(_PREFERRED), f"{path}.{_PREFERRED}"),
+    )
+
+
+def read_node_selector(reader: Reader, value: Any, path: str) -> tuple[Term, ...] | None:
+    """The terms of the NodeSelector `value` at `path`, None without one; what is malformed is noted with `reader`."""
+    if value is None:
+        return None
+    terms = reader.objects(reader.object(value, path).get("nodeSelectorTerms"), f"{path}.nodeSelectorTerms")
+    return tuple([_term(reader, term, where) for where, term in terms])
+
+
+def _preferred(reader: Reader, value: Any, place: str) -> tuple[WeightedTerm, ...]:
+    if value is None:
+        return ()
+    found = []
+    for path, weighted in reader.objects(value, place):
+        where = f"{path}.preference"
+        weight = reader.integer(weighted.get("weight"), f"{path}.weight")
+        if not 1 <= weight <= 100:
+            reader.error(f"{path}.weight", weighted.get("weight"), "must be in the range 1-100")
+        term = _term(reader, reader.object(weighted.get("preference"), where), where)
+        _check_integers(reader, term, where)
+        found.append(WeightedTerm(weight, term))
+    return tuple(found)
+
+
+def _check_integers(reader: Reader, term: Term, path: str) -> None:
+    """Note what makes kube-scheduler give up on the pod; in a required term it only fails to match."""
+    for index, requirement in enumerate(term.expressions):
+        if requirement.operator in ("Gt", "Lt") and not _is_integer(requirement.values):
+            where = f"{path}.matchExpressions[{index}].values"
+            reader.error(where, list(requirement.values), "must be one integer, for Gt and Lt")
+
+
+def _is_integer(values: tuple[str, ...]) -> bool:
+    return len(values) == 1 and parse_integer(values[0]) is not None
+
+
+def _term(reader: Reader, term: Mapping[str, Any], path: str) -> Term:
+    return Term(
+        _requirements(reader, term.get("matchExpressions"), f"{path}.matchExpressions"),
+        _requirements(reader, term.get("matchFields"), f"{path}.matchFields"),
+    )
+
+
+def _requirements(reader: Reader, value: Any, path: str) -> tuple[Requirement, ...]:
+    if value is None:
+        return ()
+    return tuple(
+        [
+            Requirement(
+                reader.text(requirement.get("key"), f"{where}.key"),
+                reader.text(requirement.get("operator"), f"{where}.operator"),
+                reader.texts(requirement.get("values"), f"{where}.values"),
+            )
+            for where, requirement in reader.objects(value, path)
+        ]
+    )
+
+
+def any_matches(terms: Sequence[Term], labels: LabelColumns, rows: Mapping[str, int]) -> Mask:
+    """Which nodes one of `terms` matches: nodes with `labels`, called as `rows` tells; no terms match none.
+
+    Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, LazyErrorNodeSelector.Match
+    """
+    matching = np.zeros(labels.count, dtype=np.bool_)
+    for term in terms:
+        matching |= matches(term, labels, rows)
+    return matching
+
+
+def matches(term: Term, labels: LabelColumns, rows: Mapping[str, int]) -> Mask:
+    """Which nodes satisfy every requirement of `term`; an empty one matches none."""
+    matching = np.full(labels.count, bool(term.expressions or term.fields))
+    for requirement in term.expressions:
+        matching &= labels.matches(*requirement)
+    for requirement in term.fields:
+        matching &= _field_matches(requirement, labels.count, rows)
+    return matching
+
+
+def _field_matches(requirement: Requirement, count: int, rows: Mapping[str, int]) -> Mask:
+    raw = requirement._asdict()
+    matching = np.full(count, field_requirement_matches(raw, ""))
+    if requirement.key == NAME_FIELD:
+        for name in requirement.values:
+            row = rows.get(name)
+            if row is not None:
+                matching[row] = field_requirement_matches(raw, name)
+    return matching

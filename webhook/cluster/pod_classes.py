@@ -1,0 +1,192 @@
+"""Pods that are alike to every selector, and the pod affinity terms that they carry, numbered."""
+
+from array import array
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webhook.cluster.labels import Mask
+from webhook.cluster.pod_term import Labels, PodTerm, PodTerms
+from webhook.kube.label_selector import LabelRequirement, LabelSelector
+
+_SMALLEST = 64
+
+# What a term of a running pod does to a pod that it speaks of: keep it out of the domain, draw it there because the
+# running pod required such a neighbour, or draw (or repel) it with the term's own weight.
+TermKind = Literal["bars", "required", "preferred"]
+
+
+class PodIdentity(Protocol):
+    """What selectors and affinity read of a pod."""
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace."""
+
+    @property
+    def labels(self) -> Labels:
+        """Its labels."""
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether it is being deleted."""
+
+    @property
+    def terms(self) -> PodTerms:
+        """Its own affinity to other pods."""
+
+
+class Carried(NamedTuple):
+    """A term that running pods have: what it does, its weight, and the classes of these pods, once for each time."""
+
+    kind: TermKind
+    weight: int
+    term: PodTerm
+    classes: "array[int]"
+
+
+class _Codes:
+    """One code for each class, -1 where it has none; it grows with the classes."""
+
+    __slots__ = ("codes", "values")
+
+    def __init__(self, capacity: int) -> None:
+        self.codes: NDArray[np.int32] = np.full(capacity, -1, dtype=np.int32)
+        self.values: dict[str, int] = {}
+
+    def put(self, number: int, value: str) -> None:
+        if number >= len(self.codes):
+            grown = np.full(max(2 * len(self.codes), number + 1), -1, dtype=np.int32)
+            grown[: len(self.codes)] = self.codes
+            self.codes = grown
+        self.codes[number] = self.values.setdefault(value, len(self.values))
+
+    def among(self, wanted: Iterable[str], count: int) -> Mask:
+        """Which of the first `count` classes have one of the `wanted` values."""
+        found = np.zeros(len(self.values) + 1, dtype=np.bool_)
+        found[[self.values[value] for value in wanted if value in self.values]] = True
+        answers = np.zeros(count, dtype=np.bool_)
+        codes = self.codes[:count]
+        answers[: len(codes)] = found[codes]
+        return answers
+
+    def present(self, count: int) -> Mask:
+        """Which of the first `count` classes have a value."""
+        answers = np.zeros(count, dtype=np.bool_)
+        codes = self.codes[:count]
+        answers[: len(codes)] = codes >= 0
+        return answers
+
+
+class PodClasses:
+    """Numbers for pods: equal in namespace, labels, deletion and terms, they are of one class.
+
+    A class once numbered never changes and is never forgotten, so that tables of different moments may share them.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+        self._namespaces = _Codes(_SMALLEST)
+        self._labels: dict[str, _Codes] = {}
+        self._terminating = _Codes(_SMALLEST)
+        self._carry_terms = _Codes(_SMALLEST)
+        self._carried: dict[tuple[TermKind, int, PodTerm], Carried] = {}
+        # Where to look for the terms that speak of a pod: a term that asks for one of a label's values is filed under
+        # each of them, any other one under None.
+        self._filed: dict[tuple[str, str] | None, list[Carried]] = {}
+        self._term_keys: frozenset[str] = frozenset()
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def term_keys(self) -> frozenset[str]:
+        """The labels that the selectors of carried terms read."""
+        return self._term_keys
+
+    def number(self, pod: PodIdentity) -> int:
+        """The class of `pod`."""
+        key = (pod.namespace, tuple(pod.labels.items()), pod.is_terminating, pod.terms)
+        known = self._numbers.get(key)
+        return self._add(key, pod) if known is None else known
+
+    def _add(self, key: object, pod: PodIdentity) -> int:
+        number = self._numbers[key] = len(self._numbers)
+        self._namespaces.put(number, pod.namespace)
+        for label, value in pod.labels.items():
+            if label not in self._labels:
+                self._labels[label] = _Codes(_SMALLEST)
+            self._labels[label].put(number, value)
+        if pod.is_terminating:
+            self._terminating.put(number, "")
+        if pod.terms:
+            self._carry_terms.put(number, "")
+            self._carry(number, pod.terms)
+        return number
+
+    def _carry(self, number: int, terms: PodTerms) -> None:
+        for term in terms.anti_required:
+            self._file("bars", 0, term).append(number)
+        for term in terms.required:
+            self._file("required", 0, term).append(number)
+        for weight, term in terms.preferred:
+            self._file("preferred", weight, term).append(number)
+
+    def _file(self, kind: TermKind, weight: int, term: PodTerm) -> "array[int]":
+        known = self._carried.get((kind, weight, term))
+        if known is None:
+            known = self._carried[kind, weight, term] = Carried(kind, weight, term, array("i"))
+            for place in _places(term.selector):
+                self._filed.setdefault(place, []).append(known)
+            self._term_keys |= {requirement.key for requirement in term.selector or ()}
+        return known.classes
+
+    def carry_terms(self) -> Mask:
+        """Which classes have terms of their own."""
+        return self._carry_terms.present(len(self))
+
+    def terminating(self) -> Mask:
+        """Which classes are being deleted."""
+        return self._terminating.present(len(self))
+
+    def selected(self, namespaces: Iterable[str] | None, selector: LabelSelector | None) -> Mask:
+        """The classes in one of `namespaces` (None: all) that `selector` selects."""
+        count = len(self)
+        if selector is None:
+            return np.zeros(count, dtype=np.bool_)
+        found = np.ones(count, dtype=np.bool_) if namespaces is None else self._namespaces.among(namespaces, count)
+        for requirement in selector:
+            found &= self._satisfying(requirement, count)
+        return found
+
+    def _satisfying(self, requirement: LabelRequirement, count: int) -> Mask:
+        column = self._labels.get(requirement.key)
+        absent = requirement.matches({})
+        if column is None:
+            return np.full(count, absent, dtype=np.bool_)
+        if requirement.operator in ("In", "NotIn") and requirement.values:
+            among = column.among(requirement.values, count)
+            return ~among if absent else among
+        if not requirement.values and requirement.operator in ("Exists", "DoesNotExist"):
+            present = column.present(count)
+            return ~present if absent else present
+        return np.zeros(count, dtype=np.bool_)
+
+    def carried(self, namespace: str, namespace_labels: Labels, labels: Labels) -> Iterator[Carried]:
+        """The terms that speak of a pod with `labels` in `namespace`, which has `namespace_labels`."""
+        for place in (None, *labels.items()):
+            for found in self._filed.get(place, ()):
+                if found.term.matches(namespace, namespace_labels, labels):
+                    yield found
+
+
+def _places(selector: LabelSelector | None) -> Iterable[tuple[str, str] | None]:
+    """Under which labels of a pod a term with `selector` is found."""
+    if selector is None:
+        return ()
+    for key, operator, values in selector:
+        if operator == "In":
+            return {(key, value) for value in values}
+    return (None,)

@@ -1,0 +1,57 @@
+"""PriorityClasses: what the name of one says of a pod."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from webhook.kube.reader import Reader
+
+NEVER = "Never"
+
+
+class PriorityClass(NamedTuple):
+    """A PriorityClass. `never_preempts`: its pods wait for room, and drive off nobody."""
+
+    name: str
+    value: int
+    never_preempts: bool = False
+    is_default: bool = False
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "PriorityClass":
+        """The facts of `content`, a raw object of the API.
+
+        Raises:
+            InvalidInput: a field that is read is malformed; holds every error.
+        """
+        reader = Reader()
+        metadata = reader.object(content.get("metadata"), "metadata")
+        facts = cls(
+            reader.text(metadata.get("name"), "metadata.name"),
+            reader.integer(content.get("value"), "value"),
+            reader.text(content.get("preemptionPolicy"), "preemptionPolicy") == NEVER,
+            reader.boolean(content.get("globalDefault"), "globalDefault"),
+        )
+        reader.finish()
+        return facts
+
+
+# Those that every cluster has.
+# Source: k8s.io/kubernetes/pkg/apis/scheduling/v1/helpers.go, systemPriorityClasses
+_SYSTEM_CLASSES = {
+    name: PriorityClass(name, value)
+    for name, value in (("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000))
+}
+_NONE = PriorityClass("", 0)
+
+
+def priority_class_named(name: str, classes: Mapping[str, PriorityClass]) -> PriorityClass:
+    """The class of a pod that names `name`; of one that names none, the cluster's default.
+
+    A class that is not known counts as priority 0.
+
+    Source: k8s.io/kubernetes/plugin/pkg/admission/priority/admission.go, admitPod and getDefaultPriority
+    """
+    if name:
+        return classes.get(name) or _SYSTEM_CLASSES.get(name) or _NONE
+    # Of several defaults the API server takes the lowest.
+    return min((each for each in classes.values() if each.is_default), key=lambda each: each.value, default=_NONE)

@@ -1,0 +1,109 @@
+"""The running pods in columns: which of them a selector selects, and on which nodes those are."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webhook.cluster.labels import Mask
+from webhook.cluster.pod_classes import Carried, PodClasses, PodIdentity
+from webhook.cluster.pod_term import Labels
+from webhook.kube.label_selector import LabelSelector
+
+Codes = NDArray[np.int32]
+
+
+class PodHolder(Protocol):
+    """Something with pods that run there: a node."""
+
+    @property
+    def pods(self) -> Sequence[PodIdentity]:
+        """The pods."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunningPods:
+    """Every running pod by its class and the row of its node: `classes` numbers what is equal in all that is asked.
+
+    The carriers are, once more, the pods that have pod affinity terms of their own. Successive tables share one
+    `classes`, which only ever grows, so that a table of another moment costs what has changed.
+    """
+
+    classes: PodClasses
+    class_of: Codes
+    row_of: Codes
+    carrier_class_of: Codes
+    carrier_row_of: Codes
+
+    @classmethod
+    def of(cls, nodes: Sequence[PodHolder]) -> "RunningPods":
+        """The pods of `nodes`, row by row."""
+        classes = PodClasses()
+        class_of = [classes.number(pod) for node in nodes for pod in node.pods]
+        counts = [len(node.pods) for node in nodes]
+        row_of = np.repeat(np.arange(len(nodes), dtype=np.int32), counts)
+        return cls._table(classes, np.array(class_of, dtype=np.int32), row_of)
+
+    def replaced(self, nodes: Mapping[int, PodHolder]) -> "RunningPods":
+        """The table in which the pods of the rows in `nodes` are those given."""
+        changed = np.fromiter(nodes, dtype=np.int32, count=len(nodes))
+        stay = ~np.isin(self.row_of, changed)
+        added = [(self.classes.number(pod), row) for row, node in nodes.items() for pod in node.pods]
+        new = np.array(added, dtype=np.int32).reshape(-1, 2)
+        return self._table(
+            self.classes,
+            np.concatenate((self.class_of[stay], new[:, 0])),
+            np.concatenate((self.row_of[stay], new[:, 1])),
+        )
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether a pod has pod affinity terms of its own."""
+        return len(self.carrier_class_of) > 0
+
+    @property
+    def term_keys(self) -> frozenset[str]:
+        """The labels that the selectors of these terms read, and maybe more."""
+        return self.classes.term_keys if self.has_terms else frozenset()
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether most of the numbered classes are of pods that are gone."""
+        return len(self.classes) > 2 * len(self.class_of) + 1000
+
+    @classmethod
+    def none(cls) -> "RunningPods":
+        """The table without pods."""
+        return cls.of(())
+
+    @classmethod
+    def _table(cls, classes: PodClasses, class_of: Codes, row_of: Codes) -> "RunningPods":
+        carriers = np.flatnonzero(classes.carry_terms()[class_of])
+        return cls(classes, class_of, row_of, class_of[carriers], row_of[carriers])
+
+    def rows_of(self, selected: Mask) -> Codes:
+        """The row of each pod whose class is `selected`, in no order; a node with two such pods stands twice."""
+        return self.row_of[selected[self.class_of]]
+
+    def rows_selected(
+        self, namespaces: Iterable[str] | None, selector: LabelSelector | None, *, terminating: bool = True
+    ) -> Codes:
+        """The row of each pod in one of `namespaces` (None: all) that `selector` selects.
+
+        Without `terminating`, pods that are being deleted do not count.
+        """
+        selected = self.classes.selected(namespaces, selector)
+        return self.rows_of(selected if terminating else selected & ~self.classes.terminating())
+
+    def carried(self, namespace: str, namespace_labels: Labels, labels: Labels) -> Iterator[Carried]:
+        """The terms of running pods that speak of a pod with `labels` in `namespace`."""
+        return self.classes.carried(namespace, namespace_labels, labels) if self.has_terms else iter(())
+
+    def carrier_rows(self, carried: Carried) -> tuple[Codes, NDArray[np.int64]]:
+        """The row of each pod that carries a term, and how many times it does."""
+        times = np.bincount(np.array(carried.classes, dtype=np.int32), minlength=len(self.classes))
+        of_pods = times[self.carrier_class_of]
+        found = np.flatnonzero(of_pods)
+        return self.carrier_row_of[found], of_pods[found]

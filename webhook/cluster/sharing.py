@@ -1,0 +1,135 @@
+"""A cluster made fit for sharing: what placement does not read is left out, and names may be replaced."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from webhook.kube.documents import field
+from webhook.kube.wellknown import HOSTNAME_LABEL
+
+JsonObject = dict[str, Any]
+
+_NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_PRIVATE_OF_CONTAINERS = (
+    "env",
+    "envFrom",
+    "command",
+    "args",
+    "lifecycle",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+)
+_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+
+
+def without_secrets(content: JsonObject) -> JsonObject:
+    """`content`, a raw object of the API, changed: without managed fields, and containers without env and commands.
+
+    What `kubectl apply` notes of an object holds all of that once more, so it goes too.
+    """
+    metadata = content.get("metadata") or {}
+    metadata.pop("managedFields", None)
+    (metadata.get("annotations") or {}).pop(_LAST_APPLIED, None)
+    for part in _CONTAINERS:
+        for container in field(content, "spec", part) or ():
+            for name in _PRIVATE_OF_CONTAINERS:
+                container.pop(name, None)
+    return content
+
+
+def with_other_names(objects: Iterable[JsonObject]) -> list[JsonObject]:
+    """`objects` with numbered names for those of nodes, namespaces, pods and their owners, wherever they stand.
+
+    Numbered in the order of the names, so that nodes that score alike are still chosen in the same order. Labels,
+    taints and image names stay, but for labels that repeat a name: pods ask for them. Annotations and statuses of no
+    concern to placement go.
+    """
+    objects = list(objects)
+    return _Renaming(objects).renamed(objects)
+
+
+class _Renaming:
+    def __init__(self, objects: Iterable[JsonObject]) -> None:
+        names: dict[str, set[str]] = {"node": set(), "namespace": set(), "pod": set(), "owner": set()}
+        for content in objects:
+            metadata, kind = content.get("metadata") or {}, str(content.get("kind")).lower()
+            if kind in names:
+                names[kind].add(str(metadata.get("name")))
+            if metadata.get("namespace"):
+                names["namespace"].add(str(metadata["namespace"]))
+            names["owner"].update(str(owner.get("name")) for owner in metadata.get("ownerReferences") or ())
+        self._names = {kind: _numbered(kind, found) for kind, found in names.items()}
+
+    def renamed(self, objects: Iterable[JsonObject]) -> list[JsonObject]:
+        return [self._object(content) for content in objects]
+
+    def _object(self, content: JsonObject) -> JsonObject:
+        kind, metadata = str(content.get("kind")).lower(), content.get("metadata") or {}
+        shared: JsonObject = {
+            "name": self._of(kind, metadata.get("name")),
+            "labels": self._labels(metadata.get("labels") or {}),
+        }
+        if metadata.get("namespace"):
+            shared["namespace"] = self._of("namespace", metadata["namespace"])
+        if metadata.get("deletionTimestamp"):
+            shared["deletionTimestamp"] = metadata["deletionTimestamp"]
+        if owners := metadata.get("ownerReferences"):
+            shared["ownerReferences"] = [self._owner(owner) for owner in owners]
+        if kind == "namespace":
+            shared["annotations"] = metadata.get("annotations") or {}
+        renamed = {**content, "metadata": shared, "spec": self._values(content.get("spec") or {})}
+        if isinstance(renamed["spec"], dict) and renamed["spec"].get("nodeName"):
+            renamed["spec"]["nodeName"] = self._of("node", renamed["spec"]["nodeName"])
+        status = content.get("status") or {}
+        renamed["status"] = {key: status[key] for key in _STATUS if key in status}
+        return renamed
+
+    def _owner(self, owner: Mapping[str, Any]) -> JsonObject:
+        kept = {key: value for key, value in owner.items() if key not in ("uid", "name")}
+        return {**kept, "name": self._of("owner", owner.get("name"))}
+
+    def _labels(self, labels: Mapping[str, str]) -> dict[str, str]:
+        return {key: self._label(key, value) for key, value in labels.items()}
+
+    def _label(self, key: str, value: str) -> str:
+        if key == HOSTNAME_LABEL:
+            return self._of("node", value)
+        return self._of("namespace", value) if key == _NAMESPACE_LABEL else value
+
+    def _values(self, value: Any, key: str = "") -> Any:
+        """A part of a spec, with the names that stand in selectors replaced."""
+        if isinstance(value, dict):
+            if isinstance(value.get("key"), str) and isinstance(value.get("values"), list):
+                kind = _KINDS_OF_KEYS.get(value["key"])
+                return {**value, "values": [self._of(kind, each) for each in value["values"]]} if kind else value
+            if key in ("matchLabels", "nodeSelector"):
+                return self._labels(value)
+            return {name: self._values(inner, name) for name, inner in value.items()}
+        if isinstance(value, list):
+            if key == "namespaces":
+                return [self._of("namespace", each) for each in value]
+            return [self._values(each, key) for each in value]
+        return value
+
+    def _of(self, kind: str, name: Any) -> str:
+        return self._names.get(kind, {}).get(str(name), str(name))
+
+
+_KINDS_OF_KEYS = {HOSTNAME_LABEL: "node", "metadata.name": "node", _NAMESPACE_LABEL: "namespace"}
+_STATUS = (
+    "phase",
+    "capacity",
+    "allocatable",
+    "images",
+    "resources",
+    "containerStatuses",
+    "initContainerStatuses",
+    "conditions",
+)
+
+
+def _numbered(kind: str, names: Iterable[str]) -> dict[str, str]:
+    found = sorted(names)
+    width = len(str(len(found)))
+    return {name: f"{kind}-{number:0{width}}" for number, name in enumerate(found, start=1)}

@@ -1,0 +1,120 @@
+"""The storage of a cluster: claims, volumes, the classes that make them and how many a node can have attached."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from webhook.cluster.claim import Claim
+from webhook.cluster.node_selector import Requirement, Term
+from webhook.cluster.volume import Volume
+from webhook.kube.reader import Reader
+
+Object = Mapping[str, Any]
+NamespacedName = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StorageClass:
+    """The facts of a StorageClass. `allowed_topologies`: of which one must hold on the node; none: any node will do."""
+
+    name: str
+    provisioner: str
+    waits_for_consumer: bool
+    allowed_topologies: tuple[Term, ...]
+
+    @classmethod
+    def of(cls, storage_class: Object) -> "StorageClass":
+        """The facts of `storage_class`, a raw object of the API.
+
+        Raises:
+            InvalidInput: a field that is read is malformed; holds every error.
+        """
+        reader = Reader()
+        metadata = reader.object(storage_class.get("metadata"), "metadata")
+        mode = reader.text(storage_class.get("volumeBindingMode"), "volumeBindingMode")
+        facts = cls(
+            name=reader.text(metadata.get("name"), "metadata.name"),
+            provisioner=reader.text(storage_class.get("provisioner"), "provisioner"),
+            waits_for_consumer=mode == "WaitForFirstConsumer",
+            allowed_topologies=tuple(
+                _topology(reader, term, path)
+                for path, term in reader.objects(storage_class.get("allowedTopologies"), "allowedTopologies")
+            ),
+        )
+        reader.finish()
+        return facts
+
+
+def _topology(reader: Reader, term: Object, path: str) -> Term:
+    where = f"{path}.matchLabelExpressions"
+    expressions = []
+    for each, expression in reader.objects(term.get("matchLabelExpressions"), where):
+        key = reader.text(expression.get("key"), f"{each}.key")
+        expressions.append(Requirement(key, "In", reader.texts(expression.get("values"), f"{each}.values")))
+    return Term(tuple(expressions), ())
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeLimits:
+    """The facts of a CSINode: how many volumes of each driver its node can have attached; a driver without one: any."""
+
+    node_name: str
+    by_driver: Mapping[str, int]
+
+    @classmethod
+    def of(cls, csi_node: Object) -> "VolumeLimits":
+        """The facts of `csi_node`, a raw object of the API.
+
+        Raises:
+            InvalidInput: a field that is read is malformed; holds every error.
+        """
+        reader = Reader()
+        metadata = reader.object(csi_node.get("metadata"), "metadata")
+        spec = reader.object(csi_node.get("spec"), "spec")
+        limits: dict[str, int] = {}
+        for path, driver in reader.objects(spec.get("drivers"), "spec.drivers"):
+            allocatable = reader.object(driver.get("allocatable"), f"{path}.allocatable")
+            if allocatable.get("count") is not None:
+                name = reader.text(driver.get("name"), f"{path}.name")
+                limits[name] = reader.integer(allocatable.get("count"), f"{path}.allocatable.count")
+        facts = cls(reader.text(metadata.get("name"), "metadata.name"), limits)
+        reader.finish()
+        return facts
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """The storage objects of a cluster by name; None where objects of that kind were not given, and nothing is known.
+
+    `volumes_by_class` are those of `volumes` that a claim of the class may be bound to.
+    """
+
+    claims: Mapping[NamespacedName, Claim] | None = None
+    volumes: Mapping[str, Volume] | None = None
+    classes: Mapping[str, StorageClass] | None = None
+    limits: Mapping[str, VolumeLimits] | None = None
+    volumes_by_class: Mapping[str, tuple[Volume, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        claims: Iterable[Claim] | None = None,
+        volumes: Iterable[Volume] | None = None,
+        classes: Iterable[StorageClass] | None = None,
+        limits: Iterable[VolumeLimits] | None = None,
+    ) -> "Storage":
+        """The storage of these objects."""
+        by_class: dict[str, list[Volume]] = {}
+        found = None if volumes is None else {each.name: each for each in volumes}
+        for volume in (found or {}).values():
+            by_class.setdefault(volume.storage_class, []).append(volume)
+        return cls(
+            None if claims is None else {(each.namespace, each.name): each for each in claims},
+            found,
+            None if classes is None else {each.name: each for each in classes},
+            None if limits is None else {each.node_name: each for each in limits},
+            {name: tuple(each) for name, each in by_class.items()},
+        )
+
+
+NO_STORAGE = Storage()

@@ -1,0 +1,158 @@
+"""A snapshot that differs from another in a few nodes, at the price of what is different.
+
+Every column without a change is shared, so that what was worked out over it holds on; a column with one is copied.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webhook.cluster.images import Images
+from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.running_pods import RunningPods
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Load, Snapshot, TaintClasses
+from webhook.kube.ports import HostPort
+from webhook.kube.resource_names import CPU, MEMORY
+
+Amount = Callable[[NodeInfo], int]
+AmountsOf = Callable[[NodeInfo], Mapping[str, int]]
+HostPorts = Mapping[tuple[str, int], tuple[tuple[HostPort, int], ...]]
+
+# What `updated` knows to keep up. A snapshot with more than that is made anew, so that nothing goes stale.
+KNOWN_FIELDS = frozenset(
+    (
+        *("generation", "nodes", "namespaces", "rows", "load", "pods", "workloads", "storage", "devices", "is_emptied"),
+        "priority_classes",
+        *("labels", "taints", "unschedulable", "allowed_pods", "images", "allocatable_columns", "_zeros"),
+    )
+)
+KNOWN_LOAD_FIELDS = frozenset(("requested", "counted", "pods", "host_ports"))
+
+
+class Change(NamedTuple):
+    """A node that is not as it was."""
+
+    before: NodeInfo
+    after: NodeInfo
+
+
+Changes = Mapping[int, Change]
+
+
+def updated(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> Snapshot:
+    """`snapshot` with `infos`, each of a node that it holds, for what those nodes were.
+
+    Equal to a snapshot made anew. Where only the pods of nodes changed, their numbers alone are computed.
+    """
+    changes = {}
+    nodes = list(snapshot.nodes)
+    for info in infos:
+        row = snapshot.rows[info.node.name]
+        changes[row] = Change(nodes[row], info)
+        nodes[row] = info
+    if not _is_known(Snapshot, KNOWN_FIELDS) or not _is_known(Load, KNOWN_LOAD_FIELDS):
+        return Snapshot.of(nodes, snapshot.namespaces, generation, snapshot.workloads)
+    pods = snapshot.pods
+    repopulated = {row: after for row, (before, after) in changes.items() if before.pods != after.pods}
+    if repopulated:
+        pods = RunningPods.of(nodes) if pods.is_worn else pods.replaced(repopulated)
+    load = _updated_load(snapshot.load, changes, len(nodes))
+    result = replace(snapshot, generation=generation, nodes=tuple(nodes), load=load, pods=pods)
+    of_other_facts = {row: change for row, change in changes.items() if change.before.node != change.after.node}
+    return _with_facts(result, of_other_facts) if of_other_facts else result
+
+
+def _is_known(kind: type, known: frozenset[str]) -> bool:
+    return {field.name for field in fields(kind)} == known
+
+
+def _updated_load(load: Load, changes: Changes, rows: int) -> Load:
+    return Load(
+        requested=_updated_columns(load.requested, changes, rows, lambda info: info.requested),
+        counted={
+            CPU: _updated(load.counted[CPU], changes, lambda info: info.counted_milli_cpu),
+            MEMORY: _updated(load.counted[MEMORY], changes, lambda info: info.counted_memory_bytes),
+        },
+        pods=_updated(load.pods, changes, lambda info: len(info.pods)),
+        host_ports=_updated_host_ports(load.host_ports, changes),
+    )
+
+
+def _with_facts(snapshot: Snapshot, changes: Changes) -> Snapshot:
+    """`snapshot` with what these nodes say of themselves now; their infos stand in it already."""
+    nodes = snapshot.nodes
+    keys = {
+        key
+        for before, after in changes.values()
+        for key in {*before.node.labels, *after.node.labels}
+        if before.node.labels.get(key) != after.node.labels.get(key)
+    }
+    labels, taints, images = snapshot.labels, snapshot.taints, snapshot.images
+    if keys:
+        labels = labels.renewed(keys, [info.node.labels for info in nodes])
+    if any(before.node.taints != after.node.taints for before, after in changes.values()):
+        taints = TaintClasses.of(info.node.taints for info in nodes)
+    if any(before.node.images != after.node.images for before, after in changes.values()):
+        images = Images([info.node.images for info in nodes])
+    allocatable = _updated_columns(
+        snapshot.allocatable_columns, changes, len(nodes), lambda info: info.node.allocatable
+    )
+    return replace(
+        snapshot,
+        labels=labels,
+        taints=taints,
+        images=images,
+        unschedulable=_updated(snapshot.unschedulable, changes, lambda info: info.node.unschedulable),
+        allowed_pods=_updated(snapshot.allowed_pods, changes, lambda info: info.node.allowed_pods),
+        allocatable_columns=allocatable,
+    )
+
+
+def _updated(column: NDArray[Any], changes: Changes, amount: Amount) -> NDArray[Any]:
+    """`column` itself where no row of it changes, else a copy."""
+    wanted = {row: min(amount(change.after), LARGEST_AMOUNT) for row, change in changes.items()}
+    different = {row: value for row, value in wanted.items() if column[row] != value}
+    if not different:
+        return column
+    column = column.copy()
+    for row, value in different.items():
+        column[row] = value
+    column.flags.writeable = False
+    return column
+
+
+def _updated_columns(
+    columns: Mapping[str, Column], changes: Changes, rows: int, amounts: AmountsOf
+) -> Mapping[str, Column]:
+    """One column for each resource that a node has or had; one of zeros says the same as none."""
+    touched = {resource for change in changes.values() for info in change for resource in amounts(info)}
+    renewed = dict(columns)
+    for resource in touched:
+        before = columns.get(resource)
+        if before is None:
+            before = np.zeros(rows, dtype=np.int64)
+        renewed[resource] = _updated(before, changes, lambda info, name=resource: amounts(info).get(name, 0))  # type: ignore[misc] # a bound default
+    return renewed
+
+
+def _updated_host_ports(host_ports: HostPorts, changes: Changes) -> HostPorts:
+    taken = {row: {port for pod in change.after.pods for port in pod.host_ports} for row, change in changes.items()}
+    touched = {
+        (port.protocol, port.port)
+        for change in changes.values()
+        for pod in change.before.pods
+        for port in pod.host_ports
+    } | {(port.protocol, port.port) for ports in taken.values() for port in ports}
+    if not touched:
+        return host_ports
+    renewed = dict(host_ports)
+    for key in touched:
+        left = [(port, row) for port, row in host_ports.get(key, ()) if row not in changes]
+        left += [(port, row) for row, ports in taken.items() for port in ports if (port.protocol, port.port) == key]
+        renewed[key] = tuple(left)
+        if not left:
+            del renewed[key]
+    return renewed

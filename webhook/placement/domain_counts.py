@@ -1,0 +1,48 @@
+"""Sums over topology domains."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webhook.cluster.running_pods import Codes
+from webhook.cluster.snapshot import Column, Rows, Snapshot
+
+
+class DomainCounts:
+    """What running pods weigh in each topology domain; a node has what its domains have, by all keys together."""
+
+    __slots__ = ("_nodes", "_sums")
+
+    def __init__(self, nodes: Snapshot) -> None:
+        self._nodes = nodes
+        self._sums: dict[str, Column] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no pod was counted in any domain."""
+        return not self._sums
+
+    def add(self, topology_key: str, pods: Codes, weight: int | NDArray[np.int64]) -> None:
+        """Count `pods`, by the rows where they run, with `weight`, or each with its own.
+
+        Pods on nodes without the label count nowhere.
+        """
+        codes, size = self._nodes.labels.domains(topology_key)
+        domains = codes[pods]
+        is_somewhere = domains >= 0
+        if not is_somewhere.any():
+            return
+        if isinstance(weight, int):
+            added = np.bincount(domains[is_somewhere], minlength=size + 1) * weight
+        else:
+            weighed = np.bincount(domains[is_somewhere], weights=weight[is_somewhere], minlength=size + 1)
+            added = weighed.astype(np.int64)
+        known = self._sums.get(topology_key)
+        self._sums[topology_key] = added if known is None else known + added
+
+    def sums(self, rows: Rows) -> Column:
+        """What the nodes in `rows` have."""
+        total = np.zeros(len(rows), dtype=np.int64)
+        for topology_key, sums in self._sums.items():
+            # The last is the sum of nodes without the label, and 0.
+            total += sums[self._nodes.labels.domains(topology_key).codes[rows]]
+        return total

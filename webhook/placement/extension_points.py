@@ -1,0 +1,150 @@
+"""Which plugins run at which extension point, as a profile's `plugins` switch them on and off."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from webhook.kube.field import FieldError, invalid
+from webhook.placement.configuration import Plugin, Plugins, PluginSet
+
+EVERY = "*"
+
+# The plugins built into kube-scheduler 1.36, with those of their extension points that a profile's meaning hangs on, by
+# k8s.io/kubernetes/pkg/scheduler/framework/plugins/registry.go.
+IN_TREE: Mapping[str, frozenset[str]] = {
+    name: frozenset(points.split())
+    for name, points in {
+        "SchedulingGates": "",
+        "PrioritySort": "queueSort",
+        "NodeUnschedulable": "filter",
+        "NodeName": "filter",
+        "TaintToleration": "filter score",
+        "NodeAffinity": "preFilter filter score",
+        "NodePorts": "preFilter filter",
+        "NodeResourcesFit": "preFilter filter score",
+        "VolumeRestrictions": "preFilter filter",
+        "NodeVolumeLimits": "preFilter filter",
+        "VolumeBinding": "preFilter filter score",
+        "VolumeZone": "preFilter filter",
+        "PodTopologySpread": "preFilter filter score",
+        "InterPodAffinity": "preFilter filter score",
+        "DynamicResources": "preFilter filter score",
+        "DefaultPreemption": "",
+        "NodeResourcesBalancedAllocation": "score",
+        "ImageLocality": "score",
+        "DefaultBinder": "bind",
+        "NodeDeclaredFeatures": "preFilter filter",
+        "GangScheduling": "",
+        "TopologyPlacementGenerator": "",
+        "PodGroupPodsCount": "",
+    }.items()
+}
+
+# The default plugins by k8s.io/kubernetes/pkg/scheduler/apis/config/v1/default_plugins.go.
+DEFAULT_PLUGINS = (
+    Plugin(name="SchedulingGates"),
+    Plugin(name="PrioritySort"),
+    Plugin(name="NodeUnschedulable"),
+    Plugin(name="NodeName"),
+    Plugin(name="TaintToleration", weight=3),
+    Plugin(name="NodeAffinity", weight=2),
+    Plugin(name="NodePorts"),
+    Plugin(name="NodeResourcesFit", weight=1),
+    Plugin(name="VolumeRestrictions"),
+    Plugin(name="NodeVolumeLimits"),
+    Plugin(name="VolumeBinding"),
+    Plugin(name="VolumeZone"),
+    Plugin(name="PodTopologySpread", weight=2),
+    Plugin(name="InterPodAffinity", weight=2),
+    Plugin(name="DynamicResources", weight=2),
+    Plugin(name="DefaultPreemption"),
+    Plugin(name="NodeResourcesBalancedAllocation", weight=1),
+    Plugin(name="ImageLocality", weight=1),
+    Plugin(name="DefaultBinder"),
+    Plugin(name="NodeDeclaredFeatures"),
+)
+
+# The extension points that are looked at, by the names of their fields.
+_POINTS = {
+    "queueSort": "queue_sort",
+    "preFilter": "pre_filter",
+    "filter": "filter",
+    "score": "score",
+    "bind": "bind",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """The plugins of a profile: `by_point` names them in their order, `weights` are those of the scores."""
+
+    by_point: Mapping[str, tuple[str, ...]]
+    weights: Mapping[str, int]
+    multi_point: tuple[str, ...]
+
+
+def expand(plugins: Plugins) -> Expansion:
+    """The default plugins as `plugins` change them; whatever `plugin_errors` finds in them is passed over.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, expandMultiPointPlugins and
+    getValidScoreWeights
+    """
+    multi_point = _merged(plugins.multi_point)
+    by_point = {
+        point: tuple(_at_point(point, getattr(plugins, field), multi_point)) for point, field in _POINTS.items()
+    }
+    weights: dict[str, int] = {}
+    for plugin in (*plugins.score.enabled, *multi_point):
+        weights.setdefault(plugin.name, plugin.weight or 1)
+    return Expansion(by_point, weights, tuple(plugin.name for plugin in multi_point))
+
+
+def _merged(custom: PluginSet) -> list[Plugin]:
+    """The default plugins less the disabled ones, each as it is configured anew, then the added ones.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/apis/config/v1/default_plugins.go, mergePluginSet
+    """
+    disabled = {plugin.name for plugin in custom.disabled}
+    configured = {plugin.name: plugin for plugin in custom.enabled}
+    kept = [] if EVERY in disabled else [plugin for plugin in DEFAULT_PLUGINS if plugin.name not in disabled]
+    merged = [configured.get(plugin.name, plugin) for plugin in kept]
+    kept_names = {plugin.name for plugin in kept}
+    return merged + [plugin for plugin in custom.enabled if plugin.name not in kept_names]
+
+
+def _at_point(point: str, own: PluginSet, multi_point: Iterable[Plugin]) -> Iterator[str]:
+    """First what the point configures anew, then the rest of `multi_point`, then what the point adds."""
+    enabled = [plugin.name for plugin in own.enabled]
+    disabled = {plugin.name for plugin in own.disabled}
+    if EVERY in disabled:
+        yield from enabled
+        return
+    general = [each.name for each in multi_point if point in IN_TREE.get(each.name, ()) and each.name not in disabled]
+    yield from (name for name in enabled if name in general)
+    yield from (name for name in general if name not in enabled)
+    yield from (name for name in enabled if name not in general)
+
+
+def plugin_errors(plugins: Plugins, path: str) -> Iterator[FieldError]:
+    """What is wrong with `plugins` at `path`: plugins unknown, out of place, standing twice or missing."""
+    for field in Plugins.model_fields:
+        point = next((each for each, name in _POINTS.items() if name == field), "")
+        enabled = getattr(plugins, field).enabled
+        alias = Plugins.model_fields[field].alias
+        for index, plugin in enumerate(enabled):
+            where = f"{path}.{alias}.enabled[{index}].name"
+            if plugin.name not in IN_TREE:
+                yield invalid(where, plugin.name, "must be a plugin that is built into kube-scheduler 1.36")
+            elif point and point not in IN_TREE[plugin.name]:
+                yield invalid(where, plugin.name, f"does not run at the extension point {point}; leave it out here")
+            elif plugin.name in [each.name for each in enabled[:index]]:
+                yield FieldError(where, "Duplicate value", plugin.name, "give each plugin once")
+    yield from _missing(plugins, path)
+
+
+def _missing(plugins: Plugins, path: str) -> Iterator[FieldError]:
+    by_point = expand(plugins).by_point
+    if len(by_point["queueSort"]) != 1:
+        detail = "exactly one plugin must sort the queue; enable PrioritySort"
+        yield invalid(f"{path}.queueSort", list(by_point["queueSort"]), detail)
+    if not by_point["bind"]:
+        yield invalid(f"{path}.bind", [], "a plugin must bind; enable DefaultBinder")

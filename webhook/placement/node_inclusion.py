@@ -1,0 +1,41 @@
+"""Which nodes a pod may use at all by their labels and their taints; several plugins ask."""
+
+import numpy as np
+
+from webhook.cluster.labels import Mask
+from webhook.cluster.node_selector import any_matches
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE, Taint
+from webhook.placement.pod_info import PodInfo
+
+_HARD = (NO_SCHEDULE, NO_EXECUTE)
+
+
+def required_affinity_matches(pod: PodInfo, nodes: Snapshot) -> Mask:
+    """The nodes that `pod` may be on by its nodeSelector and its required node affinity, both.
+
+    Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, RequiredNodeAffinity.Match
+    """
+    matching = np.ones(len(nodes.nodes), dtype=np.bool_)
+    for key, value in pod.node_selector:
+        matching &= nodes.labels.matches(key, "In", (value,))
+    if pod.required is not None:
+        matching &= any_matches(pod.required, nodes.labels, nodes.rows)
+    return matching
+
+
+def is_tolerated(taint: Taint, pod: PodInfo) -> bool:
+    """Whether a toleration of `pod` tolerates `taint`."""
+    return any(toleration.tolerates(taint) for toleration in pod.tolerations)
+
+
+def untolerated(pod: PodInfo, nodes: Snapshot) -> Mask:
+    """The nodes with a NoSchedule or NoExecute taint that `pod` does not tolerate.
+
+    Source: k8s.io/component-helpers/scheduling/corev1/helpers.go, FindMatchingUntoleratedTaint
+    """
+    taints = nodes.taints
+    rejected = [
+        any(taint.effect in _HARD and not is_tolerated(taint, pod) for taint in each) for each in taints.classes
+    ]
+    return np.array(rejected, dtype=np.bool_)[taints.class_of]

@@ -1,0 +1,200 @@
+"""What keeps a pod from each node, and what would have to be otherwise: nodes with the same obstacles are one group."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webhook.cluster.labels import Mask
+from webhook.cluster.node_selector import Term, any_matches, matches
+from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE, Taint
+from webhook.placement.changes import Change, Situation
+from webhook.placement.explain import Rejection, rejections
+from webhook.placement.pod_changes import (
+    Tolerate,
+    WithoutNodeSelector,
+    WithoutPodAffinity,
+    WithoutPodAntiAffinity,
+    WithoutRequirement,
+    WithoutSpread,
+    WithoutTerms,
+    common_part,
+    telling_terms,
+)
+from webhook.placement.pod_info import PodInfo
+from webhook.placement.profile import Profile
+
+# So many obstacles are told apart, beside the taints: their set must fit in the bits of an integer.
+_MOST_OBSTACLES = 40
+# Taints of conditions, and of nodes that run the cluster itself: to tolerate one is no advice.
+_CONDITION_DOMAINS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+_CONTROL_PLANES = ("control-plane", "master")
+
+_CORDON = "NodeUnschedulable"
+_PORTS = "NodePorts"
+_OTHER = "other"
+_TOO_MANY_PODS = "Too many pods"
+_INSUFFICIENT = "Insufficient "
+
+_TAINTS = "TaintToleration"
+# What the pod could do without, by the reason that it is the cause of.
+_DROPPED: Mapping[str, Change] = {
+    "node(s) didn't match pod affinity rules": WithoutPodAffinity(),
+    "node(s) didn't match pod anti-affinity rules": WithoutPodAntiAffinity(),
+    "node(s) didn't match pod topology spread constraints": WithoutSpread(),
+    "node(s) didn't match pod topology spread constraints (missing required label)": WithoutSpread(),
+}
+
+Masks = dict[Change | str, Mask]
+Need = tuple[Tolerate, ...] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """The nodes in `rows` would do after `changes` of the pod, once there is room: they are `short` of these resources.
+
+    `has_too_many_pods`, `has_taken_ports` and `is_cordoned` hold for all of them, or for none.
+    """
+
+    rows: Rows
+    changes: tuple[Change, ...]
+    short: tuple[str, ...]
+    has_too_many_pods: bool
+    has_taken_ports: bool
+    is_cordoned: bool
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether something must be freed, or less be asked for."""
+        return bool(self.short) or self.has_too_many_pods or self.has_taken_ports
+
+    @property
+    def obstacles(self) -> int:
+        """How many things stand in the way."""
+        return len(self.changes) + len(self.short) + self.has_too_many_pods + self.has_taken_ports + self.is_cordoned
+
+
+def groups_of(profile: Profile, situation: Situation, most: int) -> list[Group]:
+    """At most `most` groups of nodes about which something can be done: the fewest obstacles first, then the largest.
+
+    What plugins have against a node that none of the changes is about leaves the node out.
+    """
+    pod, nodes = situation
+    if not nodes.nodes:
+        return []
+    masks = _masks(list(rejections(profile, pod, nodes)), situation)
+    needs, need_of = _needs(pod, nodes) if masks.pop(_TAINTS, None) is not None else ([()], None)
+    told = [key for key in masks if key != _OTHER][:_MOST_OBSTACLES]
+    for key in masks.keys() - {*told, _OTHER}:
+        masks[_OTHER] = masks[_OTHER] | masks[key]
+    codes = np.zeros(len(nodes.nodes), dtype=np.int64) if need_of is None else need_of << len(told)
+    for place, key in enumerate(told):
+        codes |= masks[key].astype(np.int64) << place
+    codes[masks[_OTHER]] = -1
+    groups = []
+    distinct, counts = np.unique(codes, return_counts=True)
+    for code, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+        need = needs[code >> len(told)] if code >= 0 else None
+        if need is not None:
+            keys = [key for place, key in enumerate(told) if code >> place & 1]
+            groups.append((len(keys) + len(need), -count, code, (*need, *keys)))
+    return [_group(np.flatnonzero(codes == code), keys) for _, _, code, keys in sorted(groups, key=_by_size)[:most]]
+
+
+def _by_size(group: tuple[int, int, int, object]) -> tuple[int, int, int]:
+    return group[:3]
+
+
+def _group(rows: Rows, keys: tuple[Change | str, ...]) -> Group:
+    texts = [key for key in keys if isinstance(key, str)]
+    return Group(
+        rows,
+        changes=tuple(key for key in keys if not isinstance(key, str)),
+        short=tuple(text.removeprefix(_INSUFFICIENT) for text in texts if text.startswith(_INSUFFICIENT)),
+        has_too_many_pods=_TOO_MANY_PODS in texts,
+        has_taken_ports=_PORTS in texts,
+        is_cordoned=_CORDON in texts,
+    )
+
+
+def _masks(found: list[Rejection], situation: Situation) -> Masks:
+    """Which nodes each obstacle keeps the pod from; the key of taints says only that there are some."""
+    pod, nodes = situation
+    nothing = np.zeros(len(nodes.nodes), dtype=np.bool_)
+    masks: Masks = {_OTHER: nothing}
+    by_affinity = nothing
+    for _, plugin, reason, rejected in found:
+        if plugin == "NodeAffinity":
+            by_affinity = by_affinity | rejected
+            continue
+        key = _key(plugin, reason)
+        masks[key] = masks.get(key, nothing) | rejected
+    if _TAINTS in masks:
+        masks[_CORDON] = masks.get(_CORDON, nothing) | (_has_cordon_taint(pod, nodes) & nodes.unschedulable)
+    if by_affinity.any():
+        affinity = _affinity_masks(pod, nodes)
+        masks[_OTHER] = masks[_OTHER] | (by_affinity & ~np.logical_or.reduce([nothing, *affinity.values()]))
+        masks |= affinity
+    return {key: mask for key, mask in masks.items() if key == _OTHER or mask.any()}
+
+
+def _key(plugin: str, reason: str) -> Change | str:
+    if plugin == "NodeResourcesFit" and (reason == _TOO_MANY_PODS or reason.startswith(_INSUFFICIENT)):
+        return reason
+    if plugin in (_CORDON, _PORTS, _TAINTS):
+        return plugin
+    return _DROPPED.get(reason, _OTHER)
+
+
+def _affinity_masks(pod: PodInfo, nodes: Snapshot) -> Masks:
+    """The nodes that miss each label of nodeSelector, each requirement that all terms share, and what terms add."""
+    masks: Masks = {}
+    for key, value in pod.node_selector:
+        masks[WithoutNodeSelector(key, value)] = ~nodes.labels.matches(key, "In", (value,))
+    if pod.required is None:
+        return masks
+    common = common_part(pod)
+    for requirement in common.expressions:
+        masks[WithoutRequirement(requirement)] = ~nodes.labels.matches(*requirement)
+    for requirement in common.fields:
+        term = Term((), (requirement,))
+        masks[WithoutRequirement(requirement, is_of_field=True)] = ~matches(term, nodes.labels, nodes.rows)
+    rest = [
+        Term(
+            tuple(each for each in term.expressions if each not in common.expressions),
+            tuple(each for each in term.fields if each not in common.fields),
+        )
+        for term in telling_terms(pod)
+    ]
+    if all(term.expressions or term.fields for term in rest):
+        masks[WithoutTerms()] = ~any_matches(rest, nodes.labels, nodes.rows)
+    return masks
+
+
+def _needs(pod: PodInfo, nodes: Snapshot) -> tuple[list[Need], NDArray[np.int64]]:
+    """What the pod must tolerate, None where that is no advice, and for each node the place of its need."""
+    places: dict[Need, int] = {}
+    need_of_class = []
+    for taints in nodes.taints.classes:
+        bad = [taint for taint in taints if _keeps_away(taint, pod) and taint.key != UNSCHEDULABLE]
+        need = tuple(dict.fromkeys(Tolerate(taint.key, taint.value) for taint in bad))
+        need_of_class.append(places.setdefault(need if all(map(_may_be_tolerated, bad)) else None, len(places)))
+    need_of = np.array(need_of_class, dtype=np.int64)[nodes.taints.class_of]
+    stray = _has_cordon_taint(pod, nodes) & ~nodes.unschedulable
+    need_of[stray] = places.setdefault(None, len(places))
+    return list(places), need_of
+
+
+def _has_cordon_taint(pod: PodInfo, nodes: Snapshot) -> Mask:
+    has = [any(t.key == UNSCHEDULABLE and _keeps_away(t, pod) for t in taints) for taints in nodes.taints.classes]
+    return np.array(has, dtype=np.bool_)[nodes.taints.class_of]
+
+
+def _keeps_away(taint: Taint, pod: PodInfo) -> bool:
+    return taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not any(each.tolerates(taint) for each in pod.tolerations)
+
+
+def _may_be_tolerated(taint: Taint) -> bool:
+    return not taint.key.startswith(_CONDITION_DOMAINS) and taint.key.rpartition("/")[2] not in _CONTROL_PLANES

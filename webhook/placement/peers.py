@@ -1,0 +1,72 @@
+"""What a pod that waits for a node has to do with other pods: who it is to them, and who they are to it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.cluster.pod_term import NO_TERMS, PodTerms, read_pod_terms
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.workloads import Owner
+from webhook.kube.reader import Reader
+from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.placement.spread_constraint import SpreadConstraint, read_spread_constraints
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """A pod's namespace, labels and controller, by which others select it; its own terms and spread constraints."""
+
+    namespace: str
+    labels: tuple[tuple[str, str], ...] = ()
+    owner: Owner | None = None
+    terms: PodTerms = NO_TERMS
+    spread: tuple[SpreadConstraint, ...] = ()
+
+    @classmethod
+    def of(cls, reader: Reader, pod: Mapping[str, Any]) -> "Peers":
+        """What `pod`, a raw object of the API, says of it; what is malformed is noted with `reader`."""
+        metadata = reader.object(pod.get("metadata"), "metadata")
+        spec = reader.object(pod.get("spec"), "spec")
+        namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
+        labels = reader.text_map(metadata.get("labels"), "metadata.labels")
+        affinity = spec.get("affinity")
+        return cls(
+            namespace,
+            tuple(labels.items()),
+            _owner(reader, metadata.get("ownerReferences")),
+            NO_TERMS if affinity is None else read_pod_terms(reader, affinity, namespace, labels),
+            read_spread_constraints(reader, spec, labels),
+        )
+
+    def within(self, snapshot: Snapshot) -> "Peers":
+        """The same, less what nothing on `snapshot` reads: so the pods of one template stay alike."""
+        owner = self.owner if not self.spread and self.owner is not None and self.owner.is_looked_up else None
+        read = {*snapshot.pods.term_keys, *self._read_keys()}
+        if not self.spread:
+            read |= snapshot.workloads.read_keys(self.namespace)
+        labels = tuple([label for label in self.labels if label[0] in read])
+        is_selected = bool(self.terms or self.spread or owner or snapshot.pods.has_terms or snapshot.workloads)
+        return Peers(self.namespace if is_selected else "", labels, owner, self.terms, self.spread)
+
+    def _read_keys(self) -> Iterator[str]:
+        for term in self.terms:
+            for requirement in term.selector or ():
+                yield requirement.key
+        for constraint in self.spread:
+            for requirement in constraint.selector or ():
+                yield requirement.key
+
+
+def _owner(reader: Reader, references: Any) -> Owner | None:
+    """The controller among the owners; there is one at most."""
+    if references is None:
+        return None
+    owner = None
+    for path, reference in reader.objects(references, "metadata.ownerReferences"):
+        if owner is None and reference.get("controller") is True:
+            owner = Owner(
+                reader.text(reference.get("apiVersion"), f"{path}.apiVersion"),
+                reader.text(reference.get("kind"), f"{path}.kind"),
+                reader.text(reference.get("name"), f"{path}.name"),
+            )
+    return owner

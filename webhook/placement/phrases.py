@@ -1,0 +1,127 @@
+"""Suggestions in words."""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.kube.wellknown import HOSTNAME_LABEL
+from webhook.placement.amount_text import amount_text
+from webhook.placement.changes import Change, Evict, Free, Situation, Uncordon
+from webhook.placement.pod_changes import (
+    WITHOUT,
+    Request,
+    Tolerate,
+    WithoutNodeSelector,
+    WithoutRequirement,
+    common_part,
+)
+
+_MOST_VALUES = 3
+
+T = TypeVar("T")
+
+
+def told(changes: Sequence[Change], row: int, count: int, meant: Rows, situation: Situation) -> str:
+    """One sentence: after `changes`, `count` nodes can take the pod.
+
+    The changes were made up for the node in `row`; the nodes in `meant` were kept from the pod by the same obstacles.
+    """
+    requests = _of(changes, Request)
+    of_node = [change for change in changes if isinstance(change, (Free, Evict, Uncordon))]
+    if len(changes) == len(requests) == 1:
+        return _ask_for(requests, row, situation)
+    subject = f"{count} node would fit" if count == 1 else f"{count} nodes would fit"
+    if of_node:
+        name = situation.nodes.nodes[row].node.name
+        verb = "fits" if len(of_node) == len(changes) else "would fit"
+        subject = f"{name} {verb} once {_joined(_event(change) for change in of_node)}"
+    parts = [subject]
+    if dropped := [change for change in changes if isinstance(change, WITHOUT)]:
+        parts.append(f"without {_joined(_dropped(change, meant, situation.nodes) for change in dropped)}")
+    conditions = []
+    if tolerated := _of(changes, Tolerate):
+        conditions.append(f"tolerated {_joined(map(str, tolerated))}")
+    if requests:
+        conditions.append(f"asked for {_amounts(requests)}")
+    if conditions:
+        parts.append(f"{'and ' if dropped else ''}if the pod {_joined(conditions)}")
+    return " ".join(parts)
+
+
+def _ask_for(requests: Sequence[Request], row: int, situation: Situation) -> str:
+    (request,) = requests
+    resource = request.resource
+    text = f"ask for {_amounts(requests)}"
+    return f"{text}: the largest free block{_place(row, situation)} is {amount_text(resource, request.amount)}"
+
+
+def _amounts(requests: Iterable[Request]) -> str:
+    return _joined(
+        f"{amount_text(each.resource, each.amount)} {each.resource} instead of {amount_text(each.resource, each.asked)}"
+        for each in requests
+    )
+
+
+def _place(row: int, situation: Situation) -> str:
+    """By which label the pod has chosen its nodes, with the value that the node in `row` has."""
+    pod, nodes = situation
+    labels = nodes.nodes[row].node.labels
+    keys = [each.key for each in common_part(pod).expressions if each.operator == "In"]
+    keys += [key for key, _ in pod.node_selector]
+    for key in keys:
+        if key != HOSTNAME_LABEL and key in labels:
+            return f" in {key}={labels[key]}"
+    return ""
+
+
+def _event(change: Free | Evict | Uncordon) -> str:
+    if isinstance(change, Uncordon):
+        return "it is uncordoned"
+    if isinstance(change, Evict):
+        return f"{_counted(len(change.pods), 'pod')} of lower priority {_are(len(change.pods))} gone"
+    events = []
+    if change.amounts:
+        freed = _joined(f"{amount_text(resource, amount)} {resource}" for resource, amount in change.amounts)
+        is_one = len(change.amounts) == 1 and change.amounts[0][1] == 1
+        events.append(f"{freed} {'is' if is_one else 'are'} freed")
+    if change.ports:
+        ports = _joined(f"{port.port}/{port.protocol}" for port in change.ports)
+        events.append(f"host port{'s' if len(change.ports) > 1 else ''} {ports} {_are(len(change.ports))} free")
+    if change.pods:
+        events.append(f"{_counted(change.pods, 'pod')} {_are(change.pods)} gone")
+    return _joined(events)
+
+
+def _dropped(change: Change, meant: Rows, nodes: Snapshot) -> str:
+    """What the pod would not ask, and what the nodes have there."""
+    if isinstance(change, WithoutRequirement) and not change.is_of_field:
+        key, operator, _ = change.requirement
+        if operator in ("Exists", "DoesNotExist"):
+            return str(change)
+    elif isinstance(change, WithoutNodeSelector):
+        key = change.key
+    else:
+        return str(change)
+    values = list(dict.fromkeys(nodes.nodes[row].node.labels.get(key, "none") for row in meant.tolist()))
+    return f"{change} ({'they have' if len(meant) > 1 else 'it has'} {_cut(values)})"
+
+
+def _cut(values: Sequence[str]) -> str:
+    return ", ".join(values[:_MOST_VALUES]) + (", …" if len(values) > _MOST_VALUES else "")
+
+
+def _of(changes: Iterable[Change], kind: type[T]) -> list[T]:
+    return [change for change in changes if isinstance(change, kind)]
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _joined(parts: Iterable[str]) -> str:
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else last

@@ -1,0 +1,38 @@
+"""ImageLocality: better where the pod's images are already."""
+
+import numpy as np
+
+from webhook.cluster.snapshot import Column, Rows, Snapshot
+from webhook.placement.plugin import MAX_NODE_SCORE
+from webhook.placement.pod_info import PodInfo
+
+_MEBIBYTE = 1024 * 1024
+MIN_THRESHOLD_BYTES = 23 * _MEBIBYTE
+MAX_CONTAINER_THRESHOLD_BYTES = 1000 * _MEBIBYTE
+
+
+class ImageLocality:
+    """Scores by the size of the pod's images that a node holds, each scaled by the share of nodes that hold it.
+
+    The share keeps a node from drawing all pods of an image that it alone has pulled.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/imagelocality/image_locality.go
+    """
+
+    name = "ImageLocality"
+
+    def skips(self, pod: PodInfo) -> bool:  # noqa: ARG002 - the contract of a plugin that scores
+        """Never: a node without the images scores 0."""
+        return False
+
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows) -> Column:
+        """0 up to 23 MiB of images, 100 from 1000 MiB for each container on, and in proportion between."""
+        held_bytes = np.zeros(len(rows), dtype=np.int64)
+        for name in pod.images:
+            image = nodes.images.get(name)
+            if image is not None:
+                spread_ratio = int(np.count_nonzero(image.held)) / len(nodes.nodes)
+                held_bytes += int(image.size_bytes * spread_ratio) * image.held[rows]
+        most_bytes = MAX_CONTAINER_THRESHOLD_BYTES * max(pod.containers, 1)
+        counted_bytes = np.clip(held_bytes, MIN_THRESHOLD_BYTES, most_bytes) - MIN_THRESHOLD_BYTES
+        return MAX_NODE_SCORE * counted_bytes // (most_bytes - MIN_THRESHOLD_BYTES)

@@ -1,0 +1,171 @@
+"""InterPodAffinity: pods that belong together share a topology domain, pods that do not are kept apart."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from webhook.cluster.labels import Mask
+from webhook.cluster.pod_classes import Carried
+from webhook.cluster.pod_term import PodTerm
+from webhook.cluster.running_pods import Codes
+from webhook.cluster.snapshot import Column, Rows, Snapshot
+from webhook.kube.label_selector import LabelSelector, selector_matches
+from webhook.placement.domain_counts import DomainCounts
+from webhook.placement.plugin import MAX_NODE_SCORE, Failure
+from webhook.placement.pod_info import PodInfo
+
+ERR_REASON_AFFINITY = "node(s) didn't match pod affinity rules"
+ERR_REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+ERR_REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+
+class InterPodAffinity:
+    """Counts pods by topology domain: those that the pod's terms select, and those whose terms select the pod.
+
+    The latter are found by the labels of the pod, so that terms that do not concern it cost nothing.
+    `hard_pod_affinity_weight` is what a neighbour counts whom a running pod has required.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity/filtering.go and scoring.go
+    """
+
+    name = "InterPodAffinity"
+
+    def __init__(
+        self, hard_pod_affinity_weight: int = 1, *, ignore_preferred_terms_of_existing_pods: bool = False
+    ) -> None:
+        self._hard_pod_affinity_weight = hard_pod_affinity_weight
+        self._ignore_preferred_terms_of_existing_pods = ignore_preferred_terms_of_existing_pods
+
+    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+        """The nodes where the pod's required terms do not hold, or the anti-affinity of running pods bars it.
+
+        Of an emptied cluster only the topology counts: the pods that are wanted near may come to any node.
+        """
+        terms = pod.peers.terms
+        failures = []
+        accepted = np.ones(len(nodes.nodes), dtype=np.bool_)
+        for reason, rejected in (
+            (ERR_REASON_AFFINITY, _without_wanted(pod, nodes) if terms.required else None),
+            (ERR_REASON_ANTI_AFFINITY, _with_unwanted(terms.anti_required, nodes) if terms.anti_required else None),
+            (ERR_REASON_EXISTING_ANTI_AFFINITY, _barred(pod, nodes)),
+        ):
+            if rejected is not None:
+                failures.append(Failure(reason, rejected & accepted))
+                accepted &= ~rejected
+        return failures
+
+    def skips(self, pod: PodInfo) -> bool:
+        """Where only the pod's own preferences would count, and it has none."""
+        return self._ignore_preferred_terms_of_existing_pods and not pod.peers.terms.preferred
+
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows) -> Column | None:
+        """The more weight in the node's domains, the higher; None where no running pod counts on any node."""
+        counts = DomainCounts(nodes)
+        for weight, term in pod.peers.terms.preferred:
+            counts.add(term.topology_key, _selected_rows(term, nodes), weight)
+        self._count_existing(_concerning(pod, nodes), nodes, counts)
+        if counts.is_empty:
+            return None
+        weights = counts.sums(rows)
+        lowest = int(weights.min())
+        difference = int(weights.max()) - lowest
+        if difference == 0:
+            return np.zeros_like(weights)
+        return (MAX_NODE_SCORE * ((weights - lowest) / difference)).astype(np.int64)
+
+    def _count_existing(self, concerning: Iterable[Carried], nodes: Snapshot, counts: DomainCounts) -> None:
+        """Count the running pods whose terms speak of the pod, each with what its terms weigh."""
+        for carried in concerning:
+            weight = carried.weight if carried.kind == "preferred" else self._hard_pod_affinity_weight
+            if carried.kind != "bars" and weight:
+                pods, times = nodes.pods.carrier_rows(carried)
+                counts.add(carried.term.topology_key, pods, weight * times)
+
+
+def _without_wanted(pod: PodInfo, nodes: Snapshot) -> Mask:
+    """The nodes that lack a topology of the required terms, or, there, a pod that all these terms select.
+
+    Where there is no such pod at all and the pod selects itself, it may be the first of its kind.
+    """
+    terms = pod.peers.terms.required
+    complete = np.ones(len(nodes.nodes), dtype=np.bool_)
+    for term in terms:
+        complete &= nodes.labels.domains(term.topology_key).codes >= 0
+    if nodes.is_emptied:
+        return ~complete
+    selected = np.ones(len(nodes.pods.classes), dtype=np.bool_)
+    for term in terms:
+        selected &= nodes.pods.classes.selected(*_selection(term, nodes))
+    wanted = nodes.pods.rows_of(selected)
+    held = [_sharing(term.topology_key, wanted, nodes) for term in terms]
+    if not any(each.any() for each in held) and _selects_itself(pod, nodes):
+        return ~complete
+    for each in held:
+        complete &= each
+    return ~complete
+
+
+def _with_unwanted(terms: Iterable[PodTerm], nodes: Snapshot) -> Mask:
+    """The nodes in whose domain runs a pod that one of `terms` selects."""
+    found = np.zeros(len(nodes.nodes), dtype=np.bool_)
+    for term in terms:
+        found |= _sharing(term.topology_key, _selected_rows(term, nodes), nodes)
+    return found
+
+
+def _barred(pod: PodInfo, nodes: Snapshot) -> Mask | None:
+    """The nodes in whose domain runs a pod with required anti-affinity to `pod`; None where no pod has such."""
+    barring = [carried for carried in _concerning(pod, nodes) if carried.kind == "bars"]
+    if not barring:
+        return None
+    found = np.zeros(len(nodes.nodes), dtype=np.bool_)
+    for carried in barring:
+        found |= _sharing(carried.term.topology_key, nodes.pods.carrier_rows(carried)[0], nodes)
+    return found
+
+
+def _concerning(pod: PodInfo, nodes: Snapshot) -> Iterable[Carried]:
+    peers = pod.peers
+    return nodes.pods.carried(peers.namespace, nodes.namespace_labels(peers.namespace), dict(peers.labels))
+
+
+def _sharing(topology_key: str, pods: Codes, nodes: Snapshot) -> Mask:
+    """The nodes of the domains where `pods` run."""
+    codes, size = nodes.labels.domains(topology_key)
+    domains = np.zeros(size + 1, dtype=np.bool_)
+    domains[codes[pods]] = True
+    # The last stands for the nodes that are in no domain.
+    domains[-1] = False
+    sharing: Mask = domains[codes]
+    return sharing
+
+
+def _selected_rows(term: PodTerm, nodes: Snapshot) -> Codes:
+    return nodes.pods.rows_selected(*_selection(term, nodes))
+
+
+def _selects_itself(pod: PodInfo, nodes: Snapshot) -> bool:
+    labels = dict(pod.peers.labels)
+    return all(
+        (namespaces is None or pod.peers.namespace in namespaces) and selector_matches(selector, labels)
+        for namespaces, selector in (_selection(term, nodes) for term in pod.peers.terms.required)
+    )
+
+
+def _selection(term: PodTerm, nodes: Snapshot) -> tuple[frozenset[str] | None, LabelSelector | None]:
+    """The namespaces (None: all) and the labels of the pods that `term` speaks of.
+
+    A namespace that is not known is chosen by its name alone. kube-scheduler adds the chosen namespaces to the named
+    ones, then asks the selector once more about a namespace without labels; so one that no label has to satisfy, such
+    as a NotIn alone, chooses all.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity/plugin.go,
+    mergeAffinityTermNamespacesIfNotEmpty, to which the term is passed by value
+    """
+    chooses = term.namespace_selector
+    if chooses is None:
+        return term.namespaces, term.selector
+    if selector_matches(chooses, {}):
+        return None, term.selector
+    chosen = {name for name, namespace in nodes.namespaces.items() if selector_matches(chooses, namespace.labels)}
+    return term.namespaces | chosen, term.selector

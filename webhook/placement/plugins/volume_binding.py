@@ -1,0 +1,177 @@
+"""VolumeBinding: a pod goes where its volumes can be reached, found or made."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from webhook.cluster.claim import Claim
+from webhook.cluster.labels import Mask
+from webhook.cluster.node_selector import any_matches
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.storage import Storage
+from webhook.cluster.volume import Volume
+from webhook.kube.label_selector import selector_matches
+from webhook.placement.plugin import Failure, Preselection
+from webhook.placement.pod_info import PodInfo
+
+ERR_REASON_BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
+ERR_REASON_NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
+ERR_REASON_PV_NOT_EXIST = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
+
+_NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
+
+
+class VolumeBinding:
+    """Reads the node affinity of bound volumes, and looks for volumes or a provisioner for claims that are not bound.
+
+    The capacity that a provisioner has left (CSIStorageCapacity) is not looked at. On emptied nodes a volume that is
+    missing is taken to come.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/volume_binding.go and binder.go
+    """
+
+    name = "VolumeBinding"
+
+    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> Preselection:
+        """No node, as long as a claim is not fit for use, or not bound that is to be bound before."""
+        storage = nodes.storage
+        if storage.claims is None:
+            return Preselection()
+        for use in pod.volumes.claims:
+            claim = storage.claims.get((pod.volumes.namespace, use.name))
+            if claim is None and use.is_ephemeral:
+                continue
+            refusal = _unfit(claim, use.name)
+            if refusal:
+                return Preselection(refusal=refusal, passes=True)
+        if any(_waits_for_controller(claim, storage) for claim in _claims(pod, storage)):
+            return Preselection(refusal=UNBOUND_IMMEDIATE, passes=True)
+        return Preselection()
+
+    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+        """The nodes from which a bound volume is not reached, or where none is found or made for a claim."""
+        storage = nodes.storage
+        claims = list(_claims(pod, storage))
+        if not claims or storage.volumes is None:
+            return _bindable(claims, nodes) if claims else ()
+        out_of_reach = np.zeros(len(nodes.nodes), dtype=np.bool_)
+        missing = np.zeros(len(nodes.nodes), dtype=np.bool_)
+        for claim in claims:
+            if claim.is_bound:
+                volume = storage.volumes.get(claim.volume_name)
+                left = ~out_of_reach & ~missing
+                if volume is None:
+                    missing |= left & (not nodes.is_emptied)
+                else:
+                    out_of_reach |= left & ~_reaches(volume, nodes)
+        return (
+            Failure(ERR_REASON_NODE_CONFLICT, out_of_reach),
+            *_bindable(claims, nodes),
+            Failure(ERR_REASON_PV_NOT_EXIST, missing),
+        )
+
+
+def _claims(pod: PodInfo, storage: Storage) -> Iterator[Claim]:
+    for use in pod.volumes.claims:
+        claim = (storage.claims or {}).get((pod.volumes.namespace, use.name))
+        if claim is not None:
+            yield claim
+
+
+def _unfit(claim: Claim | None, name: str) -> str:
+    if claim is None:
+        return f'persistentvolumeclaim "{name}" not found'
+    if claim.is_lost:
+        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.volume_name}"'
+    return f'persistentvolumeclaim "{name}" is being deleted' if claim.is_being_deleted else ""
+
+
+def _waits_for_controller(claim: Claim, storage: Storage) -> bool:
+    """Whether the claim is not bound, and will be by a controller, not by a scheduler."""
+    if claim.is_bound or (storage.classes is None and claim.storage_class and not claim.volume_name):
+        return False
+    return bool(claim.volume_name) or not _waits_for_consumer(claim, storage)
+
+
+def _waits_for_consumer(claim: Claim, storage: Storage) -> bool:
+    storage_class = (storage.classes or {}).get(claim.storage_class)
+    return storage_class is not None and storage_class.waits_for_consumer
+
+
+def _reaches(volume: Volume, nodes: Snapshot) -> Mask:
+    """Which nodes match the volume's node affinity, by their labels alone."""
+    if volume.required is None:
+        return np.ones(len(nodes.nodes), dtype=np.bool_)
+    return any_matches(volume.required, nodes.labels, {})
+
+
+def _bindable(claims: Sequence[Claim], nodes: Snapshot) -> Sequence[Failure]:
+    """Which nodes fail, of the claims that wait for a pod: no volume is there for one, and none can be made."""
+    waiting = [
+        claim
+        for claim in claims
+        if not claim.is_bound and not claim.volume_name and _waits_for_consumer(claim, nodes.storage)
+    ]
+    if not waiting:
+        return ()
+    failed = np.zeros(len(nodes.nodes), dtype=np.bool_)
+    selected = {claim.selected_node for claim in waiting if claim.selected_node}
+    if selected:
+        failed[:] = True
+        if len(selected) == 1 and selected <= set(nodes.rows):
+            failed[nodes.rows[selected.pop()]] = False
+    chosen: dict[str, Mask] = {}
+    for claim in sorted(waiting, key=lambda each: each.storage_milli):
+        found = np.zeros(len(nodes.nodes), dtype=np.bool_) if claim.selected_node else _found(claim, nodes, chosen)
+        failed |= ~(found | _can_be_made(claim, nodes))
+    return (Failure(ERR_REASON_BIND_CONFLICT, failed),)
+
+
+def _can_be_made(claim: Claim, nodes: Snapshot) -> Mask:
+    """Which nodes the claim's class makes volumes for. Where none are made, somebody may yet add one."""
+    storage_class = (nodes.storage.classes or {})[claim.storage_class]
+    if storage_class.provisioner in _NO_PROVISIONER:
+        return np.full(len(nodes.nodes), nodes.is_emptied)
+    if not storage_class.allowed_topologies:
+        return np.ones(len(nodes.nodes), dtype=np.bool_)
+    return any_matches(storage_class.allowed_topologies, nodes.labels, {})
+
+
+def _found(claim: Claim, nodes: Snapshot, chosen: dict[str, Mask]) -> Mask:
+    """On which nodes a volume is there for the claim: the smallest that fits, each once a node (`chosen`).
+
+    Source: k8s.io/component-helpers/storage/volume/pv_helpers.go, FindMatchingVolume
+    """
+    found = np.zeros(len(nodes.nodes), dtype=np.bool_)
+    volumes = [each for each in nodes.storage.volumes_by_class.get(claim.storage_class, ()) if _fits(claim, each)]
+    kept = [volume for volume in volumes if volume.claim is not None]
+    for volume in kept or sorted(volumes, key=lambda each: each.capacity_milli):
+        if kept or _is_offered(claim, volume):
+            before = chosen.get(volume.name, np.zeros(len(nodes.nodes), dtype=np.bool_))
+            taken = _reaches(volume, nodes) & ~found & ~before
+            chosen[volume.name] = before | taken
+            found |= taken
+        if kept:
+            break
+    return found
+
+
+def _fits(claim: Claim, volume: Volume) -> bool:
+    if volume.claim is not None and volume.claim != (claim.namespace, claim.name):
+        return False
+    if volume.claim_uid not in ("", claim.uid):
+        return False
+    return (
+        volume.capacity_milli >= claim.storage_milli
+        and volume.volume_mode == claim.volume_mode
+        and volume.attributes_class == claim.attributes_class
+        and not volume.is_being_deleted
+    )
+
+
+def _is_offered(claim: Claim, volume: Volume) -> bool:
+    """Whether a volume that is kept for nobody is one that the claim asks for."""
+    if not volume.is_available or not set(claim.access_modes) <= set(volume.access_modes):
+        return False
+    return claim.selector is None or selector_matches(claim.selector, volume.labels)

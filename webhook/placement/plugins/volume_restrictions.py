@@ -1,0 +1,70 @@
+"""VolumeRestrictions: disks that pods on one node cannot share, and claims for a single pod of the cluster."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.plugin import Failure, Preselection
+from webhook.placement.pod_info import PodInfo
+
+ERR_REASON_DISK_CONFLICT = "node(s) had no available disk"
+ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+_READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+
+
+class VolumeRestrictions:
+    """Looks through the running pods where a pod has such a disk or claim; few have.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go
+    """
+
+    name = "VolumeRestrictions"
+
+    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> Preselection:
+        """No node, as long as a claim that `pod` uses is not there."""
+        claims = nodes.storage.claims
+        for use in pod.volumes.claims if claims is not None else ():
+            if not use.is_ephemeral and claims is not None and (pod.volumes.namespace, use.name) not in claims:
+                return Preselection(refusal=f'persistentvolumeclaim "{use.name}" not found', passes=True)
+        return Preselection()
+
+    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+        """The nodes where a disk of `pod` is taken; all nodes where a claim for one pod is in use anywhere."""
+        if nodes.is_emptied or not (pod.volumes.disks or pod.volumes.claims):
+            return ()
+        taken = np.array([_has_conflict(pod, row, nodes) for row in range(len(nodes.nodes))], dtype=np.bool_)
+        if not self._is_in_use(pod, nodes):
+            return (Failure(ERR_REASON_DISK_CONFLICT, taken),)
+        return (
+            Failure(ERR_REASON_DISK_CONFLICT, taken),
+            Failure(ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT, ~taken),
+        )
+
+    def _is_in_use(self, pod: PodInfo, nodes: Snapshot) -> bool:
+        claims = nodes.storage.claims or {}
+        alone = {
+            use.name
+            for use in pod.volumes.claims
+            if not use.is_ephemeral
+            and (claim := claims.get((pod.volumes.namespace, use.name))) is not None
+            and _READ_WRITE_ONCE_POD in claim.access_modes
+        }
+        if not alone:
+            return False
+        return any(
+            use.name in alone
+            for info in nodes.nodes
+            for running in info.pods
+            if running.volumes.claims and running.namespace == pod.volumes.namespace
+            for use in running.volumes.claims
+        )
+
+
+def _has_conflict(pod: PodInfo, row: int, nodes: Snapshot) -> bool:
+    if not pod.volumes.disks:
+        return False
+    taken = [disk for running in nodes.nodes[row].pods for disk in running.volumes.disks]
+    return any(disk.conflicts(other) for disk in pod.volumes.disks for other in taken)

@@ -1,0 +1,80 @@
+"""VolumeZone: a volume with zone labels is reached from nodes of these zones alone."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from webhook.cluster.labels import Mask
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.volume import Volume
+from webhook.kube.wellknown import REGION_LABEL, ZONE_LABEL
+from webhook.placement.plugin import Failure, Preselection
+from webhook.placement.pod_info import PodInfo
+
+ERR_REASON_CONFLICT = "node(s) had no available volume zone"
+
+# The labels of volumes and nodes, an old one each with the one that took its place.
+_LABELS = {
+    "failure-domain.beta.kubernetes.io/zone": ZONE_LABEL,
+    "failure-domain.beta.kubernetes.io/region": REGION_LABEL,
+    ZONE_LABEL: ZONE_LABEL,
+    REGION_LABEL: REGION_LABEL,
+}
+_DELIMITER = "__"
+
+
+class VolumeZone:
+    """Compares the zone labels of the pod's bound volumes with those of nodes; a node without any will do.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone/volume_zone.go
+    """
+
+    name = "VolumeZone"
+
+    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> Preselection:
+        """No node, as long as a volume that a claim of `pod` names is not there."""
+        storage = nodes.storage
+        for use in pod.volumes.claims if storage.volumes is not None else ():
+            claim = (storage.claims or {}).get((pod.volumes.namespace, use.name))
+            name = claim.volume_name if claim and not use.is_ephemeral else ""
+            if name and name not in (storage.volumes or {}):
+                return Preselection(refusal=f'persistentvolume "{name}" not found', passes=True)
+        return Preselection()
+
+    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+        """The nodes of other zones than those of a volume of `pod`."""
+        volumes = [volume for volume in _bound_volumes(pod, nodes) if any(label in volume.labels for label in _LABELS)]
+        if not volumes:
+            return ()
+        has_zone = np.zeros(len(nodes.nodes), dtype=np.bool_)
+        for label in _LABELS:
+            has_zone |= nodes.labels.matches(label, "Exists", ())
+        reached = np.ones(len(nodes.nodes), dtype=np.bool_)
+        for volume in volumes:
+            for label in _LABELS:
+                zones = _zones(volume, label)
+                if zones:
+                    reached &= _is_in(nodes, label, zones)
+        return (Failure(ERR_REASON_CONFLICT, has_zone & ~reached),)
+
+
+def _bound_volumes(pod: PodInfo, nodes: Snapshot) -> list[Volume]:
+    found = []
+    for use in pod.volumes.claims:
+        claim = (nodes.storage.claims or {}).get((pod.volumes.namespace, use.name))
+        volume = (nodes.storage.volumes or {}).get(claim.volume_name) if claim else None
+        if volume is not None and not use.is_ephemeral:
+            found.append(volume)
+    return found
+
+
+def _zones(volume: Volume, label: str) -> tuple[str, ...]:
+    """The zones of the label; none where it is missing or, having an empty part, passed over."""
+    zones = tuple(zone.strip() for zone in volume.labels.get(label, "").split(_DELIMITER))
+    return zones if all(zones) else ()
+
+
+def _is_in(nodes: Snapshot, label: str, zones: tuple[str, ...]) -> Mask:
+    """Which nodes have one of `zones` in the label or, where they do not have it, in the one that took its place."""
+    own = nodes.labels.matches(label, "In", zones)
+    return own | (nodes.labels.matches(label, "DoesNotExist", ()) & nodes.labels.matches(_LABELS[label], "In", zones))

@@ -1,0 +1,35 @@
+"""What lets a pod drive off others: its priority."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from webhook.cluster.priority_class import NEVER, priority_class_named
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.reader import Reader
+
+
+class Preemption(NamedTuple):
+    """A pod's priority, None until its class is looked up; `is_never`: it drives off nobody."""
+
+    priority: int | None
+    class_name: str = ""
+    is_never: bool = False
+
+    @classmethod
+    def of(cls, reader: Reader, spec: Mapping[str, Any]) -> "Preemption":
+        """What `spec` of a pod says of it: an API server has looked the class up, a file may just name it."""
+        is_never = reader.text(spec.get("preemptionPolicy"), "spec.preemptionPolicy") == NEVER
+        if spec.get("priority") is not None:
+            return cls(reader.integer(spec["priority"], "spec.priority"), is_never=is_never)
+        return cls(None, reader.text(spec.get("priorityClassName"), "spec.priorityClassName"), is_never)
+
+    def within(self, snapshot: Snapshot) -> "Preemption":
+        """The same, the class looked up among those of the cluster."""
+        if self.priority is not None:
+            return self
+        found = priority_class_named(self.class_name, snapshot.priority_classes)
+        return Preemption(found.value, "", self.is_never or found.never_preempts)
+
+    def outranks(self, priority: int) -> bool:
+        """Whether a pod of `priority` can be driven off."""
+        return not self.is_never and (self.priority or 0) > priority

@@ -1,0 +1,144 @@
+"""Ways to make room on a group of nodes: ask for less, free something, evict pods of lower priority."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.ports import HostPort
+from webhook.placement.amount_text import rounded_down, rounded_up
+from webhook.placement.changes import Change, Evict, Free, Situation, Uncordon
+from webhook.placement.obstacles import Group
+from webhook.placement.pod_changes import Request, WithoutHostPort
+
+Share = NDArray[np.float64]
+
+# So many nodes of a group are searched for the one with the fewest pods to evict.
+_MOST_SEARCHED = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """`changes` that make room on the node in `row`."""
+
+    row: int
+    changes: tuple[Change, ...]
+
+
+def ways_to_make_room(group: Group, situation: Situation) -> Iterator[Way]:
+    """What would make room on the best node of `group` for it."""
+    row = int(group.rows[0])
+    if not group.lacks_room:
+        yield Way(row, _uncordoned(group, situation.nodes, row))
+        return
+    if not group.has_too_many_pods:
+        yield from _less(group, situation)
+    way = _evicted(group, situation) or _freed(group, situation)
+    if way is not None:
+        yield way
+
+
+def _less(group: Group, situation: Situation) -> Iterator[Way]:
+    """Ask for what is free, on the node where that is the largest part of what the pod asks for."""
+    pod, nodes = situation
+    asked = dict(pod.requests)
+    shares = [_free(nodes, group, resource) / asked[resource] for resource in group.short]
+    row = _first_largest(group, np.minimum.reduce([np.ones(len(group.rows)), *shares]))
+    requests = tuple(
+        Request(resource, rounded_down(resource, _free_at(nodes, resource, row)), asked[resource])
+        for resource in group.short
+    )
+    if all(request.amount > 0 for request in requests):
+        ports = tuple(WithoutHostPort(port) for port in _taken_ports(situation, row)) if group.has_taken_ports else ()
+        yield Way(row, (*_uncordoned(group, nodes, row), *requests, *ports))
+
+
+def _freed(group: Group, situation: Situation) -> Way | None:
+    """Free what is missing, on the node where that is the smallest part of what the pod asks for."""
+    pod, nodes = situation
+    asked = dict(pod.requests)
+    could = nodes.allowed_pods[group.rows] > 0
+    shares = []
+    for resource in group.short:
+        could &= nodes.allocatable(resource)[group.rows] >= asked[resource]
+        shares.append(_free(nodes, group, resource) / asked[resource])
+    if not could.any():
+        return None
+    share = np.minimum.reduce([np.ones(len(group.rows)), *shares])
+    row = _first_largest(group, np.where(could, share, -np.inf))
+    info = nodes.nodes[row]
+    amounts = []
+    for resource in group.short:
+        missing = asked[resource] - _free_at(nodes, resource, row)
+        amounts.append((resource, min(rounded_up(resource, missing), info.requested.get(resource, 0))))
+    free = Free(
+        info.node.name,
+        tuple(amounts),
+        pods=max(len(info.pods) + 1 - info.node.allowed_pods, 0) if group.has_too_many_pods else 0,
+        ports=_taken_ports(situation, row) if group.has_taken_ports else (),
+    )
+    return Way(row, (*_uncordoned(group, nodes, row), free))
+
+
+def _evicted(group: Group, situation: Situation) -> Way | None:
+    """Evict pods of lower priority, if the pod may, on the node where the fewest are enough."""
+    best: tuple[int, int, tuple[RunningPod, ...]] | None = None
+    for row in group.rows[:_MOST_SEARCHED].tolist():
+        victims = _victims(situation, row)
+        if victims and (best is None or len(victims) < best[0]):
+            best = (len(victims), row, victims)
+    if best is None:
+        return None
+    _, row, victims = best
+    name = situation.nodes.nodes[row].node.name
+    evict = Evict(name, tuple((each.namespace, each.name) for each in victims))
+    return Way(row, (*_uncordoned(group, situation.nodes, row), evict))
+
+
+def _victims(situation: Situation, row: int) -> tuple[RunningPod, ...]:
+    """The pods of the node whose end makes enough room, those of the lowest priority first; none if no such will do."""
+    pod, nodes = situation
+    info = nodes.nodes[row]
+    missing = {resource: amount - _free_at(nodes, resource, row) for resource, amount in pod.requests}
+    ports = set(_taken_ports(situation, row))
+    places = len(info.pods) + 1 - info.node.allowed_pods
+    victims: list[RunningPod] = []
+    lower = [running for running in info.pods if pod.preemption.outranks(running.priority)]
+    for running in sorted(lower, key=lambda each: (each.priority, each.namespace, each.name)):
+        if places <= 0 and not ports and all(amount <= 0 for amount in missing.values()):
+            break
+        gives = {resource for resource, amount in running.requests.items() if amount and missing.get(resource, 0) > 0}
+        frees = {port for port in ports if any(port.conflicts(taken) for taken in running.host_ports)}
+        if places > 0 or gives or frees:
+            victims.append(running)
+            places -= 1
+            ports -= frees
+            missing = {resource: amount - running.requests.get(resource, 0) for resource, amount in missing.items()}
+    done = places <= 0 and not ports and all(amount <= 0 for amount in missing.values())
+    return tuple(victims) if done else ()
+
+
+def _uncordoned(group: Group, nodes: Snapshot, row: int) -> tuple[Change, ...]:
+    return (Uncordon(nodes.nodes[row].node.name),) if group.is_cordoned else ()
+
+
+def _free(nodes: Snapshot, group: Group, resource: str) -> Share:
+    free = nodes.allocatable(resource)[group.rows] - nodes.requested(resource)[group.rows]
+    return free.astype(np.float64)
+
+
+def _free_at(nodes: Snapshot, resource: str, row: int) -> int:
+    return int(nodes.allocatable(resource)[row]) - int(nodes.requested(resource)[row])
+
+
+def _first_largest(group: Group, share: Share) -> int:
+    return int(group.rows[int(share.argmax())])
+
+
+def _taken_ports(situation: Situation, row: int) -> tuple[HostPort, ...]:
+    """The ports that the pod wants and pods of the node have."""
+    taken = [port for running in situation.nodes.nodes[row].pods for port in running.host_ports]
+    return tuple(port for port in situation.pod.host_ports if any(port.conflicts(each) for each in taken))

@@ -1,0 +1,98 @@
+"""The smallest changes that would make a pod fit, each tried before it is given.
+
+What keeps the pod from each node is a set of obstacles (a taint, a requirement, too little of a resource, …), and nodes
+with the same set are one group. The groups with the fewest obstacles give the candidates. A candidate is applied to the
+pod or the cluster, every filter runs again, and it counts only if nodes pass then.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from webhook.cluster.labels import Mask
+from webhook.placement.changes import Change, Situation
+from webhook.placement.obstacles import Group, groups_of
+from webhook.placement.phrases import told
+from webhook.placement.pod_changes import WITHOUT, Request
+from webhook.placement.profile import Profile
+from webhook.placement.result import PlacementVerdict
+from webhook.placement.room import ways_to_make_room
+
+# Smaller changes come first, so that what is beyond these bounds would not be given anyway.
+_MOST_GROUPS = 16
+_MOST_TRIED = 12
+_MOST_CHANGES = 3
+
+# Kinds of changes, the smaller first. A pod that waits asks for nothing impossible: the room comes first.
+_INFEASIBLE_ORDER = ("Tolerate", "Without", "Request", "Evict", "Free", "Uncordon", "MuchLess")
+_WAITING_ORDER = ("Request", "Evict", "Free", "Tolerate", "Without", "Uncordon", "MuchLess")
+
+Passes = Callable[[Situation], Mask]
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """`changes` after which `nodes` nodes can take the pod, and how to tell that in one sentence."""
+
+    text: str
+    changes: tuple[Change, ...]
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """`changes` after which the node in `row`, one of `group`, is to fit."""
+
+    changes: tuple[Change, ...]
+    row: int
+    group: Group
+
+
+def suggest(
+    profile: Profile,
+    situation: Situation,
+    verdict: PlacementVerdict,
+    passes: Passes,
+    most: int,
+) -> tuple[Suggestion, ...]:
+    """At most `most` suggestions for the pod, which no node can take now: the best first.
+
+    `passes` runs every filter.
+    """
+    order = _WAITING_ORDER if verdict == "Waiting" else _INFEASIBLE_ORDER
+    candidates = [
+        _Candidate((*group.changes, *way.changes), way.row, group)
+        for group in groups_of(profile, situation, _MOST_GROUPS)
+        if group.obstacles <= _MOST_CHANGES
+        for way in ways_to_make_room(group, situation)
+    ]
+    candidates.sort(key=lambda each: (len(each.changes), *_rank(each, order), -len(each.group.rows)))
+    found: list[Suggestion] = []
+    for candidate in candidates[:_MOST_TRIED]:
+        if len(found) == most or (found and len(candidate.changes) > len(found[0].changes) + 1):
+            break
+        if not any(set(known.changes) <= set(candidate.changes) for known in found):
+            found += _proven(candidate, situation, passes)
+    return tuple(found)
+
+
+def _rank(candidate: _Candidate, order: Sequence[str]) -> list[int]:
+    return sorted((order.index(_kind(change)) for change in candidate.changes), reverse=True)
+
+
+def _kind(change: Change) -> str:
+    if isinstance(change, Request) and 2 * change.amount < change.asked:
+        return "MuchLess"
+    return "Without" if isinstance(change, WITHOUT) else type(change).__name__
+
+
+def _proven(candidate: _Candidate, situation: Situation, passes: Passes) -> Iterator[Suggestion]:
+    after = situation
+    for change in candidate.changes:
+        after = change.apply(after)
+    rows = np.flatnonzero(passes(after))
+    if len(rows):
+        meant = np.intersect1d(rows, candidate.group.rows)
+        text = told(candidate.changes, candidate.row, len(rows), meant, situation)
+        yield Suggestion(text, candidate.changes, len(rows))

@@ -1,0 +1,132 @@
+"""What was foretold of pods, compared with where they were bound.
+
+A pod at admission has no uid, and mostly no name either: the API server makes one of `generateName` afterwards. So a
+bound pod is matched by what both sides know: its namespace, its name or else its generateName and controller, and that
+it was created about when it was admitted. Pods of one controller, admitted within seconds of each other, are taken in
+their order; they are made from one template, so mixing two of them up changes little.
+
+What cannot be told is left out: pods admitted by another replica or too long ago to be remembered, pods that were
+foretold to wait, and nodes that were not in the view then. So is the time between: a pod may be bound elsewhere only
+because the cluster has changed since.
+"""
+
+from collections import OrderedDict
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from webhook.kube.documents import field
+from webhook.placement.framework import Placement
+
+PredictionResult = Literal["same_node", "in_best_set", "feasible_elsewhere", "foretold_infeasible_but_bound"]
+# A creationTimestamp has whole seconds, and two machines' clocks differ a little.
+_CLOSE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    namespace: str
+    name: str
+    controller: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Foretold:
+    identity: _Identity
+    at_seconds: float
+    placement: Placement
+    known_nodes: Container[str]
+
+
+class Predictions:
+    """The last `size` placements that were foretold Feasible or Infeasible. An instance is for one thread.
+
+    Each placement holds on to the snapshot that it is about, hence the small number.
+    """
+
+    def __init__(self, size: int = 256) -> None:
+        self._size = size
+        self._next = 0
+        self._foretold: OrderedDict[int, _Foretold] = OrderedDict()
+        self._numbers: dict[_Identity, list[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._foretold)
+
+    def remember(
+        self,
+        namespace: str,
+        pod: Mapping[str, Any],
+        placement: Placement,
+        known_nodes: Container[str],
+        at_seconds: float,
+        *,
+        again: bool,
+    ) -> None:
+        """Keep what was foretold of `pod`, as it was admitted in `namespace` at that time (of the wall clock).
+
+        `known_nodes` are the names of all nodes that were there. `again`: the pod has been admitted just before, and
+        the API server asks once more because something changed it.
+        """
+        identity = _identity(namespace, pod)
+        if again and (numbers := self._numbers.get(identity)):
+            self._forget(numbers[-1])
+        if placement.verdict not in ("Feasible", "Infeasible"):
+            return
+        if len(self._foretold) >= self._size:
+            self._forget(next(iter(self._foretold)))
+        self._foretold[self._next] = _Foretold(identity, at_seconds, placement, known_nodes)
+        self._numbers.setdefault(identity, []).append(self._next)
+        self._next += 1
+
+    def compare(self, pod: Mapping[str, Any]) -> PredictionResult | None:
+        """How what was foretold of `pod`, which is bound now, has come out; None where that cannot be told."""
+        created_seconds = _created_seconds(pod)
+        identity = _identity(str(field(pod, "metadata", "namespace")), pod)
+        generated = _Identity(
+            identity.namespace, str(field(pod, "metadata", "generateName") or ""), identity.controller
+        )
+        for each in (identity, generated):
+            for number in self._numbers.get(each, ()):
+                foretold = self._foretold[number]
+                if created_seconds is not None and abs(created_seconds - foretold.at_seconds) <= _CLOSE_SECONDS:
+                    self._forget(number)
+                    return _result(foretold, str(field(pod, "spec", "nodeName")))
+        return None
+
+    def _forget(self, number: int) -> None:
+        identity = self._foretold.pop(number).identity
+        numbers = self._numbers[identity]
+        numbers.remove(number)
+        if not numbers:
+            del self._numbers[identity]
+
+
+def _result(foretold: _Foretold, node: str) -> PredictionResult | None:
+    placement = foretold.placement
+    if placement.verdict == "Infeasible":
+        return "foretold_infeasible_but_bound"
+    if placement.node == node:
+        return "same_node"
+    if node not in foretold.known_nodes:
+        return None
+    scores = placement.scores
+    if node not in scores:
+        return "foretold_infeasible_but_bound"
+    best = scores[placement.node]["total"] if placement.node else None
+    return "in_best_set" if scores[node]["total"] == best else "feasible_elsewhere"
+
+
+def _identity(namespace: str, pod: Mapping[str, Any]) -> _Identity:
+    owners = field(pod, "metadata", "ownerReferences")
+    controllers = [owner for owner in owners if field(owner, "controller")] if isinstance(owners, list) else []
+    name = field(pod, "metadata", "name") or field(pod, "metadata", "generateName")
+    return _Identity(namespace, str(name or ""), str(field(controllers[0], "uid")) if controllers else "")
+
+
+def _created_seconds(pod: Mapping[str, Any]) -> float | None:
+    try:
+        return datetime.fromisoformat(str(field(pod, "metadata", "creationTimestamp"))).timestamp()
+    except ValueError:
+        return None
