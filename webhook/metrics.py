@@ -10,6 +10,7 @@ from prometheus_client import (
     Histogram,
     Info,
     ProcessCollector,
+    disable_created_metrics,
     generate_latest,
 )
 
@@ -23,6 +24,8 @@ class Metrics:
     """The metrics of one server, in a registry of their own."""
 
     def __init__(self) -> None:
+        # A second series beside each counter, of no use to anybody here.
+        disable_created_metrics()  # type: ignore[no-untyped-call] # its author left it without types
         self.registry = CollectorRegistry()
         self.admissions: Counter = self._counter(
             "admission_requests", "Admission requests answered, by what became of them.", ("outcome", "workload_type")

@@ -51,6 +51,10 @@ class Mutated:
 StaticVerdict = Bypassed | Denied | Mutated
 
 
+# Anybody who may create pods can send large ones, up to 3 MiB each; ordinary ones have a few KiB.
+LARGEST_REMEMBERED_BYTES = 16 * 1024
+
+
 class Memory:
     """Remembers what a policy made of the last `size` pods: those of one template are alike but for their names.
 
@@ -80,7 +84,10 @@ class Memory:
         if verdict is not None:
             self._verdicts.move_to_end(question)
             return verdict
-        verdict = self._verdicts[question] = judge(request, pod, defaults, policy)
+        verdict = judge(request, pod, defaults, policy)
+        if len(question[1]) > LARGEST_REMEMBERED_BYTES:
+            return verdict
+        self._verdicts[question] = verdict
         if len(self._verdicts) > self._size:
             self._verdicts.popitem(last=False)
         return verdict

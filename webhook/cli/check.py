@@ -7,17 +7,17 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from webhook.cli.admission import admit_document
+from webhook.cli.admission import judge_document, remark
 from webhook.cli.files import pods_option, policy_option, read_cluster, read_pods, read_policy
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.kube.shape import check_pod
 from webhook.kube.workload import pod_name
-from webhook.pipeline import Cluster
+from webhook.pipeline import Cluster, Mutated
 from webhook.placement.framework import Framework, Placement, Question, never
 from webhook.placement.profile import PROFILES
 from webhook.placement.result import to_check_json
-from webhook.verdict import Bypassed, Denied
+from webhook.verdict import Denied
 
 _EXIT_WAITING, _EXIT_INFEASIBLE, _EXIT_REFUSED = 3, 4, 5
 _COLOURS = {"Feasible": "green", "Waiting": "yellow", "Infeasible": "red", "Unknown": "magenta"}
@@ -71,13 +71,13 @@ def check(
     for document in pods:
         admitted = document
         if through_policy:
-            verdict = admit_document(document, rules, None)
+            verdict = judge_document(document, rules, view.snapshot)
+            remark(document, verdict)
             if isinstance(verdict, Denied):
-                click.secho(f"Refused: {pod_name(document.content)}: {verdict.refusal.message}", fg="red", err=True)
                 codes.add(_EXIT_REFUSED)
                 continue
-            if not isinstance(verdict, Bypassed):
-                admitted = Document(document.place, verdict.pod)
+            if isinstance(verdict, Mutated):
+                admitted = Document(document.place, verdict.mutation.pod)
         placements.append((admitted, _place(admitted, view)))
     for document, placement in placements:
         name = pod_name(document.content)

@@ -8,9 +8,8 @@ import click
 import orjson
 import yaml
 
-from webhook.cli.admission import admit_document
+from webhook.cli.admission import admit_document, remark
 from webhook.cli.files import pods_option, policy_option, read_cluster, read_pods, read_policy
-from webhook.kube.documents import Document
 from webhook.kube.workload import pod_name
 from webhook.pipeline import Cluster
 from webhook.placement.framework import Framework
@@ -57,22 +56,12 @@ def mutate(ctx: click.Context, filenames: tuple[str, ...], policy: Any, cluster:
     verdicts = [admit_document(document, rules, view) for document in pods]
     shown = 0
     for document, verdict in zip(pods, verdicts, strict=True):
-        _remark(document, verdict)
+        remark(document, verdict)
         if not isinstance(verdict, Denied):
             _print(document.content, verdict, output, first=shown == 0)
             shown += 1
     if shown < len(pods):
         ctx.exit(_EXIT_REFUSED)
-
-
-def _remark(document: Document, verdict: Verdict) -> None:
-    name = pod_name(document.content)
-    for warning in verdict.warnings:
-        click.secho(f"Warning: {name}: {warning}", fg="yellow", err=True)
-    if isinstance(verdict, Denied):
-        click.secho(f"Refused: {document.place}: {name}: {verdict.refusal.message}", fg="red", err=True)
-    elif isinstance(verdict, Bypassed):
-        click.echo(f"{name}: left alone: {verdict.reason}", err=True)
 
 
 def _print(before: Mapping[str, Any], verdict: Verdict, output: str, *, first: bool) -> None:

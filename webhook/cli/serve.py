@@ -94,7 +94,9 @@ _SECONDS = click.FloatRange(min=0)
     show_default=True,
     help="Then wait this long for what is in flight.",
 )
-@click.option("--replica", default=None, help="This replica's name in audit records.  [default: the host name]")
+@click.option(
+    "--replica", default=None, help="This replica's name in audit records.  [default: $POD_NAME, else the host name]"
+)
 @click.option(
     "--log-format",
     type=click.Choice(["auto", "text", "json"]),

@@ -75,7 +75,7 @@ def read_workload(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str,
     intent = _intent(annotations, pod, type_name or "", workload_type or _ANY_TYPE, policy, warnings)
     warnings += _without_effect_yet(annotations, policy)
     workload = intent if workload_type is not None and not denials else None
-    return Reading(asked, workload, tuple(annotations.errors), tuple(denials), tuple(warnings))
+    return Reading(asked.strip(), workload, tuple(annotations.errors), tuple(denials), tuple(warnings))
 
 
 # Stands in for a type that is not known, while the other annotations are read for their errors.

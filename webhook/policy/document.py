@@ -52,7 +52,8 @@ class NodeUsage(StrictModel):
     `NoSchedule` taint of each."""
 
     prefer: dict[LabelValue, Weight] = Field(default={})
-    """Weights, 1 to 100, of the values that pods of this type rather use (preferred node affinity)."""
+    """Weights, 1 to 100, of the values that pods of this type rather use (preferred node affinity). Each of them must
+    stand in `allow`."""
 
     @field_validator("prefer")
     @classmethod
@@ -181,7 +182,7 @@ class PolicySpec(StrictModel):
         default=(wellknown.DEFAULT_SCHEDULER, "volcano", "kai-scheduler", "binpack-scheduler"),
         validate_default=True,
     )
-    """Schedulers that the annotation `scheduler` can choose."""
+    """Schedulers that the annotation `scheduler` can choose. Must hold the `schedulerName` of every workload type."""
 
     placement_check: PlacementCheck = PlacementCheck()
     """The placement check at admission."""

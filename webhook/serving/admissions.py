@@ -83,7 +83,7 @@ class Admissions:
             replica=world.replica,
         )
         world.audit(record)
-        self._count(record, duration_seconds)
+        self._count(record, policy, duration_seconds)
         if response is None:
             text = (
                 f"placement-webhook: internal fault, decision {decision}; the audit log and the server's log say more"
@@ -105,9 +105,11 @@ class Admissions:
         clock = self._world.monotonic_seconds
         return lambda: clock() >= deadline_seconds
 
-    def _count(self, record: AuditRecord, duration_seconds: float) -> None:
+    def _count(self, record: AuditRecord, policy: Policy, duration_seconds: float) -> None:
         metrics = self._metrics
-        metrics.count_admission(record.outcome, record.workload_type or "")
+        # What users mistype is no label: each of its values would be a series that Prometheus keeps.
+        known = record.workload_type in policy.spec.workload_types
+        metrics.count_admission(record.outcome, record.workload_type or "" if known else "")
         metrics.admission_seconds.observe(duration_seconds)
         for rule in record.rules:
             if rule.edits:
