@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-_GO_DURATION = re.compile(r"(?:\d+(?:\.\d*)?(?:h|ms|us|µs|ns|m|s))+")
+_GO_DURATION = re.compile(r"(?:\d+(?:\.\d*)?(?:h|ms|us|µs|ns|m|s))+", re.ASCII)
 _GO_PART = re.compile(r"(\d+(?:\.\d*)?)(h|ms|us|µs|ns|m|s)")
 _UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
@@ -49,7 +49,7 @@ def parse_address(text: str) -> Address:
         ValueError: it has no port, or one outside 0 to 65535 (0: any free one).
     """
     host, colon, port = text.rpartition(":")
-    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+    if not colon or not (port.isascii() and port.isdigit() and len(port) < 10) or int(port) > 65535:
         raise ValueError("must be HOST:PORT, with a port from 0 to 65535")
     return Address(host.removeprefix("[").removesuffix("]") or "0.0.0.0", int(port))  # noqa: S104
 

@@ -44,18 +44,6 @@ def test_every_command_has_help(run: Run, command: str, flag: str) -> None:
     assert outcome.errors == ""
 
 
-@pytest.mark.parametrize("command", commands())
-def test_the_list_says_what_the_command_says_of_itself(command: str) -> None:
-    context = click.Context(root)
-    found = root.get_command(context, command)
-    assert found is not None
-
-    formatter = click.HelpFormatter(width=200)
-    root.format_commands(context, formatter)
-
-    assert f"  {command:<6}  {found.get_short_help_str(200)}\n" in formatter.getvalue()
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -91,7 +79,9 @@ def test_a_fault_of_ours_is_code_1_with_a_traceback(run: Run, monkeypatch: pytes
 
     assert (outcome.code, outcome.output) == (1, "")
     assert "ZeroDivisionError" in outcome.errors
-    assert outcome.errors.endswith("Error: an unexpected fault in placement-webhook itself; please report what is above.\n")
+    assert outcome.errors.endswith(
+        "Error: an unexpected fault in placement-webhook itself; please report what is above.\n"
+    )
 
 
 def test_who_has_read_enough_ends_the_command_in_peace(tmp_path: Path) -> None:

@@ -76,7 +76,9 @@ def test_the_scorer_is_not_asked_when_the_check_is_off() -> None:
         def answer(self, *_: object) -> Any:
             raise AssertionError("asked all the same")
 
-    found = admit_pod(POD, policy_with(placementCheck={"mode": "off"}), Cluster(snapshot_from_documents([]), Offended()))
+    found = admit_pod(
+        POD, policy_with(placementCheck={"mode": "off"}), Cluster(snapshot_from_documents([]), Offended())
+    )
 
     assert isinstance(found, Patched)
     assert found.placement == Placement.unknown("the placement check is off")

@@ -48,11 +48,17 @@ def with_card(**fields: Any) -> dict[str, Any]:
         ({"binPacking": {"weight": 1.0}}, "spec.binPacking.weight: Invalid value: 1.0; must be an integer"),
         ({"workloadTypes": []}, "spec.workloadTypes: Invalid value: []; must be a mapping of keys to values"),
         ({"allowedSchedulers": "volcano"}, 'spec.allowedSchedulers: Invalid value: "volcano"; must be a list'),
-        (with_type(nodeUsage={"allow": [1]}), "spec.workloadTypes.t.nodeUsage.allow[0]: Invalid value: 1; must be text"),
+        (
+            with_type(nodeUsage={"allow": [1]}),
+            "spec.workloadTypes.t.nodeUsage.allow[0]: Invalid value: 1; must be text",
+        ),
         # missing and unknown
         ({"workloadTypes": {"t": {}}}, "spec.workloadTypes.t.nodeUsage: Required value: must be set"),
         (with_type(nodeUsage={}), "spec.workloadTypes.t.nodeUsage.allow: Required value: must be set"),
-        ({"accelerators": [{"name": "x", "resources": ["a/b"]}]}, "spec.accelerators[0].card: Required value: must be set"),
+        (
+            {"accelerators": [{"name": "x", "resources": ["a/b"]}]},
+            "spec.accelerators[0].card: Required value: must be set",
+        ),
         ({"keydomain": "x"}, f"spec.keydomain: {UNKNOWN}"),
         ({"key_domain": "example.com"}, f"spec.key_domain: {UNKNOWN}"),
         (with_type(bin_packing=True), f"spec.workloadTypes.t.bin_packing: {UNKNOWN}"),
@@ -72,7 +78,10 @@ def with_card(**fields: Any) -> dict[str, Any]:
             {"placementCheck": {"profile": "Default"}},
             'spec.placementCheck.profile: Unsupported value: "Default"; supported values: "default", "binpack"',
         ),
-        ({"invalidAnnotations": None}, 'spec.invalidAnnotations: Unsupported value: null; supported values: "deny", "warn"'),
+        (
+            {"invalidAnnotations": None},
+            'spec.invalidAnnotations: Unsupported value: null; supported values: "deny", "warn"',
+        ),
         # names
         ({"keyDomain": "MAIP"}, f'spec.keyDomain: Invalid value: "MAIP"; {SUBDOMAIN}'),
         ({"keyDomain": ""}, f'spec.keyDomain: Invalid value: ""; {SUBDOMAIN}'),
@@ -83,42 +92,51 @@ def with_card(**fields: Any) -> dict[str, Any]:
         (with_card(card="gpu card"), f'spec.accelerators[0].card: Invalid value: "gpu card"; {LABEL_KEY}'),
         (with_card(resources=["gpu"]), f'spec.accelerators[0].resources[0]: Invalid value: "gpu"; {RESOURCE}'),
         (with_card(resources=["a.b/c*d"]), f'spec.accelerators[0].resources[0]: Invalid value: "a.b/c*d"; {RESOURCE}'),
-        (with_card(resources=["a.b/[cd]"]), f'spec.accelerators[0].resources[0]: Invalid value: "a.b/[cd]"; {RESOURCE}'),
+        (
+            with_card(resources=["a.b/[cd]"]),
+            f'spec.accelerators[0].resources[0]: Invalid value: "a.b/[cd]"; {RESOURCE}',
+        ),
         (
             with_type(allowedNamespaces=["Team"]),
-            'spec.workloadTypes.t.allowedNamespaces[0]: Invalid value: "Team"; '
-            "must be a namespace, or a pattern with * such as team-a-*",
+            ('spec.workloadTypes.t.allowedNamespaces[0]: Invalid value: "Team"; '
+            "must be a namespace, or a pattern with * such as team-a-*"),
         ),
         (
             with_type(allowedNamespaces=["team-?"]),
-            'spec.workloadTypes.t.allowedNamespaces[0]: Invalid value: "team-?"; '
-            "must be a namespace, or a pattern with * such as team-a-*",
+            ('spec.workloadTypes.t.allowedNamespaces[0]: Invalid value: "team-?"; '
+            "must be a namespace, or a pattern with * such as team-a-*"),
         ),
         # lists
-        (with_type(nodeUsage={"allow": []}), "spec.workloadTypes.t.nodeUsage.allow: Invalid value: []; must hold at least one value"),
-        (with_type(nodeUsage={"allow": ["a", "a"]}), 'spec.workloadTypes.t.nodeUsage.allow: Invalid value: ["a", "a"]; must not hold a value twice'),
+        (
+            with_type(nodeUsage={"allow": []}),
+            "spec.workloadTypes.t.nodeUsage.allow: Invalid value: []; must hold at least one value",
+        ),
+        (
+            with_type(nodeUsage={"allow": ["a", "a"]}),
+            'spec.workloadTypes.t.nodeUsage.allow: Invalid value: ["a", "a"]; must not hold a value twice',
+        ),
         (with_card(resources=[]), "spec.accelerators[0].resources: Invalid value: []; must hold at least one value"),
         ({"accelerators": []}, "spec.accelerators: Invalid value: []; must hold at least one value"),
         ({"workloadTypes": {}}, "spec.workloadTypes: Invalid value: {}; must hold at least one workload type"),
         # fields that depend on others
         (
             with_type(nodeUsage={"allow": ["a"], "prefer": {"b": 1}}),
-            'spec.workloadTypes.t.nodeUsage.prefer: Invalid value: {"b": 1}; '
-            '"b" must stand in allow too: a pod can only prefer what it may use',
+            ('spec.workloadTypes.t.nodeUsage.prefer: Invalid value: {"b": 1}; '
+            '"b" must stand in allow too: a pod can only prefer what it may use'),
         ),
         (
             {"allowedSchedulers": ["default-scheduler"]},
-            'spec.allowedSchedulers: Invalid value: ["default-scheduler"]; '
-            'must hold "volcano", the schedulerName of workloadTypes.training',
+            ('spec.allowedSchedulers: Invalid value: ["default-scheduler"]; '
+            'must hold "volcano", the schedulerName of workloadTypes.training'),
         ),
         (
             with_type(schedulerName="mine"),
-            'spec.allowedSchedulers: Invalid value: ["default-scheduler", "volcano", "kai-scheduler", '
-            '"binpack-scheduler"]; must hold "mine", the schedulerName of workloadTypes.t',
+            ('spec.allowedSchedulers: Invalid value: ["default-scheduler", "volcano", "kai-scheduler", '
+            '"binpack-scheduler"]; must hold "mine", the schedulerName of workloadTypes.t'),
         ),
     ],
     ids=lambda value: json.dumps(value)[:70] if not isinstance(value, str) else "",
-)  # fmt: skip
+)
 def test_an_error_names_the_field_its_value_and_what_would_be_valid(spec: Any, wanted: str) -> None:
     assert errors(HEAD | {"spec": spec}) == [f"p.yaml: {wanted}"]
 
@@ -170,12 +188,32 @@ def test_all_errors_are_said_at_once() -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        pytest.param("", ['p.yaml: Invalid value: "0 documents"; must hold one PlacementPolicy, holds 0 documents'], id="empty"),
-        pytest.param("# off\n", ['p.yaml: Invalid value: "0 documents"; must hold one PlacementPolicy, holds 0 documents'], id="comments"),
-        pytest.param("a: 1\n---\nb: 2\n", ['p.yaml: Invalid value: "2 documents"; must hold one PlacementPolicy, holds 2 documents'], id="several"),
-        pytest.param("a: [", ['p.yaml:2:1: Invalid value: ""; must be YAML or JSON: did not find expected node content'], id="no YAML"),
-        pytest.param("- a\n", ['p.yaml: Invalid value: ["a"]; must be an object with apiVersion and kind'], id="a list"),
-        pytest.param("{}", ["p.yaml: apiVersion: Required value: must be set", "p.yaml: kind: Required value: must be set"], id="neither version nor kind"),
+        pytest.param(
+            "", ['p.yaml: Invalid value: "0 documents"; must hold one PlacementPolicy, holds 0 documents'], id="empty"
+        ),
+        pytest.param(
+            "# off\n",
+            ['p.yaml: Invalid value: "0 documents"; must hold one PlacementPolicy, holds 0 documents'],
+            id="comments",
+        ),
+        pytest.param(
+            "a: 1\n---\nb: 2\n",
+            ['p.yaml: Invalid value: "2 documents"; must hold one PlacementPolicy, holds 2 documents'],
+            id="several",
+        ),
+        pytest.param(
+            "a: [",
+            ['p.yaml:2:1: Invalid value: ""; must be YAML or JSON: did not find expected node content'],
+            id="no YAML",
+        ),
+        pytest.param(
+            "- a\n", ['p.yaml: Invalid value: ["a"]; must be an object with apiVersion and kind'], id="a list"
+        ),
+        pytest.param(
+            "{}",
+            ["p.yaml: apiVersion: Required value: must be set", "p.yaml: kind: Required value: must be set"],
+            id="neither version nor kind",
+        ),
         pytest.param(
             "{apiVersion: placement.maip.mxsf.io/v1, kind: ConfigMap}",
             [
@@ -185,7 +223,7 @@ def test_all_errors_are_said_at_once() -> None:
             id="another version and kind",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_one_policy_is_refused(text: str, wanted: list[str]) -> None:
     assert errors(text) == wanted
 

@@ -1,6 +1,7 @@
 """`mutate`: what the webhook would make of pods, without a cluster or a server."""
 
 import difflib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -97,6 +98,17 @@ class _PlainDumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's signature
         """Always."""
         return True
+
+
+# What YAML 1.2 or kubectl reads as a number or a boolean and PyYAML, of YAML 1.1, does not: such text must be quoted.
+# Source: go.yaml.in/yaml/v2/resolve.go
+_PlainDumper.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(
+        r"[yYnN]$|[-+]?0[oObBxX][0-9a-fA-F_]+$|[-+]?(?:\.[0-9_]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9_]+)?$"
+    ),
+    list("yYnN-+.0123456789"),
+)
 
 
 def to_yaml(value: Any) -> str:

@@ -77,7 +77,10 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         code = 130
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit) as error:
+        # click answers a broken pipe with SystemExit, and the shell's completion with one that is meant.
+        if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
+            raise
         # Whoever read our output has enough (`| head`). Python would complain once more when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
