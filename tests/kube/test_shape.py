@@ -45,6 +45,7 @@ def test_a_pod_is_let_through(pod: dict[str, Any]) -> None:
 
 EXPRESSIONS = ("spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms", 0, "matchExpressions", 0)
 POD_TERM = ("spec", "affinity", "podAffinity", PREFERRED, 0, "podAffinityTerm")
+POD_TERM_PATH = f"spec.affinity.podAffinity.{PREFERRED}[0].podAffinityTerm"
 PATHS = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]"
 
 
@@ -88,13 +89,12 @@ PATHS = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpres
         (
             (*POD_TERM, "labelSelector", "matchLabels", "a"),
             1,
-            (f"spec.affinity.podAffinity.{PREFERRED}[0].podAffinityTerm.labelSelector.matchLabels[a]: "
-            "Invalid value: 1; must be text; put it in quotes"),
+            f"{POD_TERM_PATH}.labelSelector.matchLabels[a]: Invalid value: 1; must be text; put it in quotes",
         ),
         (
             (*POD_TERM, "namespaces"),
             "a",
-            f'spec.affinity.podAffinity.{PREFERRED}[0].podAffinityTerm.namespaces: Invalid value: "a"; must be a list of texts',
+            f'{POD_TERM_PATH}.namespaces: Invalid value: "a"; must be a list of texts',
         ),
     ],
     ids=lambda value: ".".join(map(str, value)) if isinstance(value, tuple) else "",

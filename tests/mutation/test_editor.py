@@ -1,4 +1,4 @@
-"""The one writer of pods: it creates what is missing, copies what it changes, and notes an operation for each change."""
+"""The one writer of pods: it creates what is missing, copies what it changes, notes an operation for each."""
 
 from copy import deepcopy
 from typing import Any

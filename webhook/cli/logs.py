@@ -5,7 +5,6 @@ import sys
 
 import structlog
 
-
 # Without the values of variables: a pod's environment is no matter of our logs.
 _TRACEBACKS = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
 
