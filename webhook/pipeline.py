@@ -15,7 +15,7 @@ from webhook.kube.wellknown import DEFAULT_NAMESPACE, MIRROR_POD_ANNOTATION
 from webhook.mutation.mutate import Mutation, mutate
 from webhook.mutation.registry import RULES
 from webhook.mutation.workload import Reading, Workload, is_disabled, read_workload
-from webhook.placement.framework import Placement, Question
+from webhook.placement.framework import LARGEST_REMEMBERED_BYTES, Placement, Question
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
 
@@ -49,10 +49,6 @@ class Mutated:
 
 
 StaticVerdict = Bypassed | Denied | Mutated
-
-
-# Anybody who may create pods can send large ones, up to 3 MiB each; ordinary ones have a few KiB.
-LARGEST_REMEMBERED_BYTES = 16 * 1024
 
 
 class Memory:

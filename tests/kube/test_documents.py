@@ -272,6 +272,15 @@ except InvalidInput as error:
     assert told.stdout.startswith("deep.yaml")
 
 
+@pytest.mark.parametrize("mark", ["", "---\n"], ids=["JSON", "YAML"])
+def test_json_may_be_nested_as_deep_as_yaml(mark: str) -> None:
+    """What is read can be written back, which orjson does to 254 levels."""
+    shallow, deep = ('{"a":' * depth + "1" + "}" * depth for depth in (150, 300))
+
+    assert len(contents(mark + shallow)) == 1
+    assert error(mark + deep).startswith("pods.yaml")
+
+
 @pytest.mark.parametrize(
     ("path", "wanted"),
     [

@@ -9,10 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.admitting import DOMAIN, PRODUCT, TYPE, admit_pod, make_request, policy_with
-from tests.builders import PodBuilder, make_pod
+from tests.builders import PodBuilder, make_node_object, make_pod
 from tests.golden.test_golden import cluster_of
 from tests.properties.pods import pods
+from webhook.cluster.file import snapshot_from_documents
+from webhook.kube.documents import Document
 from webhook.pipeline import Memory, StaticVerdict, admit
+from webhook.placement.framework import Framework
 from webhook.policy.policy import Policy
 from webhook.verdict import Patched, Unchanged, Verdict
 
@@ -129,3 +132,15 @@ def test_large_pods_are_forgotten_before_they_fill_the_process() -> None:
         judged(memory, pod)
 
     assert judged(memory, first) is not before
+
+
+def test_large_pods_are_forgotten_by_the_scorer_too() -> None:
+    snapshot = snapshot_from_documents([Document("node", make_node_object("node-1"))])
+    framework = Framework()
+    first, *others = [TRAINING.toleration(str(number), value="x" * 2**20).obj() for number in range(64)]
+    before = framework.place(first, snapshot)
+
+    for pod in others:
+        framework.place(pod, snapshot)
+
+    assert framework.place(first, snapshot) is not before

@@ -1,13 +1,18 @@
 """Whatever is wrong with a policy is said at once: where, what, the value, the remedy."""
 
 import json
+from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.serving.test_admissions import replace_somewhere
 from webhook.kube.field import InvalidInput
-from webhook.policy.loader import load_policy, parse_policy
+from webhook.policy.loader import built_in_policy, load_policy, parse_policy
 
 HEAD = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}
 USAGE = {"nodeUsage": {"allow": ["a"]}}
@@ -244,3 +249,16 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, why: str
         load_policy(tmp_path / name)
 
     assert str(refused.value) == f'--policy: Invalid value: "{tmp_path / name}"; cannot be read: {why}'
+
+
+DEFAULT = built_in_policy().document.model_dump(mode="json", by_alias=True)
+
+
+@given(st.data())
+def test_whatever_stands_in_a_policy_it_is_valid_or_told(data: st.DataObject) -> None:
+    document = deepcopy(DEFAULT)
+    for _ in range(data.draw(st.integers(1, 2))):
+        replace_somewhere(document, data)
+
+    with suppress(InvalidInput):
+        assert parse_policy(json.dumps(document), "p.yaml").revision

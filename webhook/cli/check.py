@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from webhook.cli.admission import judge_document, remark
-from webhook.cli.files import pods_option, policy_option, read_cluster, read_pods, read_policy
+from webhook.cli.files import STANDARD_INPUT, pods_option, policy_option, read_cluster, read_pods, read_policy
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.kube.shape import check_pod
@@ -63,6 +63,8 @@ def check(
       kubectl get nodes,pods,namespaces -A -o json > cluster.json
       placement-webhook check -f pod.yaml --cluster cluster.json
     """
+    if STANDARD_INPUT in filenames and cluster == STANDARD_INPUT:
+        raise click.UsageError("--filename and --cluster cannot both be standard input; put one of them into a file.")
     view = Cluster(read_cluster(cluster), Framework(PROFILES[scheduler_profile]))
     rules = read_policy(policy)
     pods = read_pods(filenames)

@@ -61,12 +61,12 @@ def demo(audit_file: Path | None) -> None:
     """
     configure_logs("auto", "warning")
     console = Console(highlight=False, soft_wrap=True)
-    folder = Path(tempfile.mkdtemp(prefix="placement-webhook-demo-"))
-    log = audit_file or folder / "audit.jsonl"
+    log = audit_file or Path(tempfile.mkdtemp(prefix="placement-webhook-demo-")) / "audit.jsonl"
     snapshot = snapshot_from_documents(parse(_sample("cluster.yaml"), "sample/cluster.yaml"))
     pods = [document.content for document in parse(_sample("pods.yaml"), "sample/pods.yaml")]
     _introduce(console, snapshot)
-    with AuditWriter(log) as audit:
+    with AuditWriter(log) as audit, tempfile.TemporaryDirectory() as tls_dir:
+        folder = Path(tls_dir)
         trust = _issue(folder)
         settings = Settings(tls_dir=folder, listen=_LOOPBACK, admin_listen=_LOOPBACK, replica="demo")
         server = build_server(settings, built_in_policy(), snapshot, audit, Metrics())

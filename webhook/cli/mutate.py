@@ -10,7 +10,7 @@ import orjson
 import yaml
 
 from webhook.cli.admission import admit_document, remark
-from webhook.cli.files import pods_option, policy_option, read_cluster, read_pods, read_policy
+from webhook.cli.files import STANDARD_INPUT, pods_option, policy_option, read_cluster, read_pods, read_policy
 from webhook.kube.workload import pod_name
 from webhook.pipeline import Cluster
 from webhook.placement.framework import Framework
@@ -48,6 +48,8 @@ def mutate(ctx: click.Context, filenames: tuple[str, ...], policy: Any, cluster:
       placement-webhook mutate -f pod.yaml -o diff
       kubectl get deployment web -o json | placement-webhook mutate -f - -o patch
     """
+    if STANDARD_INPUT in filenames and cluster == STANDARD_INPUT:
+        raise click.UsageError("--filename and --cluster cannot both be standard input; put one of them into a file.")
     rules = read_policy(policy)
     view = None
     if cluster is not None:

@@ -86,14 +86,17 @@ def _load_json(text: str) -> list[Any]:
         values = found
     if len(text) <= _HAND_WRITTEN_CHARACTERS:
         _json_stream(text, object_pairs_hook=_each_key_once)
+        try:
+            orjson.dumps(values)
+        except orjson.JSONEncodeError as error:
+            raise ValueError(f"nested deeper than {_DEEPEST} levels") from error
     return values
 
 
 def _json_stream(text: str, **hooks: Any) -> list[Any] | None:
     decoder, values, position = json.JSONDecoder(**hooks), [], 0
     try:
-        while rest := text[position:].lstrip():
-            position = len(text) - len(rest)
+        while (position := _END_OF_BLANKS.search(text, position).start()) < len(text):  # type: ignore[union-attr] # it always matches
             _, end = decoder.raw_decode(text, position)
             values.append(orjson.loads(text[position:end]))
             position = end
@@ -136,6 +139,8 @@ def _line(text: str, mark: yaml.Mark | None) -> str:
 
 # A program's JSON has each key once; whoever writes by hand may repeat one, and would lose the first.
 _HAND_WRITTEN_CHARACTERS = 1024 * 1024
+
+_END_OF_BLANKS = re.compile(r"\S|\Z")
 
 _DEEPEST = 200
 _NESTING = re.compile(r"^[ ?:-]+", re.MULTILINE)

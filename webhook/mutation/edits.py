@@ -220,12 +220,11 @@ class ChooseScheduler:
         if present == wellknown.DEFAULT_SCHEDULER:
             pod.set(self.name, "spec", "schedulerName")
             return CHANGED
-        if not self.asked:
-            return KEPT
         warning = (
             f"spec.schedulerName {present} of the pod wins over the annotation's {self.name}: {present} schedules it"
         )
-        return Effect(changed=False, warnings=(warning,))
+        yielded_to = f"schedulerName {present}"
+        return Effect(changed=False, warnings=(warning,) if self.asked else (), yielded_to=yielded_to)
 
 
 @dataclass(frozen=True, slots=True)
