@@ -29,10 +29,9 @@ def judged(memory: Memory, pod: PodBuilder, policy: Policy = POLICY, **fields: A
     return memory.judge(request, request.object or {}, defaults, policy)
 
 
-def but_for_the_name(verdict: Verdict) -> Verdict:
-    if isinstance(verdict, Patched | Unchanged):
-        return replace(verdict, pod=verdict.pod | {"metadata": verdict.pod["metadata"] | {"name": None}})
-    return verdict
+def but_for_the_pod(verdict: Verdict) -> Verdict:
+    """A memory keeps what is to be done to a pod, not the pod."""
+    return replace(verdict, pod={}) if isinstance(verdict, Patched | Unchanged) else verdict
 
 
 @given(pods(), pods(), st.sampled_from([{}, {PRODUCT: "NVIDIA-H20"}, {f"{DOMAIN}/inject": "disabled"}]))
@@ -47,7 +46,7 @@ def test_the_verdict_is_the_same_with_and_without_memory(
         request = make_request(pod)
         remembering = admit(request, POLICY, cluster, memory=memory)
 
-        assert but_for_the_name(remembering) == but_for_the_name(admit(request, POLICY, cluster))
+        assert but_for_the_pod(remembering) == but_for_the_pod(admit(request, POLICY, cluster))
 
 
 @given(pods())
@@ -87,6 +86,27 @@ def test_another_question_is_asked_anew(pod: PodBuilder, fields: dict[str, Any])
     memory = Memory()
 
     assert judged(memory, pod, **fields) is not judged(memory, TRAINING)
+
+
+def test_what_nobody_reads_makes_no_other_question() -> None:
+    """The API server gives each pod a token volume with a name of its own."""
+    memory = Memory()
+
+    def with_token(name: str) -> PodBuilder:
+        mount = {"name": name, "mountPath": "/var/run/secrets"}
+        containers = [{"name": "main", "image": "x", "volumeMounts": [mount], "env": [{"name": "A", "value": name}]}]
+        return TRAINING.spec(volumes=[{"name": name, "projected": {"sources": []}}], containers=containers)
+
+    first, second = judged(memory, with_token("kube-api-access-x1")), judged(memory, with_token("kube-api-access-x2"))
+
+    assert first is second
+
+
+def test_a_claim_makes_another_question() -> None:
+    memory = Memory()
+    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+
+    assert judged(memory, TRAINING.spec(volumes=[claim])) is not judged(memory, TRAINING)
 
 
 def test_another_policy_forgets_everything() -> None:

@@ -9,6 +9,7 @@ from webhook.kube.field import InvalidInput
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.kube.workload import pod_name
 from webhook.pipeline import Cluster, StaticVerdict, admit, judge
+from webhook.placement.framework import Question
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Verdict
 
@@ -20,9 +21,13 @@ def admit_document(document: Document, policy: Policy, cluster: Cluster | None) 
         InvalidInput: it is no readable pod; the errors name file and document.
     """
     try:
-        return admit(_request(document), policy, cluster)
+        verdict = admit(_request(document), policy, cluster)
+        if not isinstance(verdict, Bypassed):
+            # The server leaves what only the scorer reads to the API server; a file has nobody else to look at it.
+            Question.of(document.content)
     except InvalidInput as error:
         raise InvalidInput(each.within(document.place, "request.object") for each in error.errors) from error
+    return verdict
 
 
 def judge_document(document: Document, policy: Policy, snapshot: Snapshot) -> StaticVerdict:
