@@ -246,6 +246,13 @@ def test_what_json_cannot_hold_is_refused(text: str) -> None:
     assert error(text).startswith("pods.yaml")
 
 
+def test_aliases_that_multiply_are_refused() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+
+    assert "aliases make it too large" in error("\n".join(lines))
+
+
 @pytest.mark.parametrize(
     "text",
     [

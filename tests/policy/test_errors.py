@@ -21,6 +21,9 @@ CARD = {"name": "x", "resources": ["example.com/gpu"], "card": "example.com/gpu"
 LABEL_VALUE = "must be a label value: at most 63 letters, digits, '-', '_', '.', its ends letters or digits"
 LABEL_KEY = "must be a label key: NAME or DOMAIN/NAME, NAME at most 63 letters, digits, '-', '_', '.'"
 SUBDOMAIN = "must be a DNS subdomain: lower case letters, digits, '-' and '.', at most 253, like maip.mxsf.io"
+OWN_DOMAIN = f"{SUBDOMAIN}, and not Kubernetes' own"
+LONG = "c" * 60
+CARD_NAME = "must be VENDOR-DOMAIN/CARD like nvidia.com/gpu, CARD at most 48 letters, digits, '-', '_', '.'"
 RESOURCE = "must be an extended resource like nvidia.com/gpu, or a prefix like nvidia.com/mig-*"
 UNKNOWN = "Forbidden: unknown field; `placement-webhook policy schema` lists the known ones"
 
@@ -88,13 +91,18 @@ def with_card(**fields: Any) -> dict[str, Any]:
             'spec.invalidAnnotations: Unsupported value: null; supported values: "deny", "warn"',
         ),
         # names
-        ({"keyDomain": "MAIP"}, f'spec.keyDomain: Invalid value: "MAIP"; {SUBDOMAIN}'),
-        ({"keyDomain": ""}, f'spec.keyDomain: Invalid value: ""; {SUBDOMAIN}'),
+        ({"keyDomain": "MAIP"}, f'spec.keyDomain: Invalid value: "MAIP"; {OWN_DOMAIN}'),
+        ({"keyDomain": ""}, f'spec.keyDomain: Invalid value: ""; {OWN_DOMAIN}'),
+        ({"keyDomain": "kubernetes.io"}, f'spec.keyDomain: Invalid value: "kubernetes.io"; {OWN_DOMAIN}'),
+        (with_card(card=f"a.b/{LONG}"), f'spec.accelerators[0].card: Invalid value: "a.b/{LONG}"; {CARD_NAME}'),
         ({"workloadTypes": {"a b": USAGE}}, f'spec.workloadTypes.a b: Invalid value: "a b"; {LABEL_VALUE}'),
         ({"topologyAliases": {"row": "a b"}}, f'spec.topologyAliases.row: Invalid value: "a b"; {LABEL_KEY}'),
         ({"binPacking": {"labelKey": "a/b/c"}}, f'spec.binPacking.labelKey: Invalid value: "a/b/c"; {LABEL_KEY}'),
         ({"binPacking": {"labelValue": ""}}, f'spec.binPacking.labelValue: Invalid value: ""; {LABEL_VALUE}'),
-        (with_card(card="gpu card"), f'spec.accelerators[0].card: Invalid value: "gpu card"; {LABEL_KEY}'),
+        (
+            with_card(card="gpu card"),
+            'spec.accelerators[0].card: Invalid value: "gpu card"; {CARD_NAME}',
+        ),
         (with_card(resources=["gpu"]), f'spec.accelerators[0].resources[0]: Invalid value: "gpu"; {RESOURCE}'),
         (with_card(resources=["a.b/c*d"]), f'spec.accelerators[0].resources[0]: Invalid value: "a.b/c*d"; {RESOURCE}'),
         (
@@ -262,3 +270,24 @@ def test_whatever_stands_in_a_policy_it_is_valid_or_told(data: st.DataObject) ->
 
     with suppress(InvalidInput):
         assert parse_policy(json.dumps(document), "p.yaml").revision
+
+
+def test_fields_that_depend_on_others_are_named_beside_every_other_error() -> None:
+    document = {
+        **HEAD,
+        "spec": {
+            "allowedSchedulers": ["default-scheduler"],
+            "workloadTypes": {
+                "a": {"nodeUsage": {"allow": ["x"], "prefer": {"y": 5, "z": 0}}, "schedulerName": "one"},
+                "b": {"nodeUsage": {"allow": []}, "schedulerName": "two"},
+            },
+        },
+    }
+
+    told = "\n".join(errors(document))
+
+    assert "spec.workloadTypes.a.nodeUsage.prefer.z: Invalid value: 0; must be in [1, 100]" in told
+    assert '"y", "z" must stand in allow too' in told
+    assert "spec.workloadTypes.b.nodeUsage.allow: Invalid value: []" in told
+    assert 'must hold "one", the schedulerName of workloadTypes.a' in told
+    assert 'must hold "two", the schedulerName of workloadTypes.b' in told

@@ -143,6 +143,8 @@ _HAND_WRITTEN_CHARACTERS = 1024 * 1024
 _END_OF_BLANKS = re.compile(r"\S|\Z")
 
 _DEEPEST = 200
+# A cluster of 15,000 nodes and 150,000 pods has about as many.
+_MOST_VALUES = 50_000_000
 _NESTING = re.compile(r"^[ ?:-]+", re.MULTILINE)
 _BRACKET = re.compile(r"[\[{]")
 
@@ -174,27 +176,32 @@ class _KubernetesLoader(_Base):
 
     def construct_document(self, node: yaml.Node) -> Any:
         """The value of a document, once all of it is known to be fit for JSON."""
-        self._check(node, set(), set())
+        self._check(node, set(), {})
         return super().construct_document(node)
 
-    def _check(self, node: yaml.Node, above: set[int], checked: set[int]) -> None:
+    def _check(self, node: yaml.Node, above: set[int], values: dict[int, int]) -> int:
+        """How many values `node` holds once its aliases are written out; `values` has those of the nodes before."""
         if id(node) in above:
             raise _unfit(node, "an object inside itself")
-        if id(node) in checked:
-            return
-        checked.add(id(node))
+        if id(node) not in values:
+            values[id(node)] = 1 + self._check_inner(node, above, values)
+        if values[id(node)] > _MOST_VALUES:
+            raise _unfit(node, "aliases make it too large")
+        return values[id(node)]
+
+    def _check_inner(self, node: yaml.Node, above: set[int], values: dict[int, int]) -> int:
         if node.tag not in _JSON_TAGS:
             raise _unfit(node, f"tag {node.tag} says what JSON cannot hold")
         if isinstance(node, yaml.ScalarNode):
             self._check_scalar(node)
-            return
+            return 0
         if isinstance(node, yaml.MappingNode):
             _check_keys(node)
         above.add(id(node))
-        for child in node.value:
-            for each in child if isinstance(child, tuple) else (child,):
-                self._check(each, above, checked)
+        children = [each for child in node.value for each in (child if isinstance(child, tuple) else (child,))]
+        count = sum(self._check(child, above, values) for child in children)
         above.discard(id(node))
+        return count
 
     def _check_scalar(self, node: yaml.ScalarNode) -> None:
         try:
