@@ -101,7 +101,7 @@ def with_card(**fields: Any) -> dict[str, Any]:
         ({"binPacking": {"labelValue": ""}}, f'spec.binPacking.labelValue: Invalid value: ""; {LABEL_VALUE}'),
         (
             with_card(card="gpu card"),
-            'spec.accelerators[0].card: Invalid value: "gpu card"; {CARD_NAME}',
+            f'spec.accelerators[0].card: Invalid value: "gpu card"; {CARD_NAME}',
         ),
         (with_card(resources=["gpu"]), f'spec.accelerators[0].resources[0]: Invalid value: "gpu"; {RESOURCE}'),
         (with_card(resources=["a.b/c*d"]), f'spec.accelerators[0].resources[0]: Invalid value: "a.b/c*d"; {RESOURCE}'),
