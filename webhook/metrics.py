@@ -1,6 +1,7 @@
 """The Prometheus metrics, under the names of the public contract."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 
 from prometheus_client import (
     CollectorRegistry,
@@ -37,7 +38,8 @@ class Metrics:
         self.placement_seconds = self._histogram("placement_duration_seconds", "Duration of a placement check.")
         self.cluster_nodes = self._gauge("cluster_nodes", "Nodes in the view of the cluster.")
         self.cluster_pods = self._gauge("cluster_pods", "Running pods in the view of the cluster.")
-        self.cluster_age_seconds = self._gauge("cluster_age_seconds", "Age of the view of the cluster.")
+        self.cluster_age_seconds = self._gauge("cluster_age_seconds", "Age of the view of the cluster; NaN: no view.")
+        self.cluster_age_seconds.set(math.nan)
         self.policy = Info("placement_webhook_policy", "The policy in force.", registry=self.registry)
         self.policy_reloads = self._counter("policy_reloads", "Policy files read, by result.", ("result",))
         self.certificate_not_after = self._gauge(
@@ -50,6 +52,17 @@ class Metrics:
 
         # Looking a child up takes a lock and a check of its labels; these few are counted for every pod.
         self._children: dict[tuple[str, ...], Counter] = {}
+
+    def start_at_zero(self, outcomes: Iterable[str], verdicts: Iterable[str], refusals: Iterable[int]) -> None:
+        """Show these counts from the start: to Prometheus' increase(), a series that appears with 1 has not grown."""
+        for outcome in outcomes:
+            self.admissions.labels(outcome, "")
+        for verdict in verdicts:
+            self.verdicts.labels(verdict)
+        for result in ("written", "failed"):
+            self.audit_records.labels(result)
+        for status in refusals:
+            self.refused_requests.labels(str(status))
 
     def count_admission(self, outcome: str, workload_type: str) -> None:
         """Count one admission request."""
