@@ -86,7 +86,7 @@ def _print(kind: str, connections: int, loaded: dict[str, list[Load]], single: d
             *(f"{statistics.median(load.quantile_ms(share) for load in loads):.2f}" for share in (0.5, 0.99)),
             *(f"{statistics.median(load.quantile_ms(share) for load in single[label]):.2f}" for share in (0.5, 0.99)),
         )
-    Console().print(table)
+    Console(width=max(Console().width, 110)).print(table)
 
 
 def _start(folder: Path, port: int, arguments: list[str]) -> "subprocess.Popen[bytes]":

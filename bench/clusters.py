@@ -66,7 +66,9 @@ def review(number: int, *, shape: int) -> bytes:
             "managedFields": [{"manager": "kube-controller-manager", "operation": "Update", "fieldsV1": _FIELDS}],
         },
         "spec": {
-            "volumes": [{"name": "kube-api-access", "projected": {"sources": [{"serviceAccountToken": {}}]}}],
+            "volumes": [
+                {"name": f"kube-api-access-{number:05}", "projected": {"sources": [{"serviceAccountToken": {}}]}}
+            ],
             "containers": [
                 {
                     "name": "main",
@@ -76,7 +78,7 @@ def review(number: int, *, shape: int) -> bytes:
                         "limits": {"cpu": f"{8000 + shape}m", "memory": "64Gi", "nvidia.com/gpu": "1"},
                         "requests": {"cpu": f"{8000 + shape}m", "memory": "64Gi", "nvidia.com/gpu": "1"},
                     },
-                    "volumeMounts": [{"name": "kube-api-access", "mountPath": "/var/run/secrets"}],
+                    "volumeMounts": [{"name": f"kube-api-access-{number:05}", "mountPath": "/var/run/secrets"}],
                 }
             ],
             "restartPolicy": "Never",

@@ -9,10 +9,13 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
+import structlog
+
+from webhook.audit.record import Outcome
 from webhook.audit.writer import AuditWriter
 from webhook.cluster.api_server import Source
 from webhook.cluster.live import LiveCluster
@@ -22,15 +25,19 @@ from webhook.kube.documents import field
 from webhook.metrics import Metrics
 from webhook.pipeline import Cluster, framework_for
 from webhook.placement.framework import Framework, Placement, Question
+from webhook.placement.result import PlacementVerdict
 from webhook.policy.policy import Policy
 from webhook.serving import tls
 from webhook.serving.admissions import Admissions, Surroundings
 from webhook.serving.health import Health
-from webhook.serving.http import MutateEndpoint
+from webhook.serving.http import REFUSALS, MutateEndpoint
 from webhook.serving.predictions import Predictions
 from webhook.serving.server import Server
 from webhook.settings import Settings
 from webhook.verdict import Patched, Unchanged, Verdict
+
+_FEW_DAYS = timedelta(days=30)
+_RENEWAL = "renew it (`placement-webhook certs issue`, or whoever issued it) and restart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +123,10 @@ def build_server(
         InvalidInput: the certificate cannot be served.
     """
     context = tls.server_context(settings.tls_dir)
-    metrics.certificate_not_after.set(tls.not_after(settings.tls_dir).timestamp())
+    validity = tls.validity(settings.tls_dir)
+    metrics.certificate_not_after.set(validity.not_after.timestamp())
+    _tell_validity(validity, datetime.now(UTC))
+    metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS)
     metrics.policy.info({"name": policy.name, "revision": policy.revision})
     metrics.policy_reloads.labels("success").inc()
     check = policy.spec.placement_check
@@ -159,6 +169,17 @@ def _remember(
         time.time(),
         again=policy.policy_annotation in annotations,
     )
+
+
+def _tell_validity(validity: tls.Validity, now: datetime) -> None:
+    """Log a certificate that the API server will not trust, or will not for long: it is served all the same."""
+    log = structlog.get_logger().bind(not_after=validity.not_after.isoformat(), remedy=_RENEWAL)
+    if now > validity.not_after:
+        log.error("the certificate has expired: no API server trusts it")
+    elif now < validity.not_before:
+        log.error("the certificate is not valid yet", not_before=validity.not_before.isoformat())
+    elif validity.not_after - now < _FEW_DAYS:
+        log.warning("the certificate expires soon", days_left=(validity.not_after - now).days)
 
 
 def serve_until_signalled(server: Server, live: LiveCluster | None = None) -> None:

@@ -1,6 +1,7 @@
 """The Prometheus metrics, under the names of the public contract."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 
 from prometheus_client import (
     CollectorRegistry,
@@ -10,6 +11,7 @@ from prometheus_client import (
     Histogram,
     Info,
     ProcessCollector,
+    disable_created_metrics,
     generate_latest,
 )
 
@@ -24,6 +26,8 @@ class Metrics:
     """The metrics of one server, in a registry of their own."""
 
     def __init__(self) -> None:
+        # A second series beside each counter, of no use to anybody here.
+        disable_created_metrics()  # type: ignore[no-untyped-call] # its author left it without types
         self.registry = CollectorRegistry()
         self.admissions: Counter = self._counter(
             "admission_requests", "Admission requests answered, by what became of them.", ("outcome", "workload_type")
@@ -41,8 +45,9 @@ class Metrics:
         self.cluster_nodes = self._gauge("cluster_nodes", "Nodes in the view of the cluster.")
         self.cluster_pods = self._gauge("cluster_pods", "Running pods in the view of the cluster.")
         self.cluster_age_seconds = self._gauge(
-            "cluster_age_seconds", "Since when the view of the cluster has not been known to be current."
+            "cluster_age_seconds", "Since when the view of the cluster has not been known to be current; NaN: no view."
         )
+        self.cluster_age_seconds.set(math.nan)
         self.policy = Info("placement_webhook_policy", "The policy in force.", registry=self.registry)
         self.policy_reloads = self._counter("policy_reloads", "Policy files read, by result.", ("result",))
         self.certificate_not_after = self._gauge(
@@ -55,6 +60,17 @@ class Metrics:
 
         # Looking a child up takes a lock and a check of its labels; these few are counted for every pod.
         self._children: dict[tuple[str, ...], Counter] = {}
+
+    def start_at_zero(self, outcomes: Iterable[str], verdicts: Iterable[str], refusals: Iterable[int]) -> None:
+        """Show these counts from the start: to Prometheus' increase(), a series that appears with 1 has not grown."""
+        for outcome in outcomes:
+            self.admissions.labels(outcome, "")
+        for verdict in verdicts:
+            self.verdicts.labels(verdict)
+        for result in ("written", "failed"):
+            self.audit_records.labels(result)
+        for status in refusals:
+            self.refused_requests.labels(str(status))
 
     def count_admission(self, outcome: str, workload_type: str) -> None:
         """Count one admission request."""

@@ -15,7 +15,7 @@ from webhook.kube.wellknown import DEFAULT_NAMESPACE, MIRROR_POD_ANNOTATION
 from webhook.mutation.mutate import Mutation, mutate
 from webhook.mutation.registry import RULES
 from webhook.mutation.workload import Reading, Workload, is_disabled, read_workload
-from webhook.placement.framework import Framework, Placement, Question
+from webhook.placement.framework import LARGEST_REMEMBERED_BYTES, Framework, Placement, Question
 from webhook.placement.profile import PROFILES
 from webhook.placement.templates import template_nodes
 from webhook.policy.policy import Policy
@@ -57,17 +57,25 @@ class Mutated:
     workload: Workload
     mutation: Mutation
     warnings: tuple[str, ...]
-    question: Question
+    question: Question | InvalidInput
+    """What to ask the scorer; or why it cannot read the pod, which is for the API server to refuse or to take."""
 
 
 StaticVerdict = Bypassed | Denied | Mutated
 
 
-class Memory:
-    """Remembers what a policy made of the last `size` pods: those of one template are alike but for their names.
+# What neither rules nor scorer read, and what may differ between the pods of one template.
+_UNREAD_METADATA = {"name", "generateName", "uid", "creationTimestamp", "managedFields"}
+_READ_OF_CONTAINER = ("image", "ports", "resources", "restartPolicy")
+_CONTAINERS = ("containers", "initContainers")
+_PLAIN_VOLUMES = {"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"}
 
-    Holds for one policy; asked about another, all is forgotten. The pod in a remembered mutation has the name of the
-    first of its kind. An instance is for one thread.
+
+class Memory:
+    """Remembers what a policy made of the last `size` pods: those of one template are alike in what is read of them.
+
+    Holds for one policy; asked about another, all is forgotten. It keeps what is to be done to a pod, not the pod: in
+    its mutations that is empty. An instance is for one thread.
     """
 
     def __init__(self, size: int = 1024) -> None:
@@ -82,20 +90,45 @@ class Memory:
         if self._policy is not policy:
             self._verdicts.clear()
             self._policy = policy
-        metadata = pod.get("metadata")
-        nameless = {**metadata, "name": None} if isinstance(metadata, dict) else metadata
         try:
-            question = (request.namespace, orjson.dumps([{**pod, "metadata": nameless}, dict(defaults)]))
+            question = (request.namespace, orjson.dumps([_read_of(pod), dict(defaults)]))
         except orjson.JSONEncodeError:  # nested deeper than it writes, though not than it reads
             return judge(request, pod, defaults, policy)
         verdict = self._verdicts.get(question)
         if verdict is not None:
             self._verdicts.move_to_end(question)
             return verdict
-        verdict = self._verdicts[question] = judge(request, pod, defaults, policy)
+        verdict = judge(request, pod, defaults, policy)
+        if len(question[1]) > LARGEST_REMEMBERED_BYTES:
+            return verdict
+        if isinstance(verdict, Mutated):
+            verdict = replace(verdict, mutation=replace(verdict.mutation, pod={}))
+        self._verdicts[question] = verdict
         if len(self._verdicts) > self._size:
             self._verdicts.popitem(last=False)
         return verdict
+
+
+def _read_of(pod: JsonObject) -> JsonObject:
+    """The part of a pod that `judge` depends on. What has an odd shape is kept: `judge` refuses it."""
+    metadata, spec = pod.get("metadata"), pod.get("spec")
+    if not isinstance(metadata, dict) or not isinstance(spec, dict):
+        return pod
+    read = {key: value for key, value in spec.items() if key != "volumes"}
+    for key in _CONTAINERS:
+        containers = spec.get(key)
+        if isinstance(containers, list):
+            read[key] = [
+                {field: each.get(field) for field in _READ_OF_CONTAINER} if isinstance(each, dict) else each
+                for each in containers
+            ]
+    volumes = spec.get("volumes")
+    if isinstance(volumes, list):
+        # The API server gives each pod a token volume with a name of its own.
+        read["volumes"] = [each for each in volumes if not (isinstance(each, dict) and each.keys() <= _PLAIN_VOLUMES)]
+    elif volumes is not None:
+        read["volumes"] = volumes
+    return {"metadata": {key: value for key, value in metadata.items() if key not in _UNREAD_METADATA}, "spec": read}
 
 
 def admit(
@@ -146,7 +179,12 @@ def judge(request: AdmissionRequest, pod: JsonObject, defaults: Mapping[str, str
     if reading.workload is None:
         return Bypassed("invalid annotations", warnings, reading.type_name)
     mutation = mutate(pod, reading.workload, policy, RULES)
-    return Mutated(reading.workload, mutation, (*warnings, *mutation.warnings), Question.of(mutation.pod))
+    question: Question | InvalidInput
+    try:
+        question = Question.of(mutation.pod)
+    except InvalidInput as error:
+        question = error
+    return Mutated(reading.workload, mutation, (*warnings, *mutation.warnings), question)
 
 
 def _not_a_pod_creation(request: AdmissionRequest) -> str | None:
@@ -188,7 +226,13 @@ def _placement(mutated: Mutated, cluster: Cluster | None, expired: Callable[[], 
         return Placement.unknown("no view of the cluster")
     if cluster.doubt:
         return Placement.unknown(cluster.doubt)
-    return cluster.scorer.answer(mutated.question, cluster.snapshot, expired)
+    if isinstance(mutated.question, InvalidInput):
+        return Placement.unknown(f"the scorer cannot read the pod: {mutated.question.errors[0]}")
+    placement = cluster.scorer.answer(mutated.question, cluster.snapshot, expired)
+    if placement.verdict == "Infeasible" and placement.total == 0:
+        # Nothing is known of a cluster whose nodes are still to come; a wrong file must not refuse every pod.
+        return Placement.unknown("the view of the cluster has no node")
+    return placement
 
 
 def _conclude(mutated: Mutated, placement: Placement) -> Patched | Unchanged | Denied:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-_GO_DURATION = re.compile(r"(?:\d+(?:\.\d*)?(?:h|ms|us|µs|ns|m|s))+")
+_GO_DURATION = re.compile(r"(?:\d+(?:\.\d*)?(?:h|ms|us|µs|ns|m|s))+", re.ASCII)
 _GO_PART = re.compile(r"(\d+(?:\.\d*)?)(h|ms|us|µs|ns|m|s)")
 _UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
@@ -25,6 +25,9 @@ class Settings:
     """Settings of `serve`.
 
     `max_body_bytes` bounds an AdmissionReview: etcd holds objects of 1.5 MiB, and the API server takes requests of 3.
+    `max_bytes_in_flight` bounds the bodies that are being read and answered, all together, and `max_connections` the
+    connections to each of the two ports: anybody who reaches the port may send, and memory is bounded, too.
+    `read_timeout_seconds` is how long a body may take, and the head of a connection's first request.
     `shutdown_delay_seconds` is how long a stopping server goes on to serve while load balancers learn that it is not
     ready; `grace_seconds` how long it then waits for what is in flight.
     One answer in `answers_per_connection` closes its connection: the API server keeps its connections for ever, so that
@@ -35,6 +38,8 @@ class Settings:
     listen: Address = Address("0.0.0.0", 8443)  # noqa: S104 - a server of a cluster listens on its pod's address
     admin_listen: Address = Address("0.0.0.0", 8080)  # noqa: S104
     max_body_bytes: int = 4 * 1024 * 1024
+    max_bytes_in_flight: int = 64 * 1024 * 1024
+    max_connections: int = 512
     read_timeout_seconds: float = 10.0
     shutdown_delay_seconds: float = 0.0
     grace_seconds: float = 20.0
@@ -49,7 +54,7 @@ def parse_address(text: str) -> Address:
         ValueError: it has no port, or one outside 0 to 65535 (0: any free one).
     """
     host, colon, port = text.rpartition(":")
-    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+    if not colon or not (port.isascii() and port.isdigit() and len(port) < 10) or int(port) > 65535:
         raise ValueError("must be HOST:PORT, with a port from 0 to 65535")
     return Address(host.removeprefix("[").removesuffix("]") or "0.0.0.0", int(port))  # noqa: S104
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import yaml
 from kubernetes import config, dynamic
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.client.exceptions import ApiException
@@ -147,7 +148,7 @@ def connect(
         else:
             config_file = str(kubeconfig) if kubeconfig else None
             _load_kube_config(config_file=config_file, context=context, client_configuration=configuration)
-    except (ConfigException, OSError, ValueError, TypeError) as error:
+    except (ConfigException, OSError, ValueError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
         shown = str(kubeconfig) if kubeconfig else ""
         raise InvalidInput([invalid(place, shown, f"no cluster can be read from it: {error}")]) from error
     # Two fixed paths need no discovery.

@@ -7,17 +7,28 @@ from hypothesis import strategies as st
 
 from tests.audit.records import as_file, chain_lines, make_record
 from webhook.audit.chain import Verification, verify
+from webhook.audit.head import Head
 from webhook.audit.query import read
-from webhook.audit.record import digest
+from webhook.audit.record import digest, encode, parse_line
 
 TEN = chain_lines(make_record(number) for number in range(1, 11))
 
 File = list[bytes]
 
 
-def check(*files: File, heads: Sequence[str] = ()) -> Verification:
+NO_HEAD = "without a head, what was cut off at the end does not show: give one with --head"
+
+
+def check(*files: File, heads: Sequence[str] = (), partial: bool = False) -> Verification:
     """The verification of files called a, b, c, …."""
-    return verify((as_file(name, lines) for name, lines in zip("abcdefghijkl", files, strict=False)), heads)
+    named = (as_file(name, lines) for name, lines in zip("abcdefghijkl", files, strict=False))
+    return verify(named, heads, partial=partial)
+
+
+def check_named(files: dict[str, File], kept: Head | None = None) -> Verification:
+    """The verification of files of these names; `kept` stands in a head file."""
+    kept_heads = {"audit.jsonl.head": kept} if kept else {}
+    return verify((as_file(name, lines) for name, lines in files.items()), kept_heads=kept_heads)
 
 
 def faults(verification: Verification) -> list[tuple[str, str]]:
@@ -32,7 +43,7 @@ def altered(line: bytes) -> bytes:
 class TestIntact:
     def test_chain(self) -> None:
         verification = check(TEN)
-        assert (verification.records, verification.faults, verification.notes) == (10, [], [])
+        assert (verification.records, verification.faults, verification.notes) == (10, [], [NO_HEAD])
         (chain,) = verification.chains
         assert chain.to_json() == {
             "replicas": ["webhook-0"],
@@ -46,7 +57,7 @@ class TestIntact:
 
     def test_files_may_be_given_in_any_order(self) -> None:
         verification = check(TEN[7:], TEN[:3], TEN[3:7])
-        assert (verification.faults, verification.notes) == ([], [])
+        assert (verification.faults, verification.notes) == ([], [NO_HEAD])
         (chain,) = verification.chains
         assert chain.files == ["b", "c", "a"]
 
@@ -72,29 +83,73 @@ class TestIntact:
         assert chain.replicas == ["webhook-0", "webhook-1"]
 
     def test_the_oldest_records_may_be_rotated_away(self) -> None:
-        verification = check(TEN[4:])
+        verification = check_named({"audit.jsonl": TEN[7:], "audit.jsonl.2": TEN[4:6], "audit.jsonl.1": TEN[6:7]})
         assert verification.faults == []
-        assert verification.notes == ["a:1: the chain starts at an earlier record, which was rotated away"]
+        told = "audit.jsonl.2:1: the chain goes on here: 4 records before it, not in these files"
+        assert verification.notes == [told, NO_HEAD]
         assert verification.chains[0].to_json()["complete"] is False
 
     def test_a_process_without_its_old_file_starts_a_new_chain(self) -> None:
         verification = check(TEN[:4] + chain_lines([make_record(20), make_record(21)]))
         assert verification.faults == []
-        assert verification.notes == ["a:5: a new chain starts here: the process did not find the old one"]
+        assert verification.notes == [
+            "a:5: a new chain starts here: the process did not find the old one",
+            NO_HEAD,
+        ]
 
     def test_records_that_went_to_standard_error_are_noted(self) -> None:
         later = chain_lines([make_record(20)], previous=digest(TEN[3]), first_sequence=7)
-        told = "2 records before it could not be written here and went to standard error instead"
-        assert check(TEN[:4] + later).notes == [f"a:5: {told}"]
-        assert check(TEN[:4], later).notes == [f"b:1: {told}"]
+        told = "2 records before it could not be written here; standard error has what it took"
+        assert check(TEN[:4] + later).notes == [f"a:5: {told}", NO_HEAD]
+        assert check(TEN[:4], later).notes == [f"b:1: {told}", NO_HEAD]
 
-    @pytest.mark.parametrize("lines", [[], [b"", b"  "]], ids=["no line", "empty lines"])
-    def test_file_without_records(self, lines: File) -> None:
-        verification = check(lines)
-        assert (verification.records, verification.faults) == (0, [])
+    def test_the_oldest_records_may_be_absent_where_the_user_says_so(self) -> None:
+        verification = check(TEN[4:], partial=True)
+        assert verification.faults == []
+        assert verification.notes[0] == "a:1: the chain goes on here: 4 records before it, not in these files"
 
 
 class TestBroken:
+    @pytest.mark.parametrize("lines", [[], [b"", b"  "]], ids=["no line", "empty lines"])
+    def test_files_without_records_prove_nothing(self, lines: File) -> None:
+        (fault,) = check(lines, lines).faults
+        assert fault.path == "a, b"
+        assert fault.detail.startswith("holds no record, and so proves nothing; ")
+
+    @pytest.mark.parametrize(("count", "told"), [(1, "1 record"), (3, "3 records")])
+    def test_records_that_were_cut_off_at_the_beginning_are_counted(self, count: int, told: str) -> None:
+        (fault,) = check(TEN[count:]).faults
+        assert fault.path == "a:1"
+        assert fault.detail.startswith(f"cut out: {told} before this one; ")
+
+    def test_a_rotated_file_with_older_ones_is_not_the_oldest(self) -> None:
+        assert faults(check_named({"x.1": TEN[4:], "x.2": []})) == [("x.1:1", "cut out")]
+
+    def test_the_current_file_is_not_the_oldest_where_there_are_rotated_ones(self) -> None:
+        assert faults(check_named({"x": TEN[4:], "x.1": []})) == [("x:1", "cut out")]
+
+    @pytest.mark.parametrize("line", [1, 5, 10])
+    def test_altered_record_is_named_wherever_it_stands(self, line: int) -> None:
+        assert faults(check([*TEN[: line - 1], altered(TEN[line - 1]), *TEN[line:]])) == [(f"a:{line}", "altered")]
+
+    def test_altered_only_record_is_named(self) -> None:
+        assert faults(check([altered(TEN[0])])) == [("a:1", "altered")]
+
+    def test_altered_hash_is_told(self) -> None:
+        assert faults(check([*TEN[:9], TEN[9][:-3] + b'!"}'])) == [("a:10", "altered")]
+
+    def test_record_without_a_hash_is_told(self) -> None:
+        (fault,) = check([*TEN[:9], TEN[9][:-75] + b"}"]).faults
+        assert fault.detail.startswith("altered: it does not end in its hash; ")
+
+    def test_altered_record_with_a_hash_to_fit_is_named(self) -> None:
+        record = parse_line(altered(TEN[4]))
+        forged = encode(record, record.sequence, record.previous)
+        assert faults(check([*TEN[:4], forged, *TEN[5:]])) == [("a:5", "altered")]
+
+    def test_records_cut_out_behind_an_altered_one_are_told(self) -> None:
+        assert faults(check([*TEN[:4], altered(TEN[4]), *TEN[7:]])) == [("a:5", "altered"), ("a:6", "cut out")]
+
     def test_altered_record_is_named(self) -> None:
         assert faults(check([*TEN[:4], altered(TEN[4]), *TEN[5:]])) == [("a:5", "altered")]
 
@@ -160,10 +215,24 @@ class TestHeads:
         assert "cut off or altered" in fault.detail
 
     def test_an_altered_last_record_shows_against_a_noted_head(self) -> None:
-        assert check([*TEN[:9], altered(TEN[9])]).faults == []
         assert faults(check([*TEN[:9], altered(TEN[9])], heads=[digest(TEN[9])])) == [
-            ("--head", "no record has this hash")
+            ("a:10", "altered"),
+            ("--head", "no record has this hash"),
         ]
+
+    def test_records_cut_off_at_the_end_show_against_the_head_file(self) -> None:
+        kept = Head(10, digest(TEN[9]))
+        assert check_named({"audit.jsonl": TEN}, kept).notes == []
+        (fault,) = check_named({"audit.jsonl": TEN[:8]}, kept).faults
+        assert fault.path == "audit.jsonl.head"
+        assert fault.detail.startswith("the last record written, number 10, is not there: ")
+
+    def test_a_file_that_was_emptied_shows_against_the_head_file(self) -> None:
+        found = [path for path, _ in faults(check_named({"audit.jsonl": []}, Head(10, digest(TEN[9]))))]
+        assert found == ["audit.jsonl.head", "audit.jsonl"]
+
+    def test_the_head_file_may_lag_behind(self) -> None:
+        assert check_named({"audit.jsonl": TEN}, Head(9, digest(TEN[8]))).faults == []
 
 
 @st.composite
@@ -186,7 +255,7 @@ class TestAnySingle:
     @settings(deadline=None)
     @given(st.data())
     def test_order_of_files_is_no_fault(self, data: st.DataObject) -> None:
-        assert check(*data.draw(st.permutations(data.draw(rotated())))).faults == []
+        assert check(*data.draw(st.permutations(data.draw(rotated()))), partial=True).faults == []
 
     @settings(max_examples=400, deadline=None)
     @given(st.data())
@@ -201,7 +270,7 @@ class TestAnySingle:
             old[:position] + bytes([byte]) + old[position + 1 :],
             *files[file][line + 1 :],
         ]
-        assert check(*files).faults
+        assert check(*files, partial=True).faults
 
     @settings(deadline=None)
     @given(st.data())
@@ -209,7 +278,7 @@ class TestAnySingle:
         files = data.draw(rotated())
         file, line = data.draw(st.sampled_from(inner_lines(files)))
         files[file] = files[file][:line] + files[file][line + 1 :]
-        assert check(*files).faults
+        assert check(*files, partial=True).faults
 
     @settings(deadline=None)
     @given(st.data())
@@ -219,7 +288,7 @@ class TestAnySingle:
         order = data.draw(st.permutations(files[file]))
         moved = order != files[file]
         files[file] = order
-        assert bool(check(*files).faults) == moved
+        assert bool(check(*files, partial=True).faults) == moved
 
     @settings(deadline=None)
     @given(st.data())
@@ -234,4 +303,4 @@ class TestAnySingle:
         without[target] = [*without[target][:place], record, *without[target][place:]]
         joined = [line for lines in without for line in lines]
         if joined != [line for lines in files for line in lines]:
-            assert check(*without).faults
+            assert check(*without, partial=True).faults

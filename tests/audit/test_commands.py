@@ -3,7 +3,7 @@ import re
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -165,7 +165,8 @@ files     audit.jsonl.1, audit.jsonl
 replica   webhook-0
 records   3, 2026-05-01T08:00:01Z to 2026-05-01T08:00:03Z
 head      {hashes[3]}
-note: audit.jsonl.1:1: the chain starts at an earlier record, which was rotated away
+note: audit.jsonl.1:1: the chain goes on here: 1 record before it, not in these files
+note: without a head, what was cut off at the end does not show: give one with --head
 """
 
 
@@ -260,6 +261,11 @@ class TestShow:
             'Error: DECISION: Invalid value: "d0"; 4 records begin so; write more of it: d0000, d0001, d0002, d0003\n',
         )
 
+    def test_names_the_plugins_that_were_not_looked_at(self, run: Run, tmp_path: Path) -> None:
+        placement = replace(INFEASIBLE, unmodelled=("DynamicResources", "VolumeBinding"))
+        write_lines(tmp_path / "audit.jsonl", chain_lines([make_record(1, placement=placement)]))
+        assert "\n  not looked at: DynamicResources, VolumeBinding\n" in run("show", "d").out
+
     def test_of_a_whole_decision_that_begins_another_takes_the_whole(self, run: Run, tmp_path: Path) -> None:
         records = [make_record(1, decision="abc"), make_record(2, decision="ab")]
         write_lines(tmp_path / "audit.jsonl", chain_lines(records))
@@ -321,7 +327,7 @@ class TestVerify:
         ran = run("verify")
         assert (ran.code, ran.out.splitlines()[0]) == (2, "4 records in 2 chains")
         assert ran.err == (
-            'Error: audit.jsonl:2: Invalid value: "d0001"; altered: its hash is not the one that audit.jsonl:3 holds; '
+            'Error: audit.jsonl:2: Invalid value: "d0001"; altered: its hash is not that of its content; '
             "compare with a copy, or find the decision in the API server's own audit log\n"
         )
         loaded = orjson.loads(run("verify", "-o", "json").out)
@@ -337,9 +343,38 @@ class TestVerify:
         stdin = b"".join(line + b"\n" for line in chain_lines(RECORDS))
         assert run("verify", "-", stdin=stdin).out.startswith("intact: 4 records in 1 chain\n")
 
-    def test_of_an_empty_file_is_in_order(self, run: Run, tmp_path: Path) -> None:
+    def test_of_an_empty_file_exits_2(self, run: Run, tmp_path: Path) -> None:
         (tmp_path / "audit.jsonl").touch()
-        assert run("verify") == Ran(0, "intact: 0 records in 0 chains\n", "")
+        ran = run("verify")
+        assert (ran.code, ran.out) == (2, "0 records in 0 chains\n")
+        assert ran.err.startswith("Error: audit.jsonl: Required value: holds no record, and so proves nothing; ")
+
+    def test_of_a_cut_off_beginning_exits_2_unless_partial(self, run: Run, tmp_path: Path, lines: list[bytes]) -> None:
+        write_lines(tmp_path / "audit.jsonl", lines[1:])
+        ran = run("verify")
+        assert ran.code == 2
+        assert "cut out: 1 record before this one; give all files, or --partial" in ran.err
+        assert run("verify", "--partial").code == 0
+
+    def test_of_a_cut_off_end_exits_2_by_the_head_file(self, run: Run, tmp_path: Path, lines: list[bytes]) -> None:
+        write_lines(tmp_path / "audit.jsonl.head", [b"%020d %b" % (4, digest(lines[3]).encode())])
+        assert run("verify", "audit.jsonl", "audit.jsonl.head").out.count("note") == 0
+        write_lines(tmp_path / "audit.jsonl", lines[:3])
+        for files in ([], ["audit.jsonl"], ["audit.jsonl", "audit.jsonl.head"]):
+            ran = run("verify", *files)
+            assert ran.code == 2
+            assert ran.err.startswith("Error: audit.jsonl.head: Invalid value: ")
+
+    @pytest.mark.usefixtures("lines")
+    def test_of_a_broken_head_file_says_what_to_do(self, run: Run, tmp_path: Path) -> None:
+        write_lines(tmp_path / "audit.jsonl.head", [b"x"])
+        ran = run("verify")
+        assert ran.code == 2
+        assert "audit.jsonl.head" in ran.err
+        assert "delete it to verify without it" in ran.err
+
+    def test_of_a_head_file_alone_asks_for_the_records(self, run: Run) -> None:
+        assert "holds no records; name the audit file as well" in run("verify", "audit.jsonl.head").err
 
 
 @pytest.mark.parametrize("command", [["list"], ["show", "d"], ["summary"], ["verify"]], ids=lambda command: command[0])

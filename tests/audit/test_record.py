@@ -1,3 +1,4 @@
+import hashlib
 import re
 from typing import Any
 
@@ -7,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.audit.records import make_record
-from webhook.audit.record import FIRST, digest, encode, parse_line
+from webhook.audit.record import FIRST, PlacementEntry, digest, encode, parse_line, stated_hash
 
 CONTRACT_KEYS = [
     "time", "decision", "uid", "dryRun", "operation", "namespace", "name", "owner", "user", "workloadType",
@@ -18,7 +19,7 @@ CONTRACT_KEYS = [
 def test_a_record_has_the_keys_of_the_contract_in_their_order() -> None:
     keys = list(orjson.loads(encode(make_record(), 1, FIRST)))
     assert keys[: len(CONTRACT_KEYS)] == CONTRACT_KEYS
-    assert keys[len(CONTRACT_KEYS) :] == ["sequence", "before"]
+    assert keys[len(CONTRACT_KEYS) :] == ["sequence", "before", "hash"]
 
 
 def test_nested_objects_have_the_keys_of_the_contract() -> None:
@@ -26,7 +27,7 @@ def test_nested_objects_have_the_keys_of_the_contract() -> None:
     assert list(line["owner"]) == ["kind", "name"]
     assert list(line["policy"]) == ["name", "revision"]
     assert [list(rule) for rule in line["rules"]] == [["name", "edits"], ["name", "skipped"]]
-    assert list(line["placement"]) == ["verdict", "node", "total", "feasible", "message"]
+    assert list(line["placement"]) == ["verdict", "node", "total", "feasible", "message", "unmodelled"]
 
 
 def test_a_record_that_was_read_is_the_one_that_was_written() -> None:
@@ -90,5 +91,22 @@ def test_a_line_that_is_no_record_is_refused_saying_why(old: bytes, new: bytes, 
         parse_line(line)
 
 
-def test_the_hash_is_of_the_line_without_its_newline() -> None:
-    assert digest(b"abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+def test_the_hash_is_of_the_line_without_the_hash() -> None:
+    line = encode(make_record(), 1, FIRST)
+    loaded = orjson.loads(line)
+    stated = loaded.pop("hash")
+    assert stated == hashlib.sha256(orjson.dumps(loaded)).hexdigest()
+    assert digest(line) == stated_hash(line) == stated
+
+
+@pytest.mark.parametrize("line", [b"abc", b"{}", b'{"hash":"ab"}'], ids=bytes.decode)
+def test_the_hash_of_a_line_that_states_none_is_of_all_of_it(line: bytes) -> None:
+    assert stated_hash(line) == ""
+    assert digest(line) == hashlib.sha256(line).hexdigest()
+
+
+def test_the_plugins_that_were_not_looked_at_are_kept() -> None:
+    placement = PlacementEntry("Feasible", "node-3", 12, 4, "", ("VolumeBinding",))
+    line = encode(make_record(placement=placement), 1, FIRST)
+    assert orjson.loads(line)["placement"]["unmodelled"] == ["VolumeBinding"]
+    assert parse_line(line).placement == placement

@@ -1,13 +1,14 @@
-import io
 import os
 import resource
 import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import orjson
 import pytest
@@ -15,7 +16,8 @@ from structlog.testing import capture_logs
 
 from tests.audit.records import make_record
 from webhook.audit.chain import Verification, verify
-from webhook.audit.query import Sources, rotated_files
+from webhook.audit.head import Head, head_path, read_head
+from webhook.audit.query import Entry, Sources, read, rotated_files
 from webhook.audit.record import digest, encode
 from webhook.audit.writer import AuditWriter
 from webhook.kube.field import InvalidInput
@@ -26,13 +28,18 @@ LINE_BYTES = len(encode(make_record(), 1, "0" * 64)) + 1
 class Log:
     """An audit file, with all that its writer tells."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, errors: IO[bytes]) -> None:
         self.path = path
         self.results: list[str] = []
-        self.fallback = io.StringIO()
+        self.errors = errors
 
     def writer(self, **options: Any) -> AuditWriter:
-        return AuditWriter(self.path, on_result=self.results.append, fallback=self.fallback, **options)
+        return AuditWriter(self.path, on_result=self.results.append, error_descriptor=self.errors.fileno(), **options)
+
+    def printed(self) -> list[bytes]:
+        """What went to standard error."""
+        self.errors.seek(0)
+        return self.errors.read().splitlines()
 
     def write(self, *numbers: int, **options: Any) -> None:
         """Start a process, as it were, that writes these records and ends."""
@@ -44,13 +51,15 @@ class Log:
         return self.path.read_bytes().splitlines()
 
     def verify(self) -> Verification:
+        head = read_head(head_path(self.path))
         with Sources(rotated_files(self.path)) as sources:
-            return verify(sources.lines())
+            return verify(sources.lines(), kept_heads={"head": head} if head else {})
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Log:
-    return Log(tmp_path / "audit.jsonl")
+def log(tmp_path: Path) -> Iterator[Log]:
+    with tempfile.TemporaryFile() as errors:
+        yield Log(tmp_path / "audit.jsonl", errors)
 
 
 def test_a_record_is_in_the_file_when_write_returns(log: Log) -> None:
@@ -60,7 +69,7 @@ def test_a_record_is_in_the_file_when_write_returns(log: Log) -> None:
         writer.write(make_record(2))
         assert [orjson.loads(line)["decision"] for line in log.lines()] == ["d0001", "d0002"]
     assert log.results == ["written", "written"]
-    assert log.fallback.getvalue() == ""
+    assert log.printed() == []
 
 
 def test_each_record_holds_the_hash_of_the_one_before(log: Log) -> None:
@@ -147,14 +156,15 @@ class TestRotation:
             "audit.jsonl",
             "audit.jsonl.1",
             "audit.jsonl.2",
+            "audit.jsonl.head",
         ]
         verification = log.verify()
         assert verification.faults == []
-        assert "rotated away" in verification.notes[0]
+        assert "the chain goes on here: 17 records before it" in verification.notes[0]
 
     def test_keeps_none_without_backups(self, log: Log) -> None:
         log.write(*range(5), max_bytes=2 * LINE_BYTES, backups=0)
-        assert [path.name for path in log.path.parent.iterdir()] == ["audit.jsonl"]
+        assert sorted(path.name for path in log.path.parent.iterdir()) == ["audit.jsonl", "audit.jsonl.head"]
         assert orjson.loads(log.lines()[-1])["decision"] == "d0004"
 
     def test_is_off_for_size_zero(self, log: Log) -> None:
@@ -178,7 +188,11 @@ class TestRotation:
             log.write(*range(6), max_bytes=2 * LINE_BYTES, backups=1)
         assert [entry["event"] for entry in logs] == ["audit file cannot be rotated and grows on"]
         assert log.results == ["written"] * 6
-        assert sorted(path.name for path in log.path.parent.iterdir()) == ["audit.jsonl", "audit.jsonl.1"]
+        assert sorted(path.name for path in log.path.parent.iterdir()) == [
+            "audit.jsonl",
+            "audit.jsonl.1",
+            "audit.jsonl.head",
+        ]
         blocking.rmdir()
         log.write(6, max_bytes=2 * LINE_BYTES, backups=1)
         assert (log.verify().faults, log.verify().records) == ([], 7)
@@ -230,7 +244,7 @@ class TestTrouble:
         verification = log.verify()
         assert (verification.faults, verification.records) == ([], 6)
         assert verification.notes == [
-            f"{log.path}:6: 3 records before it could not be written here and went to standard error instead"
+            f"{log.path}:6: 3 records before it could not be written here; standard error has what it took"
         ]
 
     def test_what_cannot_be_written_is_said_once_counted_and_printed(self, log: Log) -> None:
@@ -245,7 +259,7 @@ class TestTrouble:
             failing.append(writer.failing)
         assert failing == [True, False]
         assert log.results == ["written", "failed", "failed", "written"]
-        assert [orjson.loads(line)["decision"] for line in log.fallback.getvalue().splitlines()] == ["d0002", "d0003"]
+        assert [orjson.loads(line)["decision"] for line in log.printed()] == ["d0002", "d0003"]
         assert [(entry["log_level"], entry["event"]) for entry in logs] == [
             ("error", "audit records cannot be written and go to standard error"),
             ("warning", "audit records are written again"),
@@ -255,7 +269,7 @@ class TestTrouble:
     def test_neither_a_broken_file_nor_a_broken_standard_error_raises(self, log: Log) -> None:
         with log.writer() as writer, capture_logs():
             shutil.rmtree(log.path.parent)
-            log.fallback.close()
+            log.errors.close()
             writer.write(make_record(1))
         assert log.results == ["failed"]
 
@@ -354,34 +368,174 @@ class TestStandardOutput:
         assert orjson.loads(lines[1])["previous"] == digest(lines[0])
 
     @pytest.mark.parametrize("broken", ["full", "closed"])
-    def test_that_is_broken_lets_records_go_to_standard_error(self, broken: str) -> None:
-        results: list[str] = []
-        fallback = io.StringIO()
+    def test_that_is_broken_lets_records_go_to_standard_error(self, log: Log, broken: str) -> None:
         reader, descriptor = os.pipe()
         os.close(reader)
         if broken == "full":
             os.close(descriptor)
             descriptor = os.open("/dev/full", os.O_WRONLY)
-        writer = AuditWriter("-", output_descriptor=descriptor, on_result=results.append, fallback=fallback)
+        log.path = Path("-")
         with capture_logs():
-            writer.write(make_record(1))
+            log.writer(output_descriptor=descriptor).write(make_record(1))
         os.close(descriptor)
-        assert results == ["failed"]
-        assert orjson.loads(fallback.getvalue())["decision"] == "d0001"
+        assert log.results == ["failed"]
+        assert [orjson.loads(line)["decision"] for line in log.printed()] == ["d0001"]
 
-    def test_a_line_that_was_printed_in_part_is_closed(self) -> None:
-        reader, descriptor = os.pipe()
-        os.set_blocking(descriptor, False)
-        writer = AuditWriter("-", output_descriptor=descriptor, fallback=io.StringIO())
-        printed = b""
-        with capture_logs():
-            # The pipe is full in the middle of one of these: more than it holds, in writes that may be split.
+
+def make_pipe() -> tuple[int, int]:
+    return os.pipe()
+
+
+def make_socket() -> tuple[int, int]:
+    reader, writer = socket.socketpair()
+    return reader.detach(), writer.detach()
+
+
+def drain(reader: int) -> bytes:
+    """All that stands in a pipe or socket now."""
+    os.set_blocking(reader, False)
+    parts = []
+    with suppress(BlockingIOError):
+        while part := os.read(reader, 1 << 20):
+            parts.append(part)
+    return b"".join(parts)
+
+
+@pytest.fixture(params=["pipe", "pipe of another user", "socket"])
+def stalled(request: pytest.FixtureRequest) -> Iterator[tuple[int, int]]:
+    """Both ends of a stream that nobody reads from: its reader and its writer."""
+    ends = make_socket() if request.param == "socket" else make_pipe()
+    user = os.geteuid()
+    if request.param == "pipe of another user":
+        # It cannot be opened a second time.
+        os.fchmod(ends[1], 0)
+        if user == 0:
+            os.seteuid(65534)
+    yield ends
+    os.seteuid(user)
+    for end in ends:
+        os.close(end)
+
+
+class TestStalledReader:
+    def test_holds_nobody_up_and_reads_on_where_it_likes(self, log: Log, stalled: tuple[int, int]) -> None:
+        reader, descriptor = stalled
+        log.path = Path("-")
+        with log.writer(output_descriptor=descriptor) as writer, capture_logs() as logs:
+            number = 0
+            while log.results.count("failed") < 3:
+                writer.write(make_record(number))
+                number += 1
+            failing = [writer.failing]
+            printed = drain(reader)
+            writer.write(make_record(number))
+            failing.append(writer.failing)
+        printed += drain(reader)
+        assert failing == [True, False]
+        assert log.results == ["written"] * (number - 3) + ["failed"] * 3 + ["written"]
+        assert [entry["event"] for entry in logs] == [
+            "audit records cannot be written and go to standard error",
+            "audit records are written again",
+        ]
+        lines = printed.splitlines(keepends=True)
+        decisions = [line.record.decision for line in read("-", lines) if isinstance(line, Entry)]
+        assert decisions == [f"d{told:04}" for told in [*range(number - 3), number]]
+        assert len(log.printed()) == 3
+        told = verify([("-", read("-", lines))])
+        assert {fault.detail.split(":")[0] for fault in told.faults} <= {"torn"}
+
+    def test_leaves_the_descriptor_that_others_share_as_it_was(self, log: Log, stalled: tuple[int, int]) -> None:
+        _, descriptor = stalled
+        log.path = Path("-")
+        with log.writer(output_descriptor=descriptor) as writer:
+            writer.write(make_record(1))
+            assert os.get_blocking(descriptor)
+
+    def test_of_standard_error_too_costs_records_and_no_time(self, stalled: tuple[int, int]) -> None:
+        reader, descriptor = stalled
+        results: list[str] = []
+        options = {"output_descriptor": descriptor, "error_descriptor": descriptor}
+        with AuditWriter("-", on_result=results.append, **options) as writer, capture_logs() as logs:
+            while results.count("failed") < 20:
+                writer.write(make_record(len(results)))
+            # What is logged would wait, too.
+            before = len(logs)
+            drain(reader)
+            writer.write(make_record(len(results)))
+        assert before <= 1
+        assert results[-1] == "written"
+
+    def test_a_line_that_was_printed_in_part_is_closed(self, log: Log, stalled: tuple[int, int]) -> None:
+        reader, descriptor = stalled
+        log.path = Path("-")
+        with log.writer(output_descriptor=descriptor) as writer, capture_logs():
+            # More than the stream holds.
             writer.write(make_record(1, error="x" * 2_000_000))
-            printed += os.read(reader, 2_000_000)
+            printed = drain(reader)
             writer.write(make_record(2))
-            printed += os.read(reader, 2_000_000)
-        os.close(reader)
-        os.close(descriptor)
+            printed += drain(reader)
         torn, second = printed.splitlines()
         assert 0 < len(torn) < 2_000_000
         assert orjson.loads(second)["decision"] == "d0002"
+
+    def test_holds_up_no_process_whose_output_it_is(self) -> None:
+        done = subprocess.Popen(
+            [sys.executable, "-m", "tests.audit.stalled_output"],
+            cwd=Path(__file__).parents[2],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        with done:
+            # Nobody reads before it has ended.
+            assert done.wait(timeout=60) == 0
+
+
+class TestHead:
+    def test_is_that_of_the_last_record(self, log: Log) -> None:
+        with log.writer() as writer:
+            for number in (1, 2):
+                writer.write(make_record(number))
+                kept = read_head(head_path(log.path))
+                assert kept == Head(number, writer.head) == Head(number, digest(log.lines()[-1]))
+
+    def test_that_is_deleted_comes_back_with_the_next_process(self, log: Log) -> None:
+        log.write(1)
+        head_path(log.path).unlink()
+        log.write(2)
+        assert read_head(head_path(log.path)) == Head(2, digest(log.lines()[-1]))
+
+    def test_that_lags_behind_after_a_crash_is_no_fault(self, log: Log) -> None:
+        log.write(1)
+        stale = head_path(log.path).read_bytes()
+        log.write(2)
+        head_path(log.path).write_bytes(stale)
+        assert log.verify().faults == []
+        log.write(3)
+        assert (log.verify().faults, log.verify().records) == ([], 3)
+
+    @pytest.mark.parametrize(("left", "told"), [(2, "2 records between"), (0, "4 records before")])
+    def test_keeps_a_cut_off_end_to_be_found_after_a_restart(self, log: Log, left: int, told: str) -> None:
+        log.write(1, 2, 3, 4)
+        log.path.write_bytes(b"".join(line + b"\n" for line in log.lines()[:left]))
+        with capture_logs() as logs:
+            log.write(5)
+        assert [(entry["event"], entry["last"], entry["last_written"]) for entry in logs] == [
+            ("audit file lacks records that were written", left, 4)
+        ]
+        (fault,) = log.verify().faults
+        assert fault.detail.startswith(f"cut out: {told}")
+
+    def test_that_is_none_is_written_anew(self, log: Log) -> None:
+        log.write(1)
+        head_path(log.path).write_bytes(b"x")
+        log.write(2)
+        with pytest.raises(ValueError, match="holds no sequence and hash"):
+            read_head(log.path)
+        assert (log.verify().faults, log.verify().records) == ([], 2)
+
+    def test_that_cannot_be_kept_is_said_once_and_costs_no_record(self, log: Log) -> None:
+        head_path(log.path).mkdir()
+        with capture_logs() as logs:
+            log.write(1, 2)
+        assert [entry["event"] for entry in logs] == ["audit head cannot be kept"]
+        assert log.results == ["written", "written"]

@@ -209,6 +209,22 @@ users: [{name: x, user: {token: x}}]
 """
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("clusters: [", id="no YAML"),
+        pytest.param("\0", id="a character that YAML has not"),
+        pytest.param("[" * 3000, id="nested too deep"),
+        pytest.param(KUBECONFIG.replace('"https://127.0.0.1:1"', "1"), id="a server that is no text"),
+    ],
+)
+def test_kubeconfig_that_is_none_is_bad_input(certs: Run, tmp_path: Path, text: str) -> None:
+    (tmp_path / "config").write_text(text)
+    refused = certs("status", "--kubeconfig", tmp_path / "config")
+    assert refused.code == 2
+    assert "no cluster can be read from it" in refused.errors
+
+
 @pytest.mark.parametrize("command", ["status", "register"])
 def test_api_server_that_does_not_answer_is_a_fault(certs: Run, tmp_path: Path, command: str) -> None:
     (tmp_path / "config").write_text(KUBECONFIG)

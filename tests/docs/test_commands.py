@@ -134,6 +134,16 @@ def test_commands_print_what_is_shown(document: Path, tmp_path: Path) -> None:
             assert printed_as_shown(ran.stdout, step.shown), f"{block.place}: {step.command}\n{ran.stdout}"
 
 
+@pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
+def test_demo_prints_what_is_shown(name: str, tmp_path: Path) -> None:
+    (demo,) = [step for block in blocks(ROOT / name, "text") for step in steps(block)]
+    ran = run(f"{PROGRAM} demo --audit audit.jsonl", tmp_path)
+
+    assert demo.command == "make demo"
+    assert "\t@$(BIN)/placement-webhook demo\n" in (ROOT / "Makefile").read_text()
+    assert printed_as_shown(ran.stdout, demo.shown), ran.stdout
+
+
 def run(command: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
     return subprocess.run(
@@ -150,7 +160,8 @@ def run(command: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 def printed_as_shown(printed: str, shown: list[str]) -> bool:
     lines = [line.rstrip() for line in printed.splitlines()]
     pattern = "".join(
-        "(?:.*\n)*?" if line == ELLIPSIS else re.escape(line.rstrip()).replace(ELLIPSIS, ".*") + "\n" for line in shown
+        "(?:.*\n)*?" if line.strip() == ELLIPSIS else re.escape(line.rstrip()).replace(ELLIPSIS, ".*") + "\n"
+        for line in shown
     )
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in lines)) is not None
 

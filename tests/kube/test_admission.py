@@ -145,9 +145,11 @@ def test_warnings_and_audit_annotations_are_in_the_answer() -> None:
         pytest.param(["节" * 86], ["节" * 84 + "…"], id="no character is cut in two"),
         pytest.param(["xx" + "节" * 85], ["xx" + "节" * 83 + "…"], id="nor where a byte would be left"),
         pytest.param(["x" * 300 + "1", "x" * 300 + "2"], ["x" * 253 + "…"], id="each once, when cut"),
-        pytest.param([f"{n:02}" + "x" * 254 for n in range(17)], [f"{n:02}" + "x" * 254 for n in range(16)], id="4 KiB in all"),
+        pytest.param(
+            [f"{n:02}" + "x" * 254 for n in range(17)], [f"{n:02}" + "x" * 254 for n in range(16)], id="4 KiB in all"
+        ),
     ],
-)  # fmt: skip
+)
 def test_warnings_fit_what_reaches_a_client(warnings: list[str], wanted: list[str]) -> None:
     assert fit_warnings(warnings) == wanted
 

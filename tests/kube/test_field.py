@@ -8,15 +8,23 @@ from webhook.kube.field import FieldError, InvalidInput, forbidden, invalid, req
 @pytest.mark.parametrize(
     ("error", "wanted"),
     [
-        pytest.param(invalid("spec.weight", 0, "must be above 0"), "spec.weight: Invalid value: 0; must be above 0", id="invalid"),
+        pytest.param(
+            invalid("spec.weight", 0, "must be above 0"), "spec.weight: Invalid value: 0; must be above 0", id="invalid"
+        ),
         pytest.param(invalid("a", None, "must be text"), "a: Invalid value: null; must be text", id="null"),
         pytest.param(invalid("a", "节点", "no"), 'a: Invalid value: "节点"; no', id="other scripts are readable"),
-        pytest.param(invalid("a", object(), "no"), "a: Invalid value: object; no", id="what JSON cannot hold is named by its type"),
+        pytest.param(
+            invalid("a", object(), "no"),
+            "a: Invalid value: object; no",
+            id="what JSON cannot hold is named by its type",
+        ),
         pytest.param(required("a.b", "must be set"), "a.b: Required value: must be set", id="required"),
         pytest.param(forbidden("a.b", "unknown field"), "a.b: Forbidden: unknown field", id="forbidden"),
-        pytest.param(unsupported("a", "x", ["y", "z"]), 'a: Unsupported value: "x"; supported values: "y", "z"', id="unsupported"),
+        pytest.param(
+            unsupported("a", "x", ["y", "z"]), 'a: Unsupported value: "x"; supported values: "y", "z"', id="unsupported"
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_error_names_field_value_and_remedy(error: FieldError, wanted: str) -> None:
     assert str(error) == wanted
 

@@ -30,19 +30,22 @@ def nested(value: Any, *path: str | int) -> Any:
     [
         pytest.param({"metadata": {}, "spec": {}}, id="the least pod"),
         pytest.param(make_pod().obj(), id="a pod"),
-        pytest.param({"metadata": {"labels": None, "annotations": None}, "spec": {"affinity": None}}, id="null is absent"),
+        pytest.param(
+            {"metadata": {"labels": None, "annotations": None}, "spec": {"affinity": None}}, id="null is absent"
+        ),
         pytest.param({"metadata": {}, "spec": {"affinity": {"nodeAffinity": {REQUIRED: {}}}}}, id="a field is absent"),
         pytest.param({"metadata": {"new": 1}, "spec": {"newer": [{}]}, "kind": 3}, id="fields that are not read"),
         pytest.param({"metadata": {}, "spec": {"tolerations": [{"tolerationSeconds": 5}]}}, id="a number that is one"),
         pytest.param({"metadata": {"labels": {}}, "spec": {"tolerations": []}}, id="empty ones"),
     ],
-)  # fmt: skip
+)
 def test_a_pod_is_let_through(pod: dict[str, Any]) -> None:
     check_pod(pod)
 
 
 EXPRESSIONS = ("spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms", 0, "matchExpressions", 0)
 POD_TERM = ("spec", "affinity", "podAffinity", PREFERRED, 0, "podAffinityTerm")
+POD_TERM_PATH = f"spec.affinity.podAffinity.{PREFERRED}[0].podAffinityTerm"
 PATHS = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]"
 
 
@@ -53,11 +56,27 @@ PATHS = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpres
         (("metadata", "name"), 1, "metadata.name: Invalid value: 1; must be text"),
         (("metadata", "labels"), "a=b", 'metadata.labels: Invalid value: "a=b"; must be an object'),
         (("metadata", "labels", "a"), 8, "metadata.labels[a]: Invalid value: 8; must be text; put it in quotes"),
-        (("metadata", "annotations", "a/b"), True, "metadata.annotations[a/b]: Invalid value: true; must be text; put it in quotes"),
-        (("metadata", "annotations", "a"), None, "metadata.annotations[a]: Invalid value: null; must be text; put it in quotes"),
+        (
+            ("metadata", "annotations", "a/b"),
+            True,
+            "metadata.annotations[a/b]: Invalid value: true; must be text; put it in quotes",
+        ),
+        (
+            ("metadata", "annotations", "a"),
+            None,
+            "metadata.annotations[a]: Invalid value: null; must be text; put it in quotes",
+        ),
         (("metadata", "ownerReferences"), {}, "metadata.ownerReferences: Invalid value: {}; must be a list"),
-        (("metadata", "ownerReferences", 0), None, "metadata.ownerReferences[0]: Invalid value: null; must not be null"),
-        (("spec", "nodeSelector", "a"), 1.5, "spec.nodeSelector[a]: Invalid value: 1.5; must be text; put it in quotes"),
+        (
+            ("metadata", "ownerReferences", 0),
+            None,
+            "metadata.ownerReferences[0]: Invalid value: null; must not be null",
+        ),
+        (
+            ("spec", "nodeSelector", "a"),
+            1.5,
+            "spec.nodeSelector[a]: Invalid value: 1.5; must be text; put it in quotes",
+        ),
         (("spec", "schedulerName"), [], "spec.schedulerName: Invalid value: []; must be text"),
         (("spec", "tolerations"), "x", 'spec.tolerations: Invalid value: "x"; must be a list'),
         (("spec", "tolerations", 0), "x", 'spec.tolerations[0]: Invalid value: "x"; must be an object'),
@@ -70,17 +89,16 @@ PATHS = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpres
         (
             (*POD_TERM, "labelSelector", "matchLabels", "a"),
             1,
-            f"spec.affinity.podAffinity.{PREFERRED}[0].podAffinityTerm.labelSelector.matchLabels[a]: "
-            "Invalid value: 1; must be text; put it in quotes",
+            f"{POD_TERM_PATH}.labelSelector.matchLabels[a]: Invalid value: 1; must be text; put it in quotes",
         ),
         (
             (*POD_TERM, "namespaces"),
             "a",
-            f'spec.affinity.podAffinity.{PREFERRED}[0].podAffinityTerm.namespaces: Invalid value: "a"; must be a list of texts',
+            f'{POD_TERM_PATH}.namespaces: Invalid value: "a"; must be a list of texts',
         ),
     ],
     ids=lambda value: ".".join(map(str, value)) if isinstance(value, tuple) else "",
-)  # fmt: skip
+)
 def test_a_value_of_another_type_is_named(path: tuple[str | int, ...], value: object, wanted: str) -> None:
     pod = {"metadata": {}, "spec": {}} | nested(value, *path)
 

@@ -25,11 +25,23 @@ OWNERS: dict[str, tuple[dict[str, Any], str, str]] = {
     "ReplicaSet": (owner("ReplicaSet", template=TEMPLATE), "spec.template", "ReplicaSet"),
     "StatefulSet": (owner("StatefulSet", template=TEMPLATE), "spec.template", "StatefulSet"),
     "DaemonSet": (owner("DaemonSet", template=TEMPLATE), "spec.template", "DaemonSet"),
-    "ReplicationController": (owner("ReplicationController", "v1", template=TEMPLATE), "spec.template", "ReplicationController"),
+    "ReplicationController": (
+        owner("ReplicationController", "v1", template=TEMPLATE),
+        "spec.template",
+        "ReplicationController",
+    ),
     "Job": (owner("Job", "batch/v1", template=TEMPLATE), "spec.template", "Job"),
-    "CronJob": (owner("CronJob", "batch/v1", jobTemplate={"spec": {"template": TEMPLATE}}), "spec.jobTemplate.spec.template", "Job"),
-    "PodTemplate": ({"kind": "PodTemplate", "metadata": {"name": "web", "namespace": "team-a"}, "template": TEMPLATE}, "template", "PodTemplate"),
-}  # fmt: skip
+    "CronJob": (
+        owner("CronJob", "batch/v1", jobTemplate={"spec": {"template": TEMPLATE}}),
+        "spec.jobTemplate.spec.template",
+        "Job",
+    ),
+    "PodTemplate": (
+        {"kind": "PodTemplate", "metadata": {"name": "web", "namespace": "team-a"}, "template": TEMPLATE},
+        "template",
+        "PodTemplate",
+    ),
+}
 
 
 @pytest.mark.parametrize(("content", "path", "controller"), OWNERS.values(), ids=OWNERS.keys())
@@ -100,15 +112,39 @@ def test_the_object_is_not_touched() -> None:
         pytest.param({}, "f.yaml: kind: Required value", id="no kind"),
         pytest.param({"kind": ""}, "f.yaml: kind: Required value", id="an empty kind"),
         pytest.param({"kind": 7}, "f.yaml: kind: Required value", id="a kind that is no text"),
-        pytest.param({"kind": "Deployment"}, "f.yaml: spec.template: Invalid value: null; a Deployment has a pod template there", id="no template"),
-        pytest.param(owner("Job", template="x"), 'f.yaml: spec.template: Invalid value: "x"; a Job has', id="a template that is text"),
-        pytest.param(owner("CronJob", template={}), "f.yaml: spec.jobTemplate.spec.template: Invalid value: null", id="a template in the wrong place"),
-        pytest.param(owner("Job", template={"metadata": [1]}), "f.yaml: spec.template.metadata: Invalid value: [1]; must be an object", id="metadata"),
+        pytest.param(
+            {"kind": "Deployment"},
+            "f.yaml: spec.template: Invalid value: null; a Deployment has a pod template there",
+            id="no template",
+        ),
+        pytest.param(
+            owner("Job", template="x"),
+            'f.yaml: spec.template: Invalid value: "x"; a Job has',
+            id="a template that is text",
+        ),
+        pytest.param(
+            owner("CronJob", template={}),
+            "f.yaml: spec.jobTemplate.spec.template: Invalid value: null",
+            id="a template in the wrong place",
+        ),
+        pytest.param(
+            owner("Job", template={"metadata": [1]}),
+            "f.yaml: spec.template.metadata: Invalid value: [1]; must be an object",
+            id="metadata",
+        ),
         pytest.param(owner("Job", "batch.volcano.sh/v1alpha1"), "f.yaml: spec.tasks: Required value", id="no tasks"),
-        pytest.param(owner("Job", "batch.volcano.sh/v1alpha1", tasks=["x"]), "f.yaml: spec.tasks[0].template: Invalid value: null", id="a task that is text"),
-        pytest.param(owner("Job", "batch.volcano.sh/v1alpha1", tasks=[{"template": {}}, {}]), "f.yaml: spec.tasks[1].template: Invalid value: null", id="a task without template"),
+        pytest.param(
+            owner("Job", "batch.volcano.sh/v1alpha1", tasks=["x"]),
+            "f.yaml: spec.tasks[0].template: Invalid value: null",
+            id="a task that is text",
+        ),
+        pytest.param(
+            owner("Job", "batch.volcano.sh/v1alpha1", tasks=[{"template": {}}, {}]),
+            "f.yaml: spec.tasks[1].template: Invalid value: null",
+            id="a task without template",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_template_that_cannot_be_read_is_named(content: dict[str, Any], wanted: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         pods(content)

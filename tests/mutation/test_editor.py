@@ -1,4 +1,4 @@
-"""The one writer of pods: it creates what is missing, copies what it changes, and notes an operation for each change."""
+"""The one writer of pods: it creates what is missing, copies what it changes, notes an operation for each."""
 
 from copy import deepcopy
 from typing import Any
@@ -107,7 +107,11 @@ CASES: dict[str, tuple[dict[str, Any], list[Call], list[dict[str, Any]]]] = {
             ("set", "v", ("metadata", "labels", "a")),
             ("append", 2, ("spec", "tolerations")),
         ],
-        [op("add", "/spec/tolerations/-", 1), op("add", "/metadata/labels", {"a": "v"}), op("add", "/spec/tolerations/-", 2)],
+        [
+            op("add", "/spec/tolerations/-", 1),
+            op("add", "/metadata/labels", {"a": "v"}),
+            op("add", "/spec/tolerations/-", 2),
+        ],
     ),
     "what was added is changed by an operation of its own": (
         {"spec": {"terms": []}},
@@ -125,7 +129,7 @@ CASES: dict[str, tuple[dict[str, Any], list[Call], list[dict[str, Any]]]] = {
         [op("replace", "/spec/x", 2), op("replace", "/spec/x", 3)],
     ),
     "a key of the pod itself": ({"a": 1}, [("set", 2, ("b",))], [op("add", "/b", 2)]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("pod", "calls", "wanted"), CASES.values(), ids=CASES.keys())
@@ -186,7 +190,10 @@ def test_get_sees_what_was_edited() -> None:
 keys = st.sampled_from(["a", "b/c", "d~e"])
 lists = st.none() | st.lists(st.integers(0, 9), max_size=2)
 objects = st.none() | st.dictionaries(keys, st.none() | st.integers(0, 9), max_size=2)
-pods = st.fixed_dictionaries({}, optional={"objects": st.none() | st.dictionaries(keys, objects), "lists": st.none() | st.dictionaries(keys, lists)})  # fmt: skip
+pods = st.fixed_dictionaries(
+    {},
+    optional={"objects": st.none() | st.dictionaries(keys, objects), "lists": st.none() | st.dictionaries(keys, lists)},
+)
 calls = st.tuples(st.just("set"), st.integers(10, 19), st.tuples(st.just("objects"), keys, keys)) | st.tuples(
     st.just("append"), st.integers(10, 19), st.tuples(st.just("lists"), keys)
 )

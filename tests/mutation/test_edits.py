@@ -79,19 +79,33 @@ BY_NAME = [{"key": "metadata.name", "operator": "In", "values": ["n"]}]
     [
         pytest.param({"spec": {}}, required(term(OURS)), id="no affinity"),
         pytest.param({"spec": {"affinity": None}}, required(term(OURS)), id="null affinity"),
-        pytest.param({"spec": {"affinity": {"nodeAffinity": {REQUIRED: None}}}}, required(term(OURS)), id="null requirement"),
+        pytest.param(
+            {"spec": {"affinity": {"nodeAffinity": {REQUIRED: None}}}}, required(term(OURS)), id="null requirement"
+        ),
         pytest.param(required(term(OTHER)), required(term(OTHER, OURS)), id="ANDed to another key"),
-        pytest.param(required(term(OTHER), term(OTHER)), required(term(OTHER, OURS), term(OTHER, OURS)), id="into every term"),
-        pytest.param(required(term(OURS), term(OTHER)), required(term(OURS), term(OTHER, OURS)), id="only where it lacks"),
+        pytest.param(
+            required(term(OTHER), term(OTHER)), required(term(OTHER, OURS), term(OTHER, OURS)), id="into every term"
+        ),
+        pytest.param(
+            required(term(OURS), term(OTHER)), required(term(OURS), term(OTHER, OURS)), id="only where it lacks"
+        ),
         pytest.param(required(term(OTHER), {}), required(term(OTHER, OURS), {}), id="an empty term stays empty"),
-        pytest.param(required(term(OTHER), term()), required(term(OTHER, OURS), term()), id="a term without expressions stays empty"),
-        pytest.param(required({"matchFields": BY_NAME}), required({"matchFields": BY_NAME} | term(OURS)), id="a term of fields"),
+        pytest.param(
+            required(term(OTHER), term()),
+            required(term(OTHER, OURS), term()),
+            id="a term without expressions stays empty",
+        ),
+        pytest.param(
+            required({"matchFields": BY_NAME}), required({"matchFields": BY_NAME} | term(OURS)), id="a term of fields"
+        ),
         pytest.param(
             required({"matchFields": BY_NAME, "matchExpressions": None}),
             required({"matchFields": BY_NAME} | term(OURS)),
             id="a term of fields with null expressions",
         ),
-        pytest.param(required(term(expression("In", "hybrid"))), required(term(expression("In", "hybrid"))), id="stricter"),
+        pytest.param(
+            required(term(expression("In", "hybrid"))), required(term(expression("In", "hybrid"))), id="stricter"
+        ),
         pytest.param(
             required(term(expression("In", "hybrid", "training"))),
             required(term(expression("In", "hybrid", "training"))),
@@ -104,12 +118,13 @@ BY_NAME = [{"key": "metadata.name", "operator": "In", "values": ["n"]}]
         ),
         pytest.param(required(term(expression("Exists"))), required(term(expression("Exists"), OURS)), id="wider"),
     ],
-)  # fmt: skip
+)
 def test_a_requirement_is_anded_into_every_term_that_has_one(pod: Pod, wanted: Pod) -> None:
     assert applied(USAGE, pod) == (wanted, Effect(changed=pod != wanted))
 
 
-CLASH = "usage In [inference] contradicts the policy's usage in [training, hybrid]; both stand"
+WANTED = "the policy's usage in [training, hybrid]"
+CLASH = f"usage In [inference] contradicts {WANTED}; both stand"
 
 
 @pytest.mark.parametrize(
@@ -132,29 +147,39 @@ CLASH = "usage In [inference] contradicts the policy's usage in [training, hybri
         ),
         pytest.param(
             {"spec": {"nodeSelector": {"usage": "inference"}}},
-            [f"nodeSelector usage=inference contradicts the policy's usage in [training, hybrid]; both stand: {PENDING}"],
+            [f"nodeSelector usage=inference contradicts {WANTED}; both stand: {PENDING}"],
             id="nodeSelector",
         ),
         pytest.param(
             {"spec": {"nodeSelector": {"usage": ""}}},
-            [f"nodeSelector usage= contradicts the policy's usage in [training, hybrid]; both stand: {PENDING}"],
+            [f"nodeSelector usage= contradicts {WANTED}; both stand: {PENDING}"],
             id="an empty value in nodeSelector",
         ),
         pytest.param(
-            {"spec": {"nodeSelector": {"usage": "x"}} | required(term(expression("NotIn", "training", "hybrid")))["spec"]},
+            {
+                "spec": {"nodeSelector": {"usage": "x"}}
+                | required(term(expression("NotIn", "training", "hybrid")))["spec"]
+            },
             [
-                f"nodeSelector usage=x contradicts the policy's usage in [training, hybrid]; both stand: {PENDING}",
-                "nodeSelectorTerms[0]: usage NotIn [training, hybrid] contradicts the policy's usage in [training, hybrid]; "
-                f"both stand: {PENDING}",
+                f"nodeSelector usage=x contradicts {WANTED}; both stand: {PENDING}",
+                f"nodeSelectorTerms[0]: usage NotIn [training, hybrid] contradicts {WANTED}; both stand: {PENDING}",
             ],
             id="nodeSelector and term",
         ),
-        pytest.param(required(), ["no nodeSelectorTerm has a requirement: none matches a node, and the pod will stay Pending"], id="no terms"),
-        pytest.param(required({}), ["no nodeSelectorTerm has a requirement: none matches a node, and the pod will stay Pending"], id="an empty term alone"),
+        pytest.param(
+            required(),
+            ["no nodeSelectorTerm has a requirement: none matches a node, and the pod will stay Pending"],
+            id="no terms",
+        ),
+        pytest.param(
+            required({}),
+            ["no nodeSelectorTerm has a requirement: none matches a node, and the pod will stay Pending"],
+            id="an empty term alone",
+        ),
         pytest.param({"spec": {"nodeSelector": {"usage": "hybrid", "zone": "a"}}}, [], id="nodeSelector agrees"),
         pytest.param({"spec": {"nodeSelector": None}}, [], id="null nodeSelector"),
     ],
-)  # fmt: skip
+)
 def test_a_contradiction_is_told_with_what_follows(pod: Pod, warnings: list[str]) -> None:
     after, effect = applied(USAGE, pod)
 
@@ -181,13 +206,19 @@ MINE = {"weight": 100, "preference": term(expression("In", "training"))}
         pytest.param([MINE | {"weight": 1}], False, id="the same with another weight"),
         pytest.param([{"weight": 5, "preference": term(OTHER)}, MINE], False, id="the same among others"),
         pytest.param([{"weight": 5, "preference": term(expression("In", "hybrid"))}], True, id="another value"),
-        pytest.param([{"weight": 5, "preference": term(expression("In", "training"), OTHER)}], True, id="a narrower one"),
-        pytest.param([{"weight": 5, "preference": term(expression("In", "training"), matchFields=BY_NAME)}], True, id="one for a node"),
+        pytest.param(
+            [{"weight": 5, "preference": term(expression("In", "training"), OTHER)}], True, id="a narrower one"
+        ),
+        pytest.param(
+            [{"weight": 5, "preference": term(expression("In", "training"), matchFields=BY_NAME)}],
+            True,
+            id="one for a node",
+        ),
         pytest.param([{"weight": 5, "preference": {}}], True, id="an empty one"),
         pytest.param([{"weight": 5, "preference": None}], True, id="a null one"),
         pytest.param([{"weight": 5}], True, id="one without preference"),
     ],
-)  # fmt: skip
+)
 def test_a_preference_is_added_unless_the_user_weighs_the_same(terms: list[Any], added: bool) -> None:
     pod, effect = applied(TRAINING, preferred_nodes(*terms))
 
@@ -273,9 +304,15 @@ HINT: dict[str, Any] = {
         pytest.param(HINT | {"namespaceSelector": None}, True, id="its own namespace alone"),
         pytest.param(HINT | {"namespaceSelector": {"matchLabels": {"a": "b"}}}, True, id="some namespaces"),
         pytest.param(HINT | {"labelSelector": {"matchLabels": {"jobtype": "other"}}}, True, id="another value"),
-        pytest.param(HINT | {"labelSelector": {"matchLabels": {"jobtype": "binpacked", "a": "b"}}}, True, id="narrower labels"),
-        pytest.param(HINT | {"labelSelector": {"matchExpressions": [PACKED_PODS, OTHER]}}, True, id="narrower expressions"),
-        pytest.param(HINT | {"labelSelector": HINT["labelSelector"] | {"matchLabels": {"a": "b"}}}, True, id="narrower by both"),
+        pytest.param(
+            HINT | {"labelSelector": {"matchLabels": {"jobtype": "binpacked", "a": "b"}}}, True, id="narrower labels"
+        ),
+        pytest.param(
+            HINT | {"labelSelector": {"matchExpressions": [PACKED_PODS, OTHER]}}, True, id="narrower expressions"
+        ),
+        pytest.param(
+            HINT | {"labelSelector": HINT["labelSelector"] | {"matchLabels": {"a": "b"}}}, True, id="narrower by both"
+        ),
         pytest.param(HINT | {"matchLabelKeys": ["pod-template-hash"]}, True, id="narrower by its own revision"),
         pytest.param(HINT | {"mismatchLabelKeys": ["tenant"]}, True, id="narrower by others' labels"),
         pytest.param(HINT | {"labelSelector": {}}, True, id="every pod"),
@@ -283,7 +320,7 @@ HINT: dict[str, Any] = {
         pytest.param({}, True, id="an empty term"),
         pytest.param(None, True, id="a null term"),
     ],
-)  # fmt: skip
+)
 def test_a_packing_hint_is_added_unless_the_user_gives_the_same(theirs: Any, added: bool) -> None:
     """Whatever its weight."""
     before = {"weight": 3, "podAffinityTerm": theirs}
@@ -295,7 +332,10 @@ def test_a_packing_hint_is_added_unless_the_user_gives_the_same(theirs: Any, add
 
 
 def test_required_and_anti_affinity_of_the_user_are_no_hints() -> None:
-    affinity: dict[str, Any] = {"podAffinity": {REQUIRED: [HINT]}, "podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": HINT}]}}
+    affinity: dict[str, Any] = {
+        "podAffinity": {REQUIRED: [HINT]},
+        "podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": HINT}]},
+    }
 
     pod, _ = applied(PACKED, {"spec": {"affinity": affinity}})
 
@@ -325,7 +365,10 @@ def test_a_scheduler_is_chosen_where_the_pod_has_the_default(
 
 @pytest.mark.parametrize("spec", [{}, {"schedulerName": "default-scheduler"}], ids=["none", "the default one"])
 def test_to_ask_for_the_default_scheduler_changes_nothing(spec: dict[str, Any]) -> None:
-    assert applied(ChooseScheduler("default-scheduler", asked=True), {"spec": spec}) == ({"spec": spec}, Effect(changed=False))
+    assert applied(ChooseScheduler("default-scheduler", asked=True), {"spec": spec}) == (
+        {"spec": spec},
+        Effect(changed=False),
+    )
 
 
 @pytest.mark.parametrize(

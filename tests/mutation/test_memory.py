@@ -1,6 +1,5 @@
 """What is remembered of equal pods is what would be said of each."""
 
-import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.admitting import DOMAIN, PRODUCT, TYPE, admit_pod, make_request, policy_with
-from tests.builders import PodBuilder, make_pod
+from tests.builders import PodBuilder, make_node_object, make_pod
 from tests.golden.test_golden import cluster_of
 from tests.properties.pods import pods
+from webhook.cluster.file import snapshot_from_documents
+from webhook.kube.documents import Document
 from webhook.pipeline import Memory, StaticVerdict, admit
+from webhook.placement.framework import Framework
 from webhook.policy.policy import Policy
 from webhook.verdict import Patched, Unchanged, Verdict
 
@@ -27,10 +29,9 @@ def judged(memory: Memory, pod: PodBuilder, policy: Policy = POLICY, **fields: A
     return memory.judge(request, request.object or {}, defaults, policy)
 
 
-def but_for_the_name(verdict: Verdict) -> Verdict:
-    if isinstance(verdict, Patched | Unchanged):
-        return replace(verdict, pod=verdict.pod | {"metadata": verdict.pod["metadata"] | {"name": None}})
-    return verdict
+def but_for_the_pod(verdict: Verdict) -> Verdict:
+    """A memory keeps what is to be done to a pod, not the pod."""
+    return replace(verdict, pod={}) if isinstance(verdict, Patched | Unchanged) else verdict
 
 
 @given(pods(), pods(), st.sampled_from([{}, {PRODUCT: "NVIDIA-H20"}, {f"{DOMAIN}/inject": "disabled"}]))
@@ -45,7 +46,7 @@ def test_the_verdict_is_the_same_with_and_without_memory(
         request = make_request(pod)
         remembering = admit(request, POLICY, cluster, memory=memory)
 
-        assert but_for_the_name(remembering) == but_for_the_name(admit(request, POLICY, cluster))
+        assert but_for_the_pod(remembering) == but_for_the_pod(admit(request, POLICY, cluster))
 
 
 @given(pods())
@@ -87,6 +88,27 @@ def test_another_question_is_asked_anew(pod: PodBuilder, fields: dict[str, Any])
     assert judged(memory, pod, **fields) is not judged(memory, TRAINING)
 
 
+def test_what_nobody_reads_makes_no_other_question() -> None:
+    """The API server gives each pod a token volume with a name of its own."""
+    memory = Memory()
+
+    def with_token(name: str) -> PodBuilder:
+        mount = {"name": name, "mountPath": "/var/run/secrets"}
+        containers = [{"name": "main", "image": "x", "volumeMounts": [mount], "env": [{"name": "A", "value": name}]}]
+        return TRAINING.spec(volumes=[{"name": name, "projected": {"sources": []}}], containers=containers)
+
+    first, second = judged(memory, with_token("kube-api-access-x1")), judged(memory, with_token("kube-api-access-x2"))
+
+    assert first is second
+
+
+def test_a_claim_makes_another_question() -> None:
+    memory = Memory()
+    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+
+    assert judged(memory, TRAINING.spec(volumes=[claim])) is not judged(memory, TRAINING)
+
+
 def test_another_policy_forgets_everything() -> None:
     memory = Memory()
     before = judged(memory, TRAINING)
@@ -120,15 +142,25 @@ def test_a_pod_that_cannot_be_written_back_is_judged_all_the_same() -> None:
     assert isinstance(admit(make_request(pod), POLICY, None, memory=Memory()), Patched)
 
 
-def test_large_pods_do_not_fill_the_memory() -> None:
-    """Whoever may create pods would otherwise end the process: an API server takes them up to 3 MiB."""
+def test_large_pods_are_forgotten_before_they_fill_the_process() -> None:
+    """An API server takes pods up to 3 MiB, from everybody who may create pods; the container has 512 MiB."""
     memory = Memory()
-    tracemalloc.start()
-    try:
-        for number in range(100):
-            judged(memory, TRAINING.annotate("number", str(number)).spec(hostname="x" * 1_000_000))
-        held_bytes, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    first, *others = [TRAINING.annotate("number", str(number)).spec(hostname="x" * 2**20) for number in range(64)]
+    before = judged(memory, first)
 
-    assert held_bytes < 64 * 2**20
+    for pod in others:
+        judged(memory, pod)
+
+    assert judged(memory, first) is not before
+
+
+def test_large_pods_are_forgotten_by_the_scorer_too() -> None:
+    snapshot = snapshot_from_documents([Document("node", make_node_object("node-1"))])
+    framework = Framework()
+    first, *others = [TRAINING.toleration(str(number), value="x" * 2**20).obj() for number in range(64)]
+    before = framework.place(first, snapshot)
+
+    for pod in others:
+        framework.place(pod, snapshot)
+
+    assert framework.place(first, snapshot) is not before

@@ -115,7 +115,11 @@ def test_implied(requirement: Requirement, user: list[Expression], implied: bool
         (IN_AB, [expression("In", "c", "d")], "k In [c, d] contradicts the policy's k in [a, b]"),
         (IN_AB, [expression("NotIn", "a")], None),
         (IN_AB, [expression("NotIn", "a", "b")], "k NotIn [a, b] contradicts the policy's k in [a, b]"),
-        (IN_AB, [expression("NotIn", "a"), expression("NotIn", "b")], "k NotIn [a] contradicts the policy's k in [a, b]"),
+        (
+            IN_AB,
+            [expression("NotIn", "a"), expression("NotIn", "b")],
+            "k NotIn [a] contradicts the policy's k in [a, b]",
+        ),
         (IN_AB, [expression("Exists")], None),
         (IN_AB, [expression("DoesNotExist")], "k DoesNotExist contradicts the policy's k in [a, b]"),
         (IN_AB, [expression("Gt", "7")], "k Gt [7] contradicts the policy's k in [a, b]"),
@@ -129,7 +133,7 @@ def test_implied(requirement: Requirement, user: list[Expression], implied: bool
         (ABOVE_7, [expression("DoesNotExist")], "k DoesNotExist contradicts the policy's k > 7"),
         (ABOVE_7, [expression("NotIn", "8")], None),
     ],
-)  # fmt: skip
+)
 def test_contradiction(requirement: Requirement, user: list[Expression], told: str | None) -> None:
     assert requirement.contradiction(user) == told
 

@@ -19,10 +19,9 @@ def test_the_registry_holds_what_the_directory_holds() -> None:
 def test_a_rule_its_class_and_its_file_have_one_name() -> None:
     for name in MODULES:
         module = import_module(f"webhook.mutation.rules.{name}")
-        (rule,) = [
-            found for _, found in inspect.getmembers(module, inspect.isclass) if found.__module__ == module.__name__
-        ]
-        assert (rule.__name__, rule.name) == (to_pascal(name), to_pascal(name))
+        classes = inspect.getmembers(module, inspect.isclass)
+        assert [found for found, of in classes if of.__module__ == module.__name__] == [to_pascal(name)]
+        assert getattr(module, to_pascal(name)).name == to_pascal(name)
 
 
 def test_rules_apply_in_the_order_of_the_contract() -> None:

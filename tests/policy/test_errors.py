@@ -1,13 +1,18 @@
 """Whatever is wrong with a policy is said at once: where, what, the value, the remedy."""
 
 import json
+from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.serving.test_admissions import replace_somewhere
 from webhook.kube.field import InvalidInput
-from webhook.policy.loader import load_policy, parse_policy
+from webhook.policy.loader import built_in_policy, load_policy, parse_policy
 
 HEAD = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}
 USAGE = {"nodeUsage": {"allow": ["a"]}}
@@ -16,6 +21,9 @@ CARD = {"name": "x", "resources": ["example.com/gpu"], "card": "example.com/gpu"
 LABEL_VALUE = "must be a label value: at most 63 letters, digits, '-', '_', '.', its ends letters or digits"
 LABEL_KEY = "must be a label key: NAME or DOMAIN/NAME, NAME at most 63 letters, digits, '-', '_', '.'"
 SUBDOMAIN = "must be a DNS subdomain: lower case letters, digits, '-' and '.', at most 253, like maip.mxsf.io"
+OWN_DOMAIN = f"{SUBDOMAIN}, and not Kubernetes' own"
+LONG = "c" * 60
+CARD_NAME = "must be VENDOR-DOMAIN/CARD like nvidia.com/gpu, CARD at most 48 letters, digits, '-', '_', '.'"
 RESOURCE = "must be an extended resource like nvidia.com/gpu, or a prefix like nvidia.com/mig-*"
 UNKNOWN = "Forbidden: unknown field; `placement-webhook policy schema` lists the known ones"
 
@@ -48,11 +56,17 @@ def with_card(**fields: Any) -> dict[str, Any]:
         ({"binPacking": {"weight": 1.0}}, "spec.binPacking.weight: Invalid value: 1.0; must be an integer"),
         ({"workloadTypes": []}, "spec.workloadTypes: Invalid value: []; must be a mapping of keys to values"),
         ({"allowedSchedulers": "volcano"}, 'spec.allowedSchedulers: Invalid value: "volcano"; must be a list'),
-        (with_type(nodeUsage={"allow": [1]}), "spec.workloadTypes.t.nodeUsage.allow[0]: Invalid value: 1; must be text"),
+        (
+            with_type(nodeUsage={"allow": [1]}),
+            "spec.workloadTypes.t.nodeUsage.allow[0]: Invalid value: 1; must be text",
+        ),
         # missing and unknown
         ({"workloadTypes": {"t": {}}}, "spec.workloadTypes.t.nodeUsage: Required value: must be set"),
         (with_type(nodeUsage={}), "spec.workloadTypes.t.nodeUsage.allow: Required value: must be set"),
-        ({"accelerators": [{"name": "x", "resources": ["a/b"]}]}, "spec.accelerators[0].card: Required value: must be set"),
+        (
+            {"accelerators": [{"name": "x", "resources": ["a/b"]}]},
+            "spec.accelerators[0].card: Required value: must be set",
+        ),
         ({"keydomain": "x"}, f"spec.keydomain: {UNKNOWN}"),
         ({"key_domain": "example.com"}, f"spec.key_domain: {UNKNOWN}"),
         (with_type(bin_packing=True), f"spec.workloadTypes.t.bin_packing: {UNKNOWN}"),
@@ -72,53 +86,80 @@ def with_card(**fields: Any) -> dict[str, Any]:
             {"placementCheck": {"profile": "Default"}},
             'spec.placementCheck.profile: Unsupported value: "Default"; supported values: "default", "binpack"',
         ),
-        ({"invalidAnnotations": None}, 'spec.invalidAnnotations: Unsupported value: null; supported values: "deny", "warn"'),
+        (
+            {"invalidAnnotations": None},
+            'spec.invalidAnnotations: Unsupported value: null; supported values: "deny", "warn"',
+        ),
         # names
-        ({"keyDomain": "MAIP"}, f'spec.keyDomain: Invalid value: "MAIP"; {SUBDOMAIN}'),
-        ({"keyDomain": ""}, f'spec.keyDomain: Invalid value: ""; {SUBDOMAIN}'),
+        ({"keyDomain": "MAIP"}, f'spec.keyDomain: Invalid value: "MAIP"; {OWN_DOMAIN}'),
+        ({"keyDomain": ""}, f'spec.keyDomain: Invalid value: ""; {OWN_DOMAIN}'),
+        ({"keyDomain": "kubernetes.io"}, f'spec.keyDomain: Invalid value: "kubernetes.io"; {OWN_DOMAIN}'),
+        (with_card(card=f"a.b/{LONG}"), f'spec.accelerators[0].card: Invalid value: "a.b/{LONG}"; {CARD_NAME}'),
         ({"workloadTypes": {"a b": USAGE}}, f'spec.workloadTypes.a b: Invalid value: "a b"; {LABEL_VALUE}'),
         ({"topologyAliases": {"row": "a b"}}, f'spec.topologyAliases.row: Invalid value: "a b"; {LABEL_KEY}'),
         ({"binPacking": {"labelKey": "a/b/c"}}, f'spec.binPacking.labelKey: Invalid value: "a/b/c"; {LABEL_KEY}'),
         ({"binPacking": {"labelValue": ""}}, f'spec.binPacking.labelValue: Invalid value: ""; {LABEL_VALUE}'),
-        (with_card(card="gpu card"), f'spec.accelerators[0].card: Invalid value: "gpu card"; {LABEL_KEY}'),
+        (
+            with_card(card="gpu card"),
+            f'spec.accelerators[0].card: Invalid value: "gpu card"; {CARD_NAME}',
+        ),
         (with_card(resources=["gpu"]), f'spec.accelerators[0].resources[0]: Invalid value: "gpu"; {RESOURCE}'),
         (with_card(resources=["a.b/c*d"]), f'spec.accelerators[0].resources[0]: Invalid value: "a.b/c*d"; {RESOURCE}'),
-        (with_card(resources=["a.b/[cd]"]), f'spec.accelerators[0].resources[0]: Invalid value: "a.b/[cd]"; {RESOURCE}'),
+        (
+            with_card(resources=["a.b/[cd]"]),
+            f'spec.accelerators[0].resources[0]: Invalid value: "a.b/[cd]"; {RESOURCE}',
+        ),
         (
             with_type(allowedNamespaces=["Team"]),
-            'spec.workloadTypes.t.allowedNamespaces[0]: Invalid value: "Team"; '
-            "must be a namespace, or a pattern with * such as team-a-*",
+            (
+                'spec.workloadTypes.t.allowedNamespaces[0]: Invalid value: "Team"; '
+                "must be a namespace, or a pattern with * such as team-a-*"
+            ),
         ),
         (
             with_type(allowedNamespaces=["team-?"]),
-            'spec.workloadTypes.t.allowedNamespaces[0]: Invalid value: "team-?"; '
-            "must be a namespace, or a pattern with * such as team-a-*",
+            (
+                'spec.workloadTypes.t.allowedNamespaces[0]: Invalid value: "team-?"; '
+                "must be a namespace, or a pattern with * such as team-a-*"
+            ),
         ),
         # lists
-        (with_type(nodeUsage={"allow": []}), "spec.workloadTypes.t.nodeUsage.allow: Invalid value: []; must hold at least one value"),
-        (with_type(nodeUsage={"allow": ["a", "a"]}), 'spec.workloadTypes.t.nodeUsage.allow: Invalid value: ["a", "a"]; must not hold a value twice'),
+        (
+            with_type(nodeUsage={"allow": []}),
+            "spec.workloadTypes.t.nodeUsage.allow: Invalid value: []; must hold at least one value",
+        ),
+        (
+            with_type(nodeUsage={"allow": ["a", "a"]}),
+            'spec.workloadTypes.t.nodeUsage.allow: Invalid value: ["a", "a"]; must not hold a value twice',
+        ),
         (with_card(resources=[]), "spec.accelerators[0].resources: Invalid value: []; must hold at least one value"),
         ({"accelerators": []}, "spec.accelerators: Invalid value: []; must hold at least one value"),
         ({"workloadTypes": {}}, "spec.workloadTypes: Invalid value: {}; must hold at least one workload type"),
         # fields that depend on others
         (
             with_type(nodeUsage={"allow": ["a"], "prefer": {"b": 1}}),
-            'spec.workloadTypes.t.nodeUsage.prefer: Invalid value: {"b": 1}; '
-            '"b" must stand in allow too: a pod can only prefer what it may use',
+            (
+                'spec.workloadTypes.t.nodeUsage.prefer: Invalid value: {"b": 1}; '
+                '"b" must stand in allow too: a pod can only prefer what it may use'
+            ),
         ),
         (
             {"allowedSchedulers": ["default-scheduler"]},
-            'spec.allowedSchedulers: Invalid value: ["default-scheduler"]; '
-            'must hold "volcano", the schedulerName of workloadTypes.training',
+            (
+                'spec.allowedSchedulers: Invalid value: ["default-scheduler"]; '
+                'must hold "volcano", the schedulerName of workloadTypes.training'
+            ),
         ),
         (
             with_type(schedulerName="mine"),
-            'spec.allowedSchedulers: Invalid value: ["default-scheduler", "volcano", "kai-scheduler", '
-            '"binpack-scheduler"]; must hold "mine", the schedulerName of workloadTypes.t',
+            (
+                'spec.allowedSchedulers: Invalid value: ["default-scheduler", "volcano", "kai-scheduler", '
+                '"binpack-scheduler"]; must hold "mine", the schedulerName of workloadTypes.t'
+            ),
         ),
     ],
     ids=lambda value: json.dumps(value)[:70] if not isinstance(value, str) else "",
-)  # fmt: skip
+)
 def test_an_error_names_the_field_its_value_and_what_would_be_valid(spec: Any, wanted: str) -> None:
     assert errors(HEAD | {"spec": spec}) == [f"p.yaml: {wanted}"]
 
@@ -170,22 +211,42 @@ def test_all_errors_are_said_at_once() -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        pytest.param("", ['p.yaml: Invalid value: "0 documents"; must hold one PlacementPolicy, holds 0 documents'], id="empty"),
-        pytest.param("# off\n", ['p.yaml: Invalid value: "0 documents"; must hold one PlacementPolicy, holds 0 documents'], id="comments"),
-        pytest.param("a: 1\n---\nb: 2\n", ['p.yaml: Invalid value: "2 documents"; must hold one PlacementPolicy, holds 2 documents'], id="several"),
-        pytest.param("a: [", ['p.yaml:2:1: Invalid value: ""; must be YAML or JSON: did not find expected node content'], id="no YAML"),
-        pytest.param("- a\n", ['p.yaml: Invalid value: ["a"]; must be an object with apiVersion and kind'], id="a list"),
-        pytest.param("{}", ["p.yaml: apiVersion: Required value: must be set", "p.yaml: kind: Required value: must be set"], id="neither version nor kind"),
         pytest.param(
-            "{apiVersion: placement.maip.mxsf.io/v1, kind: ConfigMap}",
+            "", ['p.yaml: Invalid value: "0 documents"; must hold one PlacementPolicy, holds 0 documents'], id="empty"
+        ),
+        pytest.param(
+            "# off\n",
+            ['p.yaml: Invalid value: "0 documents"; must hold one PlacementPolicy, holds 0 documents'],
+            id="comments",
+        ),
+        pytest.param(
+            "a: 1\n---\nb: 2\n",
+            ['p.yaml: Invalid value: "2 documents"; must hold one PlacementPolicy, holds 2 documents'],
+            id="several",
+        ),
+        pytest.param(
+            "a: [",
+            ['p.yaml:2:1: Invalid value: ""; must be YAML or JSON: did not find expected node content'],
+            id="no YAML",
+        ),
+        pytest.param(
+            "- a\n", ['p.yaml: Invalid value: ["a"]; must be an object with apiVersion and kind'], id="a list"
+        ),
+        pytest.param(
+            "{}",
+            ["p.yaml: apiVersion: Required value: must be set", "p.yaml: kind: Required value: must be set"],
+            id="neither version nor kind",
+        ),
+        pytest.param(
+            "{apiVersion: v1, kind: ConfigMap}",
             [
-                'p.yaml: apiVersion: Unsupported value: "placement.maip.mxsf.io/v1"; supported values: "placement.maip.mxsf.io/v1alpha1"',
+                'p.yaml: apiVersion: Unsupported value: "v1"; supported values: "placement.maip.mxsf.io/v1alpha1"',
                 'p.yaml: kind: Unsupported value: "ConfigMap"; supported values: "PlacementPolicy"',
             ],
             id="another version and kind",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_one_policy_is_refused(text: str, wanted: list[str]) -> None:
     assert errors(text) == wanted
 
@@ -196,3 +257,37 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, why: str
         load_policy(tmp_path / name)
 
     assert str(refused.value) == f'--policy: Invalid value: "{tmp_path / name}"; cannot be read: {why}'
+
+
+DEFAULT = built_in_policy().document.model_dump(mode="json", by_alias=True)
+
+
+@given(st.data())
+def test_whatever_stands_in_a_policy_it_is_valid_or_told(data: st.DataObject) -> None:
+    document = deepcopy(DEFAULT)
+    for _ in range(data.draw(st.integers(1, 2))):
+        replace_somewhere(document, data)
+
+    with suppress(InvalidInput):
+        assert parse_policy(json.dumps(document), "p.yaml").revision
+
+
+def test_fields_that_depend_on_others_are_named_beside_every_other_error() -> None:
+    document = {
+        **HEAD,
+        "spec": {
+            "allowedSchedulers": ["default-scheduler"],
+            "workloadTypes": {
+                "a": {"nodeUsage": {"allow": ["x"], "prefer": {"y": 5, "z": 0}}, "schedulerName": "one"},
+                "b": {"nodeUsage": {"allow": []}, "schedulerName": "two"},
+            },
+        },
+    }
+
+    told = "\n".join(errors(document))
+
+    assert "spec.workloadTypes.a.nodeUsage.prefer.z: Invalid value: 0; must be in [1, 100]" in told
+    assert '"y", "z" must stand in allow too' in told
+    assert "spec.workloadTypes.b.nodeUsage.allow: Invalid value: []" in told
+    assert 'must hold "one", the schedulerName of workloadTypes.a' in told
+    assert 'must hold "two", the schedulerName of workloadTypes.b' in told

@@ -22,20 +22,28 @@ def policy(spec: str = "{}") -> Policy:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("# a comment\nkind: PlacementPolicy\napiVersion: placement.maip.mxsf.io/v1alpha1\n", id="comments and order"),
+        pytest.param(
+            "# a comment\nkind: PlacementPolicy\napiVersion: placement.maip.mxsf.io/v1alpha1\n", id="comments and order"
+        ),
         pytest.param(HEAD + "spec: {keyDomain: maip.mxsf.io, productAffinity: true}\n", id="defaults spelled out"),
         pytest.param(HEAD + "spec: {binPacking: {weight: 100}}\n", id="a part spelled out"),
-        pytest.param(json.dumps(built_in_policy().document.model_dump(mode="json", by_alias=True)), id="all spelled out, as JSON"),
+        pytest.param(
+            json.dumps(built_in_policy().document.model_dump(mode="json", by_alias=True)), id="all spelled out, as JSON"
+        ),
         pytest.param(HEAD + "metadata: {name: other, labels: {a: b}}\n", id="another name and labels"),
     ],
-)  # fmt: skip
+)
 def test_equal_meaning_has_an_equal_revision(text: str) -> None:
     assert parse_policy(text, "p.yaml").revision == built_in_policy().revision
 
 
 def test_the_order_of_keys_has_no_meaning() -> None:
-    one = policy("{workloadTypes: {a: {nodeUsage: {allow: [x, y], prefer: {x: 80, y: 20}}}, b: {nodeUsage: {allow: [z]}}}}")
-    two = policy("{workloadTypes: {b: {nodeUsage: {allow: [z]}}, a: {nodeUsage: {prefer: {y: 20, x: 80}, allow: [x, y]}}}}")
+    one = policy(
+        "{workloadTypes: {a: {nodeUsage: {allow: [x, y], prefer: {x: 80, y: 20}}}, b: {nodeUsage: {allow: [z]}}}}"
+    )
+    two = policy(
+        "{workloadTypes: {b: {nodeUsage: {allow: [z]}}, a: {nodeUsage: {prefer: {y: 20, x: 80}, allow: [x, y]}}}}"
+    )
 
     assert one.revision == two.revision
 

@@ -1,7 +1,7 @@
 """The JSON schema of `policy schema` takes what the loader takes."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from webhook.policy.loader import built_in_policy, parse_policy
 SCHEMA = PolicyDocument.model_json_schema(by_alias=True)
 ROOT = Path(__file__).parents[2]
 HEAD = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}
-TYPES: dict[str, type | tuple[type, ...]] = {
+TYPES: dict[str, type] = {
     "object": dict,
     "array": list,
     "string": str,
@@ -30,44 +30,42 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 def faults(value: Any, schema: dict[str, Any], path: str = "") -> Iterator[str]:
     """Where `value` breaks `schema`: as much of JSON schema as ours uses, an unknown keyword being an error."""
     if "$ref" in schema:
-        yield from faults(value, SCHEMA["$defs"][schema["$ref"].removeprefix("#/$defs/")], path)
-        return
+        schema = SCHEMA["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     for keyword, wanted in schema.items():
-        yield from _keyword_faults(value, schema, keyword, wanted, path)
+        if keyword in BREAKS:
+            if BREAKS[keyword](value, wanted):
+                yield f"{path}: {keyword} {wanted}"
+        elif keyword == "anyOf":
+            if all(list(faults(value, each, path)) for each in wanted):
+                yield f"{path}: none of {wanted}"
+        else:
+            assert keyword in INNER | ANNOTATIONS, keyword
+    for key, inner, its_schema in parts(value, schema):
+        if its_schema is False:
+            yield f"{path}.{key}: unknown"
+        else:
+            yield from faults(inner, its_schema, f"{path}.{key}")
 
 
-def _keyword_faults(value: Any, schema: dict[str, Any], keyword: str, wanted: Any, path: str) -> Iterator[str]:
-    broken = False
-    if keyword == "type":
-        broken = not isinstance(value, TYPES[wanted]) or (wanted == "integer" and isinstance(value, bool))
-    elif keyword == "anyOf":
-        broken = all(list(faults(value, each, path)) for each in wanted)
-    elif keyword in ("const", "enum"):
-        broken = value not in (wanted if keyword == "enum" else [wanted])
-    elif keyword == "minimum":
-        broken = isinstance(value, int) and value < wanted
-    elif keyword == "maximum":
-        broken = isinstance(value, int) and value > wanted
-    elif keyword == "minItems":
-        broken = isinstance(value, list) and len(value) < wanted
-    elif keyword == "required":
-        broken = isinstance(value, dict) and not set(wanted) <= set(value)
-    elif keyword == "items":
-        for index, item in enumerate(value if isinstance(value, list) else ()):
-            yield from faults(item, wanted, f"{path}[{index}]")
-    elif keyword == "properties":
-        for key in wanted.keys() & (value.keys() if isinstance(value, dict) else set()):
-            yield from faults(value[key], wanted[key], f"{path}.{key}")
-    elif keyword == "additionalProperties":
-        for key in (value if isinstance(value, dict) else {}).keys() - schema.get("properties", {}).keys():
-            if wanted is False:
-                yield f"{path}.{key}: unknown"
-            elif wanted is not True:
-                yield from faults(value[key], wanted, f"{path}.{key}")
-    else:
-        assert keyword in ("title", "description", "default", "$defs", "propertyNames"), keyword
-    if broken:
-        yield f"{path}: {keyword} {wanted}"
+def parts(value: Any, schema: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """The items or fields of `value`, each with its schema; False for a field that may not be there."""
+    if isinstance(value, list):
+        yield from ((str(index), item, schema.get("items", {})) for index, item in enumerate(value))
+    elif isinstance(value, dict):
+        properties, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+        yield from ((key, inner, properties.get(key, others)) for key, inner in value.items())
+
+
+ANNOTATIONS = {"title", "description", "default", "$defs", "propertyNames"}
+INNER = {"items", "properties", "additionalProperties"}
+BREAKS: dict[str, Callable[[Any, Any], bool]] = {
+    "type": lambda value, wanted: type(value) is not TYPES[wanted],
+    "const": lambda value, wanted: value != wanted,
+    "enum": lambda value, wanted: value not in wanted,
+    "minimum": lambda value, wanted: isinstance(value, int) and value < wanted,
+    "maximum": lambda value, wanted: isinstance(value, int) and value > wanted,
+    "required": lambda value, wanted: isinstance(value, dict) and not set(wanted) <= set(value),
+}
 
 
 def models() -> list[dict[str, Any]]:

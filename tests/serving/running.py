@@ -6,7 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +70,9 @@ class World:
         return 0.0 if value is None else value
 
 
-def write_certificate(folder: Path) -> KeyPair:
+def write_certificate(folder: Path, issued_ago: timedelta = timedelta()) -> KeyPair:
     """Put `ca.crt`, `tls.crt` and `tls.key` for 127.0.0.1 into `folder`; the CA."""
-    now = datetime.now(UTC)
+    now = datetime.now(UTC) - issued_ago
     ca = issue_ca(now=now)
     server = issue_server(ca, dns_names=["localhost"], ip_addresses=["127.0.0.1"], now=now)
     (folder / "ca.crt").write_bytes(ca.certificate)

@@ -6,14 +6,16 @@ from typing import Any
 import jsonpatch
 import orjson
 import pytest
+import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.admitting import PRODUCT, TYPE, USAGE
-from tests.builders import make_node_object, make_pod
+from tests.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from tests.golden.test_golden import cluster_of
 from tests.properties.pods import pods
 from tests.serving.running import Clock, World, review, review_bytes
+from webhook.audit.record import AuditRecord
 from webhook.cluster.file import snapshot_from_documents
 from webhook.pipeline import Cluster
 from webhook.serving.admissions import Answer
@@ -148,17 +150,6 @@ def test_the_default_scheduler_that_was_replaced_stands_in_the_record() -> None:
         pytest.param(orjson.dumps(review({}) | {"request": None}), "request: Required value", id="no request"),
         pytest.param(review_bytes({}, uid=""), "request.uid: Required value", id="no uid"),
         pytest.param(review_bytes(None), "request.object: Required value", id="no object"),
-        pytest.param(review_bytes({"metadata": {}}), "request.object.spec: Required value", id="no spec"),
-        pytest.param(
-            review_bytes({"metadata": {"annotations": {"a": 1}}, "spec": {}}),
-            "request.object.metadata.annotations[a]: Invalid value: 1; must be text",
-            id="annotation that is no text",
-        ),
-        pytest.param(
-            review_bytes(TRAINING.requests(cpu="a lot").obj()),
-            "request.object.spec.containers[0].resources.requests[cpu]: Invalid value",
-            id="a quantity that is none",
-        ),
     ],
 )
 def test_what_is_no_admission_review_is_answered_400_with_what_is_wrong(body: bytes, said: str) -> None:
@@ -172,11 +163,60 @@ def test_what_is_no_admission_review_is_answered_400_with_what_is_wrong(body: by
     assert world.count("http_refused_requests_total", code="400") == 1
 
 
+@pytest.mark.parametrize(
+    ("pod", "said"),
+    [
+        pytest.param({"metadata": {}}, "request.object.spec: Required value", id="no spec"),
+        pytest.param(
+            {"metadata": {"annotations": {"a": 1}}, "spec": {}},
+            "request.object.metadata.annotations[a]: Invalid value: 1; must be text",
+            id="annotation that is no text",
+        ),
+    ],
+)
+def test_an_object_that_is_no_pod_is_answered_400_and_is_on_record(pod: dict[str, Any], said: str) -> None:
+    world = World()
+
+    answer = answer_to(world, review_bytes(pod))
+
+    assert answer.status == 400
+    assert said in answer.body.decode()
+    (record,) = world.records
+    assert (record.outcome, record.uid, record.decision) == (
+        "Error",
+        "705ab4f5-6393-11e8-b7cc-42010a800002",
+        "decision-1",
+    )
+    assert record.error is not None
+    assert said in record.error
+    assert world.count("http_refused_requests_total", code="400") == 1
+
+
 class BrokenScorer:
     """A fault of ours."""
 
     def answer(self, *_: object) -> Any:
         raise RuntimeError("out of order")
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(TRAINING.requests(cpu="-1"), id="a negative request"),
+        pytest.param(TRAINING.prefer_node(1, match_expressions(("a", "Gt", ["x"]))), id="a bound that is no integer"),
+    ],
+)
+def test_what_the_scorer_cannot_read_is_patched_all_the_same(pod: PodBuilder) -> None:
+    """The API server takes or refuses it; a 400 of ours would be a failed call, and the pod stored unpatched."""
+    node = {"metadata": {"name": "node-1"}, "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}}}
+    world = World(cluster=cluster_of({"cluster": [node]}))
+
+    response = response_to(world, review_bytes(pod.obj()))
+
+    assert response["allowed"] is True
+    assert "patch" in response
+    assert world.records[0].placement is not None
+    assert world.records[0].placement.verdict == "Unknown"
 
 
 def test_our_own_fault_is_a_500_with_the_decision_and_never_a_refusal() -> None:
@@ -189,6 +229,41 @@ def test_our_own_fault_is_a_500_with_the_decision_and_never_a_refusal() -> None:
     (record,) = world.records
     assert (record.outcome, record.error) == ("Error", "RuntimeError: out of order")
     assert world.count("admission_requests_total", outcome="Error", workload_type="") == 1
+
+
+@pytest.mark.parametrize(
+    "pod", [pytest.param(TRAINING.obj(), id="a pod"), pytest.param({"metadata": {}}, id="an object that is no pod")]
+)
+def test_what_cannot_be_put_on_record_is_a_500_with_the_decision_counted_and_logged(pod: dict[str, Any]) -> None:
+    def broken(_: AuditRecord) -> None:
+        raise RuntimeError("out of ink")
+
+    world = World(audit=broken)
+
+    with structlog.testing.capture_logs() as logs:
+        answer = answer_to(world, review_bytes(pod))
+
+    assert answer.status == 500
+    assert b"decision-1" in answer.body
+    assert world.count("admission_requests_total", outcome="Error", workload_type="") == 1
+    assert [(log["event"], log["decision"]) for log in logs] == [
+        ("admission failed", "decision-1"),
+        ("admission is not on record", "decision-1"),
+    ]
+
+
+def test_a_fault_in_writing_one_record_is_on_record_itself() -> None:
+    records: list[AuditRecord] = []
+
+    def broken_once(record: AuditRecord) -> None:
+        if record.outcome != "Error":
+            raise RuntimeError("out of ink")
+        records.append(record)
+
+    answer = answer_to(World(audit=broken_once), review_bytes(TRAINING.obj()))
+
+    assert answer.status == 500
+    assert [(record.decision, record.error) for record in records] == [("decision-1", "RuntimeError: out of ink")]
 
 
 def test_after_the_deadline_the_patch_goes_out_without_the_check() -> None:

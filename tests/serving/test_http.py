@@ -3,10 +3,12 @@
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import aiohttp
 import pytest
+import structlog
 
 from tests.admitting import TYPE
 from tests.builders import make_pod
@@ -91,6 +93,127 @@ def test_a_body_over_the_limit_is_refused_when_its_length_was_not_announced(tmp_
             assert response.status == 413
 
     with_server(story, tmp_path, max_body_bytes=4096)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_a_body_that_is_not_in_its_encoding_is_refused_and_counted(tmp_path: Path, encoding: str) -> None:
+    world = World()
+
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        headers = JSON | {"Content-Encoding": encoding, "Content-Length": str(len(REVIEW))}
+        async with client.post(server.url, data=REVIEW, headers=headers) as response:
+            assert response.status == 400
+            assert "the body is not what Content-Encoding and Transfer-Encoding say" in await response.text()
+
+    with_server(story, tmp_path, world)
+    assert world.count("http_refused_requests_total", code="400") == 1
+
+
+def head(length: int | None, *more: str) -> bytes:
+    """The head of a request with a body of `length`, or in chunks."""
+    body = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
+    lines = ["POST /mutate HTTP/1.1", "Host: webhook", "Content-Type: application/json", body, *more, "", ""]
+    return "\r\n".join(lines).encode()
+
+
+async def in_flight(server: Running, client: aiohttp.ClientSession, requests: int) -> None:
+    """Return when so many requests are being answered."""
+    text = ""
+    async with asyncio.timeout(20):
+        while f"admissions_in_flight {requests}.0" not in text:
+            async with client.get(server.admin_url + "/metrics") as response:
+                text = await response.text()
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(head(60_000), id="announced"),
+        pytest.param(head(None), id="in chunks, as large as may be"),
+        pytest.param(head(100, "Content-Encoding: gzip"), id="compressed, as large as may be"),
+    ],
+)
+def test_bodies_over_the_bound_on_all_together_are_refused_until_others_are_gone(tmp_path: Path, first: bytes) -> None:
+    world = World()
+
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        _, slow = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)
+        slow.write(first)
+        await in_flight(server, client, 1)
+        async with client.post(server.url, data=REVIEW + b" " * 50_000, headers=JSON) as response:
+            assert response.status == 503
+            assert "are in flight" in await response.text()
+        async with client.post(server.url, data=REVIEW, headers=JSON) as response:
+            assert response.status == 200
+
+        slow.transport.abort()
+        await in_flight(server, client, 0)
+        async with client.post(server.url, data=REVIEW + b" " * 50_000, headers=JSON) as response:
+            assert response.status == 200
+
+    with_server(story, tmp_path, world, max_body_bytes=60_000, max_bytes_in_flight=100_000)
+    assert world.count("http_refused_requests_total", code="503") == 1
+
+
+def test_a_single_body_has_room_whatever_the_bound(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        async with client.post(server.url, data=REVIEW, headers=JSON) as response:
+            assert response.status == 200
+
+    with_server(story, tmp_path, max_bytes_in_flight=1)
+
+
+@pytest.mark.parametrize("sent", [pytest.param(b"", id="nothing"), pytest.param(HEAD[:30], id="part of a head")])
+def test_a_connection_without_a_request_is_closed(tmp_path: Path, sent: bytes) -> None:
+    async def story(server: Running, _: aiohttp.ClientSession) -> None:
+        reader, writer = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)
+        writer.write(sent)
+        async with asyncio.timeout(20):
+            with suppress(ConnectionError):
+                assert await reader.read() == b""
+        writer.close()
+
+    with_server(story, tmp_path, read_timeout_seconds=0.2)
+
+
+def test_a_connection_that_had_a_request_may_pause_for_longer_than_one_may_take(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        reader, writer = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)
+        writer.write(HEAD + REVIEW)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        _, silent = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)
+        await silent.wait_closed()
+        writer.write(head(2) + b"{}")
+        async with asyncio.timeout(20):
+            await reader.readuntil(b"HTTP/1.1 400")
+        writer.close()
+
+    with_server(story, tmp_path, read_timeout_seconds=0.3)
+
+
+def test_connections_over_the_bound_are_closed_until_others_are_gone_and_told_once(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        host, port = server.address.host, server.address.port
+        open_ones = [await asyncio.open_connection(host, port, ssl=server.tls) for _ in range(2)]
+        for reader, writer in open_ones:
+            writer.write(HEAD + REVIEW)
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        for _ in range(3):
+            with pytest.raises(aiohttp.ClientError):
+                await client.post(server.url, data=REVIEW, headers=JSON)
+
+        for _, writer in open_ones:
+            writer.transport.abort()
+        async with asyncio.timeout(20):
+            status = 0
+            while status != 200:
+                with suppress(aiohttp.ClientError):
+                    async with client.post(server.url, data=REVIEW, headers=JSON) as response:
+                        status = response.status
+
+    with structlog.testing.capture_logs() as logs:
+        with_server(story, tmp_path, max_connections=2)
+    assert [log["open"] for log in logs if log["event"] == "connections are refused"] == [2]
 
 
 def test_connections_are_kept_alive(tmp_path: Path) -> None:
@@ -186,6 +309,16 @@ def test_a_stopping_server_is_not_ready_finishes_what_is_in_flight_and_leaves(tm
         await server.done
 
     with_server(story, tmp_path, shutdown_delay_seconds=0.3)
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example.com"], ids=["an empty label", "a long label"])
+def test_what_cannot_be_a_host_is_one_clear_error(tmp_path: Path, host: str) -> None:
+    async def run() -> None:
+        with pytest.raises(InvalidInput, match=r"--listen: Invalid value: .*give another address or port"):
+            async with running(World(), tmp_path, listen=Address(host, 8443)):
+                pass
+
+    asyncio.run(run())
 
 
 def test_a_port_in_use_is_one_clear_error(tmp_path: Path) -> None:

@@ -1,20 +1,23 @@
 """Whether the records of audit files are all there, unaltered and in order.
 
-Each record holds the hash of the one before it, so that none can be altered, cut out or moved without a break behind
-it. Two things a chain cannot tell by itself: whether records were cut off at its end (a head that was noted elsewhere
-tells: `expected_heads`), and whether somebody wrote all of it anew.
+Each record holds its own hash and that of the one before it, so that none can be altered, cut out or moved without a
+break. Two things a chain cannot tell by itself: whether records were cut off at its end (a head tells that was noted
+elsewhere, `expected_heads`, or that the writer keeps beside the file, `kept_heads`), and whether somebody wrote all of
+it anew.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
+from pathlib import PurePath
 
+from webhook.audit.head import Head
 from webhook.audit.query import Broken, Entry
 from webhook.audit.record import FIRST, moment
-from webhook.audit.segments import REMEDY, Findings, Segment, SegmentReader
+from webhook.audit.segments import REMEDY, Findings, Segment, SegmentReader, counted
 from webhook.kube.documents import JsonObject
-from webhook.kube.field import FieldError, invalid
+from webhook.kube.field import FieldError, invalid, required
 
 
 @dataclass(slots=True, eq=False)
@@ -95,22 +98,54 @@ class Verification:
         }
 
 
-def verify(files: Iterable[tuple[str, Iterable[Entry | Broken]]], expected_heads: Sequence[str] = ()) -> Verification:
+def verify(
+    files: Iterable[tuple[str, Iterable[Entry | Broken]]],
+    expected_heads: Sequence[str] = (),
+    *,
+    kept_heads: Mapping[str, Head] | None = None,
+    partial: bool = False,
+) -> Verification:
     """Follow the chains through the files, which may be given in any order and be those of several replicas.
 
-    Each of `expected_heads` must be the hash of a record. Holds a few values for each unbroken run of records.
+    Each of `expected_heads`, and of `kept_heads` (by the file that each stands in), must be that of a record. A chain
+    must begin with its first record, unless `partial`, or the file it begins in is the oldest one that rotation kept.
+    Holds a few values for each unbroken run of records.
     """
     findings = Findings()
-    unseen = dict.fromkeys(expected_heads)
-    segments = [segment for name, lines in files for segment in SegmentReader(name, findings, unseen).read(lines)]
-    chains = _connect(segments, findings)
+    kept = kept_heads or {}
+    unseen = dict.fromkeys([*expected_heads, *(head.hash for head in kept.values())])
+    names: list[str] = []
+    segments: list[Segment] = []
+    for name, lines in files:
+        names.append(name)
+        segments += SegmentReader(name, findings, unseen).read(lines)
+    chains = _connect(segments, findings, None if partial else _oldest(names))
     detail = "no record has this hash: records at the end were cut off or altered, or a file is absent; " + REMEDY
-    findings.faults += [invalid("--head", head, detail) for head in unseen]
+    findings.faults += [invalid("--head", head, detail) for head in expected_heads if head in unseen]
+    findings.faults += [
+        invalid(name, head.hash, f"the last record written, number {head.sequence}, is not there: {detail}")
+        for name, head in kept.items()
+        if head.hash in unseen
+    ]
+    if not segments:
+        findings.faults.append(required(", ".join(names), "holds no record, and so proves nothing; " + REMEDY))
+    elif not (expected_heads or kept or findings.faults):
+        findings.notes.append("without a head, what was cut off at the end does not show: give one with --head")
     return Verification(chains, findings.notes, findings.faults)
 
 
-def _connect(segments: Sequence[Segment], findings: Findings) -> list[Chain]:
-    """The chains over all files; tells every break."""
+def _oldest(names: Iterable[str]) -> set[str]:
+    """Of each set of rotated files (`PATH.1`, `PATH.2`, …) the one with the highest number."""
+    numbers: dict[str, int] = {}
+    for name in names:
+        base, _, number = name.rpartition(".")
+        if number.isdecimal() and PurePath(base).name:
+            numbers[base] = max(numbers.get(base, 0), int(number))
+    return {f"{base}.{number}" for base, number in numbers.items()}
+
+
+def _connect(segments: Sequence[Segment], findings: Findings, may_begin_later: set[str] | None) -> list[Chain]:
+    """The chains over all files; tells every break. In files of `may_begin_later` (None: in all) a chain may go on."""
     by_head = {segment.head: segment for segment in segments}
     successors: dict[Segment, Segment] = {}
     roots: list[Segment] = []
@@ -127,14 +162,22 @@ def _connect(segments: Sequence[Segment], findings: Findings) -> list[Chain]:
             continue
         if segment.opens_file and not before:
             torn_off.append(segment)
-        elif not segment.follows_unreadable:
+        elif not segment.follows_unreadable and not _is_told(segment.after, segment.start, findings):
             findings.faults.append(_break(segment, before))
     chains = [Chain(list(_from(root, successors))) for root in roots]
     for chain in chains:
         if chain.segments[0] in torn_off:
-            _tell_absent(chain, chains, findings)
+            may_go_on = may_begin_later is None or chain.segments[0].file in may_begin_later
+            _tell_absent(chain, chains, findings, may_go_on=may_go_on)
         findings.faults += _revisits(chain)
     return chains
+
+
+def _is_told(before: Entry | None, start: Entry, findings: Findings) -> bool:
+    """Whether one of two neighbours was altered, and no record is absent between them: that explains the break."""
+    if start.place in findings.altered:
+        return True
+    return bool(before and before.place in findings.altered and start.record.sequence <= before.record.sequence + 1)
 
 
 def _from(root: Segment, successors: dict[Segment, Segment]) -> Iterator[Segment]:
@@ -175,20 +218,25 @@ def _gap(last: Entry, start: Entry) -> FieldError:
     if missing == 0:
         detail = f"altered: its hash is not the one that {start.place} holds; {REMEDY}"
         return invalid(last.place, last.record.decision, detail)
-    records = "1 record" if missing == 1 else f"{missing} records" if missing > 0 else "records"
-    detail = f"cut out: {records} between {last.place} and this one; {REMEDY}"
+    detail = f"cut out: {counted(missing)} between {last.place} and this one; {REMEDY}"
     return invalid(start.place, start.record.decision, detail)
 
 
-def _tell_absent(chain: Chain, chains: Sequence[Chain], findings: Findings) -> None:
-    """Tell that the record before a chain's first is absent: a fault if older records of the same replica are there.
+def _tell_absent(chain: Chain, chains: Sequence[Chain], findings: Findings, *, may_go_on: bool) -> None:
+    """Tell that the record before a chain's first is absent.
 
-    Rotation deletes the oldest records; a gap between those that are there is none of its doing.
+    Rotation deletes the oldest records, whole files of them; a gap between those that are there is none of its doing.
     """
+    start = chain.start
     replicas = set(chain.replicas)
     older = [other for other in chains if replicas & set(other.replicas) and other.began < chain.began]
+    absent = counted(start.record.sequence - 1)
     if older:
         last = max(older, key=lambda other: other.began).end
-        findings.faults.append(_gap(last, chain.start))
-    else:
-        findings.notes.append(f"{chain.start.place}: the chain starts at an earlier record, which was rotated away")
+        if not _is_told(last, start, findings):
+            findings.faults.append(_gap(last, start))
+    elif may_go_on:
+        findings.notes.append(f"{start.place}: the chain goes on here: {absent} before it, not in these files")
+    elif not _is_told(None, start, findings):
+        detail = f"cut out: {absent} before this one; give all files, or --partial where rotation deleted the others"
+        findings.faults.append(invalid(start.place, start.record.decision, detail))

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from webhook.audit.head import Head, HeadFile, head_path, read_head
 from webhook.audit.record import parse_line
 from webhook.kube.field import InvalidInput, invalid
 
@@ -52,6 +53,7 @@ class AuditFile:
         self._identity: tuple[int, int] | None = None
         self._size_bytes = 0
         self._torn = False
+        self._head_file = HeadFile(head_path(path), FILE_MODE)
         try:
             self._open()
         except OSError as error:
@@ -69,6 +71,21 @@ class AuditFile:
                 continue
         return None
 
+    def last_head(self) -> Head | None:
+        """The head that was kept at the last record; None if there is none that can be read."""
+        try:
+            return read_head(head_path(self.path))
+        except (OSError, ValueError):
+            return None
+
+    def keep_head(self, head: Head) -> None:
+        """Note which record is the last.
+
+        Raises:
+            OSError: it could not be noted.
+        """
+        self._head_file.write(head)
+
     def append(self, line: bytes) -> None:
         """Put the line and a newline behind the file's end.
 
@@ -80,7 +97,7 @@ class AuditFile:
         # A line that was cut off (by a crash) is closed, so that this one can be read.
         data = b"\n" + line + b"\n" if self._torn else line + b"\n"
         try:
-            write_whole(self._descriptor, data)
+            _write_whole(self._descriptor, data)
         except OSError:
             self._take_back(end)
             raise
@@ -117,6 +134,7 @@ class AuditFile:
             os.close(self._descriptor)
         self._descriptor = -1
         self._identity = None
+        self._head_file.close()
 
     def _open(self) -> None:
         descriptor = os.open(self.path, _OPEN_FLAGS, FILE_MODE)
@@ -162,7 +180,7 @@ class AuditFile:
             self._torn = True
 
 
-def write_whole(descriptor: int, data: bytes) -> None:
+def _write_whole(descriptor: int, data: bytes) -> None:
     """Write all of `data`, in several goes where the system takes a part.
 
     Raises:

@@ -1,5 +1,7 @@
 """The audit record: what became of one admission, as one line of JSON that is chained to the line before it.
 
+The last key of a line is its `hash`: of all that stands before it, the hash of the record before included.
+
 A record holds what was injected and why, never the rest of the pod: no image, command or environment.
 """
 
@@ -19,6 +21,9 @@ Outcome = Literal["Patched", "Unchanged", "Denied", "Bypassed", "Error"]
 
 FIRST = ""
 """What the first record of a chain has for `previous`."""
+
+_HASH_KEY = b',"hash":"'
+_HASH_ENDING_BYTES = len(_HASH_KEY) + 64 + len(b'"}')
 
 # A key that a newer version writes is no fault of the line.
 _JSON = ConfigDict(alias_generator=to_camel, extra="ignore")
@@ -55,13 +60,17 @@ class RuleEntry:
 @with_config(_JSON)
 @dataclass(frozen=True, slots=True)
 class PlacementEntry:
-    """What was foretold of the pod's placement. `total` and `feasible` count nodes."""
+    """What was foretold of the pod's placement. `total` and `feasible` count nodes.
+
+    `unmodelled` names the kube-scheduler plugins that have a say in it and were not looked at.
+    """
 
     verdict: str
     node: str | None
     total: int
     feasible: int
     message: str
+    unmodelled: tuple[str, ...] = ()
 
 
 @with_config(_JSON)
@@ -69,7 +78,8 @@ class PlacementEntry:
 class AuditRecord:
     """One admission.
 
-    The writer knows `sequence` and `previous`, and sets them in the line; in a record that was read they are there.
+    The writer knows `sequence` and `previous`, and sets them in the line; in a record that was read they are there. The
+    line's `hash` is no field: only the line itself can be held against it (`digest`).
     """
 
     time: str
@@ -101,7 +111,7 @@ class AuditRecord:
     sequence: int = 0
     """Counts the admissions of a chain from 1. A gap in an unbroken chain: records that the file could not take."""
     previous: str = FIRST
-    """Hash of the line before."""
+    """Hash of the record before."""
 
 
 def encode(record: AuditRecord, sequence: int, previous: str) -> bytes:
@@ -130,6 +140,11 @@ def encode(record: AuditRecord, sequence: int, previous: str) -> bytes:
         "sequence": sequence,
         "before": record.before,
     }
+    content = _dump(line)
+    return b'%b%b%b"}' % (content[:-1], _HASH_KEY, hashlib.sha256(content).hexdigest().encode())
+
+
+def _dump(line: JsonObject) -> bytes:
     try:
         return orjson.dumps(line)
     except orjson.JSONEncodeError:
@@ -148,9 +163,20 @@ def _plain(value: Any) -> Any:
     return asdict(value) if isinstance(value, Owner | PolicyName | PlacementEntry) else str(value)
 
 
+def stated_hash(line: bytes) -> str:
+    """The hash that a line has for its own; empty if it has none."""
+    ending = line[-_HASH_ENDING_BYTES:]
+    if len(ending) < _HASH_ENDING_BYTES or not (ending.startswith(_HASH_KEY) and ending.endswith(b'"}')):
+        return ""
+    return ending[len(_HASH_KEY) : -2].decode("utf-8", "replace")
+
+
 def digest(line: bytes) -> str:
-    """Hash of a line (without its newline) as the next record's `previous` has it: SHA-256 in hexadecimal."""
-    return hashlib.sha256(line).hexdigest()
+    """Hash of a record as its line and the next record's `previous` have it: SHA-256 in hexadecimal.
+
+    It is that of the line (without its newline) before `hash` was put to its end: of the JSON object without that key.
+    """
+    return hashlib.sha256(line[:-_HASH_ENDING_BYTES] + b"}" if stated_hash(line) else line).hexdigest()
 
 
 _ADAPTER = TypeAdapter(AuditRecord)

@@ -4,10 +4,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from webhook.audit.query import Broken, Entry
-from webhook.audit.record import FIRST, digest
+from webhook.audit.record import FIRST, digest, stated_hash
 from webhook.kube.field import FieldError, invalid
 
 REMEDY = "compare with a copy, or find the decision in the API server's own audit log"
+
+
+def counted(records: int) -> str:
+    """`1 record`, `2 records`; `records` where how many cannot be told."""
+    return "1 record" if records == 1 else f"{records} records" if records > 0 else "records"
 
 
 @dataclass(slots=True, eq=False)
@@ -33,21 +38,29 @@ class Findings:
 
     notes: list[str] = field(default_factory=list)
     faults: list[FieldError] = field(default_factory=list)
+    altered: set[str] = field(default_factory=set)
+    """Places of the records that were told to be altered: breaks beside them need no more words."""
 
     def tell_missed(self, before: Entry, entry: Entry) -> None:
         """Note the records between two neighbours of a chain that the file could not take."""
         missed = entry.record.sequence - before.record.sequence - 1
         if missed > 0:
-            records = "1 record" if missed == 1 else f"{missed} records"
             self.notes.append(
-                f"{entry.place}: {records} before it could not be written here and went to standard error instead"
+                f"{entry.place}: {counted(missed)} before it could not be written here; standard error has what it took"
             )
+
+    def check_hash(self, entry: Entry, head: str) -> None:
+        """Tell a record whose own hash is not `head`, that of its content."""
+        if (stated := stated_hash(entry.line)) != head:
+            what = "its hash is not that of its content" if stated else "it does not end in its hash"
+            self.altered.add(entry.place)
+            self.faults.append(invalid(entry.place, entry.record.decision, f"altered: {what}; {REMEDY}"))
 
     def tell_unreadable(self, lines: Iterable[Broken], *, chain_goes_on: bool) -> None:
         """Tell each line that is no record. If the chain goes on behind them, they were never part of it."""
         for line in lines:
             if chain_goes_on or line.cut_off:
-                detail = "torn: the process ended, or the disk was full, while this line was written"
+                detail = "torn: the process ended, or the disk or pipe was full, while this line was written"
             else:
                 detail = f"altered: a record stood here, and is none any more; {REMEDY}"
             shown = line.line[:40].decode("utf-8", "replace")
@@ -82,6 +95,7 @@ class SegmentReader:
         previous = entry.record.previous
         head = digest(entry.line)
         self._unseen.pop(head, None)
+        self._findings.check_hash(entry, head)
         segment = self._growing.pop(previous, None)
         self._findings.tell_unreadable(self._unreadable, chain_goes_on=segment is not None or previous == FIRST)
         if segment:

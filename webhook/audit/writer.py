@@ -2,15 +2,16 @@
 
 import contextlib
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, Protocol, Self, TextIO
+from typing import Literal, Protocol, Self
 
 import structlog
 
-from webhook.audit.file import AuditFile, write_whole
-from webhook.audit.record import FIRST, AuditRecord, digest, encode, parse_line
+from webhook.audit.file import AuditFile
+from webhook.audit.head import Head
+from webhook.audit.record import FIRST, AuditRecord, digest, encode, parse_line, stated_hash
+from webhook.audit.stream import AuditStream
 
 Result = Literal["written", "failed"]
 
@@ -26,6 +27,14 @@ class Sink(Protocol):
         """The last line there that holds a record."""
         ...
 
+    def last_head(self) -> Head | None:
+        """What `keep_head` was told last, perhaps by another process."""
+        ...
+
+    def keep_head(self, head: Head) -> None:
+        """Note which record is the last; OSError where that cannot be done."""
+        ...
+
     def make_room(self, line_bytes: int) -> None:
         """Rotate, where a line of this size calls for it; OSError where that cannot be done."""
         ...
@@ -39,38 +48,15 @@ class Sink(Protocol):
         ...
 
 
-class AuditStream:
-    """Standard output as a sink: nothing to continue, to rotate or to take back."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._torn = False
-
-    def last_line(self) -> bytes | None:
-        """None: what was printed is out of reach."""
-        return None
-
-    def make_room(self, line_bytes: int) -> None:
-        """Nothing to do."""
-
-    def append(self, line: bytes) -> None:
-        """Print the line, behind the part of another that could not be printed whole."""
-        data = b"\n" + line + b"\n" if self._torn else line + b"\n"
-        self._torn = True
-        write_whole(self._descriptor, data)
-        self._torn = False
-
-    def close(self) -> None:
-        """Nothing to do: the stream is the process's."""
-
-
 class AuditWriter:
     """Writes records to a file, or to standard output for `-`.
 
-    `write` never raises and never waits for room. A record that cannot be written goes to `fallback` (standard error)
-    instead, the next one is tried again:
+    `write` never raises and never waits for room or for a reader. A record that cannot be written goes to standard
+    error instead, and nowhere if that would have to be waited for; the next one is tried again:
 
         writing --write fails: error logged once--> failing --write succeeds: warning logged--> writing
+
+    Both are logged when standard error has room, else with a later record.
 
     "Written" means handed to the operating system: a crash of this process loses nothing, one of the machine can.
     Not to be shared between threads: the chain has one end.
@@ -83,8 +69,8 @@ class AuditWriter:
         max_bytes: int = MAX_BYTES,
         backups: int = BACKUPS,
         on_result: Callable[[Result], None] = lambda _: None,
-        fallback: TextIO | None = None,
         output_descriptor: int = 1,
+        error_descriptor: int = 2,
     ) -> None:
         """Open `path` and continue the chain that it holds. `on_result` is told what became of each record.
 
@@ -98,13 +84,14 @@ class AuditWriter:
         else:
             self._sink = AuditFile(Path(self.path), max_bytes=max_bytes, backups=backups)
         self._on_result = on_result
-        self._fallback = fallback
+        self._fallback = AuditStream(error_descriptor)
         self._log = structlog.get_logger()
         self._missed = 0
+        self._failing = False
+        self._told_failing = False
         self._rotation_fails = False
-        last = self._sink.last_line()
-        self._sequence = parse_line(last).sequence if last else 0
-        self._head = digest(last) if last else FIRST
+        self._head_fails = False
+        self._sequence, self._head = self._end()
 
     def __enter__(self) -> Self:
         return self
@@ -120,7 +107,7 @@ class AuditWriter:
     @property
     def failing(self) -> bool:
         """Whether the last record could not be written."""
-        return self._missed > 0
+        return self._failing
 
     def write(self, record: AuditRecord) -> None:
         """The record is in the file when this returns; if that cannot be, on standard error, counted and logged."""
@@ -132,35 +119,66 @@ class AuditWriter:
         except OSError as error:
             self._miss(line, error)
             return
-        self._head = digest(line)
-        if self._missed:
+        self._head = stated_hash(line)
+        self._keep_head()
+        self._failing = False
+        if self._missed and self._fallback.has_room():
             self._log.warning("audit records are written again", path=self.path, missed=self._missed)
             self._missed = 0
+            self._told_failing = False
         self._on_result("written")
 
     def close(self) -> None:
         """Let go of the file, so that another process may write it."""
         self._sink.close()
+        self._fallback.close()
+
+    def _end(self) -> tuple[int, str]:
+        """Sequence and hash of the record that the next one follows.
+
+        Where the file lacks records that were written, that is the last one written, not the last one left: the gap
+        stays to be found.
+        """
+        line = self._sink.last_line()
+        sequence, head = (parse_line(line).sequence, digest(line)) if line else (0, FIRST)
+        kept = self._sink.last_head()
+        if kept is None or kept.sequence < sequence or kept == Head(sequence, head):
+            return sequence, head
+        self._log.error(
+            "audit file lacks records that were written", path=self.path, last=sequence, last_written=kept.sequence
+        )
+        return kept.sequence, kept.hash
+
+    def _keep_head(self) -> None:
+        try:
+            self._sink.keep_head(Head(self._sequence, self._head))
+        except OSError as error:
+            if not self._head_fails and self._fallback.has_room():
+                self._log.error("audit head cannot be kept", path=self.path, error=str(error))
+                self._head_fails = True
+        else:
+            self._head_fails = False
 
     def _make_room(self, line_bytes: int) -> None:
         try:
             self._sink.make_room(line_bytes)
         except OSError as error:
-            if not self._rotation_fails:
+            if not self._rotation_fails and self._fallback.has_room():
                 self._log.error("audit file cannot be rotated and grows on", path=self.path, error=str(error))
-            self._rotation_fails = True
+                self._rotation_fails = True
         else:
             self._rotation_fails = False
 
     def _miss(self, line: bytes, error: OSError) -> None:
         self._missed += 1
-        if self._missed == 1:
+        self._failing = True
+        # Logs go to standard error, and wait there where a record does not.
+        if not self._told_failing and self._fallback.has_room():
+            self._told_failing = True
             self._log.error(
                 "audit records cannot be written and go to standard error", path=self.path, error=str(error)
             )
-        # Nothing is left to be told to, where standard error is broken too.
-        with contextlib.suppress(OSError, ValueError):
-            fallback = self._fallback or sys.stderr
-            fallback.write(line.decode() + "\n")
-            fallback.flush()
+        # Nothing is left to be told to, where standard error is full or broken too.
+        with contextlib.suppress(OSError):
+            self._fallback.append(line)
         self._on_result("failed")

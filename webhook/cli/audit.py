@@ -12,7 +12,8 @@ import orjson
 from rich.console import Console
 
 from webhook.audit.chain import verify as verify_files
-from webhook.audit.query import Broken, Entry, Selection, Sources, parse_moment, rotated_files
+from webhook.audit.head import SUFFIX, Head, head_path, read_head
+from webhook.audit.query import STANDARD_INPUT, Broken, Entry, Selection, Sources, parse_moment, rotated_files
 from webhook.audit.record import Outcome
 from webhook.audit.summary import summarise
 from webhook.cli import audit_text as text
@@ -168,20 +169,24 @@ def summary(files: tuple[str, ...], slowest: int, output: str, **filters: Any) -
 @click.option(
     "--head", "heads", multiple=True, help="Hash of a record that must be there, noted earlier; may be repeated."
 )
+@click.option("--partial", is_flag=True, help="The oldest records may be absent: deleted, or in files not given.")
 @_output
-def verify(files: tuple[str, ...], heads: tuple[str, ...], output: str) -> None:
+def verify(files: tuple[str, ...], heads: tuple[str, ...], partial: bool, output: str) -> None:
     """Whether no record was altered, cut out or moved.
 
-    Each record holds the hash of the one before it. Give all files of a replica, in any order; those of several
-    replicas, if you like. That no record was cut off at the end shows only against a head that was noted earlier: this
-    command prints it, --head asks for it.
+    Each record holds its own hash and that of the one before it. Give all files of a replica, in any order; those of
+    several replicas, if you like. That no record was cut off at the end shows against a head: the one in FILE.head,
+    which the server keeps beside the file, or one that you noted earlier. This command prints it, --head asks for it.
 
     \b
     placement-webhook audit verify audit.jsonl*
     placement-webhook audit verify --head 9f86d081884c7d65… audit.jsonl
     """
-    with Sources(_named(files)) as sources:
-        verification = verify_files(sources.lines(), heads)
+    names = _named(files)
+    # Before the records: a server that is writing puts a record into its file first.
+    kept = _kept_heads([*names, *files])
+    with Sources(names) as sources:
+        verification = verify_files(sources.lines(), heads, kept_heads=kept, partial=partial)
     if output == "json":
         _echo_json(verification.to_json())
     else:
@@ -210,12 +215,32 @@ class _BrokenLines:
 
 
 def _named(files: tuple[str, ...]) -> list[str]:
-    names = list(files) or rotated_files(Path(DEFAULT_FILE))
+    # `audit.jsonl*` takes in the head file.
+    names = [name for name in files if not name.endswith(SUFFIX)]
+    if not files:
+        names = rotated_files(Path(DEFAULT_FILE))
+    if files and not names:
+        raise InvalidInput([invalid("FILE", ", ".join(files), "holds no records; name the audit file as well")])
     if not names:
         raise InvalidInput(
             [required("FILE", f"there is no {DEFAULT_FILE} here; name audit files, or - for standard input")]
         )
     return names
+
+
+def _kept_heads(names: Iterable[str]) -> dict[str, Head]:
+    """What stands in the head files: those that are named, and those beside audit files that are."""
+    paths = {Path(name) if name.endswith(SUFFIX) else head_path(Path(name)) for name in names if name != STANDARD_INPUT}
+    kept: dict[str, Head] = {}
+    for path in sorted(paths):
+        try:
+            head = read_head(path)
+        except (OSError, ValueError) as error:
+            detail = "must be as the server wrote it; delete it to verify without it"
+            raise InvalidInput([invalid(str(path), str(error), detail)]) from error
+        if head:
+            kept[str(path)] = head
+    return kept
 
 
 def _selection(*, since: str | None, until: str | None, **chosen: Any) -> Selection:

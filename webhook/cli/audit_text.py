@@ -164,7 +164,8 @@ def _yaml_lines(value: Any) -> list[str]:
 def _placement_lines(placement: PlacementEntry) -> list[str]:
     node = f", best on node {placement.node}" if placement.node else ""
     lines = [f"{placement.verdict}: {placement.feasible} of {placement.total} nodes can take it{node}"]
-    return [printable(line) for line in (*lines, placement.message) if line]
+    not_looked_at = f"not looked at: {', '.join(placement.unmodelled)}" if placement.unmodelled else ""
+    return [printable(line) for line in (*lines, placement.message, not_looked_at) if line]
 
 
 def print_summary(console: Console, summary: Summary) -> None:

@@ -5,20 +5,20 @@ from pathlib import Path
 import click
 import orjson
 
-from webhook.cli.admission import admit_document
+from webhook.cli.admission import judge_document, remark
 from webhook.cli.check_text import Section, print_section, print_total, text_console
-from webhook.cli.files import pods_option, policy_option, read_cluster_or_live, read_pods, read_policy
+from webhook.cli.files import STANDARD_INPUT, pods_option, policy_option, read_cluster_or_live, read_pods, read_policy
 from webhook.cli.profiles import Schedulers, read_schedulers
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.kube.shape import check_pod
 from webhook.kube.workload import pod_name
-from webhook.pipeline import Cluster, framework_for
+from webhook.pipeline import Mutated
 from webhook.placement.result import Placement, to_check_json
 from webhook.placement.templates import template_nodes
 from webhook.policy.policy import Policy
-from webhook.verdict import Bypassed, Denied
+from webhook.verdict import Denied
 
 _EXIT_WAITING, _EXIT_INFEASIBLE, _EXIT_REFUSED = 3, 4, 5
 
@@ -81,6 +81,8 @@ def check(
       placement-webhook check -f pod.yaml --cluster cluster.json
       placement-webhook check -f pod.yaml --kubeconfig ~/.kube/config
     """
+    if STANDARD_INPUT in filenames and cluster == STANDARD_INPUT:
+        raise click.UsageError("--filename and --cluster cannot both be standard input; put one of them into a file.")
     rules = read_policy(policy)
     schedulers = read_schedulers(scheduler_config, scheduler_profile, template_nodes(rules.spec.node_templates))
     snapshot = read_cluster_or_live(cluster, kubeconfig)
@@ -111,12 +113,11 @@ def check(
 
 def _admitted(document: Document, policy: Policy, snapshot: Snapshot) -> Document | None:
     """The pod as the webhook would leave it, with its namespace's defaults; None if it would be refused for itself."""
-    namespaces_alone = Cluster(snapshot, framework_for(policy), doubt="the pod is checked after its admission")
-    verdict = admit_document(document, policy, namespaces_alone)
+    verdict = judge_document(document, policy, snapshot)
+    remark(document, verdict)
     if isinstance(verdict, Denied):
-        click.secho(f"Refused: {pod_name(document.content)}: {verdict.refusal.message}", fg="red", err=True)
         return None
-    return document if isinstance(verdict, Bypassed) else Document(document.place, verdict.pod)
+    return Document(document.place, verdict.mutation.pod) if isinstance(verdict, Mutated) else document
 
 
 def _place(document: Document, schedulers: Schedulers, snapshot: Snapshot) -> Placement:

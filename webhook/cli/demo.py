@@ -13,8 +13,6 @@ import aiohttp
 import click
 import orjson
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
 
 from certs.pki import issue_ca, issue_server
 from webhook.app import FixedView, build_server
@@ -63,12 +61,12 @@ def demo(audit_file: Path | None) -> None:
     """
     configure_logs("auto", "warning")
     console = Console(highlight=False, soft_wrap=True)
-    folder = Path(tempfile.mkdtemp(prefix="placement-webhook-demo-"))
-    log = audit_file or folder / "audit.jsonl"
+    log = audit_file or Path(tempfile.mkdtemp(prefix="placement-webhook-demo-")) / "audit.jsonl"
     snapshot = snapshot_from_documents(parse(_sample("cluster.yaml"), "sample/cluster.yaml"))
     pods = [document.content for document in parse(_sample("pods.yaml"), "sample/pods.yaml")]
     _introduce(console, snapshot)
-    with AuditWriter(log) as audit:
+    with AuditWriter(log) as audit, tempfile.TemporaryDirectory() as tls_dir:
+        folder = Path(tls_dir)
         trust = _issue(folder)
         settings = Settings(tls_dir=folder, listen=_LOOPBACK, admin_listen=_LOOPBACK, replica="demo")
         server = build_server(settings, built_in_policy(), FixedView(snapshot), audit, Metrics())
@@ -129,16 +127,15 @@ def _review(pod: JsonObject, number: int) -> JsonObject:
 
 
 def _introduce(console: Console, snapshot: Snapshot) -> None:
-    table = Table("pool", "nodes", "free GPUs", box=None, pad_edge=False)
+    console.print(f"[bold]The sample cluster: {len(snapshot.nodes)} nodes, one of them the control plane[/bold]")
     gpus = snapshot.allocatable("nvidia.com/gpu")
     free = gpus - snapshot.requested("nvidia.com/gpu")
     for usage in ("training", "inference", "hybrid"):
         nodes = [(row, info.node) for row, info in enumerate(snapshot.nodes)]
         pool = [(row, node) for row, node in nodes if node.labels.get("maip.mxsf.io/node.usage") == usage]
         parts = [f"{node.name} {free[row]}/{gpus[row]}" for row, node in pool]
-        table.add_row(usage, str(len(pool)), ", ".join(parts))
-    console.print(f"[bold]The sample cluster: {len(snapshot.nodes)} nodes, one of them the control plane[/bold]")
-    console.print(Padding(table, (0, 0, 1, 2)))
+        console.print(f"   {usage:<9} free GPUs: {', '.join(parts)}")
+    console.print()
 
 
 def _tell(console: Console, scene: Scene, snapshot: Snapshot) -> None:

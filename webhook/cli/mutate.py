@@ -1,6 +1,7 @@
 """`mutate`: what the webhook would make of pods, without a cluster or a server."""
 
 import difflib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,9 +9,8 @@ import click
 import orjson
 import yaml
 
-from webhook.cli.admission import admit_document
-from webhook.cli.files import pods_option, policy_option, read_cluster, read_pods, read_policy
-from webhook.kube.documents import Document
+from webhook.cli.admission import admit_document, remark
+from webhook.cli.files import STANDARD_INPUT, pods_option, policy_option, read_cluster, read_pods, read_policy
 from webhook.kube.workload import pod_name
 from webhook.pipeline import Cluster, framework_for
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
@@ -46,6 +46,8 @@ def mutate(ctx: click.Context, filenames: tuple[str, ...], policy: Any, cluster:
       placement-webhook mutate -f pod.yaml -o diff
       kubectl get deployment web -o json | placement-webhook mutate -f - -o patch
     """
+    if STANDARD_INPUT in filenames and cluster == STANDARD_INPUT:
+        raise click.UsageError("--filename and --cluster cannot both be standard input; put one of them into a file.")
     rules = read_policy(policy)
     view = None
     if cluster is not None:
@@ -54,22 +56,12 @@ def mutate(ctx: click.Context, filenames: tuple[str, ...], policy: Any, cluster:
     verdicts = [admit_document(document, rules, view) for document in pods]
     shown = 0
     for document, verdict in zip(pods, verdicts, strict=True):
-        _remark(document, verdict)
+        remark(document, verdict)
         if not isinstance(verdict, Denied):
             _print(document.content, verdict, output, first=shown == 0)
             shown += 1
     if shown < len(pods):
         ctx.exit(_EXIT_REFUSED)
-
-
-def _remark(document: Document, verdict: Verdict) -> None:
-    name = pod_name(document.content)
-    for warning in verdict.warnings:
-        click.secho(f"Warning: {name}: {warning}", fg="yellow", err=True)
-    if isinstance(verdict, Denied):
-        click.secho(f"Refused: {document.place}: {name}: {verdict.refusal.message}", fg="red", err=True)
-    elif isinstance(verdict, Bypassed):
-        click.echo(f"{name}: left alone: {verdict.reason}", err=True)
 
 
 def _print(before: Mapping[str, Any], verdict: Verdict, output: str, *, first: bool) -> None:
@@ -105,6 +97,17 @@ class _PlainDumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's signature
         """Always."""
         return True
+
+
+# What YAML 1.2 or kubectl reads as a number or a boolean and PyYAML, of YAML 1.1, does not: such text must be quoted.
+# Source: go.yaml.in/yaml/v2/resolve.go
+_PlainDumper.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(
+        r"[yYnN]$|[-+]?0[oObBxX][0-9a-fA-F_]+$|[-+]?(?:\.[0-9_]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9_]+)?$"
+    ),
+    list("yYnN-+.0123456789"),
+)
 
 
 def to_yaml(value: Any) -> str:

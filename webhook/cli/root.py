@@ -65,6 +65,7 @@ def root() -> None:
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    output = sys.stdout
     try:
         code = root.main(standalone_mode=False, prog_name="placement-webhook")
         sys.stdout.flush()
@@ -78,7 +79,10 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         code = 130
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit) as error:
+        # click answers a broken pipe by muffling stdout and SystemExit; that of the shell's completion is meant.
+        if isinstance(error, SystemExit) and sys.stdout is output:
+            raise
         # Whoever read our output has enough (`| head`). Python would complain once more when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0

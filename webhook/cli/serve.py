@@ -81,11 +81,19 @@ _SECONDS = click.FloatRange(min=0)
     help="Largest AdmissionReview.",
 )
 @click.option(
+    "--max-in-flight-bytes",
+    "max_bytes_in_flight",
+    type=click.IntRange(min=1024),
+    default=_DEFAULTS.max_bytes_in_flight,
+    show_default=True,
+    help="Most bytes of AdmissionReviews at one time; over it: 503.",
+)
+@click.option(
     "--read-timeout-seconds",
     type=_SECONDS,
     default=_DEFAULTS.read_timeout_seconds,
     show_default=True,
-    help="How long a request's body may take to arrive.",
+    help="How long a request may take to arrive.",
 )
 @click.option(
     "--shutdown-delay-seconds",
@@ -101,7 +109,9 @@ _SECONDS = click.FloatRange(min=0)
     show_default=True,
     help="Then wait this long for what is in flight.",
 )
-@click.option("--replica", default=None, help="This replica's name in audit records.  [default: the host name]")
+@click.option(
+    "--replica", default=None, help="This replica's name in audit records.  [default: $POD_NAME, else the host name]"
+)
 @click.option(
     "--log-format",
     type=click.Choice(["auto", "text", "json"]),

@@ -12,13 +12,25 @@ from webhook.kube.reader import Reader
 Object = Mapping[str, Any]
 NamespacedName = tuple[str, str]
 
+# Volumes of kinds that CSI drivers have taken over; what a driver makes of one is not told by the object.
+MIGRATED_SOURCES = (
+    "awsElasticBlockStore",
+    "azureDisk",
+    "azureFile",
+    "cinder",
+    "gcePersistentDisk",
+    "portworxVolume",
+    "vsphereVolume",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Volume:
     """The facts of a PersistentVolume.
 
     `required`: terms that its nodes must match; None: any will do. `claim` and `claim_uid`: whom it is kept for.
-    `csi_driver` and `csi_handle` are empty where it is none of CSI. `source` is the field that tells its kind.
+    `csi_driver` and `csi_handle` are empty where it is none of CSI. `source` is the one
+    of MIGRATED_SOURCES that it is, or empty.
     """
 
     name: str
@@ -78,15 +90,3 @@ def _claim_reference(reader: Reader, claim: Object) -> NamespacedName:
         reader.text(claim.get("namespace"), "spec.claimRef.namespace"),
         reader.text(claim.get("name"), "spec.claimRef.name"),
     )
-
-
-# Volumes of kinds that CSI drivers have taken over; what a driver makes of one is not told by the object.
-MIGRATED_SOURCES = (
-    "awsElasticBlockStore",
-    "azureDisk",
-    "azureFile",
-    "cinder",
-    "gcePersistentDisk",
-    "portworxVolume",
-    "vsphereVolume",
-)

@@ -1,9 +1,11 @@
 """YAML and JSON text into Kubernetes documents, each with the place it came from."""
 
+import json
+import math
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 import yaml
@@ -57,45 +59,110 @@ def _items(content: JsonObject, where: str) -> Iterator[Document]:
 
 
 def _load(text: str | bytes, place: str) -> Iterator[Any]:
-    stripped = text.lstrip()
-    if stripped[:1] in ("{", b"{", "[", b"["):
-        try:
-            yield orjson.loads(stripped)
-        except orjson.JSONDecodeError:
-            pass  # a flow mapping is YAML too, and YAML's error names line and column
-        else:
-            return
     try:
-        yield from yaml.load_all(text, Loader=_KubernetesLoader)
+        decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput([invalid(place, "", f"must be YAML or JSON in UTF-8: {error.reason}")]) from error
+    try:
+        yield from _load_json(decoded) if decoded.lstrip()[:1] in ("{", "[") else _load_yaml(decoded)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"{place}:{mark.line + 1}:{mark.column + 1}" if mark else place
         problem = error.problem or "cannot be read"
-        raise InvalidInput([invalid(where, _line(text, mark), f"must be YAML or JSON: {problem}")]) from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise InvalidInput([invalid(where, _line(decoded, mark), f"must be YAML or JSON: {problem}")]) from error
+    except (yaml.YAMLError, ValueError) as error:
         detail = str(error).split("\n", 1)[0]
         raise InvalidInput([invalid(place, "", f"must be YAML or JSON in UTF-8: {detail}")]) from error
 
 
-def _line(text: str | bytes, mark: yaml.Mark | None) -> str:
-    if mark is None:
-        return ""
-    lines = (text if isinstance(text, str) else text.decode("utf-8", "replace")).splitlines()
-    return lines[mark.line].strip() if mark.line < len(lines) else ""
+def _load_json(text: str) -> list[Any]:
+    """The values of a stream of JSON values. What is no JSON may be YAML, whose errors name line and column."""
+    try:
+        values = [orjson.loads(text)]
+    except orjson.JSONDecodeError:
+        found = _json_stream(text)
+        if found is None:
+            return list(_load_yaml(text))
+        values = found
+    if len(text) <= _HAND_WRITTEN_CHARACTERS:
+        _json_stream(text, object_pairs_hook=_each_key_once)
+        try:
+            orjson.dumps(values)
+        except orjson.JSONEncodeError as error:
+            raise ValueError(f"nested deeper than {_DEEPEST} levels") from error
+    return values
 
+
+def _json_stream(text: str, **hooks: Any) -> list[Any] | None:
+    decoder, values, position = json.JSONDecoder(**hooks), [], 0
+    try:
+        while (position := _END_OF_BLANKS.search(text, position).start()) < len(text):  # type: ignore[union-attr] # it always matches
+            _, end = decoder.raw_decode(text, position)
+            values.append(orjson.loads(text[position:end]))
+            position = end
+    except (json.JSONDecodeError, RecursionError):
+        return None
+    return values
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"key {next(key for key in keys if keys.count(key) > 1)!r} stands twice")
+    return content
+
+
+def _load_yaml(text: str) -> Iterator[Any]:
+    if max(map(len, _NESTING.findall(text)), default=0) > _DEEPEST or len(_BRACKET.findall(text)) > _DEEPEST:
+        _refuse_deep_nesting(text)
+    yield from yaml.load_all(text, Loader=_KubernetesLoader)
+
+
+def _refuse_deep_nesting(text: str) -> None:
+    """Return if no value is nested too deeply: libyaml's loader calls itself for each level, and has no guard."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_KubernetesLoader):
+        if isinstance(event, yaml.events.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.events.CollectionEndEvent):
+            depth -= 1
+        if depth > _DEEPEST:
+            problem = f"nested deeper than {_DEEPEST} levels"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=cast("yaml.Mark", event.start_mark))
+
+
+def _line(text: str, mark: yaml.Mark | None) -> str:
+    lines = text.splitlines() if mark else []
+    return lines[mark.line].strip() if mark and mark.line < len(lines) else ""
+
+
+# A program's JSON has each key once; whoever writes by hand may repeat one, and would lose the first.
+_HAND_WRITTEN_CHARACTERS = 1024 * 1024
+
+_END_OF_BLANKS = re.compile(r"\S|\Z")
+
+_DEEPEST = 200
+# A cluster of 15,000 nodes and 150,000 pods has about as many.
+_MOST_VALUES = 50_000_000
+_NESTING = re.compile(r"^[ ?:-]+", re.MULTILINE)
+_BRACKET = re.compile(r"[\[{]")
+
+_TAG = "tag:yaml.org,2002:"
 
 # YAML 1.2's core schema: 1.1 makes `off`, `no`, `2024-01-01` and `1:30` a boolean, a date and the number 90.
 _CORE_SCHEMA = (
-    ("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]),
-    ("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")),
-    ("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789")),
+    (f"{_TAG}null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]),
+    (f"{_TAG}bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")),
+    (f"{_TAG}int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789")),
     (
-        "tag:yaml.org,2002:float",
+        f"{_TAG}float",
         re.compile(r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$"),
         list("-+.0123456789"),
     ),
-    ("tag:yaml.org,2002:merge", re.compile(r"^<<$"), ["<"]),
+    (f"{_TAG}merge", re.compile(r"^<<$"), ["<"]),
 )
+_JSON_TAGS = {f"{_TAG}{name}" for name in ("null", "bool", "int", "float", "str", "seq", "map", "merge")}
 
 if TYPE_CHECKING:
     from yaml import SafeLoader as _Base
@@ -105,22 +172,62 @@ else:
 
 
 class _KubernetesLoader(_Base):
-    """Reads what JSON can hold and refuses a key that stands twice."""
+    """Reads what JSON can hold, and refuses a key that stands twice."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """The mapping of `node`, refused where a key stands twice."""
-        seen: set[Hashable] = set()
-        for key_node, _ in node.value:
-            if key_node.tag == "tag:yaml.org,2002:merge":
-                continue
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, Hashable):
-                raise yaml.constructor.ConstructorError(None, None, "a key must be text", key_node.start_mark)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", key_node.start_mark)
-            seen.add(key)
-        mapping: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)
-        return mapping
+    def construct_document(self, node: yaml.Node) -> Any:
+        """The value of a document, once all of it is known to be fit for JSON."""
+        self._check(node, set(), {})
+        return super().construct_document(node)
+
+    def _check(self, node: yaml.Node, above: set[int], values: dict[int, int]) -> int:
+        """How many values `node` holds once its aliases are written out; `values` has those of the nodes before."""
+        if id(node) in above:
+            raise _unfit(node, "an object inside itself")
+        if id(node) not in values:
+            values[id(node)] = 1 + self._check_inner(node, above, values)
+        if values[id(node)] > _MOST_VALUES:
+            raise _unfit(node, "aliases make it too large")
+        return values[id(node)]
+
+    def _check_inner(self, node: yaml.Node, above: set[int], values: dict[int, int]) -> int:
+        if node.tag not in _JSON_TAGS:
+            raise _unfit(node, f"tag {node.tag} says what JSON cannot hold")
+        if isinstance(node, yaml.ScalarNode):
+            self._check_scalar(node)
+            return 0
+        if isinstance(node, yaml.MappingNode):
+            _check_keys(node)
+        above.add(id(node))
+        children = [each for child in node.value for each in (child if isinstance(child, tuple) else (child,))]
+        count = sum(self._check(child, above, values) for child in children)
+        above.discard(id(node))
+        return count
+
+    def _check_scalar(self, node: yaml.ScalarNode) -> None:
+        try:
+            number = self.construct_object(node) if node.tag in (f"{_TAG}int", f"{_TAG}float", f"{_TAG}bool") else 0
+        except (KeyError, ValueError) as error:
+            raise _unfit(node, f"{node.value!r} is no {node.tag.removeprefix(_TAG)}") from error
+        if isinstance(number, int) and not -(2**63) <= number < 2**64:
+            raise _unfit(node, "an integer beyond 64 bits")
+        if isinstance(number, float) and not math.isfinite(number):
+            raise _unfit(node, "a number beyond every float")
+
+
+def _check_keys(node: yaml.MappingNode) -> None:
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if key.tag == f"{_TAG}merge":
+            continue
+        if key.tag != f"{_TAG}str":
+            raise _unfit(key, "a key must be text; put it in quotes")
+        if key.value in seen:
+            raise _unfit(key, f"key {key.value!r} stands twice")
+        seen.add(key.value)
+
+
+def _unfit(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
 
 _KubernetesLoader.yaml_implicit_resolvers = {}

@@ -21,6 +21,10 @@ PREFERRED_NODES: Path = ("spec", "affinity", "nodeAffinity", PREFERRED)
 PREFERRED_PODS: Path = ("spec", "affinity", "podAffinity", PREFERRED)
 
 
+# A pod can have thousands of terms, and what kubectl shows ends at 4 KiB.
+_CLASHES_TOLD = 10
+
+
 @dataclass(frozen=True, slots=True)
 class Effect:
     """What an edit did: whether the pod changed, what to tell the user, which value of the user's it yielded to."""
@@ -76,7 +80,8 @@ class RequireNode:
                 changed = True
         matching = [index for index, term in enumerate(terms) if index not in clashes and not node_terms.is_empty(term)]
         follows = "it matches no node" if matching else "no node matches and the pod will stay Pending"
-        warnings += [f"nodeSelectorTerms[{index}]: {clash}; both stand: {follows}" for index, clash in clashes.items()]
+        told = list(clashes.items())[:_CLASHES_TOLD]
+        warnings += [f"nodeSelectorTerms[{index}]: {clash}; both stand: {follows}" for index, clash in told]
         if not matching and not clashes:
             warnings.append("no nodeSelectorTerm has a requirement: none matches a node, and the pod will stay Pending")
         return Effect(changed, tuple(warnings))
@@ -220,12 +225,11 @@ class ChooseScheduler:
         if present == wellknown.DEFAULT_SCHEDULER:
             pod.set(self.name, "spec", "schedulerName")
             return CHANGED
-        if not self.asked:
-            return KEPT
         warning = (
             f"spec.schedulerName {present} of the pod wins over the annotation's {self.name}: {present} schedules it"
         )
-        return Effect(changed=False, warnings=(warning,))
+        yielded_to = f"schedulerName {present}"
+        return Effect(changed=False, warnings=(warning,) if self.asked else (), yielded_to=yielded_to)
 
 
 @dataclass(frozen=True, slots=True)

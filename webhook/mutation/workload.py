@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from webhook.kube.field import FieldError, forbidden
+from webhook.kube.field import FieldError, InvalidInput, forbidden
 from webhook.kube.resources import extended_resource_names
 from webhook.mutation import annotations as values
 from webhook.mutation.annotations import Annotations
@@ -52,11 +52,7 @@ def is_disabled(pod_annotations: Mapping[str, str], namespace: Mapping[str, str]
 
 
 def read_workload(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str, str], policy: Policy) -> Reading:
-    """What `pod` asks for by its annotations and, behind them, the `defaults` of its namespace.
-
-    Raises:
-        InvalidInput: the pod's resources cannot be read.
-    """
+    """What `pod` asks for by its annotations and, behind them, the `defaults` of its namespace."""
     own: Mapping[str, str] = pod["metadata"].get("annotations") or {}
     annotations = Annotations(own, namespace, defaults)
     key = policy.keys.workload_type
@@ -75,7 +71,7 @@ def read_workload(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str,
     intent = _intent(annotations, pod, type_name or "", workload_type or _ANY_TYPE, policy, warnings)
     warnings += _without_effect_yet(annotations, policy)
     workload = intent if workload_type is not None and not denials else None
-    return Reading(asked, workload, tuple(annotations.errors), tuple(denials), tuple(warnings))
+    return Reading(asked.strip(), workload, tuple(annotations.errors), tuple(denials), tuple(warnings))
 
 
 # Stands in for a type that is not known, while the other annotations are read for their errors.
@@ -95,7 +91,7 @@ def _intent(
     products = annotations.read(keys.gpu_product, values.products) or ()
     bin_packing = annotations.choice(keys.bin_packing, ["true", "false"])
     scheduler = annotations.choice(keys.scheduler, spec.allowed_schedulers)
-    accelerators = policy.accelerators_of(extended_resource_names(pod))
+    accelerators = policy.accelerators_of(_extended_resources(pod))
     if len(accelerators) > 1 and products:
         names = ", ".join(accelerator.name for accelerator in accelerators)
         warnings.append(f"the pod requests cards of {names}; its gpu- annotations are read as {accelerators[0].name}'s")
@@ -112,6 +108,14 @@ def _intent(
         scheduler_is_asked=scheduler is not None,
         check_mode=_check_mode(annotations.choice(keys.placement_check, STRICTNESS), policy, warnings),
     )
+
+
+def _extended_resources(pod: Mapping[str, Any]) -> Sequence[str]:
+    """The extended resources of a pod; none where its resources are malformed, which the API server refuses itself."""
+    try:
+        return extended_resource_names(pod)
+    except InvalidInput:
+        return ()
 
 
 def _check_mode(asked: str | None, policy: Policy, warnings: list[str]) -> CheckMode:
@@ -134,12 +138,17 @@ def _without_effect_yet(annotations: Annotations, policy: Policy) -> list[str]:
     return [f"nothing acts on {', '.join(present)} yet: the pod is scheduled as without"] if present else []
 
 
+# Comparing is slow, and a pod may have thousands of annotations.
+_LOOKED_AT = 20
+
+
 def _misspelt(annotations: Mapping[str, str], policy: Policy) -> list[str]:
     """Warnings for keys close to one of ours. Others under the domain are let be: it is the company's own."""
     prefix = policy.spec.key_domain + "/"
     ours = {*policy.keys, policy.policy_annotation, policy.rules_annotation}
+    unknown = [key for key in annotations if key.startswith(prefix) and key not in ours]
     return [
         f"annotation {key} is not known and does nothing; did you mean {close[0]}?"
-        for key in annotations
-        if key.startswith(prefix) and key not in ours and (close := get_close_matches(key, policy.keys, 1, 0.9))
+        for key in unknown[:_LOOKED_AT]
+        if (close := get_close_matches(key, policy.keys, 1, 0.9))
     ]

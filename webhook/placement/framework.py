@@ -2,11 +2,12 @@
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+import orjson
 
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import Snapshot
@@ -39,6 +40,8 @@ class Question:
 
     info: PodInfo
     demands: Demands
+    is_large: bool = field(default=False, compare=False)
+    """Whether the pod is so large that its answer is not worth the room: anybody may send some of 3 MiB each."""
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> "Question":
@@ -51,7 +54,17 @@ class Question:
         info = PodInfo.of(reader, pod)
         demands = Demands.of(reader, pod, info)
         reader.finish()
-        return cls(info, demands)
+        return cls(info, demands, _is_large(pod))
+
+
+LARGEST_REMEMBERED_BYTES = 16 * 1024
+
+
+def _is_large(pod: Mapping[str, Any]) -> bool:
+    try:
+        return len(orjson.dumps(pod)) > LARGEST_REMEMBERED_BYTES
+    except orjson.JSONEncodeError:
+        return True
 
 
 def never() -> bool:
@@ -126,6 +139,8 @@ class Framework:
             except _DeadlineNearError:
                 return answer
             answer = replace(answer, suggestions=tuple(each.text for each in found))
+        if asked.is_large:
+            return answer
         self._answers[question] = answer
         if len(self._answers) > self._memory:
             self._answers.popitem(last=False)

@@ -9,6 +9,8 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from webhook.kube import wellknown
 from webhook.policy.fields import (
+    Card,
+    KeyDomain,
     LabelKey,
     LabelValue,
     NamespacePattern,
@@ -39,15 +41,16 @@ class NodeUsage(StrictModel):
     `NoSchedule` taint of each."""
 
     prefer: dict[LabelValue, Weight] = Field(default={})
-    """Weights, 1 to 100, of the values that pods of this type rather use (preferred node affinity)."""
+    """Weights, 1 to 100, of the values that pods of this type rather use (preferred node affinity). Each of them must
+    stand in `allow`."""
 
     @field_validator("prefer")
     @classmethod
     def _preferred_are_allowed(cls, prefer: dict[str, int], read: ValidationInfo) -> dict[str, int]:
         allow = read.data.get("allow", tuple(prefer))
-        for usage in prefer:
-            if usage not in allow:
-                raise wrong(f'"{usage}" must stand in allow too: a pod can only prefer what it may use')
+        missing = ", ".join(f'"{usage}"' for usage in prefer if usage not in allow)
+        if missing:
+            raise wrong(f"{missing} must stand in allow too: a pod can only prefer what it may use")
         return prefer
 
 
@@ -77,7 +80,7 @@ class Accelerator(StrictModel):
     resources: SomeValues[ResourcePattern]
     """Extended resources by which a pod asks for such a card; `*` at the end stands for any ending."""
 
-    card: LabelKey
+    card: Card
     """`VENDOR-DOMAIN/CARD`: nodes carry the labels `CARD.product`, `CARD.count` and `CARD.memory` (MiB of one card),
     and the taint `CARD.product`."""
 
@@ -122,7 +125,7 @@ class PlacementCheck(StrictModel):
 class PolicySpec(StrictModel):
     """The rules. Every field has a default; `spec: {}` is the built-in policy."""
 
-    key_domain: Subdomain = "maip.mxsf.io"
+    key_domain: KeyDomain = "maip.mxsf.io"
     """The domain of every annotation, of the `node.usage` label and taint."""
 
     workload_types: dict[LabelValue, WorkloadType] = Field(
@@ -172,7 +175,7 @@ class PolicySpec(StrictModel):
         default=(wellknown.DEFAULT_SCHEDULER, "volcano", "kai-scheduler", "binpack-scheduler"),
         validate_default=True,
     )
-    """Schedulers that the annotation `scheduler` can choose."""
+    """Schedulers that the annotation `scheduler` can choose. Must hold the `schedulerName` of every workload type."""
 
     placement_check: PlacementCheck = PlacementCheck()
     """The placement check at admission."""
@@ -211,10 +214,13 @@ class PolicySpec(StrictModel):
     @classmethod
     def _chosen_schedulers_are_allowed(cls, allowed: tuple[str, ...], read: ValidationInfo) -> tuple[str, ...]:
         types: dict[str, WorkloadType] = read.data.get("workload_types", {})
-        for name, workload_type in types.items():
-            chosen = workload_type.scheduler_name
-            if chosen is not None and chosen not in allowed:
-                raise wrong(f'must hold "{chosen}", the schedulerName of workloadTypes.{name}')
+        missing = [
+            f'"{each.scheduler_name}", the schedulerName of workloadTypes.{name}'
+            for name, each in types.items()
+            if each.scheduler_name is not None and each.scheduler_name not in allowed
+        ]
+        if missing:
+            raise wrong(f"must hold {', and '.join(missing)}")
         return allowed
 
 

@@ -93,7 +93,22 @@ Seconds = Annotated[
 LabelValue = Annotated[str, _checked(lambda text: bool(text) and is_label_value(text), LABEL_VALUE_RULE)]
 LabelText = Annotated[str, _checked(is_label_value, f"{LABEL_VALUE_RULE}; it may be empty")]
 LabelKey = Annotated[str, _checked(is_qualified_name, QUALIFIED_NAME_RULE)]
+# A card is the beginning of label keys, of which `.driver-version` is the longest.
+Card = Annotated[
+    str,
+    _checked(
+        lambda text: "/" in text and is_qualified_name(f"{text}.driver-version"),
+        "must be VENDOR-DOMAIN/CARD like nvidia.com/gpu, CARD at most 48 letters, digits, '-', '_', '.'",
+    ),
+]
 Subdomain = Annotated[str, _checked(is_dns_subdomain, SUBDOMAIN_RULE)]
+KeyDomain = Annotated[
+    str,
+    _checked(
+        lambda text: is_dns_subdomain(text) and not f".{text}".endswith((".kubernetes.io", ".k8s.io")),
+        f"{SUBDOMAIN_RULE}, and not Kubernetes' own",
+    ),
+]
 ResourcePattern = Annotated[
     str,
     _checked(

@@ -1,6 +1,6 @@
 """A policy file into a `Policy`; everything wrong with it said at once."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
-from webhook.kube.documents import parse
+from webhook.kube.documents import JsonObject, field, parse
 from webhook.kube.field import FieldError, InvalidInput, forbidden, invalid, required
 from webhook.policy.document import API_VERSION, KIND, PolicyDocument, PolicySpec
 from webhook.policy.policy import Policy
@@ -56,8 +56,30 @@ def parse_policy(text: str | bytes, place: str) -> Policy:
     try:
         return Policy(PolicyDocument.model_validate(documents[0].content, by_alias=True, by_name=False))
     except ValidationError as error:
-        details = error.errors(include_url=False)
-        raise InvalidInput(field_error(detail).under(documents[0].place) for detail in details) from error
+        found = [field_error(detail) for detail in error.errors(include_url=False)]
+        paths = {each.path for each in found}
+        # What follows from a field that is wrong itself is not worth a line.
+        depending = [each for each in _of_fields_that_depend(documents[0].content) if each.path not in paths]
+        found += [each for each in depending if each.path.replace(".prefer", ".allow") not in paths]
+        raise InvalidInput(each.under(documents[0].place) for each in found) from error
+
+
+def _of_fields_that_depend(content: JsonObject) -> Iterator[FieldError]:
+    """Errors that the models look for only once all else is right."""
+    types = field(content, "spec", "workloadTypes")
+    schedulers = field(content, "spec", "allowedSchedulers")
+    for name, each in types.items() if isinstance(types, dict) else ():
+        chosen = field(each, "schedulerName") if isinstance(each, dict) else None
+        if isinstance(schedulers, list) and isinstance(chosen, str) and chosen not in schedulers:
+            detail = f'must hold "{chosen}", the schedulerName of workloadTypes.{name}'
+            yield invalid("spec.allowedSchedulers", schedulers, detail)
+        allow = field(each, "nodeUsage", "allow") if isinstance(each, dict) else None
+        prefer = field(each, "nodeUsage", "prefer") if isinstance(each, dict) else None
+        if isinstance(allow, list) and isinstance(prefer, dict):
+            missing = ", ".join(f'"{usage}"' for usage in prefer if usage not in allow)
+            if missing:
+                detail = f"{missing} must stand in allow too: a pod can only prefer what it may use"
+                yield invalid(f"spec.workloadTypes.{name}.nodeUsage.prefer", prefer, detail)
 
 
 def field_error(detail: ErrorDetails, unknown_field: str = _UNKNOWN_FIELD) -> FieldError:

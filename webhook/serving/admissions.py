@@ -44,6 +44,17 @@ class Surroundings:
     """Is told every verdict and the view that it was given on."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One admission: what was asked, when and of whom."""
+
+    request: AdmissionRequest
+    policy: Policy
+    time: str
+    decision: str
+    arrived_seconds: float
+
+
 class Admissions:
     """Answers admission requests, one after the other."""
 
@@ -63,42 +74,58 @@ class Admissions:
             request = parse_review(body)
         except InvalidInput as error:
             return self._unreadable(error)
-        world, time, decision = self._world, self._world.now(), self._world.new_decision()
-        policy = world.policy()
-        verdict: Verdict | str
+        world = self._world
+        asked = _Asked(request, world.policy(), world.now(), world.new_decision(), arrived_seconds)
         try:
             cluster = world.cluster()
-            verdict = admit(request, policy, cluster, self._expired(deadline_seconds), self._memory)
-            response = _response(request, verdict, policy, decision)
-            world.foretold(request, verdict, cluster, policy)
+            verdict = admit(request, asked.policy, cluster, self._expired(deadline_seconds), self._memory)
+            response = _response(request, verdict, asked.policy, asked.decision)
+            self._count(self._audited(asked, verdict), asked)
+            world.foretold(request, verdict, cluster, asked.policy)
         except InvalidInput as error:
-            return self._unreadable(error)
+            return self._no_pod(asked, error)
         except Exception as error:
-            self._log.exception("admission failed", decision=decision, uid=request.uid, namespace=request.namespace)
-            verdict = f"{type(error).__name__}: {error}"
-            response = None
-        duration_seconds = world.monotonic_seconds() - arrived_seconds
-        record = audit_record(
-            request,
-            verdict,
-            policy,
-            time=time,
-            decision=decision,
-            duration_seconds=duration_seconds,
-            replica=world.replica,
-        )
-        world.audit(record)
-        self._count(record, duration_seconds)
-        if response is None:
-            text = (
-                f"placement-webhook: internal fault, decision {decision}; the audit log and the server's log say more"
-            )
-            return Answer(500, text.encode())
+            return self._failed(asked, error)
         return Answer(200, response)
 
     def refused(self, status: int) -> None:
         """Count a request that never became an admission."""
         self._metrics.refused_requests.labels(str(status)).inc()
+
+    def _no_pod(self, asked: "_Asked", error: InvalidInput) -> Answer:
+        """Answer who can be told apart by uid, but did not send a pod: refused, and on record like every admission."""
+        try:
+            self._audited(asked, str(error))
+        except Exception as fault:
+            return self._failed(asked, fault)
+        return self._unreadable(error)
+
+    def _failed(self, asked: "_Asked", error: Exception) -> Answer:
+        """Answer that we are at fault: never a refusal, and on record unless the record is the fault."""
+        request, decision = asked.request, asked.decision
+        place = {"decision": decision, "uid": request.uid, "namespace": request.namespace}
+        self._log.error("admission failed", exc_info=error, **place)
+        try:
+            self._audited(asked, f"{type(error).__name__}: {error}")
+        except Exception:
+            self._log.exception("admission is not on record", **place)
+        self._metrics.count_admission("Error", "")
+        self._metrics.admission_seconds.observe(self._world.monotonic_seconds() - asked.arrived_seconds)
+        text = f"placement-webhook: internal fault, decision {decision}; the audit log and the server's log say more"
+        return Answer(500, text.encode())
+
+    def _audited(self, asked: "_Asked", verdict: Verdict | str) -> AuditRecord:
+        record = audit_record(
+            asked.request,
+            verdict,
+            asked.policy,
+            time=asked.time,
+            decision=asked.decision,
+            duration_seconds=self._world.monotonic_seconds() - asked.arrived_seconds,
+            replica=self._world.replica,
+        )
+        self._world.audit(record)
+        return record
 
     def _unreadable(self, error: InvalidInput) -> Answer:
         self.refused(400)
@@ -110,10 +137,12 @@ class Admissions:
         clock = self._world.monotonic_seconds
         return lambda: clock() >= deadline_seconds
 
-    def _count(self, record: AuditRecord, duration_seconds: float) -> None:
+    def _count(self, record: AuditRecord, asked: "_Asked") -> None:
         metrics = self._metrics
-        metrics.count_admission(record.outcome, record.workload_type or "")
-        metrics.admission_seconds.observe(duration_seconds)
+        # What users mistype is no label: each of its values would be a series that Prometheus keeps.
+        known = record.workload_type in asked.policy.spec.workload_types
+        metrics.count_admission(record.outcome, record.workload_type or "" if known else "")
+        metrics.admission_seconds.observe(self._world.monotonic_seconds() - asked.arrived_seconds)
         for rule in record.rules:
             if rule.edits:
                 metrics.count_edits(rule.name, len(rule.edits))

@@ -1,7 +1,9 @@
-"""`POST /mutate` over HTTP: content type, size and time are checked here, the rest is the admissions' matter."""
+"""`POST /mutate` over HTTP: content type, sizes and time are checked here, the rest is the admissions' matter."""
 
 import asyncio
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from urllib.parse import parse_qsl
 
@@ -17,6 +19,9 @@ _MARGIN_RATIO = 0.2
 _LONGEST_MARGIN_SECONDS = 0.5
 _JSON = "application/json"
 
+REFUSALS = (400, 404, 405, 408, 413, 415, 503)
+"""The statuses of what never became an admission."""
+
 
 class MutateEndpoint:
     """The webhook's endpoint. While `draining`, each answer closes its connection, so that callers go elsewhere."""
@@ -27,6 +32,7 @@ class MutateEndpoint:
         self._in_flight = metrics.in_flight
         self._settings = settings
         self._answers = 0
+        self._bytes_in_flight = 0
 
     def application(self) -> web.Application:
         """The aiohttp application with the one route."""
@@ -41,24 +47,45 @@ class MutateEndpoint:
         try:
             if request.content_type != _JSON:
                 raise web.HTTPUnsupportedMediaType(text=f"Content-Type is {request.content_type}; must be {_JSON}\n")
-            body = await self._body(request)
-            answer = self._admissions.answer(body, arrived_seconds, _deadline(request.query_string, arrived_seconds))
+            with self._room_for(request):
+                body = await self._body(request)
+                deadline_seconds = _deadline(request.query_string, arrived_seconds)
+                answer = self._admissions.answer(body, arrived_seconds, deadline_seconds)
         finally:
             self._in_flight.dec()
         return self._response(answer)
 
-    async def _body(self, request: web.Request) -> bytes:
-        limit = self._settings.max_body_bytes
-        if (request.content_length or 0) > limit:
-            raise web.HTTPRequestEntityTooLarge(limit, request.content_length or 0)
-        if request.content.is_eof():
-            return await request.read()
+    @contextmanager
+    def _room_for(self, request: web.Request) -> Iterator[None]:
+        """Have the request's body counted among those in flight; a single one has room whatever its size."""
+        limit, most = self._settings.max_body_bytes, self._settings.max_bytes_in_flight
+        announced_bytes = request.content_length
+        if announced_bytes is not None and announced_bytes > limit:
+            raise web.HTTPRequestEntityTooLarge(limit, announced_bytes)
+        # In chunks or compressed, it may become as large as any may be.
+        is_told = announced_bytes is not None and "Content-Encoding" not in request.headers
+        size_bytes = (announced_bytes or 0) if is_told else limit
+        if self._bytes_in_flight and self._bytes_in_flight + size_bytes > most:
+            text = f"{self._bytes_in_flight} bytes of requests are in flight, {size_bytes} more are over {most}\n"
+            raise web.HTTPServiceUnavailable(text=text)
+        self._bytes_in_flight += size_bytes
         try:
+            yield
+        finally:
+            self._bytes_in_flight -= size_bytes
+
+    async def _body(self, request: web.Request) -> bytes:
+        try:
+            if request.content.is_eof():
+                return await request.read()
             async with asyncio.timeout(self._settings.read_timeout_seconds):
                 return await request.read()
         except TimeoutError as error:
             seconds = self._settings.read_timeout_seconds
             raise web.HTTPRequestTimeout(text=f"the body did not arrive within {seconds:g} s\n") from error
+        except web.RequestPayloadError as error:
+            text = f"the body is not what Content-Encoding and Transfer-Encoding say: {error}\n"
+            raise web.HTTPBadRequest(text=text) from error
 
     def _response(self, answer: Answer) -> web.Response:
         content_type = _JSON if answer.status == 200 else "text/plain"

@@ -61,7 +61,14 @@ def _owner(pod: Mapping[str, Any] | None) -> Owner | None:
 
 
 def _placement(placement: Placement) -> PlacementEntry:
-    return PlacementEntry(placement.verdict, placement.node, placement.total, placement.feasible, placement.message)
+    return PlacementEntry(
+        placement.verdict,
+        placement.node,
+        placement.total,
+        placement.feasible,
+        placement.message,
+        placement.unmodelled,
+    )
 
 
 def _error(verdict: Verdict | str) -> str | None:

@@ -14,12 +14,14 @@ import structlog
 from aiohttp import web
 
 from webhook.kube.field import InvalidInput, invalid
+from webhook.serving.connections import Connections
 from webhook.serving.health import Health
 from webhook.serving.http import MutateEndpoint
 from webhook.settings import Address, Settings
 
 _BACKLOG = 1024
 _HANDSHAKE_SECONDS = 10.0
+_GOODBYE_SECONDS = 5.0
 # Longer than the 90 s after which Go's client drops an idle connection, so that it never sends into a closing one.
 _KEEPALIVE_SECONDS = 120.0
 
@@ -43,8 +45,8 @@ class Server:
         settings = self._settings
         admin, webhook = self._runner(self._health.application()), self._runner(self._endpoint.application())
         async with AsyncExitStack() as ending:
-            admin_address = await _listen(ending, admin, "--admin-listen", settings.admin_listen, None)
-            address = await _listen(ending, webhook, "--listen", settings.listen, self._tls)
+            admin_address = await self._listen(ending, admin, "--admin-listen", settings.admin_listen, None)
+            address = await self._listen(ending, webhook, "--listen", settings.listen, self._tls)
             self._health.ready = True
             self._log.info("serving", webhook=str(address), admin=str(admin_address))
             on_ready(address, admin_address)
@@ -64,27 +66,29 @@ class Server:
             shutdown_timeout=self._settings.grace_seconds,
         )
 
-
-async def _listen(
-    ending: AsyncExitStack, runner: web.AppRunner, flag: str, address: Address, tls: ssl.SSLContext | None
-) -> Address:
-    """Listen on `address`, until `ending` takes no more connections and then waits for what is in flight."""
-    loop = asyncio.get_running_loop()
-    await runner.setup()
-    ending.push_async_callback(runner.cleanup)
-    assert runner.server is not None  # noqa: S101 - setup() has made it
-    try:
-        server = await loop.create_server(
-            runner.server,
-            address.host,
-            address.port,
-            ssl=tls,
-            backlog=_BACKLOG,
-            ssl_handshake_timeout=_HANDSHAKE_SECONDS if tls else None,
-        )
-    except OSError as error:
-        detail = f"cannot be listened on: {error.strerror or error}; give another address or port"
-        raise InvalidInput([invalid(flag, str(address), detail)]) from error
-    ending.callback(server.close)
-    host, port = server.sockets[0].getsockname()[:2]
-    return Address(host, port)
+    async def _listen(
+        self, ending: AsyncExitStack, runner: web.AppRunner, flag: str, address: Address, tls: ssl.SSLContext | None
+    ) -> Address:
+        """Listen on `address`, until `ending` takes no more connections and then waits for what is in flight."""
+        settings = self._settings
+        await runner.setup()
+        ending.push_async_callback(runner.cleanup)
+        assert runner.server is not None  # noqa: S101 - setup() has made it
+        try:
+            server = await asyncio.get_running_loop().create_server(
+                Connections(runner.server, settings.max_connections, settings.read_timeout_seconds),
+                address.host,
+                address.port,
+                ssl=tls,
+                backlog=_BACKLOG,
+                ssl_handshake_timeout=_HANDSHAKE_SECONDS if tls else None,
+                ssl_shutdown_timeout=_GOODBYE_SECONDS if tls else None,
+            )
+        except (OSError, UnicodeError) as error:
+            # UnicodeError: what cannot be the name of a host, such as one with an empty label.
+            reason = (error.strerror if isinstance(error, OSError) else None) or error
+            detail = f"cannot be listened on: {reason}; give another address or port"
+            raise InvalidInput([invalid(flag, str(address), detail)]) from error
+        ending.callback(server.close)
+        host, port = server.sockets[0].getsockname()[:2]
+        return Address(host, port)

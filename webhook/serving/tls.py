@@ -1,6 +1,7 @@
 """The server's TLS: TLS 1.2 or newer, from `tls.crt` and `tls.key` in one folder."""
 
 import ssl
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -34,6 +35,24 @@ def server_context(tls_dir: Path) -> ssl.SSLContext:
     return context
 
 
-def not_after(tls_dir: Path) -> datetime:
-    """When the server certificate expires, in UTC."""
-    return x509.load_pem_x509_certificate((tls_dir / "tls.crt").read_bytes()).not_valid_after_utc
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """From when until when a certificate holds, in UTC."""
+
+    not_before: datetime
+    not_after: datetime
+
+
+def validity(tls_dir: Path) -> Validity:
+    """That of the server certificate in `tls.crt`.
+
+    Raises:
+        InvalidInput: it cannot be read; OpenSSL takes more than is PEM of a certificate.
+    """
+    path = tls_dir / "tls.crt"
+    try:
+        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+        return Validity(certificate.not_valid_before_utc, certificate.not_valid_after_utc)
+    except (OSError, ValueError) as error:
+        detail = f"must be a certificate in PEM, from -----BEGIN CERTIFICATE----- on: {error}"
+        raise InvalidInput([invalid("--tls-dir", str(path), detail)]) from error

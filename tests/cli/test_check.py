@@ -1,0 +1,193 @@
+"""`check`: which node could take a pod, and why the others could not."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.admitting import TYPE
+from tests.builders import PodBuilder, make_node_object, make_pod
+from tests.cli.command import Run
+from tests.cli.objects import FEASIBLE, INFEASIBLE, MISTYPED, TRAINING, WAITING, as_list, lines, write_cluster
+from webhook.cli.mutate import to_yaml
+
+KEYS = ["pod", "verdict", "node", "nodes", "message", "scores", "suggestions", "unmodelled"]
+
+
+@pytest.mark.parametrize(
+    ("pods", "code"),
+    [
+        ([FEASIBLE], 0),
+        ([WAITING], 3),
+        ([INFEASIBLE], 4),
+        ([FEASIBLE, WAITING], 3),
+        ([WAITING, INFEASIBLE, FEASIBLE], 4),
+    ],
+    ids=["feasible", "waiting", "infeasible", "one waits", "one of each"],
+)
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_the_code_is_that_of_the_worst_verdict(
+    run: Run, tmp_path: Path, pods: list[PodBuilder], code: int, output: str
+) -> None:
+    outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), "-o", output, stdin=as_list(*pods))
+
+    assert (outcome.code, outcome.errors) == (code, "")
+
+
+def test_json_is_one_object_a_line_in_the_order_of_the_pods(run: Run, tmp_path: Path) -> None:
+    pods = as_list(INFEASIBLE, FEASIBLE.namespace("team-a"), WAITING)
+
+    outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), "-o", "json", stdin=pods)
+
+    infeasible, feasible, waiting = lines(outcome.output)
+    assert [list(each) for each in (infeasible, feasible, waiting)] == [KEYS] * 3
+    assert infeasible == {
+        "pod": "default/infeasible",
+        "verdict": "Infeasible",
+        "node": None,
+        "nodes": {"total": 2, "feasible": 0},
+        "message": "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s).",
+        "scores": {},
+        "suggestions": infeasible["suggestions"],
+        "unmodelled": [],
+    }
+    assert (feasible["pod"], feasible["verdict"], feasible["node"]) == ("team-a/feasible", "Feasible", "free")
+    assert feasible["nodes"] == {"total": 2, "feasible": 1}
+    assert (waiting["verdict"], waiting["node"]) == ("Waiting", None)
+    assert waiting["message"] == "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+
+
+def test_scores_are_weighted_and_add_up(run: Run, tmp_path: Path) -> None:
+    pod = make_pod("anywhere").toleration(operator="Exists").requests(cpu="1")
+
+    outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), "-o", "json", stdin=as_list(pod))
+
+    (placement,) = lines(outcome.output)
+    assert set(placement["scores"]) == {"free", "train"}
+    for scores in placement["scores"].values():
+        assert next(iter(scores)) == "total"
+        assert scores["total"] == sum(score for plugin, score in scores.items() if plugin != "total")
+    best = max(placement["scores"].values(), key=lambda scores: scores["total"])["total"]
+    assert placement["node"] == min(name for name, scores in placement["scores"].items() if scores["total"] == best)
+
+
+def test_text_tells_verdict_node_and_message(run: Run, tmp_path: Path) -> None:
+    outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), stdin=as_list(FEASIBLE, INFEASIBLE))
+
+    told = outcome.output.splitlines()
+    assert "default/feasible: Feasible on free" in told
+    assert "  1 of 2 nodes can take it" in told
+    assert "default/infeasible: Infeasible" in told
+    assert "  0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s)." in told
+    assert "\x1b" not in outcome.output
+
+
+def test_the_binpack_profile_chooses_the_fuller_node(run: Run, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.yaml"
+    nodes = [make_node_object(name) for name in ("empty", "fuller")]
+    cluster.write_text(as_list(*nodes, make_pod("load").node_name("fuller").requests(cpu="32", memory="256Gi")))
+    pod = as_list(make_pod("small").requests(cpu="1", memory="1Gi"))
+
+    chosen = {
+        profile: lines(
+            run(
+                "check", "-f", "-", "--cluster", cluster, "--scheduler-profile", profile, "-o", "json", stdin=pod
+            ).output
+        )[0]["node"]
+        for profile in ("default", "binpack")
+    }
+
+    assert chosen == {"default": "empty", "binpack": "fuller"}
+
+
+def test_a_pod_is_judged_as_it_stands_unless_mutated(run: Run, tmp_path: Path) -> None:
+    arguments = ("check", "-f", "-", "--cluster", write_cluster(tmp_path), "-o", "json")
+    pod = as_list(TRAINING)
+
+    (as_it_stands,) = lines(run(*arguments, stdin=pod).output)
+    (mutated,) = lines(run(*arguments, "--mutate", stdin=pod).output)
+
+    assert (as_it_stands["node"], mutated["node"]) == ("free", "train")
+
+
+def test_a_mutated_pod_has_the_defaults_of_its_namespace(run: Run, tmp_path: Path) -> None:
+    """As the webhook reads them in the cluster that the file shows."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "annotations": {TYPE: "training"}}}
+    cluster = write_cluster(tmp_path, namespace)
+
+    outcome = run(
+        "check", "-f", "-", "--cluster", cluster, "--mutate", "-o", "json", stdin=as_list(make_pod("a").namespace("ml"))
+    )
+
+    assert lines(outcome.output)[0]["node"] == "train"
+
+
+def test_a_pod_that_the_policy_refuses_is_code_5_and_the_others_are_judged(run: Run, tmp_path: Path) -> None:
+    pods = as_list(MISTYPED, INFEASIBLE, FEASIBLE)
+
+    outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), "--mutate", "-o", "json", stdin=pods)
+
+    assert outcome.code == 5
+    assert [each["pod"] for each in lines(outcome.output)] == ["default/infeasible", "default/feasible"]
+    assert f'default/oops: metadata.annotations[{TYPE}]: Unsupported value: "trainning"' in outcome.errors
+    assert "<stdin>: items[0]" in outcome.errors
+
+
+def test_a_cluster_can_come_in_by_standard_input(run: Run, tmp_path: Path) -> None:
+    pod = tmp_path / "pod.yaml"
+    pod.write_text(to_yaml(FEASIBLE.obj()))
+
+    outcome = run("check", "-f", pod, "--cluster", "-", "-o", "json", stdin=write_cluster(tmp_path).read_text())
+
+    assert (outcome.code, lines(outcome.output)[0]["node"]) == (0, "free")
+
+
+@pytest.mark.parametrize(
+    ("pod", "cluster", "told"),
+    [
+        pytest.param("a: b: c", "", "Error: <pod>:1:5: Invalid value: ", id="a pod that is no YAML"),
+        pytest.param("", "a: b: c", "Error: <cluster>:1:5: Invalid value: ", id="a cluster that is no YAML"),
+        pytest.param("kind: Pod\n", "", "Error: <pod>: metadata: Required value", id="a pod without metadata"),
+        pytest.param(
+            "kind: Pod\nmetadata: {}\nspec: {tolerations: [{key: 1}]}\n",
+            "",
+            "Error: <pod>: spec.tolerations[0].key: Invalid value: 1; must be text",
+            id="a pod with a wrong field",
+        ),
+        pytest.param(
+            "kind: Pod\nmetadata: {}\nspec: {containers: [{resources: {requests: {cpu: lots}}}]}\n",
+            "",
+            "Error: <pod>: spec.containers[0].resources.requests[cpu]: Invalid value: ",
+            id="a quantity that is none",
+        ),
+        pytest.param(
+            "kind: Pod\nmetadata: {}\nspec: {}\n",
+            "apiVersion: v1\nkind: Node\nmetadata: {name: n, labels: {a: 1}}\n",
+            "Error: <cluster>: Node n: metadata.labels[a]: Invalid value: 1",
+            id="a node with a wrong field",
+        ),
+    ],
+)
+def test_bad_input_is_code_2_and_names_file_and_field(
+    run: Run, tmp_path: Path, pod: str, cluster: str, told: str
+) -> None:
+    paths = {"<pod>": tmp_path / "pod.yaml", "<cluster>": tmp_path / "cluster.yaml"}
+    paths["<pod>"].write_text(pod)
+    paths["<cluster>"].write_text(cluster)
+
+    outcome = run("check", "-f", paths["<pod>"], "--cluster", paths["<cluster>"])
+
+    for placeholder, path in paths.items():
+        told = told.replace(placeholder, str(path))
+    assert (outcome.code, outcome.output) == (2, "")
+    assert outcome.errors.startswith(told)
+
+
+def test_an_empty_cluster_takes_nobody(run: Run, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text('{"apiVersion": "v1", "kind": "List", "items": []}')
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, "-o", "json", stdin=as_list(FEASIBLE))
+
+    (placement,) = lines(outcome.output)
+    assert placement["nodes"] == {"total": 0, "feasible": 0}
+    assert outcome.code in (3, 4)

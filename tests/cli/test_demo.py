@@ -1,0 +1,29 @@
+"""`demo`: six stories, told once."""
+
+import re
+from pathlib import Path
+
+from tests.cli.command import run_alone
+from webhook.audit.record import parse_line
+
+
+def test_the_demo_tells_six_stories_and_keeps_the_audit_log(tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+
+    outcome = run_alone("demo", "--audit", log)
+
+    assert (outcome.code, outcome.errors) == (0, "")
+    assert re.findall(r"^(\d)\. ", outcome.output, re.MULTILINE) == ["1", "2", "3", "4", "5", "6"]
+    assert str(log) in outcome.output
+    assert "\x1b" not in outcome.output
+
+    records = [parse_line(line) for line in log.read_bytes().splitlines()]
+    assert [record.outcome for record in records] == ["Patched"] * 4 + ["Denied", "Bypassed"]
+    verdicts = [record.placement.verdict for record in records if record.placement]
+    assert verdicts == ["Feasible", "Feasible", "Feasible", "Infeasible"]
+    for record in records:
+        if record.placement and record.placement.node:
+            assert f"Feasible on {record.placement.node}" in outcome.output
+        for rule in record.rules:
+            for edit in rule.edits:
+                assert edit in outcome.output

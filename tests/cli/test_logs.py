@@ -1,0 +1,45 @@
+"""The server's logs tell what broke, and never what users keep in their pods."""
+
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import structlog
+from webhook.cli.logs import configure_logs
+configure_logs({log_format!r}, "info")
+log = structlog.get_logger()
+log.debug("too quiet")
+log.info("heard", number=7)
+def admit(pod):
+    raise ValueError("broken")
+try:
+    admit({{"env": [{{"name": "PASSWORD", "value": "hunter2"}}]}})
+except ValueError:
+    log.exception("admission failed")
+"""
+
+
+@pytest.mark.parametrize("log_format", ["json", "text", "auto"])
+def test_logs_go_to_standard_error_without_the_values_of_variables(log_format: str) -> None:
+    script = SCRIPT.format(log_format=log_format)
+
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+
+    assert told.stdout == ""
+    assert "heard" in told.stderr
+    assert "too quiet" not in told.stderr
+    assert "ValueError" in told.stderr
+    assert "broken" in told.stderr
+    assert "hunter2" not in told.stderr
+
+
+@pytest.mark.parametrize("log_format", ["json", "auto"])
+def test_a_log_line_is_one_json_object(log_format: str) -> None:
+    script = "import json, sys\n" + SCRIPT.format(log_format=log_format)
+
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+
+    assert len(told.stderr.splitlines()) == 2
+    assert [line[0] + line[-1] for line in told.stderr.splitlines()] == ["{}", "{}"]

@@ -1,0 +1,101 @@
+"""The command as a whole: help, version, usage errors, and what happens when something breaks."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.cli.command import Run
+from tests.cli.objects import TRAINING, as_list
+from webhook import __version__
+from webhook.cli import mutate
+from webhook.cli.root import LazyGroup, root
+
+
+def commands() -> list[str]:
+    return LazyGroup().list_commands(click.Context(root))
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_the_version_is_printed(run: Run, flag: str) -> None:
+    outcome = run(flag)
+
+    assert (outcome.code, outcome.output) == (0, f"placement-webhook {__version__}\n")
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_lists_every_command(run: Run, flag: str) -> None:
+    outcome = run(flag)
+
+    assert outcome.code == 0
+    for name in ("audit", "certs", "check", "demo", "mutate", "policy", "serve"):
+        assert f"\n  {name} " in outcome.output
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+@pytest.mark.parametrize("command", commands())
+def test_every_command_has_help(run: Run, command: str, flag: str) -> None:
+    outcome = run(command, flag)
+
+    assert outcome.code == 0
+    assert outcome.output.startswith(f"Usage: placement-webhook {command} ")
+    assert outcome.errors == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "Usage: placement-webhook [OPTIONS] COMMAND"),
+        (("frobnicate",), "Error: No such command 'frobnicate'."),
+        (("--frobnicate",), "Error: No such option"),
+        (("mutate", "--frobnicate"), "Error: No such option"),
+        (("mutate",), "Error: Missing option '-f' / '--filename'."),
+        (("mutate", "-f"), "Error: Option '-f' requires an argument."),
+        (("mutate", "-f", "x", "extra"), "Error: Got unexpected extra argument (extra)"),
+        (("mutate", "-f", "x", "-o", "xml"), "Error: Invalid value for '-o' / '--output': 'xml' is not one of"),
+        (("check", "-f", "x"), "Error: Missing option '--cluster'"),
+        (("policy",), "Usage: placement-webhook policy [OPTIONS] COMMAND"),
+        (("policy", "check"), "Error: Missing argument 'FILE'."),
+        (("serve",), "Error: Missing option '--tls-dir'."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_wrong_usage_is_told_with_code_2(run: Run, arguments: tuple[str, ...], told: str) -> None:
+    outcome = run(*arguments)
+
+    assert (outcome.code, outcome.output) == (2, "")
+    assert told in outcome.errors
+
+
+def test_a_fault_of_ours_is_code_1_with_a_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(mutate, "read_pods", broken)
+
+    outcome = run("mutate", "-f", "x")
+
+    assert (outcome.code, outcome.output) == (1, "")
+    assert "ZeroDivisionError" in outcome.errors
+    assert outcome.errors.endswith(
+        "Error: an unexpected fault in placement-webhook itself; please report what is above.\n"
+    )
+
+
+def test_who_has_read_enough_ends_the_command_in_peace(tmp_path: Path) -> None:
+    """`placement-webhook mutate … | head -1`"""
+    (tmp_path / "pods.json").write_text(as_list(*[TRAINING] * 300))
+    with subprocess.Popen(
+        [sys.executable, "-m", "webhook", "mutate", "-f", str(tmp_path / "pods.json")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as command:
+        assert command.stdout is not None
+        assert command.stderr is not None
+        assert command.stdout.readline() == b"apiVersion: v1\n"
+        command.stdout.close()
+        errors = command.stderr.read()
+
+    assert (command.returncode, errors) == (0, b"")

@@ -1,0 +1,109 @@
+"""What a mutation says of each rule, and which rules it writes on the pod."""
+
+from typing import Any, ClassVar
+
+import pytest
+
+from tests.admitting import DOMAIN, PRODUCT, TYPE, policy_with
+from tests.builders import PodBuilder, make_pod
+from webhook.mutation.edits import AddLabel, Tolerate
+from webhook.mutation.mutate import Mutation, RuleOutcome, mutate
+from webhook.mutation.registry import RULES
+from webhook.mutation.rule import Skipped
+from webhook.mutation.workload import read_workload
+
+POLICY = policy_with()
+TRAINING = make_pod().annotate(TYPE, "training")
+RULES_KEY = f"{DOMAIN}/placement-rules"
+
+
+class Tolerant:
+    """Two tolerations."""
+
+    name: ClassVar[str] = "Tolerant"
+
+    @staticmethod
+    def edits(*_: object) -> Any:
+        """The two."""
+        return (Tolerate("a", "b"), Tolerate("c", "d"))
+
+
+class Labelled:
+    """One label."""
+
+    name: ClassVar[str] = "Labelled"
+
+    @staticmethod
+    def edits(*_: object) -> Any:
+        """The one."""
+        return (AddLabel("jobtype", "binpacked", "so"),)
+
+
+class Absent:
+    """No concern."""
+
+    name: ClassVar[str] = "Absent"
+
+    @staticmethod
+    def edits(*_: object) -> Any:
+        """None."""
+        return Skipped("why not")
+
+
+def mutated(pod: PodBuilder, *rules: Any) -> Mutation:
+    workload = read_workload(pod.obj(), "default", {}, POLICY).workload
+    assert workload is not None
+    return mutate(pod.obj(), workload, POLICY, rules)
+
+
+def written(mutation: Mutation) -> str:
+    rules: str = mutation.pod["metadata"]["annotations"][RULES_KEY]
+    return rules
+
+
+def test_a_rule_tells_the_edits_that_changed_something() -> None:
+    pod = TRAINING.toleration("a", value="b")
+
+    assert mutated(pod, Tolerant).rules == (RuleOutcome("Tolerant", ("tolerate c=d:NoSchedule",)),)
+
+
+@pytest.mark.parametrize(
+    ("rule", "pod", "skipped", "in_force"),
+    [
+        (Absent, TRAINING, "why not", ""),
+        (Tolerant, TRAINING.toleration(operator="Exists"), "the pod is already so", "Tolerant"),
+        (Labelled, TRAINING.label("jobtype", "nightly"), "kept: label jobtype=nightly", ""),
+        (Labelled, TRAINING.label("jobtype", "binpacked"), "the pod is already so", "Labelled"),
+    ],
+    ids=["no concern", "nothing left to do", "it yielded", "done already"],
+)
+def test_a_rule_that_changes_nothing_tells_why(rule: Any, pod: PodBuilder, skipped: str, in_force: str) -> None:
+    mutation = mutated(pod, rule)
+
+    assert mutation.rules == (RuleOutcome(rule.name, skipped=skipped),)
+    assert written(mutation) == in_force
+
+
+def test_rules_in_force_are_written_in_their_order_with_the_policys_identity() -> None:
+    mutation = mutated(TRAINING, Labelled, Absent, Tolerant)
+
+    assert written(mutation) == "Labelled,Tolerant"
+    assert mutation.pod["metadata"]["annotations"][f"{DOMAIN}/placement-policy"] == POLICY.identity
+
+
+def test_a_second_mutation_writes_the_same_rules() -> None:
+    for pod in (TRAINING, TRAINING.label("jobtype", "nightly"), TRAINING.scheduler("kai-scheduler")):
+        once = mutated(pod, *RULES)
+        twice = mutated(PodBuilder(once.pod), *RULES)
+
+        assert (twice.operations, written(twice)) == ([], written(once))
+
+
+def test_products_are_the_gpu_products_rule() -> None:
+    outcome = {rule.name: rule for rule in mutated(TRAINING.annotate(PRODUCT, "A,B"), *RULES).rules}["GpuProduct"]
+
+    assert outcome.edits == (
+        "require node nvidia.com/gpu.product in [A, B]",
+        "tolerate nvidia.com/gpu.product=A:NoSchedule",
+        "tolerate nvidia.com/gpu.product=B:NoSchedule",
+    )

@@ -1,0 +1,36 @@
+"""A workload type that the policy does not know goes to the user and the audit log, and nowhere else."""
+
+import orjson
+import pytest
+
+from tests.admitting import TYPE, policy_with
+from tests.builders import make_pod
+from tests.serving.running import World, review_bytes
+
+
+@pytest.mark.parametrize("reaction", ["deny", "warn"])
+def test_what_users_mistype_makes_no_time_series(reaction: str) -> None:
+    """Every label value is a series that Prometheus keeps; anybody who creates pods could make them by the million."""
+    world = World(policy=policy_with(invalidAnnotations=reaction))
+    for number in range(3):
+        world.admissions().answer(review_bytes(make_pod().annotate(TYPE, f"x{number}").obj()), 1000.0, None)
+
+    names = {
+        sample.labels["workload_type"]
+        for family in world.metrics.registry.collect()
+        for sample in family.samples
+        if sample.name == "placement_webhook_admission_requests_total"
+    }
+    assert [record.workload_type for record in world.records] == ["x0", "x1", "x2"]
+    assert len(names) == 1
+
+
+@pytest.mark.parametrize("written", ["training", " training ", "training\n"])
+def test_blanks_around_a_type_make_no_other_type(written: str) -> None:
+    world = World()
+
+    answer = world.admissions().answer(review_bytes(make_pod().annotate(TYPE, written).obj()), 1000.0, None)
+
+    assert orjson.loads(answer.body)["response"]["allowed"] is True
+    assert [record.workload_type for record in world.records] == ["training"]
+    assert world.count("admission_requests_total", outcome="Patched", workload_type="training") == 1

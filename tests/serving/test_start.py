@@ -1,0 +1,86 @@
+"""What a server says at its start: of its certificate, in its log and in its metrics."""
+
+import math
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from tests.admitting import policy_with
+from tests.serving.running import write_certificate
+from webhook.app import build_server
+from webhook.audit.writer import AuditWriter
+from webhook.kube.field import InvalidInput
+from webhook.metrics import Metrics
+from webhook.settings import Settings
+
+
+def logs_and_metrics_of_the_start(folder: Path) -> tuple[list[Any], Metrics]:
+    metrics = Metrics()
+    with structlog.testing.capture_logs() as logs, AuditWriter(str(folder / "audit.jsonl")) as audit:
+        build_server(Settings(tls_dir=folder), policy_with(), None, audit, metrics)
+    return logs, metrics
+
+
+@pytest.mark.parametrize(
+    ("issued_ago", "told"),
+    [
+        pytest.param(timedelta(days=-2), ("error", "the certificate is not valid yet"), id="of the day after tomorrow"),
+        pytest.param(timedelta(days=0), None, id="new"),
+        pytest.param(timedelta(days=334), None, id="31 days left"),
+        pytest.param(timedelta(days=336), ("warning", "the certificate expires soon"), id="29 days left"),
+        pytest.param(timedelta(days=366), ("error", "the certificate has expired"), id="expired"),
+    ],
+)
+def test_a_certificate_that_will_not_do_is_told(
+    tmp_path: Path, issued_ago: timedelta, told: tuple[str, str] | None
+) -> None:
+    write_certificate(tmp_path, issued_ago)
+
+    logs, _ = logs_and_metrics_of_the_start(tmp_path)
+
+    assert len(logs) == (0 if told is None else 1)
+    for log in logs:
+        assert (log["log_level"], log["event"].partition(":")[0]) == told
+        assert log["not_after"].endswith("+00:00")
+        assert "certs issue" in log["remedy"]
+
+
+def test_a_trusted_certificate_of_openssl_is_bad_input(tmp_path: Path) -> None:
+    write_certificate(tmp_path)
+    path = tmp_path / "tls.crt"
+    path.write_text(path.read_text().replace(" CERTIFICATE", " TRUSTED CERTIFICATE"))
+
+    with pytest.raises(InvalidInput, match=r"--tls-dir: Invalid value: .*tls\.crt.*BEGIN CERTIFICATE"):
+        logs_and_metrics_of_the_start(tmp_path)
+
+
+def test_what_alerts_look_at_is_there_from_the_start(tmp_path: Path) -> None:
+    write_certificate(tmp_path)
+
+    _, metrics = logs_and_metrics_of_the_start(tmp_path)
+
+    shown = metrics.render().decode().splitlines()
+    for labels in (
+        *(f'admission_requests_total{{outcome="{outcome}",workload_type=""}}' for outcome in OUTCOMES),
+        *(f'audit_records_total{{result="{result}"}}' for result in ("written", "failed")),
+        *(f'placement_verdicts_total{{verdict="{verdict}"}}' for verdict in VERDICTS),
+        *(f'http_refused_requests_total{{code="{code}"}}' for code in (400, 404, 405, 408, 413, 415, 503)),
+    ):
+        assert f"placement_webhook_{labels} 0.0" in shown
+
+
+def test_without_a_view_of_the_cluster_it_has_no_age(tmp_path: Path) -> None:
+    write_certificate(tmp_path)
+
+    _, metrics = logs_and_metrics_of_the_start(tmp_path)
+
+    age_seconds = metrics.registry.get_sample_value("placement_webhook_cluster_age_seconds")
+    assert age_seconds is not None
+    assert math.isnan(age_seconds)
+
+
+OUTCOMES = ("Patched", "Unchanged", "Denied", "Bypassed", "Error")
+VERDICTS = ("Feasible", "Waiting", "Infeasible", "Unknown")

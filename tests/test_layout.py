@@ -1,0 +1,74 @@
+"""Rules of the house that no tool holds."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("webhook", "certs")
+MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+EVERYTHING = sorted(path for folder in (*PACKAGES, "tests", "bench") for path in (ROOT / folder).rglob("*.py"))
+LONGEST_MODULE_LINES = 300
+LONGEST_FUNCTION_LINES = 60
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=shown)
+def test_a_module_fits_in_one_sitting(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= LONGEST_MODULE_LINES
+
+
+@pytest.mark.parametrize("path", MODULES, ids=shown)
+def test_a_function_fits_on_a_screen(path: Path) -> None:
+    """Not counting the decorators, in which a command has its flags."""
+    functions = [
+        node
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    long = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
+
+    assert {name: lines for name, lines in long.items() if lines > LONGEST_FUNCTION_LINES} == {}
+
+
+def test_every_package_says_what_is_in_it() -> None:
+    folders = {path.parent for path in EVERYTHING}
+    silent = [
+        shown(folder)
+        for folder in folders
+        if not (folder / "__init__.py").exists()
+        or not ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
+    ]
+
+    assert silent == []
+
+
+def test_no_module_is_called_by_what_everything_is() -> None:
+    vague = {"utils", "util", "helpers", "helper", "common", "manager", "misc", "tools"}
+
+    assert [shown(path) for path in EVERYTHING if path.stem in vague or path.parent.name in vague] == []
+
+
+def test_nothing_is_put_off_in_a_comment() -> None:
+    later = re.compile(r"#.*\b(TODO|FIXME|XXX|HACK)\b")
+    others = [path for path in EVERYTHING if path != Path(__file__)]
+
+    assert [shown(path) for path in others if later.search(path.read_text())] == []
+
+
+def test_packages_are_typed() -> None:
+    assert [package for package in PACKAGES if not (ROOT / package / "py.typed").exists()] == []
+
+
+def test_no_test_is_skipped_or_run_again() -> None:
+    """What needs the control plane is the one exception: tests/conftest.py says why."""
+    marks = re.compile(r"\bmark\.(skip|skipif|xfail|flaky)\b|pytest\.(skip|xfail|importorskip)\(")
+    excepted = {ROOT / "tests" / "conftest.py", Path(__file__)}
+    tests = [path for path in (ROOT / "tests").rglob("*.py") if path not in excepted]
+
+    assert [shown(path) for path in tests if marks.search(path.read_text())] == []
