@@ -181,10 +181,18 @@ def judge(request: AdmissionRequest, pod: JsonObject, defaults: Mapping[str, str
     mutation = mutate(pod, reading.workload, policy, RULES)
     question: Question | InvalidInput
     try:
-        question = Question.of(mutation.pod)
+        question = Question.of(_in_namespace(mutation.pod, request.namespace))
     except InvalidInput as error:
         question = error
     return Mutated(reading.workload, mutation, (*warnings, *mutation.warnings), question)
+
+
+def _in_namespace(pod: JsonObject, namespace: str) -> JsonObject:
+    """`pod` as the scorer reads it: its namespace, on which affinity hangs, may stand in the request alone."""
+    metadata = pod["metadata"]
+    if metadata.get("namespace") or not namespace:
+        return pod
+    return {**pod, "metadata": {**metadata, "namespace": namespace}}
 
 
 def _not_a_pod_creation(request: AdmissionRequest) -> str | None:

@@ -113,7 +113,7 @@ def test_the_audit_log_is_standard_output_unless_told_otherwise(tls_dir: Path) -
         pytest.param(
             ("--tls-dir", "t", "--cluster", "c", "--no-cluster"),
             {},
-            "Error: --cluster and --no-cluster exclude each other; give one of them.",
+            "Error: --cluster, --kubeconfig, --in-cluster and --no-cluster exclude each other; give one of them.",
             id="a cluster and none",
         ),
         pytest.param(
@@ -161,7 +161,7 @@ def test_the_audit_log_is_standard_output_unless_told_otherwise(tls_dir: Path) -
         pytest.param(
             ("--tls-dir", "t", "--cluster", "c"),
             {"NO_CLUSTER": "true"},
-            "Error: --cluster and --no-cluster exclude each other; give one of them.",
+            "Error: --cluster, --kubeconfig, --in-cluster and --no-cluster exclude each other; give one of them.",
             id="none in the environment",
         ),
     ],

@@ -1,5 +1,7 @@
 """Every command in the documents is one that `placement-webhook` understands; those after `$ ` print what is shown.
 
+They run the code of this tree, whatever the interpreter has installed.
+
 An example file is a YAML block whose first line names it (`# train.yaml`). In what a command prints, `…` stands for
 anything on its line, and a line of nothing else for any lines.
 """
@@ -8,7 +10,7 @@ import os
 import re
 import shlex
 import subprocess
-import sysconfig
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,7 @@ from webhook.cli.root import root
 
 PROGRAM = "placement-webhook"
 ELLIPSIS = "…"
+_PYTHON = shlex.quote(sys.executable)
 _FILE_NAME = re.compile(r"# ([\w.-]+\.yaml)")
 
 
@@ -121,7 +124,7 @@ def test_command_in_prose_exists(span: str) -> None:
 
 
 @pytest.mark.parametrize("document", WITH_STEPS, ids=name_of)
-def test_commands_print_what_is_shown(document: Path, tmp_path: Path) -> None:
+def test_commands_print_what_is_shown(document: Path, tmp_path: Path, programs: Path) -> None:
     (tmp_path / "webhook").symlink_to(ROOT / "webhook")
     for block in blocks(document, "yaml"):
         if named := _FILE_NAME.fullmatch(block.lines[0]):
@@ -129,23 +132,33 @@ def test_commands_print_what_is_shown(document: Path, tmp_path: Path) -> None:
     for block in blocks(document, "console"):
         exit_code = 0
         for step in steps(block):
-            ran = run(f"(exit {exit_code}); {step.command}", tmp_path)
+            ran = run(f"(exit {exit_code}); {step.command}", tmp_path, programs)
             exit_code = ran.returncode
             assert printed_as_shown(ran.stdout, step.shown), f"{block.place}: {step.command}\n{ran.stdout}"
 
 
 @pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
-def test_demo_prints_what_is_shown(name: str, tmp_path: Path) -> None:
+def test_demo_prints_what_is_shown(name: str, tmp_path: Path, programs: Path) -> None:
     (demo,) = [step for block in blocks(ROOT / name, "text") for step in steps(block)]
-    ran = run(f"{PROGRAM} demo --audit audit.jsonl", tmp_path)
+    ran = run(f"{PROGRAM} demo --audit audit.jsonl", tmp_path, programs)
 
     assert demo.command == "make demo"
     assert "\t@$(BIN)/placement-webhook demo\n" in (ROOT / "Makefile").read_text()
     assert printed_as_shown(ran.stdout, demo.shown), ran.stdout
 
 
-def run(command: str, folder: Path) -> "subprocess.CompletedProcess[str]":
-    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `placement-webhook`, which runs this tree."""
+    folder = tmp_path_factory.mktemp("programs")
+    program = folder / PROGRAM
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(ROOT))} exec {_PYTHON} -P -m webhook "$@"\n')
+    program.chmod(0o755)
+    return folder
+
+
+def run(command: str, folder: Path, programs: Path) -> "subprocess.CompletedProcess[str]":
+    path = os.pathsep.join([str(programs), os.environ["PATH"]])
     return subprocess.run(
         ["bash", "-c", command],
         cwd=folder,

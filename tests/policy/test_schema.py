@@ -16,14 +16,14 @@ from webhook.policy.loader import built_in_policy, parse_policy
 SCHEMA = PolicyDocument.model_json_schema(by_alias=True)
 ROOT = Path(__file__).parents[2]
 HEAD = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}
-TYPES: dict[str, type] = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "boolean": bool,
-    "integer": int,
+TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
     "number": (int, float),
-    "null": type(None),
+    "null": (type(None),),
 }
 
 
@@ -59,7 +59,7 @@ def parts(value: Any, schema: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
 ANNOTATIONS = {"title", "description", "default", "$defs", "propertyNames"}
 INNER = {"items", "properties", "additionalProperties"}
 BREAKS: dict[str, Callable[[Any, Any], bool]] = {
-    "type": lambda value, wanted: type(value) is not TYPES[wanted],
+    "type": lambda value, wanted: type(value) not in TYPES[wanted],
     "const": lambda value, wanted: value != wanted,
     "enum": lambda value, wanted: value not in wanted,
     "minimum": lambda value, wanted: isinstance(value, int) and value < wanted,

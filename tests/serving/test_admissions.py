@@ -17,7 +17,9 @@ from tests.properties.pods import pods
 from tests.serving.running import Clock, World, review, review_bytes
 from webhook.audit.record import AuditRecord
 from webhook.cluster.file import snapshot_from_documents
+from webhook.kube.documents import Document
 from webhook.pipeline import Cluster
+from webhook.placement.framework import Framework
 from webhook.serving.admissions import Answer
 
 TRAINING = make_pod("trainer").annotate(TYPE, "training").annotate(PRODUCT, "NVIDIA-H20")
@@ -277,6 +279,21 @@ def test_after_the_deadline_the_patch_goes_out_without_the_check() -> None:
     assert "patch" in orjson.loads(in_time.body)["response"]
     verdicts = [record.placement.verdict for record in world.records if record.placement]
     assert verdicts == ["Unknown", "Infeasible"]
+
+
+def test_the_namespace_of_the_request_is_that_of_the_pod() -> None:
+    """Another pod of team-a keeps every pod of team-a off its node; in another namespace nobody minds."""
+    anti = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname"}
+    running = make_pod("running").namespace("team-a").node_name("node-1")
+    running = running.affinity({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [anti]}})
+    node = make_node_object("node-1", labels={USAGE: "training", "kubernetes.io/hostname": "node-1"})
+    objects = [Document("node", node), Document("pod", running.obj() | {"status": {"phase": "Running"}})]
+    world = World(cluster=Cluster(snapshot_from_documents(objects), Framework()))
+
+    for namespace in ("team-a", "team-b"):
+        response_to(world, review_bytes(make_pod("next").annotate(TYPE, "training").obj(), namespace=namespace))
+
+    assert [record.placement.verdict for record in world.records if record.placement] == ["Waiting", "Feasible"]
 
 
 def test_every_admission_is_counted_with_its_edits_and_verdict() -> None:

@@ -2,22 +2,30 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.kube.selectors import requirement_matches
+from webhook.kube.selectors import parse_integer, requirement_matches
 
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Column:
     """One label key: `codes[row]` is the place of the node's value in `values`, -1 where it has none."""
 
     values: Mapping[str, int]
     codes: NDArray[np.intp]
+
+    @cached_property
+    def integers(self) -> tuple[NDArray[np.int64], Mask]:
+        """The values as integers, and which of them are any. Parsed once: a pod may ask a thousand times."""
+        parsed = [parse_integer(value) for value in self.values]
+        numbers = np.array([number or 0 for number in parsed], dtype=np.int64)
+        return numbers, np.array([number is not None for number in parsed], dtype=np.bool_)
 
 
 class Domains(NamedTuple):
@@ -70,6 +78,8 @@ class LabelColumns:
         column = self._columns.get(key)
         if column is None:
             return np.full(self._rows, _matches(key, operator, values, {}))
+        if operator in ("Exists", "DoesNotExist"):
+            return (column.codes >= 0) == (operator == "Exists") if not values else np.zeros(self._rows, dtype=np.bool_)
         answers = np.empty(len(column.values) + 1, dtype=np.bool_)
         answers[-1] = _matches(key, operator, values, {})
         if operator in ("In", "NotIn"):
@@ -77,9 +87,17 @@ class LabelColumns:
             answers[:-1] = operator == "NotIn" and bool(values)
             answers[[column.values[value] for value in values if value in column.values]] = operator == "In"
         else:
-            for value, code in column.values.items():
-                answers[code] = _matches(key, operator, values, {key: value})
+            answers[:-1] = _compared(operator, values, column)
         return answers[column.codes]
+
+
+def _compared(operator: str, values: Sequence[str], column: _Column) -> Mask:
+    """Which values of the column `Gt` or `Lt` takes; an operator that is none of the known ones takes no value."""
+    bound = parse_integer(values[0]) if len(values) == 1 and operator in ("Gt", "Lt") else None
+    if bound is None:
+        return np.zeros(len(column.values), dtype=np.bool_)
+    numbers, are_numbers = column.integers
+    return are_numbers & (numbers > bound if operator == "Gt" else numbers < bound)
 
 
 def _matches(key: str, operator: str, values: Sequence[str], labels: Mapping[str, str]) -> bool:
