@@ -6,10 +6,10 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check format bench docs control-plane clean
+.PHONY: help venv demo test check format bench bench-feed-real docs control-plane clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "placement-webhook needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Set PYTHON=python3.x" >&2; exit 2; }
@@ -35,8 +35,13 @@ format: $(STAMP) ## let the linter mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP) ## throughput and latency of /mutate against a bare TLS handler, in one run
+bench: $(STAMP) ## /mutate against a bare TLS handler, placement by cluster size, the live view of a recorded cluster
 	$(BIN)/python -m bench $(BENCH_ARGS)
+	$(BIN)/python -m bench.placement
+	$(BIN)/python -m bench.feed
+
+bench-feed-real: $(STAMP) ## the live view of a real API server with 5,000 nodes and 50,000 pods
+	$(BIN)/python -m bench.feed_real $(BENCH_ARGS)
 
 docs: $(STAMP) ## write the generated reference page docs/policy.md again
 	$(BIN)/python -m webhook.policy.reference > docs/policy.md

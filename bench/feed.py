@@ -29,6 +29,7 @@ from bench.clusters import cluster_documents, review
 from bench.load import Load, drive
 
 _FIELDS: dict[str, Any] = {f"f:field{index}": {f"f:inner{inner}": {} for inner in range(4)} for index in range(40)}
+# Of any other kind there is no object.
 _PATHS = {"/api/v1/nodes": "Node", "/api/v1/pods": "Pod", "/api/v1/namespaces": "Namespace"}
 
 
@@ -67,10 +68,10 @@ class _Recording:
         self._events_per_second = events_per_second
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        kind = _PATHS[request.path]
+        kind = _PATHS.get(request.path, "")
         if "watch" in request.query:
             return await self._watch(request, kind)
-        objects, begin = self._objects[kind], int(request.query.get("continue", "0"))
+        objects, begin = self._objects.get(kind, []), int(request.query.get("continue", "0"))
         end = begin + int(request.query["limit"])
         metadata = {"resourceVersion": "1000000"} | ({"continue": str(end)} if end < len(objects) else {})
         head = orjson.dumps({"kind": "List", "metadata": metadata})[:-1]

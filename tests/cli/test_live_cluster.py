@@ -140,6 +140,7 @@ def test_view_that_is_too_old_makes_verdicts_unknown_and_patches_go_on(cluster: 
     """
     make_cluster(cluster)
     with serving(tmp_path, cluster.control_plane.kubeconfig, policy) as served:
+        wait_for(lambda: served.metric("cluster_nodes") == 2, "the view")
         cluster.control_plane.stop_api_server()
         try:
             wait_for(lambda: (served.metric("cluster_age_seconds") or 0) > 1, "a view that is too old")
@@ -204,6 +205,31 @@ def test_snapshot_is_a_cluster_file(cluster: Cluster, tmp_path: Path) -> None:
     pod.write_bytes(orjson.dumps(make_pod("p").gpu(6).obj()))
     checked = command("check", "-f", str(pod), "--cluster", str(file), "-o", "json")
     assert json.loads(checked.stdout)["node"] == "secret-b"
+
+
+def test_snapshot_of_all_kinds_has_them_and_check_asks_for_them(cluster: Cluster, tmp_path: Path) -> None:
+    make_cluster(cluster)
+    cluster.create({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "g"}, "spec": {}})
+    file, kubeconfig = tmp_path / "cluster.json", str(cluster.control_plane.kubeconfig)
+    done = command("snapshot", "--kubeconfig", kubeconfig, "--all-kinds", "-o", str(file))
+    assert done.returncode == 0, done.stderr
+    assert b"1 deviceclasses" in done.stderr
+    kinds = [each["kind"] for each in json.loads(file.read_text())["items"]]
+    assert kinds[:2] == ["Node", "Node"]
+    assert {"Pod", "Namespace", "PriorityClass", "DeviceClass"} <= set(kinds)
+    pod = tmp_path / "pod.json"
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
+    pod.write_bytes(orjson.dumps(make_pod("p").spec(volumes=[volume]).obj()))
+    live = command("check", "-f", str(pod), "--kubeconfig", kubeconfig, "-o", "json")
+    answer = json.loads(live.stdout)
+    assert answer["message"] == '0/2 nodes are available: persistentvolumeclaim "c" not found.'
+    assert answer["unmodelled"] == []
+
+
+def test_snapshot_of_all_kinds_keeps_its_names() -> None:
+    done = command("snapshot", "--all-kinds", "--hash-names")
+    assert done.returncode == 2
+    assert b"--hash-names renames nodes, pods and namespaces alone" in done.stderr
 
 
 def test_snapshot_with_other_names_gives_the_same_placement(cluster: Cluster, tmp_path: Path) -> None:

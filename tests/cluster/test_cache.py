@@ -4,12 +4,17 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import make_node_object, make_pod
-from tests.cluster.views import made_anew, said
-from webhook.cluster.cache import ClusterCache, Key
+from tests.cluster.further import further_objects
+from tests.cluster.views import SAID, made_anew, said
+from webhook.cluster import update
+from webhook.cluster.cache import ClusterCache
+from webhook.cluster.further_kinds import FURTHER_KINDS
+from webhook.cluster.key import Key
 from webhook.cluster.snapshot import Load, Snapshot
 from webhook.cluster.update import KNOWN_FIELDS, KNOWN_LOAD_FIELDS
 
@@ -199,7 +204,9 @@ def _pods(draw: st.DrawFn) -> Object:
 
 
 _spaces = st.builds(namespace, st.sampled_from(("x", "y")), team=st.sampled_from(("1", "2")))
-_objects = st.one_of(_nodes, _pods(), _pods(), _spaces)
+_further = st.sampled_from([each for variant in ("1", "2") for each in further_objects("x", variant)])
+_objects = st.one_of(_nodes, _pods(), _pods(), _spaces, _further)
+_KINDS = ("Node", "Pod", "Namespace", *FURTHER_KINDS)
 _steps = st.one_of(
     st.tuples(st.sampled_from(("ADDED", "MODIFIED", "DELETED")), _objects),
     st.just(("LOOK", None)),
@@ -218,7 +225,7 @@ def _follow(cache: ClusterCache, held: dict[tuple[str, str, str], Object], kind:
         cache.snapshot()
     elif kind == "LIST":
         listed: Iterable[Object] = {_key(each): each for each in given}.values()
-        for of in ("Node", "Pod", "Namespace"):
+        for of in _KINDS:
             of_kind = [each for each in listed if each["kind"] == of]
             cache.replace(of, of_kind)
             for key in [key for key in held if key[0] == of]:
@@ -236,6 +243,8 @@ def _follow(cache: ClusterCache, held: dict[tuple[str, str, str], Object], kind:
 @given(st.lists(_steps, max_size=25))
 def test_any_events_come_to_the_same_as_a_snapshot_made_anew(steps: list[tuple[str, Any]]) -> None:
     cache, held = ClusterCache(), dict[tuple[str, str, str], Object]()
+    for kind in _KINDS:
+        cache.replace(kind, [])
     for kind, content in steps:
         _follow(cache, held, kind, content)
     assert said(cache.snapshot()) == said(made_anew(held.values()))
@@ -245,3 +254,71 @@ def test_updates_know_every_field_of_a_snapshot() -> None:
     """Else every event would make all of it anew."""
     assert {each.name for each in fields(Snapshot)} == KNOWN_FIELDS
     assert {each.name for each in fields(Load)} == KNOWN_LOAD_FIELDS
+
+
+def test_all_fields_of_a_snapshot_are_compared() -> None:
+    assert {each.name for each in fields(Snapshot)} == SAID.keys()
+
+
+def whole_cache() -> ClusterCache:
+    cache = cache_of(node("a"), namespace("x", a="1"), pod())
+    for content in further_objects("x"):
+        cache.replace(content["kind"], [content])
+    return cache
+
+
+_NOT_OF_NODES = ("namespaces", "workloads", "storage", "devices", "priority_classes")
+
+
+def test_other_nodes_leave_what_is_not_of_nodes_as_it_was() -> None:
+    cache = whole_cache()
+    before = cache.snapshot()
+    cache.apply("Node", "ADDED", node("b"))
+    after = cache.snapshot()
+    assert list(after.rows) == ["a", "b"]
+    assert all(getattr(after, name) is getattr(before, name) for name in _NOT_OF_NODES)
+    assert all(getattr(after, name) for name in _NOT_OF_NODES)
+
+
+def test_update_that_does_not_know_a_field_makes_all_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(update, "KNOWN_FIELDS", frozenset())
+    cache = whole_cache()
+    before = cache.snapshot()
+    after = update.updated(before, before.nodes, before.generation + 1)
+    assert after.labels is not before.labels
+    assert said(after) == said(before)
+
+
+@pytest.mark.parametrize("content", further_objects("x"), ids=lambda content: content["kind"])
+def test_further_kind_is_told_when_its_list_is_complete(content: Object) -> None:
+    kind, cache = content["kind"], cache_of(node("a"))
+    before = cache.snapshot()
+    listing = cache.listing(kind)
+    listing.add([content])
+    assert cache.snapshot() is before
+    listing.finish()
+    known = cache.snapshot()
+    assert said(known) == said(made_anew([node("a"), content])) != said(before)
+    cache.forget_kind(kind)
+    assert said(cache.snapshot()) == said(before)
+    assert not_known(cache.snapshot()) == not_known(before)
+
+
+def not_known(snapshot: Snapshot) -> list[bool]:
+    storage = snapshot.storage
+    return [each is None for each in (storage.claims, storage.volumes, storage.classes, storage.limits)]
+
+
+def test_kind_without_an_object_is_known_to_be_empty() -> None:
+    cache = ClusterCache()
+    cache.replace("PersistentVolumeClaim", [])
+    assert cache.snapshot().storage.claims == {}
+    assert cache.snapshot().storage.volumes is None
+
+
+def test_event_that_says_nothing_new_of_a_further_kind_changes_nothing() -> None:
+    cache = whole_cache()
+    before = cache.snapshot()
+    for content in further_objects("x"):
+        cache.apply(content["kind"], "MODIFIED", content | {"status": {"observedGeneration": 2}})
+    assert cache.snapshot() is before

@@ -1,6 +1,7 @@
 """The view of a real API server is what that server has, whatever happens in between."""
 
 import asyncio
+import json
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -11,18 +12,24 @@ from typing import Any
 import pytest
 
 from tests.builders import make_node_object, make_pod
+from tests.cluster.further import further_objects
 from tests.cluster.views import made_anew, said
-from tests.controlplane.client import ApiError, Client
+from tests.controlplane.client import ApiError, Client, NotFound
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
+from tests.deploy.manifests import read
 from tests.serving.running import connections_gone
 from webhook.cluster.api_server import Source
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.reflector import Timing
+from webhook.cluster.resources import REQUIRED_RESOURCES, RESOURCES
+from webhook.placement.framework import Framework
 
 Object = dict[str, Any]
 
-TIMING = Timing(first_pause_seconds=0.02, longest_pause_seconds=0.2, page_size=3)
+TIMING = Timing(
+    first_pause_seconds=0.02, longest_pause_seconds=0.2, page_size=3, longest_pause_when_refused_seconds=0.2
+)
 
 
 @contextmanager
@@ -55,7 +62,7 @@ def wait_same(live: LiveCluster, client: Client) -> dict[str, Any]:
     """What the view says, once it says what a fresh list does."""
 
     def is_same() -> dict[str, Any] | None:
-        objects = [each for kind in ("Namespace", "Node", "Pod") for each in client.list(kind)]
+        objects = [each for of in RESOURCES for each in client.list(of.kind, api_version=of.api_version)]
         fresh, seen = said(made_anew(objects)), said(live.snapshot())
         return seen if seen == fresh else None
 
@@ -142,3 +149,108 @@ def test_bound_pods_are_told_as_they_are_bound(cluster: Cluster) -> None:
     with following(cluster.control_plane.kubeconfig, lambda pod: bound.append(pod["metadata"]["name"])):
         cluster.wait_bound(cluster.create(make_pod("after")).object)
         wait_for(lambda: bound == ["after"], lambda: f"the bound pods: {bound}")
+
+
+KINDS = {resource.kind for resource in RESOURCES}
+REQUIRED_KINDS = {resource.kind for resource in REQUIRED_RESOURCES}
+
+
+@pytest.fixture
+def further(cluster: Cluster) -> Iterator[None]:
+    """An object of each further kind, until the test ends."""
+    objects = further_objects(cluster.namespace)
+    for content in objects:
+        cluster.create(content)
+    yield
+    for content in objects:
+        with suppress(NotFound):
+            kind, api_version = content["kind"], content["apiVersion"]
+            name, namespace = content["metadata"]["name"], content["metadata"].get("namespace")
+            cluster.client.delete(kind, name, namespace=namespace, api_version=api_version)
+
+
+@pytest.mark.usefixtures("further")
+def test_further_kinds_are_followed(cluster: Cluster) -> None:
+    with following(cluster.control_plane.kubeconfig) as live:
+        wait_for(lambda: live.kinds_in_view == KINDS, "every kind")
+        seen = wait_same(live, cluster.client)
+        assert all(seen["storage"])
+        assert all(seen["devices"])
+        assert all(seen["workloads"])
+        before = live.snapshot()
+        cluster.client.delete("DeviceClass", "further-deviceclass", api_version="resource.k8s.io/v1")
+        labels = {"spec": {"selector": {"app": "other"}}}
+        cluster.client.patch("Service", "further-service", labels, namespace=cluster.namespace)
+        wait_for(lambda: live.snapshot().devices.classes == {}, "the view without the class")
+        assert wait_same(live, cluster.client)["workloads"] != seen["workloads"]
+        assert said(before) == seen
+
+
+RBAC = "rbac.authorization.k8s.io/v1"
+
+
+@contextmanager
+def limited_to(cluster: Cluster, folder: Path, rules: list[Object]) -> Iterator[Path]:
+    """The kubeconfig of a service account that may do what `rules` say."""
+    name, client = "limited", cluster.client
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
+    role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}
+    binding = {
+        "apiVersion": RBAC,
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": cluster.namespace}],
+    }
+    for content in (account, role, binding):
+        cluster.create(content)
+    token_request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    path = f"/api/v1/namespaces/{cluster.namespace}/serviceaccounts/{name}/token"
+    token = client.request("POST", path, body=token_request).object["status"]["token"]
+    config = json.loads(cluster.control_plane.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    file = folder / "kubeconfig"
+    file.write_text(json.dumps(config))
+    try:
+        yield file
+    finally:
+        for kind in ("ClusterRoleBinding", "ClusterRole"):
+            client.delete(kind, name, api_version=RBAC)
+
+
+(SHIPPED,) = [each for each in read("base/rbac.yaml") if each["kind"] == "ClusterRole"]
+
+
+@pytest.mark.usefixtures("further")
+def test_shipped_role_lets_every_kind_be_read(cluster: Cluster, tmp_path: Path) -> None:
+    with limited_to(cluster, tmp_path, SHIPPED["rules"]) as kubeconfig, following(kubeconfig) as live:
+        wait_for(lambda: live.kinds_in_view == KINDS, lambda: f"every kind: {live.kinds_in_view}")
+        wait_same(live, cluster.client)
+
+
+@pytest.mark.usefixtures("further")
+def test_kinds_that_rbac_refuses_leave_the_others_working(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.make_node("a")
+    with limited_to(cluster, tmp_path, SHIPPED["rules"][:1]) as kubeconfig, following(kubeconfig) as live:
+        pod = cluster.create(make_pod("bound").node_name("a").requests(cpu="1"))
+        wait_for(lambda: live.snapshot().requested("cpu").tolist() == [1000], "the pod")
+        assert pod.object["spec"]["nodeName"] == "a"
+        assert live.kinds_in_view == REQUIRED_KINDS
+        assert live.snapshot().storage.claims is None
+        assert live.age_seconds() < 60
+        role = {"rules": SHIPPED["rules"]}
+        cluster.client.patch("ClusterRole", "limited", role, api_version=RBAC)
+        wait_for(lambda: live.kinds_in_view == KINDS, "the kinds that may be read now")
+        wait_same(live, cluster.client)
+
+
+def test_pod_with_thousands_of_tolerations_is_absorbed_and_answered(cluster: Cluster) -> None:
+    cluster.make_node("a", taints=["key-1999=v:NoSchedule"])
+    cluster.make_node("b")
+    tolerations = [{"key": f"key-{number}", "value": "v", "effect": "NoSchedule"} for number in range(2000)]
+    with following(cluster.control_plane.kubeconfig) as live:
+        waiting = cluster.create(make_pod("waiting").scheduler("nobody").spec(tolerations=tolerations)).object
+        cluster.create(make_pod("bound").node_name("a").spec(tolerations=tolerations))
+        wait_for(lambda: live.snapshot().load.pods.tolist() == [1, 0], "the bound pod")
+        wait_same(live, cluster.client)
+        assert Framework().place(waiting, live.snapshot()).feasible == 2

@@ -19,7 +19,13 @@ from webhook.cluster.reflector import Timing
 Object = dict[str, Any]
 
 NODES = "/api/v1/nodes"
-TIMING = Timing(first_pause_seconds=0.001, longest_pause_seconds=0.01, shortest_watch_seconds=0.0, silence_seconds=5)
+TIMING = Timing(
+    first_pause_seconds=0.001,
+    longest_pause_seconds=0.01,
+    shortest_watch_seconds=0.0,
+    silence_seconds=5,
+    longest_pause_when_refused_seconds=0.01,
+)
 GONE_EVENT = ("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"})
 
 
@@ -170,6 +176,46 @@ def test_malformed_node_is_left_out_and_logged_once(tmp_path: Path) -> None:
     (told,) = [each for each in logs if each["event"] == "object left out of the view"]
     assert told["name"] == "bad"
     assert 'status.allocatable[cpu]: Invalid value: "many"' in told["error"]
+
+
+DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
+
+
+@pytest.mark.parametrize("code", [403, 404])
+def test_kind_that_is_refused_is_not_known_until_it_is_given(tmp_path: Path, code: int) -> None:
+    """It is logged once, the others go on, and it is asked for again."""
+    refused = refusal(code, "Refused")
+    gpu = {"metadata": {"name": "gpu", "resourceVersion": "4"}, "spec": {}}
+
+    async def run() -> None:
+        script = (refused, refused, page([gpu], "4"), refused, refused, page([gpu], "5"))
+        async with fake_api(DEVICE_CLASSES, *script) as api, following(api, tmp_path) as live:
+            await until(lambda: live.is_synced and live.age_seconds() < 60)
+            await until(lambda: len(api.asked) == 7)
+            assert "DeviceClass" in live.kinds_in_view
+            assert list(live.snapshot().devices.classes or ()) == ["gpu"]
+
+    with capture_logs() as logs:
+        asyncio.run(run())
+    told = [each for each in logs if each["event"] == "kind is not known"]
+    assert [(each["kind"], each["log_level"]) for each in told] == [("DeviceClass", "warning")] * 2
+    assert f"{code} because Refused" in told[0]["error"]
+
+
+def test_kind_that_is_refused_later_is_known_no_more(tmp_path: Path) -> None:
+    gpu = {"metadata": {"name": "gpu", "resourceVersion": "4"}, "spec": {}}
+    known: list[bool] = []
+
+    async def run() -> None:
+        async def refuse(request: Any) -> Any:
+            known.append(live.snapshot().devices.classes is not None)
+            return await refusal(403, "Forbidden")(request)
+
+        async with fake_api(DEVICE_CLASSES, page([gpu], "4"), *[refuse] * 50) as api, following(api, tmp_path) as live:
+            await until(lambda: len(known) >= 2)
+
+    asyncio.run(run())
+    assert known[-1] is False
 
 
 def test_view_is_as_old_as_its_last_proof(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from webhook.cluster.workloads import NO_WORKLOADS, Owner, Workload, Workloads, is_workload
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.workloads import NO_WORKLOADS, Owner, Workload, Workloads
+from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.kube.label_selector import LabelRequirement, LabelSelector
 
@@ -39,13 +41,16 @@ def test_selector_is_read_as_its_kind_has_it(
     api_version: str, kind: str, selector: Any, expected: LabelSelector | None
 ) -> None:
     content = _object(api_version, kind, selector)
-    assert is_workload(content)
     assert Workload.of(content) == Workload("x", Owner(api_version, kind, "web"), expected)
 
 
-def test_other_kinds_select_no_pods() -> None:
-    assert not is_workload(_object("apps/v1", "Deployment", {"matchLabels": _WEB}))
-    assert not is_workload(_object("serving.knative.dev/v1", "Service", _WEB))
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [("apps/v1", "Deployment"), ("serving.knative.dev/v1", "Service"), ("extensions/v1beta1", "ReplicaSet")],
+)
+def test_other_kinds_select_no_pods(api_version: str, kind: str) -> None:
+    document = Document("cluster", _object(api_version, kind, {"matchLabels": _WEB}))
+    assert not snapshot_from_documents([document]).workloads
 
 
 def test_malformed_selector_is_told() -> None:

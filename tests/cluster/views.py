@@ -1,6 +1,6 @@
 """What a snapshot says, as plain values that can be compared: made anew or kept up, it must say the same."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from webhook.cluster.file import snapshot_from_documents
@@ -11,38 +11,83 @@ from webhook.kube.label_selector import exact_selector
 Object = dict[str, Any]
 
 _RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "ephemeral-storage")
+_APPS = ("web", "db")
 _LABELS = ("kubernetes.io/hostname", "zone", "pool")
 
 
 def said(snapshot: Snapshot) -> dict[str, Any]:
-    """Everything that plugins can ask `snapshot`."""
-    rows = range(len(snapshot.nodes))
-    pods = snapshot.pods
+    """Everything that plugins can ask `snapshot`, by its fields. A kind that is known to be empty is as one unknown."""
+    return {name: say(snapshot) for name, say in SAID.items()}
+
+
+def _nodes(snapshot: Snapshot) -> Any:
+    return [
+        (
+            info.node,
+            sorted(info.pods, key=lambda pod: (pod.namespace, pod.name)),
+            info.requested,
+            info.counted_milli_cpu,
+            info.counted_memory_bytes,
+        )
+        for info in snapshot.nodes
+    ]
+
+
+def _load(snapshot: Snapshot) -> Any:
     return {
-        "nodes": [
-            (info.node, sorted(info.pods, key=lambda pod: (pod.namespace, pod.name)), info.requested)
-            for info in snapshot.nodes
-        ],
-        "counted by node": [(info.counted_milli_cpu, info.counted_memory_bytes) for info in snapshot.nodes],
-        "namespaces": dict(snapshot.namespaces),
-        "rows": dict(snapshot.rows),
-        "labels": {key: _values(snapshot, key) for key in _LABELS},
-        "taints": [snapshot.taints.classes[snapshot.taints.class_of[row]] for row in rows],
-        "unschedulable": snapshot.unschedulable.tolist(),
-        "allowed pods": snapshot.allowed_pods.tolist(),
-        "allocatable": {each: snapshot.allocatable(each).tolist() for each in _RESOURCES},
         "requested": {each: snapshot.requested(each).tolist() for each in _RESOURCES},
         "counted": {each: snapshot.counted(each).tolist() for each in _RESOURCES},
         "pods": snapshot.load.pods.tolist(),
         "host ports": {key: set(taken) for key, taken in snapshot.load.host_ports.items()},
-        "images": {name: _image(snapshot, name) for name in ("a:1", "b:1")},
-        "pods by app": {
-            app: sorted(pods.rows_selected(None, exact_selector({"app": app})).tolist()) for app in ("web", "db")
-        },
-        "pods in x": sorted(pods.rows_selected(["x"], ()).tolist()),
-        "pods being deleted": sorted(pods.rows_of(pods.classes.terminating()).tolist()),
-        "pods with terms": sorted(pods.carrier_row_of.tolist()),
     }
+
+
+def _pods(snapshot: Snapshot) -> Any:
+    pods = snapshot.pods
+    return {
+        "by app": {app: sorted(pods.rows_selected(None, exact_selector({"app": app})).tolist()) for app in _APPS},
+        "in x": sorted(pods.rows_selected(["x"], ()).tolist()),
+        "being deleted": sorted(pods.rows_of(pods.classes.terminating()).tolist()),
+        "with terms": sorted(pods.carrier_row_of.tolist()),
+    }
+
+
+def _workloads(snapshot: Snapshot) -> Any:
+    services = {namespace: sorted(found) for namespace, found in snapshot.workloads.services.items()}
+    return services, dict(snapshot.workloads.controllers)
+
+
+def _storage(snapshot: Snapshot) -> Any:
+    storage = snapshot.storage
+    by_class = {name: {each.name for each in volumes} for name, volumes in storage.volumes_by_class.items()}
+    return [each or {} for each in (storage.claims, storage.volumes, storage.classes, storage.limits, by_class)]
+
+
+def _devices(snapshot: Snapshot) -> Any:
+    devices = snapshot.devices
+    return [each or {} for each in (devices.classes, devices.claims, devices.templates, devices.extended_resources)]
+
+
+SAID: Mapping[str, Callable[[Snapshot], Any]] = {
+    "generation": lambda snapshot: snapshot.generation >= 0,
+    "nodes": _nodes,
+    "namespaces": lambda snapshot: dict(snapshot.namespaces),
+    "rows": lambda snapshot: dict(snapshot.rows),
+    "labels": lambda snapshot: {key: _values(snapshot, key) for key in _LABELS},
+    "taints": lambda snapshot: [snapshot.taints.classes[each] for each in snapshot.taints.class_of],
+    "unschedulable": lambda snapshot: snapshot.unschedulable.tolist(),
+    "allowed_pods": lambda snapshot: snapshot.allowed_pods.tolist(),
+    "load": _load,
+    "images": lambda snapshot: {name: _image(snapshot, name) for name in ("a:1", "b:1")},
+    "pods": _pods,
+    "workloads": _workloads,
+    "storage": _storage,
+    "devices": _devices,
+    "priority_classes": lambda snapshot: dict(snapshot.priority_classes),
+    "is_emptied": lambda snapshot: snapshot.is_emptied,
+    "allocatable_columns": lambda snapshot: {each: snapshot.allocatable(each).tolist() for each in _RESOURCES},
+    "_zeros": lambda snapshot: snapshot.requested("none").tolist(),
+}
 
 
 def made_anew(objects: Iterable[Object]) -> Snapshot:

@@ -10,7 +10,7 @@ from certs.registration import MANIFEST, Target, manifest
 from tests.deploy.manifests import DEPLOY, ROOT, Object, container_of, pod_template, read, read_one
 from webhook.cli.certs import certs
 from webhook.cli.serve import serve
-from webhook.cluster.reflector import RESOURCES
+from webhook.cluster.resources import RESOURCES
 from webhook.kube import wellknown
 from webhook.policy.loader import built_in_policy, load_policy
 from webhook.policy.policy import Policy
@@ -127,10 +127,11 @@ def test_server_reads_what_it_watches_and_nothing_else() -> None:
     objects = [content for path in (DEPLOY / "base").glob("*.yaml") for content in read(f"base/{path.name}")]
     rights = {content["kind"]: content for content in objects if content["kind"].endswith(("Role", "RoleBinding"))}
     assert set(rights) == {"ClusterRole", "ClusterRoleBinding"}
-    (rule,) = rights["ClusterRole"]["rules"]
-    watched = {resource.path.removeprefix("/api/v1/") for resource in RESOURCES}
-    assert rule == {"apiGroups": [""], "resources": ["nodes", "pods", "namespaces"], "verbs": ["get", "list", "watch"]}
-    assert set(rule["resources"]) == watched
+    rules = rights["ClusterRole"]["rules"]
+    assert all(rule.keys() == {"apiGroups", "resources", "verbs"} for rule in rules)
+    assert {tuple(rule["verbs"]) for rule in rules} == {("get", "list", "watch")}
+    granted = [(group, plural) for rule in rules for group in rule["apiGroups"] for plural in rule["resources"]]
+    assert sorted(granted) == sorted((each.api_version.rpartition("/")[0], each.plural) for each in RESOURCES)
     (subject,) = rights["ClusterRoleBinding"]["subjects"]
     assert subject["name"] == account["metadata"]["name"]
 

@@ -70,7 +70,12 @@ def read_cluster(filename: str) -> Snapshot:
         InvalidInput: it cannot be read, or is not what `kubectl get nodes,pods,namespaces -A -o json` prints.
     """
     place = "<stdin>" if filename == STANDARD_INPUT else filename
-    return snapshot_from_documents(parse(read_text(filename, "--cluster"), place))
+    documents = parse(read_text(filename, "--cluster"), place)
+    kinds = {document.content.get("kind") for document in documents}
+    if kinds and not kinds & {"Node", "Pod", "Namespace"}:
+        detail = "holds no Node, Pod or Namespace; give what `kubectl get nodes,pods,namespaces -A -o json` prints"
+        raise InvalidInput([invalid("--cluster", filename, detail)])
+    return snapshot_from_documents(documents)
 
 
 def read_cluster_or_live(cluster: str | None, kubeconfig: Path | None) -> Snapshot:

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from webhook.cluster.api_server import ApiServerError, Source, listed
+from webhook.cluster.api_server import REFUSALS, ApiServer, ApiServerError, Source, listed
 from webhook.cluster.cache import ClusterCache
-from webhook.cluster.reflector import RESOURCES, Resource
+from webhook.cluster.resources import RESOURCES, Resource
 from webhook.cluster.snapshot import Snapshot
 
 JsonObject = dict[str, Any]
@@ -19,7 +19,9 @@ _PAGE_SIZE = 500
 
 
 def read_live_cluster(kubeconfig: Path) -> Snapshot:
-    """The cluster of a kubeconfig as it is now; objects that cannot be read are named on standard error.
+    """The cluster of a kubeconfig as it is now.
+
+    Objects that cannot be read, and kinds that are refused and not needed, are named on standard error.
 
     Raises:
         InvalidInput: the kubeconfig is missing or wrong.
@@ -34,31 +36,44 @@ def read_live_cluster(kubeconfig: Path) -> Snapshot:
         for each in listings[resource.kind].add(items):
             click.echo(f"left out: {each.kind} {each.key}: {each.message}", err=True)
 
-    list_resources(Source(kubeconfig), RESOURCES, take)
-    for listing in listings.values():
-        listing.finish()
+    for resource in list_resources(Source(kubeconfig), RESOURCES, take):
+        listings[resource.kind].finish()
     return cache.snapshot()
 
 
-def list_resources(source: Source, resources: Iterable[Resource], on_page: OnPage) -> None:
-    """List each of `resources`; `on_page` is given its items page by page, and whether the list begins with them.
+def list_resources(source: Source, resources: Iterable[Resource], on_page: OnPage) -> list[Resource]:
+    """Those of `resources` that were listed; one that is refused and not required is named on standard error.
+
+    `on_page` is given the items of each page by page, and whether the list begins with them.
 
     Raises:
         InvalidInput: the configuration is missing or wrong.
         click.ClickException: the API server cannot be asked.
     """
     try:
-        asyncio.run(_list(source, resources, on_page))
+        return asyncio.run(_list(source, resources, on_page))
     except ApiServerError as error:
         raise click.ClickException(str(error)) from error
 
 
-async def _list(source: Source, resources: Iterable[Resource], on_page: OnPage) -> None:
+async def _list(source: Source, resources: Iterable[Resource], on_page: OnPage) -> list[Resource]:
+    listed_ones = []
     async with source.connect() as server:
         for resource in resources:
+            try:
+                await _list_one(server, resource, on_page)
+            except ApiServerError as error:
+                if resource.is_required or error.code not in REFUSALS:
+                    raise
+                click.echo(f"not known: {resource.plural}: {error}", err=True)
+            else:
+                listed_ones.append(resource)
+    return listed_ones
 
-            async def take(items: list[JsonObject], begins: bool, resource: Resource = resource) -> None:
-                on_page(resource, items, begins)
 
-            query = {"fieldSelector": resource.field_selector} if resource.field_selector else {}
-            await listed(server, resource.path, query, take, _PAGE_SIZE)
+async def _list_one(server: ApiServer, resource: Resource, on_page: OnPage) -> None:
+    async def take(items: list[JsonObject], begins: bool) -> None:
+        on_page(resource, items, begins)
+
+    query = {"fieldSelector": resource.field_selector} if resource.field_selector else {}
+    await listed(server, resource.path, query, take, _PAGE_SIZE)

@@ -13,11 +13,13 @@ import orjson
 
 from webhook.cli.live import list_resources
 from webhook.cluster.api_server import Source
-from webhook.cluster.reflector import RESOURCES, Resource
+from webhook.cluster.resources import FURTHER_RESOURCES, REQUIRED_RESOURCES, Resource
 from webhook.cluster.sharing import with_other_names, without_secrets
 from webhook.kube.field import InvalidInput, invalid
 
 JsonObject = dict[str, Any]
+_FIRST = ("Node", "Pod", "Namespace")
+_PLURALS = {resource.kind: resource.plural for resource in (*REQUIRED_RESOURCES, *FURTHER_RESOURCES)}
 
 
 @click.command(short_help="Write a running cluster into a cluster file.")
@@ -31,8 +33,16 @@ JsonObject = dict[str, Any]
 @click.option(
     "--hash-names", is_flag=True, help="Replace the names of nodes, namespaces, pods and owners, for sharing."
 )
-def snapshot(kubeconfig: Path | None, output: Path | None, hash_names: bool) -> None:
+@click.option(
+    "--all-kinds",
+    is_flag=True,
+    help="Write what else placement reads, too: Services and controllers, storage, devices, PriorityClasses.",
+)
+def snapshot(kubeconfig: Path | None, output: Path | None, hash_names: bool, all_kinds: bool) -> None:
     """Write the nodes, pods and namespaces of a running cluster as a v1 List, as `check --cluster` reads it.
+
+    With --all-kinds, `check` can also say where volumes and devices bar a pod, how its pods are spread by default,
+    and whom it may preempt. A kind that you may not read is left out and named on standard error.
 
     Managed fields, environment variables and commands of containers are left out. With --hash-names, names are
     replaced by numbers in their order, which changes no placement; labels, taints, image names and the annotations of
@@ -42,19 +52,23 @@ def snapshot(kubeconfig: Path | None, output: Path | None, hash_names: bool) -> 
     Examples:
       placement-webhook snapshot -o cluster.json
       placement-webhook check -f pod.yaml --cluster cluster.json
+      placement-webhook snapshot --all-kinds -o cluster.json
     """
+    if all_kinds and hash_names:
+        raise click.UsageError("--hash-names renames nodes, pods and namespaces alone; leave --all-kinds out")
     found: dict[str, list[JsonObject]] = {}
 
     def take(resource: Resource, items: list[JsonObject], begins: bool) -> None:
         if begins:
             found[resource.kind] = []
         kept = found[resource.kind]
-        kept += [without_secrets({"apiVersion": "v1", "kind": resource.kind, **item}) for item in items]
+        kept += [without_secrets({"apiVersion": resource.api_version, "kind": resource.kind, **item}) for item in items]
         _progress(found)
 
-    list_resources(Source(kubeconfig), [replace(resource, field_selector="") for resource in RESOURCES], take)
+    wanted = (*REQUIRED_RESOURCES, *(FURTHER_RESOURCES if all_kinds else ()))
+    resources = list_resources(Source(kubeconfig), [replace(each, field_selector="") for each in wanted], take)
     click.echo(err=True)
-    objects = [content for kind in ("Node", "Pod", "Namespace") for content in found[kind]]
+    objects = [content for kind in _order(resources) for content in found[kind]]
     if hash_names:
         objects = with_other_names(objects)
     if output is None:
@@ -63,8 +77,14 @@ def snapshot(kubeconfig: Path | None, output: Path | None, hash_names: bool) -> 
         _write_atomically(output, objects)
 
 
+def _order(resources: Iterable[Resource]) -> list[str]:
+    """Their kinds, nodes first."""
+    kinds = [resource.kind for resource in resources]
+    return sorted(kinds, key=lambda kind: (*_FIRST, kind).index(kind))
+
+
 def _progress(found: dict[str, list[JsonObject]]) -> None:
-    counts = ", ".join(f"{len(objects)} {kind.lower()}s" for kind, objects in found.items())
+    counts = ", ".join(f"{len(objects)} {_PLURALS[kind]}" for kind, objects in found.items())
     click.echo(f"\r{counts}" if sys.stderr.isatty() else counts, nl=not sys.stderr.isatty(), err=True)
 
 

@@ -16,6 +16,7 @@ import orjson
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException
+from yaml import YAMLError
 
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput, invalid
@@ -27,6 +28,8 @@ _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
 _LONGEST_ERROR_BYTES = 16_384
 GONE = 410
+REFUSALS = (403, 404)
+"""The answers where one may not read a kind, or the API server does not serve it."""
 
 # The package has no types for these.
 _load_incluster_config: Any = config.load_incluster_config
@@ -68,10 +71,12 @@ class Source:
             else:
                 file = None if self.kubeconfig is None else str(self.kubeconfig.resolve(strict=True))
                 await _load_kube_config(config_file=file, client_configuration=configuration, persist_config=False)
-        except (ConfigException, OSError, ValueError, TypeError, AttributeError) as error:
+        except (ConfigException, OSError, ValueError, TypeError, AttributeError, YAMLError) as error:
             place = "--in-cluster" if self.in_cluster else "--kubeconfig"
             shown = "" if self.kubeconfig is None else str(self.kubeconfig)
-            raise InvalidInput([invalid(place, shown, f"no cluster can be read from it: {error}")]) from error
+            raise InvalidInput(
+                [invalid(place, shown, f"no cluster can be read from it: {' '.join(str(error).split())}")]
+            ) from error
         return configuration
 
 

@@ -5,30 +5,22 @@ Only what plugins read is kept of an object. A pod that waits for a node or has 
 
 from collections.abc import Callable, Iterable, KeysView, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from webhook.cluster.file import holds_a_place
+from webhook.cluster.further_kinds import FURTHER_KINDS, read_further
+from webhook.cluster.further_objects import FurtherObjects
 from webhook.cluster.interning import Interner
+from webhook.cluster.key import Key, key_of
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.cluster.update import updated
-from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
-from webhook.kube.wellknown import DEFAULT_NAMESPACE
 
 JsonObject = Mapping[str, Any]
 
 DELETED = "DELETED"
-
-
-class Key(NamedTuple):
-    """An object among those of its kind; the namespace of nodes and namespaces is empty."""
-
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +41,7 @@ class _Kind(NamedTuple):
 
 
 class ClusterCache:
-    """The nodes, pods and namespaces that lists and events told of. An instance is for one thread.
+    """The objects that lists and events told of. An instance is for one thread.
 
     Two rules make it safe to feed: what an event says replaces what was known of its object, so that events may come
     twice; and an object that cannot be read is left out and named in `unusable`, until a readable one comes.
@@ -67,6 +59,10 @@ class ClusterCache:
             "Pod": _Kind(_running_pod, self._put_pod, self._pods.keys),
             "Namespace": _Kind(Namespace.of, self._put_namespace, self._namespaces.keys),
         }
+        self._further = FurtherObjects()
+        for kind in FURTHER_KINDS:
+            put, keys = partial(self._further.put, kind), partial(self._further.keys, kind)
+            self._kinds[kind] = _Kind(partial(read_further, kind), put, keys)
         self._infos: dict[str, NodeInfo] = {}
         self._snapshot = Snapshot.of(())
         self._namespaces_alone: Snapshot | None = None
@@ -83,7 +79,7 @@ class ClusterCache:
 
     def listing(self, kind: str) -> "Listing":
         """`replace` in several steps, such as the pages of a list."""
-        return Listing(self, kind, set(self._kinds[kind].keys()) | {key for of, key in self.unusable if of == kind})
+        return Listing(self, kind, self._held(kind))
 
     def apply(self, kind: str, event_type: str, content: JsonObject) -> Unusable | None:
         """Take one event of a watch in: DELETED takes `content` out, any other puts it in.
@@ -110,21 +106,31 @@ class ClusterCache:
         self._kinds[kind].put(key, None)
         self.unusable.pop((kind, key), None)
 
+    def forget_kind(self, kind: str) -> None:
+        """Take out all objects of `kind`, one of FURTHER_KINDS, of which nothing is known from now on."""
+        self._further.set_known(kind, known=False)
+        for key in self._held(kind):
+            self.forget(kind, key)
+
+    def complete(self, kind: str) -> None:
+        """Take note that all objects of `kind` have been told."""
+        if kind in FURTHER_KINDS:
+            self._further.set_known(kind, known=True)
+
     def snapshot(self) -> Snapshot:
         """The cluster as it is told to be: the same snapshot until something in it changes."""
-        if not (self._touched or self._has_other_nodes or self._has_other_namespaces):
+        if not (self._touched or self._has_other_nodes or self._has_other_namespaces or self._further.has_changed):
             return self._snapshot
-        before = self._snapshot
-        generation = before.generation + 1
-        namespaces = before.namespaces
-        if self._has_other_namespaces:
-            namespaces = {key.name: namespace for key, namespace in self._namespaces.items()}
+        generation = self._snapshot.generation + 1
         infos = {name: self._info(name) for name in self._touched if name in self._infos}
         self._infos.update(infos)
         if self._has_other_nodes:
-            self._snapshot = Snapshot.of(self._infos.values(), namespaces, generation, before.workloads, before.storage)
+            renewed = self._snapshot.with_nodes(self._infos.values(), generation)
         else:
-            self._snapshot = replace(updated(before, infos.values(), generation), namespaces=namespaces)
+            renewed = updated(self._snapshot, infos.values(), generation)
+        if self._has_other_namespaces:
+            renewed = replace(renewed, namespaces=self._namespaces_by_name())
+        self._snapshot = replace(renewed, **self._further.changed_fields())
         self._touched.clear()
         self._has_other_nodes = self._has_other_namespaces = False
         return self._snapshot
@@ -132,9 +138,14 @@ class ClusterCache:
     def namespaces_alone(self) -> Snapshot:
         """The namespaces, and no node: what can be said at little cost while the first lists come in."""
         if self._namespaces_alone is None:
-            namespaces = {key.name: namespace for key, namespace in self._namespaces.items()}
-            self._namespaces_alone = Snapshot.of((), namespaces)
+            self._namespaces_alone = Snapshot.of((), self._namespaces_by_name())
         return self._namespaces_alone
+
+    def _held(self, kind: str) -> set[Key]:
+        return {*self._kinds[kind].keys(), *(key for of, key in self.unusable if of == kind)}
+
+    def _namespaces_by_name(self) -> dict[str, Namespace]:
+        return {key.name: namespace for key, namespace in self._namespaces.items()}
 
     def _info(self, name: str) -> NodeInfo:
         return NodeInfo.of(self._nodes[Key("", name)], self._pods_on.get(name, {}).values())
@@ -204,14 +215,7 @@ class Listing:
         for key in self._unseen:
             self._cache.forget(self._kind, key)
         self._unseen = set()
-
-
-def key_of(kind: str, content: JsonObject) -> Key:
-    """The key of a raw object of the API."""
-    name, namespace = field(content, "metadata", "name"), field(content, "metadata", "namespace")
-    if kind == "Pod":
-        namespace = namespace or DEFAULT_NAMESPACE
-    return Key(namespace if isinstance(namespace, str) else "", name if isinstance(name, str) else "")
+        self._cache.complete(self._kind)
 
 
 def _running_pod(pod: JsonObject) -> RunningPod | None:

@@ -11,6 +11,9 @@
        +------------------------------------+  the server has forgotten the resourceVersion
 
 Each time after backing off, the connection is made anew, with the token and certificates that are in force then.
+
+A kind that a view can do without may be refused (403) or not served (404): then nothing of it is known, and it is
+asked for again now and then.
 """
 
 import asyncio
@@ -23,27 +26,11 @@ from dataclasses import dataclass
 import orjson
 import structlog
 
-from webhook.cluster.api_server import GONE, ApiServer, ApiServerError, Connect, JsonObject, listed
+from webhook.cluster.api_server import GONE, REFUSALS, ApiServer, ApiServerError, Connect, JsonObject, listed
 from webhook.cluster.cache import ClusterCache, Unusable
+from webhook.cluster.resources import Resource
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
-
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """A kind of object, where it is listed, and which of it."""
-
-    kind: str
-    path: str
-    field_selector: str = ""
-
-
-# A pod that is bound enters the selection (ADDED), one that ends or goes leaves it (DELETED).
-RESOURCES = (
-    Resource("Namespace", "/api/v1/namespaces"),
-    Resource("Node", "/api/v1/nodes"),
-    Resource("Pod", "/api/v1/pods", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +47,7 @@ class Timing:
     silence_seconds: float = 10.0
     first_pause_seconds: float = 0.25
     longest_pause_seconds: float = 10.0
+    longest_pause_when_refused_seconds: float = 60.0
     shortest_watch_seconds: float = 1.0
     page_size: int = 100
     """A page is decoded in one go, during which nothing else happens: 6 ms for a hundred pods, 37 ms for 500."""
@@ -67,11 +55,15 @@ class Timing:
     """After so long over objects, others get their turn on the loop: admissions go first."""
 
 
+# Answers to a resourceVersion that can no longer be watched from, or never could: 504 is "Too large resource version".
+_LIST_ANEW = (400, GONE, 422, 504)
+
+
 class Reflector:
     """Keeps one resource in the cache.
 
     `proved_seconds`: when (on the monotonic clock) what the cache has was last known to be current; None before the
-    first list is complete.
+    first list is complete. `is_refused`: the API server does not give this resource, and the cache has none of it.
     """
 
     def __init__(
@@ -86,6 +78,7 @@ class Reflector:
     ) -> None:
         self.resource = resource
         self.proved_seconds: float | None = None
+        self.is_refused = False
         self._cache = cache
         self._connect = connect
         self._timing = timing
@@ -103,13 +96,24 @@ class Reflector:
                 async with self._connect() as server:
                     await self._follow(server)
             except (ApiServerError, InvalidInput) as error:
-                if isinstance(error, ApiServerError) and error.code == GONE:
-                    self._version = None
-                self._log.warning("feed interrupted", error=str(error), failures=self._failures + 1)
+                self._interrupted(error)
             except Exception:
                 self._version = None
                 self._log.exception("feed failed")
             await asyncio.sleep(self._pause_seconds())
+
+    def _interrupted(self, error: ApiServerError | InvalidInput) -> None:
+        code = error.code if isinstance(error, ApiServerError) else 0
+        if code not in REFUSALS or self.resource.is_required:
+            if code in _LIST_ANEW:
+                self._version = None
+            self._log.warning("feed interrupted", error=str(error), failures=self._failures + 1)
+            return
+        self._version = self.proved_seconds = None
+        self._cache.forget_kind(self.resource.kind)
+        if not self.is_refused:
+            self.is_refused = True
+            self._log.warning("kind is not known", error=str(error))
 
     async def _follow(self, server: ApiServer) -> None:
         """List where needed, then watch, until something fails."""
@@ -135,6 +139,7 @@ class Reflector:
         version = await listed(server, self.resource.path, self._query(), take, self._timing.page_size)
         listing.finish()
         self.proved_seconds = asked_seconds
+        self.is_refused = False
         self._log.info("listed", version=version, seconds=round(time.monotonic() - asked_seconds, 3))
         return version
 
@@ -181,7 +186,7 @@ class Reflector:
             self._tell([] if problem is None else [problem])
             if kind == "ADDED":
                 self._on_added(content)
-        self._version = str(field(content, "metadata", "resourceVersion"))
+        self._version = field(content, "metadata", "resourceVersion") or self._version
         self._is_proved()
 
     def _query(self) -> dict[str, str | int]:
@@ -204,6 +209,7 @@ class Reflector:
     def _pause_seconds(self) -> float:
         """A random while, twice as long with each failure in a row."""
         timing = self._timing
-        longest = min(timing.first_pause_seconds * 2 ** min(self._failures, 16), timing.longest_pause_seconds)
+        limit = timing.longest_pause_when_refused_seconds if self.is_refused else timing.longest_pause_seconds
+        longest = min(timing.first_pause_seconds * 2 ** min(self._failures, 16), limit)
         self._failures += 1
         return float(longest * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load

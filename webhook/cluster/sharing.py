@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from webhook.cluster.workloads import OWNERS
 from webhook.kube.documents import field
 from webhook.kube.wellknown import HOSTNAME_LABEL
 
@@ -26,11 +27,14 @@ _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 def without_secrets(content: JsonObject) -> JsonObject:
     """`content`, a raw object of the API, changed: without managed fields, and containers without env and commands.
 
-    What `kubectl apply` notes of an object holds all of that once more, so it goes too.
+    What `kubectl apply` notes of an object holds all of that once more, so it goes too, and so do the templates of
+    controllers.
     """
     metadata = content.get("metadata") or {}
     metadata.pop("managedFields", None)
     (metadata.get("annotations") or {}).pop(_LAST_APPLIED, None)
+    if (content.get("apiVersion"), content.get("kind")) in OWNERS:
+        (content.get("spec") or {}).pop("template", None)
     for part in _CONTAINERS:
         for container in field(content, "spec", part) or ():
             for name in _PRIVATE_OF_CONTAINERS:

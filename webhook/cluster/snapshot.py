@@ -26,6 +26,9 @@ Rows = NDArray[np.intp]
 # Amounts are cut here (72 PB), so that a hundred times an amount, as the scores multiply, stays in an int64.
 LARGEST_AMOUNT = 2**56
 
+# The fields of a Snapshot that say nothing of its nodes.
+_BESIDE_NODES = ("namespaces", "workloads", "storage", "devices", "priority_classes", "is_emptied")
+
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
@@ -164,24 +167,14 @@ class Snapshot:
         none = Load({}, {CPU: self._zeros, MEMORY: self._zeros}, self._zeros, {})
         return replace(self, load=none, pods=RunningPods.none(), is_emptied=True)
 
+    def with_nodes(self, nodes: Iterable[NodeInfo], generation: int) -> "Snapshot":
+        """The same cluster with just these `nodes` and what runs on them."""
+        kept = {name: getattr(self, name) for name in _BESIDE_NODES}
+        return replace(Snapshot.of(nodes), generation=generation, **kept)
+
     def with_other_nodes(self, nodes: Iterable[NodeInfo]) -> "Snapshot":
         """The same cluster as if it had just these `nodes`, on which nothing runs."""
-        made = Snapshot.of(nodes)
-        return replace(
-            self,
-            nodes=made.nodes,
-            rows=made.rows,
-            labels=made.labels,
-            taints=made.taints,
-            unschedulable=made.unschedulable,
-            allowed_pods=made.allowed_pods,
-            load=made.load,
-            images=made.images,
-            pods=made.pods,
-            is_emptied=True,
-            allocatable_columns=made.allocatable_columns,
-            _zeros=_column([0] * len(made.nodes)),
-        )
+        return replace(self.with_nodes(nodes, self.generation), is_emptied=True)
 
     def allocatable(self, resource: str) -> Column:
         """What each node offers of `resource`."""

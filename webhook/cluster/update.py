@@ -54,7 +54,7 @@ def updated(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> S
         changes[row] = Change(nodes[row], info)
         nodes[row] = info
     if not _is_known(Snapshot, KNOWN_FIELDS) or not _is_known(Load, KNOWN_LOAD_FIELDS):
-        return Snapshot.of(nodes, snapshot.namespaces, generation, snapshot.workloads)
+        return snapshot.with_nodes(nodes, generation)
     pods = snapshot.pods
     repopulated = {row: after for row, (before, after) in changes.items() if before.pods != after.pods}
     if repopulated:

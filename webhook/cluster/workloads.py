@@ -13,12 +13,6 @@ REPLICATION_CONTROLLER = ("v1", "ReplicationController")
 # The controllers whose selectors kube-scheduler looks up. Their selectors are LabelSelectors, that of a
 # ReplicationController is a map of labels, as that of a Service is.
 OWNERS = (REPLICATION_CONTROLLER, ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"))
-KINDS = (SERVICE, *OWNERS)
-
-
-def is_workload(content: Mapping[str, Any]) -> bool:
-    """Whether `content`, a raw object of the API, is of one of KINDS."""
-    return (content.get("apiVersion"), content.get("kind")) in KINDS
 
 
 class Owner(NamedTuple):
@@ -43,7 +37,7 @@ class Workload(NamedTuple):
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "Workload":
-        """The facts of `content`, a raw object of one of KINDS.
+        """The facts of `content`, a raw object of a Service or of one of OWNERS.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.

@@ -1,0 +1,56 @@
+"""One or more objects of each of FURTHER_KINDS, as an API server takes them."""
+
+from typing import Any
+
+from webhook.cluster.further_kinds import FURTHER_KINDS
+
+Object = dict[str, Any]
+
+
+def further_objects(namespace: str, variant: str = "1") -> list[Object]:
+    """An object of each kind; those of another `variant` have the same names and say something else."""
+    return [_with_group(kind, namespace, content) for kind, content in _contents(variant).items()]
+
+
+def _with_group(kind: str, namespace: str, content: Object) -> Object:
+    is_of_cluster = kind in ("PersistentVolume", "StorageClass", "CSINode", "DeviceClass", "PriorityClass")
+    metadata = {"name": f"further-{kind.lower()}"} | ({} if is_of_cluster else {"namespace": namespace})
+    return {"apiVersion": FURTHER_KINDS[kind].api_version, "kind": kind, "metadata": metadata, **content}
+
+
+def _contents(variant: str) -> dict[str, Object]:
+    labels = {"app": f"web-{variant}"}
+    selector = {"matchLabels": labels}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "a:1"}]}}
+    devices = {"devices": {"requests": [{"name": f"gpu-{variant}", "exactly": {"deviceClassName": "gpu"}}]}}
+    return {
+        "Service": {"spec": {"selector": labels, "ports": [{"port": 80}]}},
+        "ReplicationController": {"spec": {"replicas": 0, "selector": labels, "template": template}},
+        "ReplicaSet": {"spec": {"replicas": 0, "selector": selector, "template": template}},
+        "StatefulSet": {"spec": {"replicas": 0, "serviceName": "s", "selector": selector, "template": template}},
+        "PersistentVolumeClaim": {
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": "fast",
+                "resources": {"requests": {"storage": f"{variant}Gi"}},
+            }
+        },
+        "PersistentVolume": {
+            "spec": {
+                "capacity": {"storage": f"{variant}Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": "fast",
+                "csi": {"driver": "disk.example.com", "volumeHandle": f"handle-{variant}"},
+            }
+        },
+        "StorageClass": {"provisioner": f"disk-{variant}.example.com", "volumeBindingMode": "WaitForFirstConsumer"},
+        "CSINode": {
+            "spec": {
+                "drivers": [{"name": "disk.example.com", "nodeID": "n", "allocatable": {"count": int(variant)}}],
+            }
+        },
+        "DeviceClass": {"spec": {"extendedResourceName": f"example.com/gpu-{variant}"}},
+        "ResourceClaim": {"spec": devices},
+        "ResourceClaimTemplate": {"spec": {"spec": devices}},
+        "PriorityClass": {"value": int(variant)},
+    }

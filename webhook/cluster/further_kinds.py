@@ -1,0 +1,88 @@
+"""The kinds beside nodes, pods and namespaces: how their objects are read, and what a snapshot is told of them.
+
+A snapshot without them is of use, so each may be missing: of a kind that is not known, nothing is claimed.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from webhook.cluster.claim import Claim
+from webhook.cluster.devices import DeviceClaim, DeviceClass, Devices
+from webhook.cluster.priority_class import PriorityClass
+from webhook.cluster.storage import Storage, StorageClass, VolumeLimits
+from webhook.cluster.volume import Volume
+from webhook.cluster.workloads import Workload, Workloads
+
+Facts = Workload | Claim | Volume | StorageClass | VolumeLimits | DeviceClass | DeviceClaim | PriorityClass
+FactsByKind = Mapping[str, Iterable[Any]]
+"""The facts of every object of each known kind; a kind that is absent is not known."""
+
+
+class FurtherKind(NamedTuple):
+    """A kind: its group and version, how one of its objects is read, and the field of a snapshot that it is told in."""
+
+    api_version: str
+    read: Callable[[Mapping[str, Any]], Facts]
+    field: str
+
+
+FURTHER_KINDS: Mapping[str, FurtherKind] = {
+    "Service": FurtherKind("v1", Workload.of, "workloads"),
+    "ReplicationController": FurtherKind("v1", Workload.of, "workloads"),
+    "ReplicaSet": FurtherKind("apps/v1", Workload.of, "workloads"),
+    "StatefulSet": FurtherKind("apps/v1", Workload.of, "workloads"),
+    "PersistentVolumeClaim": FurtherKind("v1", Claim.of, "storage"),
+    "PersistentVolume": FurtherKind("v1", Volume.of, "storage"),
+    "StorageClass": FurtherKind("storage.k8s.io/v1", StorageClass.of, "storage"),
+    "CSINode": FurtherKind("storage.k8s.io/v1", VolumeLimits.of, "storage"),
+    "DeviceClass": FurtherKind("resource.k8s.io/v1", DeviceClass.of, "devices"),
+    "ResourceClaim": FurtherKind("resource.k8s.io/v1", DeviceClaim.of, "devices"),
+    "ResourceClaimTemplate": FurtherKind("resource.k8s.io/v1", DeviceClaim.of, "devices"),
+    "PriorityClass": FurtherKind("scheduling.k8s.io/v1", PriorityClass.of, "priority_classes"),
+}
+
+
+def read_further(kind: str, content: Mapping[str, Any]) -> Facts:
+    """The facts of `content`, an object of `kind`; the items of a list do not say of which kind they are.
+
+    Raises:
+        InvalidInput: a field that is read is malformed; holds every error.
+    """
+    api_version, read, _ = FURTHER_KINDS[kind]
+    return read({**content, "apiVersion": api_version, "kind": kind})
+
+
+def snapshot_fields(found: FactsByKind, fields: Iterable[str] | None = None) -> dict[str, Any]:
+    """The fields of a snapshot that tell of `found`: those of `fields`, or all."""
+    return {field: _MAKERS[field](found) for field in (_MAKERS if fields is None else fields)}
+
+
+def _workloads(found: FactsByKind) -> Workloads:
+    kinds = (kind for kind, further in FURTHER_KINDS.items() if further.field == "workloads")
+    return Workloads.of(workload for kind in kinds for workload in found.get(kind, ()))
+
+
+def _storage(found: FactsByKind) -> Storage:
+    return Storage.of(
+        found.get("PersistentVolumeClaim"),
+        found.get("PersistentVolume"),
+        found.get("StorageClass"),
+        found.get("CSINode"),
+    )
+
+
+def _devices(found: FactsByKind) -> Devices:
+    claims = (claim for kind in ("ResourceClaim", "ResourceClaimTemplate") for claim in found.get(kind, ()))
+    return Devices.of(found.get("DeviceClass"), claims)
+
+
+def _priority_classes(found: FactsByKind) -> dict[str, PriorityClass]:
+    return {each.name: each for each in found.get("PriorityClass", ())}
+
+
+_MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
+    "workloads": _workloads,
+    "storage": _storage,
+    "devices": _devices,
+    "priority_classes": _priority_classes,
+}
