@@ -57,7 +57,7 @@ ControlPlane (tests/controlplane/control_plane.py), the fixture `control_plane`
     .start_scheduler(configuration: dict | None = None)   .stop_scheduler()        None: the profiles default-scheduler,
         volcano (default plugins under that name), binpack (NodeResourcesFit MostAllocated)
     .stop_api_server()   .restart_api_server()         what is stored stays; a test that stops it must start it again
-    .start_controller_manager()     Deployments, ReplicaSets and Jobs; idempotent, stays up for the run
+    .start_controller_manager()     Deployments, ReplicaSets and Jobs; until the end of the test
     .kubectl(*args, stdin=None, check=True) -> CompletedProcess[str]
         A test need not restore it: `cluster` does.
 

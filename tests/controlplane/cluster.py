@@ -158,7 +158,8 @@ class Cluster:
         return self.control_plane.kubectl("--namespace", self.namespace, *arguments, stdin=stdin, check=check)
 
     def remove_everything(self) -> None:
-        """Leave the control plane as if the test had not been, and its own scheduler running."""
+        """Leave the control plane as if the test had not been, its own scheduler running and no controller."""
+        self.control_plane.stop_controller_manager()
         if cleanup.remove_webhook_configurations(self.client):
             self.settle_webhooks()
         since = self.control_plane.scheduler_log.end()

@@ -131,6 +131,12 @@ class ControlPlane:
             *self._serving("kube-controller-manager"),
         )
 
+    def stop_controller_manager(self) -> None:
+        """Let what has a ReplicaSet's labels be, if controllers run: they would delete what is too much."""
+        process = self._processes.pop("kube-controller-manager", None)
+        if process is not None:
+            process.stop()
+
     def kubectl(
         self, *arguments: str, stdin: str | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
