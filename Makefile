@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check format bench bench-feed-real docs control-plane clean
+.PHONY: help venv demo test check format bench bench-feed-real docs control-plane clean differential
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ demo: $(STAMP) ## the main job end to end on an embedded sample cluster, over re
 
 test: $(STAMP) ## all tests, those on the real control plane included
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+differential: $(STAMP) ## 2,000 random pods against the real kube-scheduler (make test asks 350)
+	DIFFERENTIAL_PODS=2000 $(BIN)/python -m pytest tests/differential
 
 check: $(STAMP) ## linters, types, import rules
 	$(BIN)/ruff check .
