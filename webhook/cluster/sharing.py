@@ -22,12 +22,25 @@ _PRIVATE_OF_CONTAINERS = (
     "startupProbe",
 )
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+_PRIVATE_OF_SPECS = (
+    "hostAliases",
+    "hostname",
+    "imagePullSecrets",
+    "podCIDR",
+    "podCIDRs",
+    "providerID",
+    "serviceAccount",
+    "serviceAccountName",
+    "subdomain",
+)
+_STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 
 
 def without_secrets(content: JsonObject) -> JsonObject:
     """`content`, a raw object of the API, changed: without managed fields, and containers without env and commands.
 
-    What `kubectl apply` notes of an object holds all of that once more, so it goes too, and so do the templates of
+    Messages of statuses may hold what a container printed last, and specs names and addresses of no concern here: they
+    go. What `kubectl apply` notes of an object holds all of that once more, so it goes too, and so do the templates of
     controllers.
     """
     metadata = content.get("metadata") or {}
@@ -39,7 +52,20 @@ def without_secrets(content: JsonObject) -> JsonObject:
         for container in field(content, "spec", part) or ():
             for name in _PRIVATE_OF_CONTAINERS:
                 container.pop(name, None)
+    for name in _PRIVATE_OF_SPECS:
+        (content.get("spec") or {}).pop(name, None)
+    _silence(content.get("status") or {})
     return content
+
+
+def _silence(status: JsonObject) -> None:
+    status.pop("message", None)
+    for condition in status.get("conditions") or ():
+        condition.pop("message", None)
+    for part in _STATUSES:
+        for container in status.get(part) or ():
+            container.pop("state", None)
+            container.pop("lastState", None)
 
 
 def with_other_names(objects: Iterable[JsonObject]) -> list[JsonObject]:
