@@ -12,16 +12,14 @@ from webhook.app import FixedView, build_server, serve_until_signalled
 from webhook.audit.writer import AuditWriter
 from webhook.cli.logs import configure_logs
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.admission import review_response
+from webhook.kube.admission import ReviewAnswer
 from webhook.metrics import Metrics
 from webhook.policy.loader import built_in_policy
 from webhook.serving import tls
 from webhook.settings import Address, Settings
 
 # As large as what the webhook answers to the pods of this benchmark, so that both move the same bytes.
-_ANSWER = review_response(
-    "uid-0", [{"op": "add", "path": "/spec/affinity", "value": "x" * 1800}], (), {"decision": "x" * 200}
-)
+_ANSWER = ReviewAnswer.of([{"op": "add", "path": "/spec/affinity", "value": "x" * 1800}]).to("uid-0", "x" * 200)
 
 
 async def _bare(request: web.Request) -> web.Response:
@@ -51,8 +49,9 @@ def main() -> None:
     settings = Settings(
         tls_dir=folder, listen=Address("127.0.0.1", port), admin_listen=Address("127.0.0.1", 0), replica="bench"
     )
-    with AuditWriter(folder / f"audit-{nodes}.jsonl") as audit:
-        serve_until_signalled(build_server(settings, built_in_policy(), FixedView(snapshot), audit, Metrics()))
+    metrics = Metrics()
+    with AuditWriter(folder / f"audit-{nodes}.jsonl", on_result=metrics.count_audit_record) as audit:
+        serve_until_signalled(build_server(settings, built_in_policy(), FixedView(snapshot), audit, metrics))
 
 
 if __name__ == "__main__":

@@ -3,14 +3,14 @@
 import asyncio
 import gc
 import math
+import os
 import signal
 import time
-import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Protocol, get_args
 
 import structlog
@@ -37,6 +37,8 @@ from webhook.settings import Settings
 from webhook.verdict import Patched, Unchanged, Verdict
 
 _FEW_DAYS = timedelta(days=30)
+# By a random hexadecimal digit, the one that marks a UUID of RFC 9562.
+_VARIANTS = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
 _RENEWAL = "renew it (`placement-webhook certs issue`, or whoever issued it) and restart"
 
 
@@ -49,8 +51,10 @@ class TimedScorer:
 
     def answer(self, asked: Question, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
         """What the framework says."""
-        with self.metrics.placement_seconds.time():
-            return self.framework.answer(asked, snapshot, expired)
+        began_seconds = time.perf_counter()
+        placement = self.framework.answer(asked, snapshot, expired)
+        self.metrics.placement_seconds.observe(time.perf_counter() - began_seconds)
+        return placement
 
 
 class View(Protocol):
@@ -145,7 +149,7 @@ def build_server(
         audit=audit.write,
         monotonic_seconds=time.monotonic,
         now=rfc3339_now,
-        new_decision=lambda: str(uuid.uuid4()),
+        new_decision=new_decision,
         replica=settings.replica,
         foretold=partial(_remember, predictions) if predictions is not None else lambda *_: None,
     )
@@ -224,4 +228,16 @@ def _event_loop() -> Callable[[], asyncio.AbstractEventLoop]:
 
 def rfc3339_now() -> str:
     """The time in UTC with microseconds: `2026-01-31T12:00:00.000000Z`."""
-    return datetime.now(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+    seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
+    return f"{_rfc3339_seconds(seconds)}.{nanoseconds // 1000:06}Z"
+
+
+@lru_cache(maxsize=1)
+def _rfc3339_seconds(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def new_decision() -> str:
+    """A random UUID (version 4), as uuid.uuid4() has it, at a third of the cost."""
+    digits = os.urandom(16).hex()
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{_VARIANTS[digits[16]]}{digits[17:20]}-{digits[20:]}"

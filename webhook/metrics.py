@@ -8,18 +8,17 @@ from prometheus_client import (
     Counter,
     Gauge,
     GCCollector,
-    Histogram,
     Info,
     ProcessCollector,
     disable_created_metrics,
     generate_latest,
 )
 
+from webhook.admission_counts import AdmissionCounts
+from webhook.durations import Durations
+
 PREDICTION_RESULTS = ("same_node", "in_best_set", "feasible_elsewhere", "foretold_infeasible_but_bound")
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-# From a patch without a check to a check over a very large cluster, then to where the API server has given up.
-_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class Metrics:
@@ -29,19 +28,16 @@ class Metrics:
         # A second series beside each counter, of no use to anybody here.
         disable_created_metrics()  # type: ignore[no-untyped-call] # its author left it without types
         self.registry = CollectorRegistry()
-        self.admissions: Counter = self._counter(
-            "admission_requests", "Admission requests answered, by what became of them.", ("outcome", "workload_type")
-        )
-        self.admission_seconds = self._histogram("admission_duration_seconds", "From a request's body to its answer.")
+        self.admissions = AdmissionCounts()
+        self.registry.register(self.admissions)
+        self.admission_seconds = self._durations("admission_duration_seconds", "From a request's body to its answer.")
         self.in_flight = self._gauge("admissions_in_flight", "Admission requests being answered now.")
-        self.rule_edits = self._counter("rule_edits", "Edits made to pods, by the rule that asked for them.", ("rule",))
-        self.verdicts = self._counter("placement_verdicts", "Placement checks, by their verdict.", ("verdict",))
         self.predictions = self._counter(
             "predictions", "Pods that were bound, by how that compares with what was foretold of them.", ("result",)
         )
         for result in PREDICTION_RESULTS:
             self.predictions.labels(result)
-        self.placement_seconds = self._histogram("placement_duration_seconds", "Duration of a placement check.")
+        self.placement_seconds = self._durations("placement_duration_seconds", "Duration of a placement check.")
         self.cluster_nodes = self._gauge("cluster_nodes", "Nodes in the view of the cluster.")
         self.cluster_pods = self._gauge("cluster_pods", "Running pods in the view of the cluster.")
         self.cluster_age_seconds = self._gauge(
@@ -54,41 +50,24 @@ class Metrics:
             "certificate_not_after_timestamp_seconds", "When the served certificate expires."
         )
         self.audit_records = self._counter("audit_records", "Audit records, by whether the log took them.", ("result",))
+        # Looking a child up takes a lock and a check of its labels, for every pod.
+        self._audited = {result: self.audit_records.labels(result) for result in ("written", "failed")}
         self.refused_requests = self._counter(
             "http_refused_requests", "Requests to the webhook port that were no admission, by HTTP status.", ("code",)
         )
 
-        # Looking a child up takes a lock and a check of its labels; these few are counted for every pod.
-        self._children: dict[tuple[str, ...], Counter] = {}
-
     def start_at_zero(self, outcomes: Iterable[str], verdicts: Iterable[str], refusals: Iterable[int]) -> None:
         """Show these counts from the start: to Prometheus' increase(), a series that appears with 1 has not grown."""
         for outcome in outcomes:
-            self.admissions.labels(outcome, "")
+            self.admissions.start_at_zero(outcome)
         for verdict in verdicts:
-            self.verdicts.labels(verdict)
-        for result in ("written", "failed"):
-            self.audit_records.labels(result)
+            self.admissions.start_verdict_at_zero(verdict)
         for status in refusals:
             self.refused_requests.labels(str(status))
 
-    def count_admission(self, outcome: str, workload_type: str) -> None:
-        """Count one admission request."""
-        self._child(self.admissions, "admission", outcome, workload_type).inc()
-
-    def count_edits(self, rule: str, edits: int) -> None:
-        """Count the edits of one rule to one pod."""
-        self._child(self.rule_edits, "edits", rule).inc(edits)
-
-    def count_verdict(self, verdict: str) -> None:
-        """Count one placement check."""
-        self._child(self.verdicts, "verdict", verdict).inc()
-
-    def _child(self, counter: Counter, *key: str) -> Counter:
-        child = self._children.get(key)
-        if child is None:
-            child = self._children[key] = counter.labels(*key[1:])
-        return child
+    def count_audit_record(self, result: str) -> None:
+        """Count one audit record, `written` or `failed`."""
+        self._audited[result].inc()
 
     def render(self) -> bytes:
         """Everything in Prometheus' text format."""
@@ -113,5 +92,7 @@ class Metrics:
     def _gauge(self, name: str, text: str) -> Gauge:
         return Gauge(name, text, namespace="placement_webhook", registry=self.registry)
 
-    def _histogram(self, name: str, text: str) -> Histogram:
-        return Histogram(name, text, namespace="placement_webhook", registry=self.registry, buckets=_SECONDS)
+    def _durations(self, name: str, text: str) -> Durations:
+        durations = Durations(f"placement_webhook_{name}", text)
+        self.registry.register(durations)
+        return durations

@@ -3,7 +3,8 @@
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
@@ -71,6 +72,12 @@ _CONTAINERS = ("containers", "initContainers")
 _PLAIN_VOLUMES = {"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"}
 
 
+class _Conclusion(NamedTuple):
+    mutated: Mutated
+    placement: Placement
+    verdict: Verdict
+
+
 class Memory:
     """Remembers what a policy made of the last `size` pods: those of one template are alike in what is read of them.
 
@@ -82,6 +89,8 @@ class Memory:
         self._size = size
         self._policy: Policy | None = None
         self._verdicts: OrderedDict[tuple[str, bytes], StaticVerdict] = OrderedDict()
+        self._snapshot: Snapshot | None = None
+        self._conclusions: dict[int, _Conclusion] = {}
 
     def judge(
         self, request: AdmissionRequest, pod: JsonObject, defaults: Mapping[str, str], policy: Policy
@@ -106,6 +115,20 @@ class Memory:
         self._verdicts[question] = verdict
         if len(self._verdicts) > self._size:
             self._verdicts.popitem(last=False)
+        return verdict
+
+    def conclude(self, mutated: Mutated, placement: Placement, cluster: Cluster | None) -> Verdict:
+        """The verdict that follows from these: the same object, as long as the view of the cluster is the same."""
+        snapshot = cluster.snapshot if cluster else None
+        if self._snapshot is not snapshot or len(self._conclusions) > self._size:
+            # A placement holds on to its snapshot, which is large.
+            self._conclusions.clear()
+            self._snapshot = snapshot
+        known = self._conclusions.get(id(mutated))
+        if known is not None and known.mutated is mutated and known.placement is placement:
+            return known.verdict
+        verdict = _conclude(mutated, placement)
+        self._conclusions[id(mutated)] = _Conclusion(mutated, placement, verdict)
         return verdict
 
 
@@ -154,7 +177,8 @@ def admit(
         verdict = (memory.judge if memory else judge)(request, pod, defaults, policy)
         if not isinstance(verdict, Mutated):
             return verdict
-        return _conclude(verdict, _placement(verdict, cluster, expired))
+        placement = _placement(verdict, cluster, expired)
+        return memory.conclude(verdict, placement, cluster) if memory else _conclude(verdict, placement)
     except InvalidInput as error:
         raise _under_object(error) from error
 
@@ -229,18 +253,24 @@ def _refusal(reading: Reading) -> Refusal:
 
 def _placement(mutated: Mutated, cluster: Cluster | None, expired: Callable[[], bool]) -> Placement:
     if mutated.workload.check_mode == "off":
-        return Placement.unknown("the placement check is off")
+        return _unknown("the placement check is off")
     if cluster is None:
-        return Placement.unknown("no view of the cluster")
+        return _unknown("no view of the cluster")
     if cluster.doubt:
-        return Placement.unknown(cluster.doubt)
+        return _unknown(cluster.doubt)
     if isinstance(mutated.question, InvalidInput):
-        return Placement.unknown(f"the scorer cannot read the pod: {mutated.question.errors[0]}")
+        return _unknown(f"the scorer cannot read the pod: {mutated.question.errors[0]}")
     placement = cluster.scorer.answer(mutated.question, cluster.snapshot, expired)
     if placement.verdict == "Infeasible" and placement.total == 0:
         # Nothing is known of a cluster whose nodes are still to come; a wrong file must not refuse every pod.
-        return Placement.unknown("the view of the cluster has no node")
+        return _unknown("the view of the cluster has no node")
     return placement
+
+
+@lru_cache(maxsize=64)
+def _unknown(message: str) -> Placement:
+    """The same object each time, so that the verdicts on the pods of one template stay one object, too."""
+    return Placement.unknown(message)
 
 
 def _conclude(mutated: Mutated, placement: Placement) -> Patched | Unchanged | Denied:

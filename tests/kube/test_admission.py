@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.builders import make_pod
 from tests.serving.running import review
-from webhook.kube.admission import AdmissionRequest, Refusal, fit_warnings, parse_review, review_response
+from webhook.kube.admission import AdmissionRequest, Refusal, ReviewAnswer, fit_warnings, parse_review
 from webhook.kube.field import InvalidInput
 
 POD = make_pod("a").namespace("team-b").obj()
@@ -20,8 +20,8 @@ def request_of(pod: object = POD, **fields: Any) -> AdmissionRequest:
     return parse_review(orjson.dumps(review(None, object=pod, **fields)))
 
 
-def answer(*args: Any, **fields: Any) -> dict[str, Any]:
-    body = orjson.loads(review_response(*args, **fields))
+def answer(uid: str, *args: Any, **fields: Any) -> dict[str, Any]:
+    body = orjson.loads(ReviewAnswer.of(*args, **fields).to(uid, "decision-1"))
     assert (body["apiVersion"], body["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     assert set(body) == {"apiVersion", "kind", "response"}
     response: dict[str, Any] = body["response"]
@@ -102,8 +102,8 @@ def test_broken_json_says_where() -> None:
         parse_review(b'{"kind":\n')
 
 
-def test_an_answer_without_a_patch_is_only_uid_and_allowed() -> None:
-    assert answer("u") == {"uid": "u", "allowed": True}
+def test_an_answer_without_a_patch_is_only_uid_decision_and_allowed() -> None:
+    assert answer("u") == {"uid": "u", "allowed": True, "auditAnnotations": {"decision": "decision-1"}}
 
 
 def test_patch_and_patch_type_come_together() -> None:

@@ -15,7 +15,7 @@ import orjson
 from certs.pki import KeyPair, issue_ca, issue_server
 from tests.admitting import policy_with
 from webhook.app import rfc3339_now
-from webhook.audit.record import AuditRecord
+from webhook.audit.record import FIRST, AuditRecord, Draft, encode, parse_line
 from webhook.metrics import Metrics
 from webhook.pipeline import Cluster
 from webhook.policy.policy import Policy
@@ -49,20 +49,24 @@ class World:
     metrics: Metrics = field(default_factory=Metrics)
     clock: Callable[[], float] = field(default_factory=Clock)
     now: Callable[[], str] = rfc3339_now
-    audit: Callable[[AuditRecord], None] | None = None
+    audit: Callable[[Draft], None] | None = None
 
     def admissions(self) -> Admissions:
         """The admissions of this world; decisions are numbered."""
         surroundings = Surroundings(
             policy=lambda: self.policy,
             cluster=lambda: self.cluster,
-            audit=self.audit or self.records.append,
+            audit=lambda draft: (self.audit or self.keep)(draft),
             monotonic_seconds=self.clock,
             now=self.now,
             new_decision=lambda: f"decision-{len(self.records) + 1}",
             replica="replica-a",
         )
         return Admissions(surroundings, self.metrics)
+
+    def keep(self, draft: Draft) -> None:
+        """Put the record, as it would be written, to the others."""
+        self.records.append(parse_line(encode(draft, 0, FIRST)))
 
     def count(self, name: str, **labels: str) -> float:
         """The value of a metric."""

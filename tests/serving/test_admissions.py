@@ -15,7 +15,7 @@ from tests.builders import PodBuilder, make_node_object, make_pod, match_express
 from tests.golden.test_golden import cluster_of
 from tests.properties.pods import pods
 from tests.serving.running import Clock, World, review, review_bytes
-from webhook.audit.record import AuditRecord
+from webhook.audit.record import Draft
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.pipeline import Cluster
@@ -237,7 +237,7 @@ def test_our_own_fault_is_a_500_with_the_decision_and_never_a_refusal() -> None:
     "pod", [pytest.param(TRAINING.obj(), id="a pod"), pytest.param({"metadata": {}}, id="an object that is no pod")]
 )
 def test_what_cannot_be_put_on_record_is_a_500_with_the_decision_counted_and_logged(pod: dict[str, Any]) -> None:
-    def broken(_: AuditRecord) -> None:
+    def broken(_: Draft) -> None:
         raise RuntimeError("out of ink")
 
     world = World(audit=broken)
@@ -255,17 +255,19 @@ def test_what_cannot_be_put_on_record_is_a_500_with_the_decision_counted_and_log
 
 
 def test_a_fault_in_writing_one_record_is_on_record_itself() -> None:
-    records: list[AuditRecord] = []
+    world = World()
 
-    def broken_once(record: AuditRecord) -> None:
-        if record.outcome != "Error":
-            raise RuntimeError("out of ink")
-        records.append(record)
+    def broken_once(draft: Draft) -> None:
+        world.audit = world.keep
+        raise RuntimeError("out of ink")
 
-    answer = answer_to(World(audit=broken_once), review_bytes(TRAINING.obj()))
+    world.audit = broken_once
+
+    answer = answer_to(world, review_bytes(TRAINING.obj()))
 
     assert answer.status == 500
-    assert [(record.decision, record.error) for record in records] == [("decision-1", "RuntimeError: out of ink")]
+    (record,) = world.records
+    assert (record.decision, record.outcome, record.error) == ("decision-1", "Error", "RuntimeError: out of ink")
 
 
 def test_after_the_deadline_the_patch_goes_out_without_the_check() -> None:

@@ -6,8 +6,8 @@ behind the audit file by the records of a crash, never be ahead of it.
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 SUFFIX = ".head"
 
@@ -15,8 +15,7 @@ _LINE = re.compile(r"(\d{20}) ([0-9a-f]{64})\n")
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """Which record was the newest."""
 
     sequence: int

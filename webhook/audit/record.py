@@ -9,7 +9,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
@@ -114,9 +114,51 @@ class AuditRecord:
     """Hash of the record before."""
 
 
-def encode(record: AuditRecord, sequence: int, previous: str) -> bytes:
+class CommonPart(NamedTuple):
+    """JSON of the keys that are alike in the records of equal pods, so that it need not be written for each of them."""
+
+    owner: bytes
+    decided: bytes
+    """From `workloadType` to `error`, without braces."""
+    before: bytes
+
+    @classmethod
+    def of(cls, record: AuditRecord) -> "CommonPart":
+        """The part that `record` has in common with those of equal pods."""
+        decided = {
+            "workloadType": record.workload_type,
+            "policy": record.policy,
+            "outcome": record.outcome,
+            "rules": [_rule(entry) for entry in record.rules],
+            "patch": record.patch,
+            "warnings": record.warnings,
+            "placement": record.placement,
+            "error": record.error,
+        }
+        return cls(_dump(record.owner), _dump(decided)[1:-1], _dump(record.before))
+
+
+@dataclass(slots=True)  # not frozen: one is made for each admission, and that would cost three times as much
+class Draft:
+    """A record that is yet to be written: what one admission has for itself, and what is `common` to equal pods."""
+
+    time: str
+    decision: str
+    uid: str
+    dry_run: bool
+    operation: str
+    namespace: str
+    name: str
+    user: str
+    duration_ms: float
+    replica: str
+    common: CommonPart
+
+
+def encode(record: AuditRecord | Draft, sequence: int, previous: str) -> bytes:
     """The record as one line of JSON, without the newline at its end."""
-    line = {
+    common = record.common if isinstance(record, Draft) else CommonPart.of(record)
+    asked = {
         "time": record.time,
         "decision": record.decision,
         "uid": record.uid,
@@ -124,32 +166,31 @@ def encode(record: AuditRecord, sequence: int, previous: str) -> bytes:
         "operation": record.operation,
         "namespace": record.namespace,
         "name": record.name,
-        "owner": record.owner,
-        "user": record.user,
-        "workloadType": record.workload_type,
-        "policy": record.policy,
-        "outcome": record.outcome,
-        "rules": [_rule(entry) for entry in record.rules],
-        "patch": record.patch,
-        "warnings": record.warnings,
-        "placement": record.placement,
-        "error": record.error,
+    }
+    written = {
         "durationMs": round(record.duration_ms, 3),
         "replica": record.replica,
         "previous": previous,
         "sequence": sequence,
-        "before": record.before,
     }
-    content = _dump(line)
-    return b'%b%b%b"}' % (content[:-1], _HASH_KEY, hashlib.sha256(content).hexdigest().encode())
+    content = b'%b,"owner":%b,"user":%b,%b,%b,"before":%b' % (
+        _dump(asked)[:-1],
+        common.owner,
+        _dump(record.user),
+        common.decided,
+        _dump(written)[1:-1],
+        common.before,
+    )
+    digest_of_all = hashlib.sha256(content + b"}").hexdigest()
+    return b'%b%b%b"}' % (content, _HASH_KEY, digest_of_all.encode())
 
 
-def _dump(line: JsonObject) -> bytes:
+def _dump(value: object) -> bytes:
     try:
-        return orjson.dumps(line)
+        return orjson.dumps(value)
     except orjson.JSONEncodeError:
         # Half of a surrogate pair (from an exception's text) or an integer over 64 bits: rather inexact than absent.
-        text = json.dumps(line, default=_plain, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
         return text.encode("utf-8", "replace")
 
 

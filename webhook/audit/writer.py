@@ -10,7 +10,7 @@ import structlog
 
 from webhook.audit.file import AuditFile
 from webhook.audit.head import Head
-from webhook.audit.record import FIRST, AuditRecord, digest, encode, parse_line, stated_hash
+from webhook.audit.record import FIRST, AuditRecord, Draft, digest, encode, parse_line, stated_hash
 from webhook.audit.stream import AuditStream
 
 Result = Literal["written", "failed"]
@@ -109,7 +109,7 @@ class AuditWriter:
         """Whether the last record could not be written."""
         return self._failing
 
-    def write(self, record: AuditRecord) -> None:
+    def write(self, record: AuditRecord | Draft) -> None:
         """The record is in the file when this returns; if that cannot be, on standard error, counted and logged."""
         self._sequence += 1
         line = encode(record, self._sequence, self._head)

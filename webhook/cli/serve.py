@@ -166,8 +166,8 @@ def serve(
         audit,
         max_bytes=audit_max_bytes,
         backups=audit_backups,
-        on_result=lambda result: metrics.audit_records.labels(result).inc(),
+        on_result=metrics.count_audit_record,
     ) as writer:
         chosen = Settings(tls_dir=tls_dir, replica=name, **settings)
-        server = build_server(chosen, rules, live or fixed, writer, metrics, predictions)
+        server = build_server(chosen, rules, live or fixed, writer, metrics, predictions if live else None)
         serve_until_signalled(server, live)

@@ -6,7 +6,7 @@ Source: k8s.io/api/admission/v1/types.go, k8s.io/apiserver/pkg/admission/plugin/
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -21,8 +21,7 @@ WARNING_BYTES = 256
 WARNINGS_BYTES = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionRequest:
+class AdmissionRequest(NamedTuple):
     """One request. `object` is the pod as a raw dict, or None where the operation carries none."""
 
     uid: str
@@ -103,30 +102,42 @@ class Refusal:
     message: str
 
 
-def review_response(
-    uid: str,
-    operations: Sequence[JsonObject] = (),
-    warnings: Sequence[str] = (),
-    audit_annotations: Mapping[str, str] | None = None,
-    refusal: Refusal | None = None,
-) -> bytes:
-    """The AdmissionReview that answers `uid`: allowed unless refused, with a patch if there are operations."""
-    response: JsonObject = {"uid": uid, "allowed": refusal is None}
-    if refusal is not None:
-        response["status"] = {
-            "status": "Failure",
-            "code": refusal.code,
-            "reason": refusal.reason,
-            "message": refusal.message,
-        }
-    elif operations:
-        response["patchType"] = "JSONPatch"
-        response["patch"] = base64.b64encode(orjson.dumps(operations)).decode()
-    if warnings:
-        response["warnings"] = fit_warnings(warnings)
-    if audit_annotations:
-        response["auditAnnotations"] = dict(audit_annotations)
-    return orjson.dumps({"apiVersion": ADMISSION_API_VERSION, "kind": "AdmissionReview", "response": response})
+class ReviewAnswer(NamedTuple):
+    """An AdmissionReview that answers, but for what each request has for itself: it may be said to many."""
+
+    response: JsonObject
+    audit_annotations: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls,
+        operations: Sequence[JsonObject] = (),
+        warnings: Sequence[str] = (),
+        audit_annotations: Mapping[str, str] | None = None,
+        refusal: Refusal | None = None,
+    ) -> "ReviewAnswer":
+        """Allowed unless refused, with a patch if there are operations."""
+        response: JsonObject = {"allowed": refusal is None}
+        if refusal is not None:
+            response["status"] = {
+                "status": "Failure",
+                "code": refusal.code,
+                "reason": refusal.reason,
+                "message": refusal.message,
+            }
+        elif operations:
+            response["patchType"] = "JSONPatch"
+            # A fragment is written as it stands, without another look for what JSON escapes.
+            response["patch"] = orjson.Fragment(b'"%b"' % base64.b64encode(orjson.dumps(operations)))
+        if warnings:
+            response["warnings"] = fit_warnings(warnings)
+        return cls(response, audit_annotations or {})
+
+    def to(self, uid: str, decision: str) -> bytes:
+        """The answer to the request `uid`; its auditAnnotations begin with `decision`."""
+        annotations = {"decision": decision, **self.audit_annotations}
+        response = {"uid": uid, **self.response, "auditAnnotations": annotations}
+        return orjson.dumps({"apiVersion": ADMISSION_API_VERSION, "kind": "AdmissionReview", "response": response})
 
 
 def fit_warnings(warnings: Sequence[str]) -> list[str]:

@@ -106,6 +106,7 @@ class Framework:
         self._suggestions = suggestions
         self._answers: OrderedDict[Question, Placement] = OrderedDict()
         self._answers_for: Snapshot | None = None
+        self._asked: dict[int, tuple[Question, Placement]] = {}
 
     def place(self, pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired = never) -> Placement:
         """Where kube-scheduler would put `pod`: the answer to `Question.of(pod)`.
@@ -123,11 +124,17 @@ class Framework:
         """
         if self._answers_for is not snapshot:
             self._answers.clear()
+            self._asked.clear()
             self._answers_for = snapshot
+        # Whoever asks again with the same object need not have it hashed.
+        known = self._asked.get(id(asked))
+        if known is not None:
+            return known[1]
         question = Question(asked.info.within(snapshot), asked.demands)
         answer = self._answers.get(question)
         if answer is not None:
             self._answers.move_to_end(question)
+            self._remember(asked, answer)
             return answer
         try:
             answer = self._answer(question.info, question.demands, snapshot, expired)
@@ -144,7 +151,13 @@ class Framework:
         self._answers[question] = answer
         if len(self._answers) > self._memory:
             self._answers.popitem(last=False)
+        self._remember(asked, answer)
         return answer
+
+    def _remember(self, asked: Question, answer: Placement) -> None:
+        if len(self._asked) >= self._memory:
+            self._asked.clear()
+        self._asked[id(asked)] = asked, answer  # held, so that nothing else gets its id
 
     def explain(self, asked: Question, snapshot: Snapshot) -> Reasons:
         """For each node of `snapshot` that cannot take the pod now, why, in the words that the message counts."""

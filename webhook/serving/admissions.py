@@ -2,22 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import structlog
 
-from webhook.audit.record import AuditRecord
-from webhook.kube.admission import AdmissionRequest, parse_review, review_response
+from webhook.admission_counts import Tally
+from webhook.audit.record import CommonPart, Draft
+from webhook.kube.admission import AdmissionRequest, parse_review
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
 from webhook.pipeline import Cluster, Memory, admit
-from webhook.placement.framework import Placement
 from webhook.policy.policy import Policy
 from webhook.serving.journal import audit_record
-from webhook.verdict import Bypassed, Denied, Patched, Verdict
+from webhook.serving.rendering import Renderings
+from webhook.verdict import Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """An HTTP answer: JSON where the status is 200, else text that says what is wrong."""
 
     status: int
@@ -32,7 +33,7 @@ class Surroundings:
     """The policy in force now."""
     cluster: Callable[[], Cluster | None]
     """The view of the cluster as it is now, if there is one."""
-    audit: Callable[[AuditRecord], None]
+    audit: Callable[[Draft], None]
     """Writes a record before it returns; never raises."""
     monotonic_seconds: Callable[[], float]
     now: Callable[[], str]
@@ -44,8 +45,7 @@ class Surroundings:
     """Is told every verdict and the view that it was given on."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(NamedTuple):
     """One admission: what was asked, when and of whom."""
 
     request: AdmissionRequest
@@ -60,8 +60,11 @@ class Admissions:
 
     def __init__(self, surroundings: Surroundings, metrics: Metrics) -> None:
         self._world = surroundings
-        self._metrics = metrics
+        self._refused = metrics.refused_requests
+        self._counts = metrics.admissions
+        self._seconds = metrics.admission_seconds
         self._memory = Memory()
+        self._renderings = Renderings()
         self._log = structlog.get_logger()
 
     def answer(self, body: bytes, arrived_seconds: float, deadline_seconds: float | None) -> Answer:
@@ -79,8 +82,11 @@ class Admissions:
         try:
             cluster = world.cluster()
             verdict = admit(request, asked.policy, cluster, self._expired(deadline_seconds), self._memory)
-            response = _response(request, verdict, asked.policy, asked.decision)
-            self._count(self._audited(asked, verdict), asked)
+            rendered = self._renderings.of(request, verdict, asked.policy, cluster.snapshot if cluster else None)
+            response = rendered.answer.to(request.uid, asked.decision)
+            self._world.audit(self._draft(asked, rendered.record))
+            self._counts.count(rendered.tally)
+            self._seconds.observe(world.monotonic_seconds() - arrived_seconds)
             world.foretold(request, verdict, cluster, asked.policy)
         except InvalidInput as error:
             return self._no_pod(asked, error)
@@ -90,12 +96,12 @@ class Admissions:
 
     def refused(self, status: int) -> None:
         """Count a request that never became an admission."""
-        self._metrics.refused_requests.labels(str(status)).inc()
+        self._refused.labels(str(status)).inc()
 
     def _no_pod(self, asked: "_Asked", error: InvalidInput) -> Answer:
         """Answer who can be told apart by uid, but did not send a pod: refused, and on record like every admission."""
         try:
-            self._audited(asked, str(error))
+            self._audit_fault(asked, str(error))
         except Exception as fault:
             return self._failed(asked, fault)
         return self._unreadable(error)
@@ -106,26 +112,33 @@ class Admissions:
         place = {"decision": decision, "uid": request.uid, "namespace": request.namespace}
         self._log.error("admission failed", exc_info=error, **place)
         try:
-            self._audited(asked, f"{type(error).__name__}: {error}")
+            self._audit_fault(asked, f"{type(error).__name__}: {error}")
         except Exception:
             self._log.exception("admission is not on record", **place)
-        self._metrics.count_admission("Error", "")
-        self._metrics.admission_seconds.observe(self._world.monotonic_seconds() - asked.arrived_seconds)
+        self._counts.count(Tally("Error"))
+        self._seconds.observe(self._world.monotonic_seconds() - asked.arrived_seconds)
         text = f"placement-webhook: internal fault, decision {decision}; the audit log and the server's log say more"
         return Answer(500, text.encode())
 
-    def _audited(self, asked: "_Asked", verdict: Verdict | str) -> AuditRecord:
-        record = audit_record(
-            asked.request,
-            verdict,
-            asked.policy,
-            time=asked.time,
-            decision=asked.decision,
-            duration_seconds=self._world.monotonic_seconds() - asked.arrived_seconds,
-            replica=self._world.replica,
+    def _draft(self, asked: "_Asked", common: CommonPart) -> Draft:
+        request = asked.request
+        return Draft(
+            asked.time,
+            asked.decision,
+            request.uid,
+            request.dry_run,
+            request.operation,
+            request.namespace,
+            request.name,
+            request.user,
+            (self._world.monotonic_seconds() - asked.arrived_seconds) * 1000,
+            self._world.replica,
+            common,
         )
-        self._world.audit(record)
-        return record
+
+    def _audit_fault(self, asked: "_Asked", fault: str) -> None:
+        common = CommonPart.of(audit_record(asked.request, fault, asked.policy))
+        self._world.audit(self._draft(asked, common))
 
     def _unreadable(self, error: InvalidInput) -> Answer:
         self.refused(400)
@@ -136,35 +149,3 @@ class Admissions:
             return lambda: False
         clock = self._world.monotonic_seconds
         return lambda: clock() >= deadline_seconds
-
-    def _count(self, record: AuditRecord, asked: "_Asked") -> None:
-        metrics = self._metrics
-        # What users mistype is no label: each of its values would be a series that Prometheus keeps.
-        known = record.workload_type in asked.policy.spec.workload_types
-        metrics.count_admission(record.outcome, record.workload_type or "" if known else "")
-        metrics.admission_seconds.observe(self._world.monotonic_seconds() - asked.arrived_seconds)
-        for rule in record.rules:
-            if rule.edits:
-                metrics.count_edits(rule.name, len(rule.edits))
-        if record.placement is not None:
-            metrics.count_verdict(record.placement.verdict)
-
-
-def _foretold(placement: Placement) -> dict[str, str]:
-    counts = {"feasible": str(placement.feasible), "total": str(placement.total)}
-    return {"placement": placement.verdict} | counts | ({"node": placement.node} if placement.node else {})
-
-
-def _response(request: AdmissionRequest, verdict: Verdict, policy: Policy, decision: str) -> bytes:
-    annotations = {"decision": decision, "outcome": verdict.outcome, "policy": policy.identity}
-    if isinstance(verdict, Bypassed):
-        annotations["reason"] = verdict.reason
-    elif verdict.placement is not None:
-        annotations |= _foretold(verdict.placement)
-    return review_response(
-        request.uid,
-        verdict.operations if isinstance(verdict, Patched) else (),
-        verdict.warnings,
-        annotations,
-        verdict.refusal if isinstance(verdict, Denied) else None,
-    )

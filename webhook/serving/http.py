@@ -2,13 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import lru_cache
-from urllib.parse import parse_qsl
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from aiohttp import web
-from aiohttp.typedefs import Handler
+from aiohttp import StreamReader, hdrs, web
 
 from webhook.metrics import Metrics
 from webhook.serving.admissions import Admissions, Answer
@@ -18,6 +17,8 @@ from webhook.settings import Settings, parse_go_duration
 _MARGIN_RATIO = 0.2
 _LONGEST_MARGIN_SECONDS = 0.5
 _JSON = "application/json"
+
+PATH = "/mutate"
 
 REFUSALS = (400, 404, 405, 408, 413, 415, 503)
 """The statuses of what never became an admission."""
@@ -29,55 +30,69 @@ class MutateEndpoint:
     def __init__(self, admissions: Admissions, metrics: Metrics, settings: Settings) -> None:
         self.draining = False
         self._admissions = admissions
-        self._in_flight = metrics.in_flight
         self._settings = settings
         self._answers = 0
+        self._in_flight = 0
         self._bytes_in_flight = 0
+        metrics.in_flight.set_function(lambda: self._in_flight)
 
-    def application(self) -> web.Application:
-        """The aiohttp application with the one route."""
-        application = web.Application(client_max_size=self._settings.max_body_bytes, middlewares=[self._count_refusals])
-        application.router.add_post("/mutate", self.mutate)
-        return application
+    def server(self, keepalive_seconds: float) -> web.Server:
+        """The protocol factory of the one path: aiohttp's low-level server, which needs neither router nor middleware.
 
-    async def mutate(self, request: web.Request) -> web.Response:
-        """Answer one AdmissionReview."""
-        arrived_seconds = time.monotonic()
-        self._in_flight.inc()
+        To be called while the event loop runs.
+        """
+        return web.Server(
+            self.answer, request_factory=self._request, access_log=None, keepalive_timeout=keepalive_seconds
+        )
+
+    async def answer(self, request: web.BaseRequest) -> web.Response:
+        """Answer one request, whatever its path and method."""
         try:
-            if request.content_type != _JSON:
-                raise web.HTTPUnsupportedMediaType(text=f"Content-Type is {request.content_type}; must be {_JSON}\n")
-            with self._room_for(request):
-                body = await self._body(request)
-                deadline_seconds = _deadline(request.query_string, arrived_seconds)
-                answer = self._admissions.answer(body, arrived_seconds, deadline_seconds)
+            return await self._mutate(request)
+        except web.HTTPException as refusal:
+            self._admissions.refused(refusal.status)
+            raise
+
+    async def _mutate(self, request: web.BaseRequest) -> web.Response:
+        arrived_seconds = time.monotonic()
+        granted_seconds = _granted_seconds(request.raw_path)
+        if request.method != hdrs.METH_POST:
+            raise web.HTTPMethodNotAllowed(request.method, [hdrs.METH_POST])
+        headers = request.headers
+        _check_json(headers.get(hdrs.CONTENT_TYPE, ""))
+        size_bytes = self._size_bytes(headers)
+        self._in_flight += 1
+        self._bytes_in_flight += size_bytes
+        try:
+            body = await self._body(request)
+            deadline_seconds = None if granted_seconds is None else arrived_seconds + granted_seconds
+            answer = self._admissions.answer(body, arrived_seconds, deadline_seconds)
         finally:
-            self._in_flight.dec()
+            self._bytes_in_flight -= size_bytes
+            self._in_flight -= 1
         return self._response(answer)
 
-    @contextmanager
-    def _room_for(self, request: web.Request) -> Iterator[None]:
-        """Have the request's body counted among those in flight; a single one has room whatever its size."""
+    def _size_bytes(self, headers: Mapping[str, str]) -> int:
+        """How much a request's body counts among those in flight; a single one has room whatever its size."""
         limit, most = self._settings.max_body_bytes, self._settings.max_bytes_in_flight
-        announced_bytes = request.content_length
+        length = headers.get(hdrs.CONTENT_LENGTH)
+        announced_bytes = None if length is None else int(length)
         if announced_bytes is not None and announced_bytes > limit:
             raise web.HTTPRequestEntityTooLarge(limit, announced_bytes)
         # In chunks or compressed, it may become as large as any may be.
-        is_told = announced_bytes is not None and "Content-Encoding" not in request.headers
+        is_told = announced_bytes is not None and hdrs.CONTENT_ENCODING not in headers
         size_bytes = (announced_bytes or 0) if is_told else limit
         if self._bytes_in_flight and self._bytes_in_flight + size_bytes > most:
             text = f"{self._bytes_in_flight} bytes of requests are in flight, {size_bytes} more are over {most}\n"
             raise web.HTTPServiceUnavailable(text=text)
-        self._bytes_in_flight += size_bytes
-        try:
-            yield
-        finally:
-            self._bytes_in_flight -= size_bytes
+        return size_bytes
 
-    async def _body(self, request: web.Request) -> bytes:
+    async def _body(self, request: web.BaseRequest) -> bytes:
         try:
-            if request.content.is_eof():
-                return await request.read()
+            if request.content.is_eof():  # as is mostly so: a body of a few KiB comes with the head
+                return self._whole_body(request.content)
+            if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
+                await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             async with asyncio.timeout(self._settings.read_timeout_seconds):
                 return await request.read()
         except TimeoutError as error:
@@ -87,6 +102,12 @@ class MutateEndpoint:
             text = f"the body is not what Content-Encoding and Transfer-Encoding say: {error}\n"
             raise web.HTTPBadRequest(text=text) from error
 
+    def _whole_body(self, content: StreamReader) -> bytes:
+        body = content.read_nowait()
+        if len(body) > self._settings.max_body_bytes:
+            raise web.HTTPRequestEntityTooLarge(self._settings.max_body_bytes, len(body))
+        return body
+
     def _response(self, answer: Answer) -> web.Response:
         content_type = _JSON if answer.status == 200 else "text/plain"
         response = web.Response(status=answer.status, body=answer.body, content_type=content_type)
@@ -95,24 +116,36 @@ class MutateEndpoint:
             response.force_close()
         return response
 
-    @web.middleware
-    async def _count_refusals(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        try:
-            return await handler(request)
-        except web.HTTPException as refusal:
-            self._admissions.refused(refusal.status)
-            raise
-
-
-def _deadline(query: str, arrived_seconds: float) -> float | None:
-    granted_seconds = _granted_seconds(query)
-    return None if granted_seconds is None else arrived_seconds + granted_seconds
+    def _request(
+        self, message: Any, payload: Any, http: web.RequestHandler, writer: Any, task: "asyncio.Task[None]"
+    ) -> web.BaseRequest:
+        loop, most = task.get_loop(), self._settings.max_body_bytes
+        return web.BaseRequest(message, payload, http, writer, task, loop, client_max_size=most)
 
 
 @lru_cache(maxsize=64)
-def _granted_seconds(query: str) -> float | None:
-    """How long the scorer may take where the API server's URL says `?timeout=`; one server sends the same each time."""
-    timeout_seconds = parse_go_duration(dict(parse_qsl(query)).get("timeout", ""))
+def _granted_seconds(target: str) -> float | None:
+    """How long the scorer may take where the URL says `?timeout=`; an API server sends the same one each time.
+
+    Raises:
+        HTTPNotFound: the path is another.
+    """
+    url = urlsplit(target)
+    if unquote(url.path) != PATH:
+        raise web.HTTPNotFound
+    timeout_seconds = parse_go_duration(dict(parse_qsl(url.query)).get("timeout", ""))
     if timeout_seconds is None:
         return None
     return timeout_seconds - min(timeout_seconds * _MARGIN_RATIO, _LONGEST_MARGIN_SECONDS)
+
+
+@lru_cache(maxsize=64)
+def _check_json(content_type: str) -> None:
+    """Refuse a body that is something else.
+
+    Raises:
+        HTTPUnsupportedMediaType: its Content-Type says so.
+    """
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type != _JSON:
+        raise web.HTTPUnsupportedMediaType(text=f"Content-Type is {media_type or 'not given'}; must be {_JSON}\n")

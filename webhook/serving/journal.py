@@ -16,12 +16,15 @@ def audit_record(
     verdict: Verdict | str,
     policy: Policy,
     *,
-    time: str,
-    decision: str,
-    duration_seconds: float,
-    replica: str,
+    time: str = "",
+    decision: str = "",
+    duration_seconds: float = 0.0,
+    replica: str = "",
 ) -> AuditRecord:
-    """The record of one admission; a text for the verdict is a fault of ours, and says which."""
+    """The record of one admission; a text for the verdict is a fault of ours, and says which.
+
+    When, for how long and by which decision may be left out where only what equal pods have in common is wanted.
+    """
     rules = () if isinstance(verdict, (str, Bypassed)) else verdict.rules
     operations = verdict.operations if isinstance(verdict, Patched) else ()
     # An "add" of ours has nothing before it: what stood there would have made it a "replace".

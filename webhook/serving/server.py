@@ -43,7 +43,14 @@ class Server:
             InvalidInput: an address cannot be listened on.
         """
         settings = self._settings
-        admin, webhook = self._runner(self._health.application()), self._runner(self._endpoint.application())
+        grace_seconds = settings.grace_seconds
+        admin = web.AppRunner(
+            self._health.application(),
+            access_log=None,
+            keepalive_timeout=_KEEPALIVE_SECONDS,
+            shutdown_timeout=grace_seconds,
+        )
+        webhook = web.ServerRunner(self._endpoint.server(_KEEPALIVE_SECONDS), shutdown_timeout=grace_seconds)
         async with AsyncExitStack() as ending:
             admin_address = await self._listen(ending, admin, "--admin-listen", settings.admin_listen, None)
             address = await self._listen(ending, webhook, "--listen", settings.listen, self._tls)
@@ -57,17 +64,8 @@ class Server:
             await asyncio.sleep(settings.shutdown_delay_seconds)
         self._log.info("stopped")
 
-    def _runner(self, application: web.Application) -> web.AppRunner:
-        return web.AppRunner(
-            application,
-            access_log=None,
-            handle_signals=False,
-            keepalive_timeout=_KEEPALIVE_SECONDS,
-            shutdown_timeout=self._settings.grace_seconds,
-        )
-
     async def _listen(
-        self, ending: AsyncExitStack, runner: web.AppRunner, flag: str, address: Address, tls: ssl.SSLContext | None
+        self, ending: AsyncExitStack, runner: web.BaseRunner, flag: str, address: Address, tls: ssl.SSLContext | None
     ) -> Address:
         """Listen on `address`, until `ending` takes no more connections and then waits for what is in flight."""
         settings = self._settings

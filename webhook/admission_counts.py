@@ -1,0 +1,76 @@
+"""Counts of admissions, cheap to keep: one step for each admission, spread over the metrics when they are asked for."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
+
+_MOST_TALLIES = 1024
+
+
+class Tally(NamedTuple):
+    """What one admission adds to the counts; `edits` are rules with the number of their edits."""
+
+    outcome: str
+    workload_type: str = ""
+    edits: tuple[tuple[str, int], ...] = ()
+    verdict: str | None = None
+    """That of the placement check, if there was one."""
+
+
+class AdmissionCounts(Collector):
+    """Admissions by outcome and workload type, edits by rule, placement checks by verdict, as Prometheus counters.
+
+    An instance is for one thread, the one that scrapes included.
+    """
+
+    def __init__(self) -> None:
+        self._tallies: dict[Tally, int] = {}
+        self._admissions: Counter[tuple[str, str]] = Counter()
+        self._edits: Counter[str] = Counter()
+        self._verdicts: Counter[str] = Counter()
+
+    def count(self, tally: Tally) -> None:
+        """Count one admission."""
+        self._tallies[tally] = self._tallies.get(tally, 0) + 1
+        if len(self._tallies) > _MOST_TALLIES:
+            self._spread()
+
+    def start_at_zero(self, outcome: str) -> None:
+        """Show the count of an outcome before there is one."""
+        self._admissions[(outcome, "")] += 0
+
+    def start_verdict_at_zero(self, verdict: str) -> None:
+        """Show the count of a verdict before there is one."""
+        self._verdicts[verdict] += 0
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """The three metrics."""
+        self._spread()
+        admissions = _family(
+            "admission_requests", "Admission requests answered, by what became of them.", "outcome", "workload_type"
+        )
+        for (outcome, workload_type), count in self._admissions.items():
+            admissions.add_metric((outcome, workload_type), count)
+        edits = _family("rule_edits", "Edits made to pods, by the rule that asked for them.", "rule")
+        for rule, count in self._edits.items():
+            edits.add_metric((rule,), count)
+        verdicts = _family("placement_verdicts", "Placement checks, by their verdict.", "verdict")
+        for verdict, count in self._verdicts.items():
+            verdicts.add_metric((verdict,), count)
+        yield from (admissions, edits, verdicts)
+
+    def _spread(self) -> None:
+        for tally, count in self._tallies.items():
+            self._admissions[(tally.outcome, tally.workload_type)] += count
+            for rule, edits in tally.edits:
+                self._edits[rule] += count * edits
+            if tally.verdict is not None:
+                self._verdicts[tally.verdict] += count
+        self._tallies.clear()
+
+
+def _family(name: str, text: str, *labels: str) -> CounterMetricFamily:
+    return CounterMetricFamily(f"placement_webhook_{name}", text, labels=labels)

@@ -1,0 +1,85 @@
+"""What answer, audit record and metrics say of a verdict: worked out once for the pods of one template."""
+
+from dataclasses import dataclass
+
+from webhook.admission_counts import Tally
+from webhook.audit.record import CommonPart
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.admission import AdmissionRequest, ReviewAnswer
+from webhook.placement.framework import Placement
+from webhook.policy.policy import Policy
+from webhook.serving.journal import audit_record
+from webhook.verdict import Bypassed, Denied, Patched, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What is told of one verdict, whoever asked."""
+
+    verdict: Verdict
+    answer: ReviewAnswer
+    record: CommonPart
+    tally: Tally
+
+
+class Renderings:
+    """The last renderings, at most `size`, for the verdicts on one snapshot under one policy.
+
+    The pods of one template get one verdict object (`webhook.pipeline.Memory`), and pods that differ in anything that
+    is told of a verdict get two. A verdict holds on to the snapshot that it is about: once another comes, all are
+    forgotten. An instance is for one thread.
+    """
+
+    def __init__(self, size: int = 1024) -> None:
+        self._size = size
+        self._snapshot: Snapshot | None = None
+        self._policy: Policy | None = None
+        self._rendered: dict[int, Rendered] = {}
+
+    def of(self, request: AdmissionRequest, verdict: Verdict, policy: Policy, snapshot: Snapshot | None) -> Rendered:
+        """What is told of `verdict`, the answer to `request`."""
+        if self._snapshot is not snapshot or self._policy is not policy or len(self._rendered) >= self._size:
+            self._rendered.clear()
+            self._snapshot, self._policy = snapshot, policy
+        rendered = self._rendered.get(id(verdict))
+        if rendered is None:
+            # It holds the verdict, so that no other gets its id.
+            rendered = self._rendered[id(verdict)] = _render(request, verdict, policy)
+        return rendered
+
+
+def _render(request: AdmissionRequest, verdict: Verdict, policy: Policy) -> Rendered:
+    common = CommonPart.of(audit_record(request, verdict, policy))
+    return Rendered(verdict, _answer(verdict, policy), common, _tally(verdict, policy))
+
+
+def _answer(verdict: Verdict, policy: Policy) -> ReviewAnswer:
+    annotations = {"outcome": verdict.outcome, "policy": policy.identity}
+    if isinstance(verdict, Bypassed):
+        annotations["reason"] = verdict.reason
+    elif verdict.placement is not None:
+        annotations |= _foretold(verdict.placement)
+    return ReviewAnswer.of(
+        verdict.operations if isinstance(verdict, Patched) else (),
+        verdict.warnings,
+        annotations,
+        verdict.refusal if isinstance(verdict, Denied) else None,
+    )
+
+
+def _foretold(placement: Placement) -> dict[str, str]:
+    counts = {"feasible": str(placement.feasible), "total": str(placement.total)}
+    return {"placement": placement.verdict} | counts | ({"node": placement.node} if placement.node else {})
+
+
+def _tally(verdict: Verdict, policy: Policy) -> Tally:
+    rules = () if isinstance(verdict, Bypassed) else verdict.rules
+    placement = None if isinstance(verdict, Bypassed) else verdict.placement
+    # What users mistype is no label: each of its values would be a series that Prometheus keeps.
+    known = verdict.workload_type in policy.spec.workload_types
+    return Tally(
+        verdict.outcome,
+        (verdict.workload_type or "") if known else "",
+        tuple((rule.name, len(rule.edits)) for rule in rules if rule.edits),
+        placement.verdict if placement is not None else None,
+    )
