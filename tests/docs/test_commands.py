@@ -171,12 +171,16 @@ def run(command: str, folder: Path, programs: Path) -> "subprocess.CompletedProc
 
 
 def printed_as_shown(printed: str, shown: list[str]) -> bool:
-    lines = [line.rstrip() for line in printed.splitlines()]
+    """Whether it is so line by line, but for the width of gaps: a column is as wide as its longest value."""
     pattern = "".join(
-        "(?:.*\n)*?" if line.strip() == ELLIPSIS else re.escape(line.rstrip()).replace(ELLIPSIS, ".*") + "\n"
+        "(?:.*\n)*?" if line.strip() == ELLIPSIS else re.escape(one_space(line)).replace(ELLIPSIS, ".*") + "\n"
         for line in shown
     )
-    return re.fullmatch(pattern, "".join(f"{line}\n" for line in lines)) is not None
+    return re.fullmatch(pattern, "".join(f"{one_space(line)}\n" for line in printed.splitlines())) is not None
+
+
+def one_space(line: str) -> str:
+    return re.sub(r"(?<=\S)\s+", " ", line).rstrip()
 
 
 def test_every_command_of_the_program_is_in_the_readme() -> None:

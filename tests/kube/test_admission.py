@@ -123,6 +123,7 @@ def test_a_refusal_has_status_and_never_a_patch() -> None:
         "uid": "u",
         "allowed": False,
         "status": {"status": "Failure", "code": 422, "reason": "Invalid", "message": "no"},
+        "auditAnnotations": {"decision": "decision-1"},
     }
 
 

@@ -157,6 +157,11 @@ class Draft:
 
 def encode(record: AuditRecord | Draft, sequence: int, previous: str) -> bytes:
     """The record as one line of JSON, without the newline at its end."""
+    return seal(record, sequence, previous)[0]
+
+
+def seal(record: AuditRecord | Draft, sequence: int, previous: str) -> tuple[bytes, str]:
+    """The record as one line of JSON, without the newline at its end, and the line's hash."""
     common = record.common if isinstance(record, Draft) else CommonPart.of(record)
     asked = {
         "time": record.time,
@@ -181,8 +186,8 @@ def encode(record: AuditRecord | Draft, sequence: int, previous: str) -> bytes:
         _dump(written)[1:-1],
         common.before,
     )
-    digest_of_all = hashlib.sha256(content + b"}").hexdigest()
-    return b'%b%b%b"}' % (content, _HASH_KEY, digest_of_all.encode())
+    own_hash = hashlib.sha256(content + b"}").hexdigest()
+    return b'%b%b%b"}' % (content, _HASH_KEY, own_hash.encode()), own_hash
 
 
 def _dump(value: object) -> bytes:

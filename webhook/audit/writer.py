@@ -10,7 +10,7 @@ import structlog
 
 from webhook.audit.file import AuditFile
 from webhook.audit.head import Head
-from webhook.audit.record import FIRST, AuditRecord, Draft, digest, encode, parse_line, stated_hash
+from webhook.audit.record import FIRST, AuditRecord, Draft, digest, parse_line, seal
 from webhook.audit.stream import AuditStream
 
 Result = Literal["written", "failed"]
@@ -112,15 +112,25 @@ class AuditWriter:
     def write(self, record: AuditRecord | Draft) -> None:
         """The record is in the file when this returns; if that cannot be, on standard error, counted and logged."""
         self._sequence += 1
-        line = encode(record, self._sequence, self._head)
+        line, own_hash = seal(record, self._sequence, self._head)
         try:
-            self._make_room(len(line))
+            self._sink.make_room(len(line))
+        except OSError as error:
+            self._tell_rotation_fails(error)
+        else:
+            self._rotation_fails = False
+        try:
             self._sink.append(line)
         except OSError as error:
             self._miss(line, error)
             return
-        self._head = stated_hash(line)
-        self._keep_head()
+        self._head = own_hash
+        try:
+            self._sink.keep_head(Head(self._sequence, own_hash))
+        except OSError as error:
+            self._tell_head_fails(error)
+        else:
+            self._head_fails = False
         self._failing = False
         if self._missed and self._fallback.has_room():
             self._log.warning("audit records are written again", path=self.path, missed=self._missed)
@@ -149,25 +159,15 @@ class AuditWriter:
         )
         return kept.sequence, kept.hash
 
-    def _keep_head(self) -> None:
-        try:
-            self._sink.keep_head(Head(self._sequence, self._head))
-        except OSError as error:
-            if not self._head_fails and self._fallback.has_room():
-                self._log.error("audit head cannot be kept", path=self.path, error=str(error))
-                self._head_fails = True
-        else:
-            self._head_fails = False
+    def _tell_head_fails(self, error: OSError) -> None:
+        if not self._head_fails and self._fallback.has_room():
+            self._log.error("audit head cannot be kept", path=self.path, error=str(error))
+            self._head_fails = True
 
-    def _make_room(self, line_bytes: int) -> None:
-        try:
-            self._sink.make_room(line_bytes)
-        except OSError as error:
-            if not self._rotation_fails and self._fallback.has_room():
-                self._log.error("audit file cannot be rotated and grows on", path=self.path, error=str(error))
-                self._rotation_fails = True
-        else:
-            self._rotation_fails = False
+    def _tell_rotation_fails(self, error: OSError) -> None:
+        if not self._rotation_fails and self._fallback.has_room():
+            self._log.error("audit file cannot be rotated and grows on", path=self.path, error=str(error))
+            self._rotation_fails = True
 
     def _miss(self, line: bytes, error: OSError) -> None:
         self._missed += 1

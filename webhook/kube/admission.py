@@ -71,25 +71,29 @@ def _request(request: JsonObject) -> AdmissionRequest:
         raise InvalidInput([required("request.object", f"a {operation} carries the object")])
     if pod is not None and not isinstance(pod, dict):
         raise InvalidInput([invalid("request.object", pod, "must be an object")])
-    user = request.get("userInfo")
-    metadata = pod.get("metadata") if pod else None
+    metadata = _object(pod, "metadata")
     return AdmissionRequest(
         uid=uid,
         operation=operation,
-        kind=_text(request.get("kind"), "kind"),
-        resource=_text(request.get("resource"), "resource"),
+        kind=_text(_object(request, "kind"), "kind"),
+        resource=_text(_object(request, "resource"), "resource"),
         subresource=_text(request, "subResource"),
         namespace=_text(request, "namespace") or _text(metadata, "namespace"),
         # A pod from a template has no name yet; its generateName tells at least whose it is.
         name=_text(request, "name") or _text(metadata, "name") or _text(metadata, "generateName"),
-        user=_text(user, "username"),
+        user=_text(_object(request, "userInfo"), "username"),
         dry_run=request.get("dryRun") is True,
         object=pod,
     )
 
 
-def _text(value: object, key: str) -> str:
-    found = value.get(key) if isinstance(value, dict) else None
+def _object(parent: JsonObject | None, key: str) -> JsonObject:
+    found = parent.get(key) if parent else None
+    return found if isinstance(found, dict) else {}
+
+
+def _text(parent: JsonObject, key: str) -> str:
+    found = parent.get(key)
     return found if isinstance(found, str) else ""
 
 

@@ -1,0 +1,57 @@
+"""What is counted of admissions is what Prometheus is shown."""
+
+from prometheus_client import CollectorRegistry
+
+from webhook.admission_counts import AdmissionCounts, Tally
+
+
+def shown(counts: AdmissionCounts, name: str, **labels: str) -> float | None:
+    registry = CollectorRegistry()
+    registry.register(counts)
+    return registry.get_sample_value(f"placement_webhook_{name}_total", labels)
+
+
+def test_each_admission_counts_for_its_outcome_its_edits_and_its_verdict() -> None:
+    counts = AdmissionCounts()
+    tally = Tally("Patched", "training", (("BinPacking", 2), ("SchedulerName", 1)), "Feasible")
+
+    counts.count(tally)
+    counts.count(tally)
+    counts.count(Tally("Bypassed"))
+
+    assert shown(counts, "admission_requests", outcome="Patched", workload_type="training") == 2
+    assert shown(counts, "admission_requests", outcome="Bypassed", workload_type="") == 1
+    assert shown(counts, "rule_edits", rule="BinPacking") == 4
+    assert shown(counts, "rule_edits", rule="SchedulerName") == 2
+    assert shown(counts, "placement_verdicts", verdict="Feasible") == 2
+
+
+def test_a_scrape_forgets_nothing() -> None:
+    counts = AdmissionCounts()
+    counts.count(Tally("Denied", "training"))
+
+    assert shown(counts, "admission_requests", outcome="Denied", workload_type="training") == 1
+    counts.count(Tally("Denied", "training"))
+
+    assert shown(counts, "admission_requests", outcome="Denied", workload_type="training") == 2
+
+
+def test_any_number_of_different_tallies_is_counted() -> None:
+    counts = AdmissionCounts()
+
+    for number in range(3000):
+        counts.count(Tally("Patched", "training", (("GpuProduct", number),)))
+
+    assert shown(counts, "admission_requests", outcome="Patched", workload_type="training") == 3000
+    assert shown(counts, "rule_edits", rule="GpuProduct") == sum(range(3000))
+
+
+def test_what_has_not_come_yet_is_shown_as_zero() -> None:
+    counts = AdmissionCounts()
+    assert shown(counts, "admission_requests", outcome="Error", workload_type="") is None
+
+    counts.start_at_zero("Error")
+    counts.start_verdict_at_zero("Waiting")
+
+    assert shown(counts, "admission_requests", outcome="Error", workload_type="") == 0
+    assert shown(counts, "placement_verdicts", verdict="Waiting") == 0
