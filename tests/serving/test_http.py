@@ -55,9 +55,20 @@ def test_a_content_type_with_parameters_is_json(tmp_path: Path) -> None:
     with_server(story, tmp_path)
 
 
+def test_a_client_that_waits_to_be_told_to_go_on_is_told(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        async with client.post(server.url, data=REVIEW, headers=JSON, expect100=True) as response:
+            assert response.status == 200
+            assert (await response.json())["response"]["allowed"] is True
+
+    with_server(story, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("method", "path", "headers", "body", "status"),
     [
+        pytest.param("POST", "/mutate", {"Content-Type": ""}, REVIEW, 415, id="no content type"),
+        pytest.param("HEAD", "/mutate", {}, None, 405, id="the head alone"),
         pytest.param("POST", "/mutate", {"Content-Type": "text/plain"}, REVIEW, 415, id="another content type"),
         pytest.param("POST", "/mutate", JSON, b"{}", 400, id="no review"),
         pytest.param("GET", "/mutate", {}, None, 405, id="another method"),
@@ -77,7 +88,7 @@ def test_what_is_no_admission_is_refused_and_counted(
         url = f"https://{server.address}{path}"
         async with client.request(method, url, data=body, headers=headers) as response:
             assert response.status == status
-            assert await response.text()
+            assert await response.text() or method == "HEAD"
 
     with_server(story, tmp_path, world, max_body_bytes=4096)
     assert world.count("http_refused_requests_total", code=str(status)) == 1
