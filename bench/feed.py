@@ -6,6 +6,7 @@ A server in another process plays the API server from a recorded list, with obje
 import asyncio
 import math
 import ssl
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -109,38 +110,49 @@ async def _serve_recording(port: int, recording: _Recording) -> None:
 @click.option("--nodes", default=5000, show_default=True)
 @click.option("--pods-per-node", default=10, show_default=True)
 @click.option("--events-per-second", default=500, show_default=True, help="Pod events after the list; 0: all it takes.")
-@click.option("--connections", default=4, show_default=True, help="Connections that load /mutate.")
-@click.option("--seconds", default=5.0, show_default=True, help="Length of the load after the list.")
+@click.option("--connections", default=8, show_default=True, help="Connections that load /mutate.")
+@click.option("--seconds", default=3.0, show_default=True, help="Length of one turn of load after the list.")
+@click.option("--turns", default=5, show_default=True, help="Turns of each server; the medians are printed.")
 @click.pass_context
 def main(
-    ctx: click.Context, nodes: int, pods_per_node: int, events_per_second: int, connections: int, seconds: float
+    ctx: click.Context,
+    nodes: int,
+    pods_per_node: int,
+    events_per_second: int,
+    connections: int,
+    seconds: float,
+    turns: int,
 ) -> None:
-    """Measure the feed of a large cluster, and `/mutate` while it is listed and while events come."""
+    """Measure the feed of a large cluster, and `/mutate` against a bare handler while it is listed and events come."""
     if ctx.invoked_subcommand:
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         trust = certificate(folder)
-        ports = Ports(free_port(), free_port(), free_port())
+        ports = Ports(free_port(), free_port(), free_port(), free_port())
         size = [str(each) for each in (ports.api, nodes, pods_per_node, events_per_second)]
         (folder / "kubeconfig").write_bytes(orjson.dumps(_kubeconfig(ports.api)))
         processes = [subprocess.Popen([sys.executable, "-m", "bench.feed", "api", *size])]
         try:
             await_port(ports.api, "the recorded API server")
             processes.append(_start_webhook(folder, ports))
+            processes.append(
+                subprocess.Popen([sys.executable, "-m", "bench.servers", "bare", str(folder), str(ports.bare)])
+            )
             await_port(ports.webhook, "the webhook")
+            await_port(ports.bare, "the bare handler")
             listing, memory_bytes, view_seconds = uvloop.run(_load_while_listed(ports, trust, connections))
-            watching = uvloop.run(drive(ports.webhook, trust, _bodies(), connections, seconds))
+            watching, bare = uvloop.run(_load_in_turns(ports, trust, connections, seconds, turns))
         finally:
             for process in processes:
                 process.terminate()
             for process in processes:
                 process.wait()
-    table = Table("while", "requests/s", "median ms", "p99 ms")
-    table.title = f"/mutate, {nodes} nodes, {nodes * pods_per_node} pods"
-    for label, load in (("it is listed", listing), (f"{events_per_second} pod events/s come", watching)):
-        quantiles = (f"{load.quantile_ms(share):.2f}" for share in (0.5, 0.99))
-        table.add_row(label, f"{load.requests_per_second:.0f}", *quantiles)
+    table = Table("", "requests/s", "of the bare one's", "median ms", "p99 ms")
+    table.title = f"/mutate with the live view of {nodes} nodes, {nodes * pods_per_node} pods"
+    _add_row(table, "bare handler", bare, bare)
+    _add_row(table, f"/mutate while {events_per_second} pod events/s come", watching, bare)
+    _add_row(table, "/mutate while it is listed", [listing], [])
     console = Console()
     console.print(table)
     console.print(f"first view after {view_seconds:.1f} s under load; resident {memory_bytes / 1e6:.0f} MB with it")
@@ -153,6 +165,17 @@ class Ports:
     api: int
     webhook: int
     admin: int
+    bare: int
+
+
+def _add_row(table: Table, label: str, loads: list[Load], bare: list[Load]) -> None:
+    ratios = [load.requests_per_second / base.requests_per_second for load, base in zip(loads, bare, strict=False)]
+    table.add_row(
+        label,
+        f"{statistics.median(load.requests_per_second for load in loads):.0f}",
+        f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})" if ratios else "",
+        *(f"{statistics.median(load.quantile_ms(share) for load in loads):.2f}" for share in (0.5, 0.99)),
+    )
 
 
 def _kubeconfig(port: int) -> dict[str, Any]:
@@ -198,6 +221,17 @@ async def _load_while_listed(ports: Ports, trust: ssl.SSLContext, connections: i
     latencies = sorted(latency for load in loads for latency in load.latencies_seconds)
     rate = sum(load.requests_per_second for load in loads) / len(loads)
     return Load(rate, latencies), _metric(ports, "process_resident_memory_bytes"), view_seconds
+
+
+async def _load_in_turns(
+    ports: Ports, trust: ssl.SSLContext, connections: int, seconds: float, turns: int
+) -> tuple[list[Load], list[Load]]:
+    """The loads of the webhook, and those of the bare handler between them."""
+    webhook, bare, bodies = [], [], _bodies()
+    for _ in range(turns):
+        webhook.append(await drive(ports.webhook, trust, bodies, connections, seconds))
+        bare.append(await drive(ports.bare, trust, bodies, connections, seconds))
+    return webhook, bare
 
 
 @main.command()

@@ -1,9 +1,14 @@
-"""Times and decisions as records have them."""
+"""Times and decisions as records have them, and looks at the cluster."""
 
 import uuid
 from datetime import UTC, datetime
+from itertools import count
 
-from webhook.app import new_decision, rfc3339_now
+from tests.serving.running import Clock
+from webhook.app import Glance, new_decision, rfc3339_now
+from webhook.cluster.snapshot import Snapshot
+from webhook.pipeline import Cluster
+from webhook.placement.framework import Framework
 
 
 def test_the_time_is_now_in_utc_with_microseconds() -> None:
@@ -23,3 +28,14 @@ def test_a_decision_is_a_random_uuid() -> None:
     for text in decisions:
         parsed = uuid.UUID(text)
         assert (str(parsed), parsed.version, parsed.variant) == (text, 4, uuid.RFC_4122)
+
+
+def test_a_look_at_the_cluster_holds_for_a_moment_only() -> None:
+    clock, looks = Clock(), count(1)
+    glance = Glance(lambda: Cluster(Snapshot.of(()), Framework(), f"look {next(looks)}"), clock)
+
+    assert glance().doubt == "look 1"
+    clock.seconds += 0.01
+    assert glance().doubt == "look 1"
+    clock.seconds += 0.01
+    assert glance().doubt == "look 2"

@@ -37,6 +37,7 @@ from webhook.settings import Settings
 from webhook.verdict import Patched, Unchanged, Verdict
 
 _FEW_DAYS = timedelta(days=30)
+_GLANCE_SECONDS = 0.02
 # By a random hexadecimal digit, the one that marks a UUID of RFC 9562.
 _VARIANTS = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
 _RENEWAL = "renew it (`placement-webhook certs issue`, or whoever issued it) and restart"
@@ -102,6 +103,28 @@ def doubt(view: View, longest_seconds: float) -> str:
     return f"the view of the cluster is too old: {age_seconds:.0f} s, at most {longest_seconds:g} s are allowed"
 
 
+class Glance:
+    """A look at the cluster that admissions close to one another share.
+
+    While events come by the hundred a second, each would else be answered on a snapshot of its own, and nothing worked
+    out for one pod would hold for the next of its kind. A watch is late by more than `_GLANCE_SECONDS`.
+    """
+
+    def __init__(self, look: Callable[[], Cluster], monotonic_seconds: Callable[[], float]) -> None:
+        self._look = look
+        self._monotonic_seconds = monotonic_seconds
+        self._seen: Cluster | None = None
+        self._until_seconds = 0.0
+
+    def __call__(self) -> Cluster:
+        """The cluster as it is now, or was a moment ago."""
+        now_seconds = self._monotonic_seconds()
+        if self._seen is None or now_seconds >= self._until_seconds:
+            self._seen = self._look()
+            self._until_seconds = now_seconds + _GLANCE_SECONDS
+        return self._seen
+
+
 def live_view(source: Source, metrics: Metrics, predictions: Predictions) -> LiveCluster:
     """The view of the cluster of `source`, once it runs; bound pods are compared with `predictions`."""
 
@@ -135,17 +158,15 @@ def build_server(
     metrics.policy_reloads.labels("success").inc()
     check = policy.spec.placement_check
     scorer = TimedScorer(framework_for(policy), metrics)
+    glance: Glance | None = None
     if view is not None:
-        metrics.view_follows(
-            lambda: len(view.snapshot().nodes), lambda: int(view.snapshot().load.pods.sum()), view.age_seconds
+        glance = Glance(
+            lambda: Cluster(view.snapshot(), scorer, doubt(view, check.max_view_age_seconds)), time.monotonic
         )
-
-    def cluster() -> Cluster | None:
-        return None if view is None else Cluster(view.snapshot(), scorer, doubt(view, check.max_view_age_seconds))
-
+        _show_view(metrics, glance, view)
     surroundings = Surroundings(
         policy=lambda: policy,
-        cluster=cluster,
+        cluster=glance or (lambda: None),
         audit=audit.write,
         monotonic_seconds=time.monotonic,
         now=rfc3339_now,
@@ -155,6 +176,13 @@ def build_server(
     )
     endpoint = MutateEndpoint(Admissions(surroundings, metrics), metrics, settings)
     return Server(settings, context, endpoint, Health(metrics))
+
+
+def _show_view(metrics: Metrics, glance: Glance, view: View) -> None:
+    """Let the metrics tell of the view that admissions look at."""
+    metrics.view_follows(
+        lambda: len(glance().snapshot.nodes), lambda: int(glance().snapshot.load.pods.sum()), view.age_seconds
+    )
 
 
 def _remember(

@@ -12,9 +12,8 @@ because the cluster has changed since.
 
 from collections import OrderedDict
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from webhook.kube.documents import field
 from webhook.placement.framework import Placement
@@ -24,15 +23,13 @@ PredictionResult = Literal["same_node", "in_best_set", "feasible_elsewhere", "fo
 _CLOSE_SECONDS = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Identity:
+class _Identity(NamedTuple):
     namespace: str
     name: str
     controller: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Foretold:
+class _Foretold(NamedTuple):
     identity: _Identity
     at_seconds: float
     placement: Placement
