@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tests.builders import PodBuilder, make_node_object
+from webhook.cluster.deadline import never
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.reader import Reader
@@ -33,7 +34,7 @@ def rejections(plugin: FilterPlugin, pod: PodBuilder, *nodes: NodeInfo) -> Mappi
     """Why each rejected node is rejected, the reasons sorted."""
     snapshot = Snapshot.of(nodes)
     found: dict[str, list[str]] = {}
-    for reason, rejected in sorted(plugin.filter(pod_info(pod), snapshot), key=lambda failure: failure.reason):
+    for reason, rejected in sorted(plugin.filter(pod_info(pod), snapshot, never), key=lambda failure: failure.reason):
         for row in np.flatnonzero(rejected):
             found.setdefault(snapshot.nodes[row].node.name, []).append(reason)
     return found
@@ -41,6 +42,6 @@ def rejections(plugin: FilterPlugin, pod: PodBuilder, *nodes: NodeInfo) -> Mappi
 
 def scores(plugin: ScorePlugin, pod: PodBuilder, *nodes: NodeInfo) -> list[int]:
     """The scores of all `nodes`, in the order of their names, before weighting."""
-    found = plugin.score(pod_info(pod), Snapshot.of(nodes), np.arange(len(nodes)))
+    found = plugin.score(pod_info(pod), Snapshot.of(nodes), np.arange(len(nodes)), never)
     assert found is not None
     return [int(score) for score in found]

@@ -8,6 +8,8 @@ import numpy as np
 from webhook.cluster.labels import Mask
 
 _LATEST = ":latest"
+# Anybody may ask for any number of names.
+_MOST_REMEMBERED = 4096
 
 
 class Image(NamedTuple):
@@ -32,6 +34,8 @@ class Images:
     def get(self, name: str) -> Image | None:
         """The image called `name` (normalized), None where no node holds it."""
         if name not in self._found:
+            if len(self._found) == _MOST_REMEMBERED:
+                self._found.clear()
             self._found[name] = self._look_up(name)
         return self._found[name]
 

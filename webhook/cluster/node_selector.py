@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.labels import LabelColumns, Mask
 from webhook.kube.reader import Reader
 from webhook.kube.selectors import NAME_FIELD, field_requirement_matches, parse_integer
@@ -110,23 +111,30 @@ def _requirements(reader: Reader, value: Any, path: str) -> tuple[Requirement, .
     )
 
 
-def any_matches(terms: Sequence[Term], labels: LabelColumns, rows: Mapping[str, int]) -> Mask:
+def any_matches(terms: Sequence[Term], labels: LabelColumns, rows: Mapping[str, int], expired: Expired = never) -> Mask:
     """Which nodes one of `terms` matches: nodes with `labels`, called as `rows` tells; no terms match none.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
 
     Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, LazyErrorNodeSelector.Match
     """
     matching = np.zeros(labels.count, dtype=np.bool_)
     for term in terms:
-        matching |= matches(term, labels, rows)
+        matching |= matches(term, labels, rows, expired)
     return matching
 
 
-def matches(term: Term, labels: LabelColumns, rows: Mapping[str, int]) -> Mask:
-    """Which nodes satisfy every requirement of `term`; an empty one matches none."""
+def matches(term: Term, labels: LabelColumns, rows: Mapping[str, int], expired: Expired = never) -> Mask:
+    """Which nodes satisfy every requirement of `term`; an empty one matches none.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
     matching = np.full(labels.count, bool(term.expressions or term.fields))
-    for requirement in term.expressions:
+    for requirement in in_time(term.expressions, expired):
         matching &= labels.matches(*requirement)
-    for requirement in term.fields:
+    for requirement in in_time(term.fields, expired):
         matching &= _field_matches(requirement, labels.count, rows)
     return matching
 

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.pod_term import Labels, PodTerm, PodTerms
 from webhook.kube.label_selector import LabelRequirement, LabelSelector
@@ -151,13 +152,19 @@ class PodClasses:
         """Which classes are being deleted."""
         return self._terminating.present(len(self))
 
-    def selected(self, namespaces: Iterable[str] | None, selector: LabelSelector | None) -> Mask:
-        """The classes in one of `namespaces` (None: all) that `selector` selects."""
+    def selected(
+        self, namespaces: Iterable[str] | None, selector: LabelSelector | None, expired: Expired = never
+    ) -> Mask:
+        """The classes in one of `namespaces` (None: all) that `selector` selects.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
         count = len(self)
         if selector is None:
             return np.zeros(count, dtype=np.bool_)
         found = np.ones(count, dtype=np.bool_) if namespaces is None else self._namespaces.among(namespaces, count)
-        for requirement in selector:
+        for requirement in in_time(selector, expired):
             found &= self._satisfying(requirement, count)
         return found
 

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.deadline import Expired, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.pod_classes import Carried, PodClasses, PodIdentity
 from webhook.cluster.pod_term import Labels
@@ -88,13 +89,21 @@ class RunningPods:
         return self.row_of[selected[self.class_of]]
 
     def rows_selected(
-        self, namespaces: Iterable[str] | None, selector: LabelSelector | None, *, terminating: bool = True
+        self,
+        namespaces: Iterable[str] | None,
+        selector: LabelSelector | None,
+        expired: Expired = never,
+        *,
+        terminating: bool = True,
     ) -> Codes:
         """The row of each pod in one of `namespaces` (None: all) that `selector` selects.
 
         Without `terminating`, pods that are being deleted do not count.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
         """
-        selected = self.classes.selected(namespaces, selector)
+        selected = self.classes.selected(namespaces, selector, expired)
         return self.rows_of(selected if terminating else selected & ~self.classes.terminating())
 
     def carried(self, namespace: str, namespace_labels: Labels, labels: Labels) -> Iterator[Carried]:

@@ -25,7 +25,7 @@ class Taint(NamedTuple):
 
 
 class Toleration(NamedTuple):
-    """A toleration of a pod, without its tolerationSeconds: no scheduler reads those."""
+    """A toleration of a pod, without its tolerationSeconds: no scheduler reads those; and `Exists` has no value."""
 
     key: str
     operator: str
@@ -36,7 +36,8 @@ class Toleration(NamedTuple):
     def of(cls, toleration: Mapping[str, Any]) -> "Toleration":
         """The toleration that a raw object of the API holds; an empty operator is Equal."""
         get = toleration.get
-        return cls(get("key") or "", get("operator") or "Equal", get("value") or "", get("effect") or "")
+        operator = get("operator") or "Equal"
+        return cls(get("key") or "", operator, "" if operator == "Exists" else get("value") or "", get("effect") or "")
 
     def tolerates(self, taint: Taint) -> bool:
         """Whether this tolerates `taint`; see the function `tolerates`."""
@@ -47,6 +48,26 @@ class Toleration(NamedTuple):
         if self.operator == "Equal":
             return self.value == taint.value
         return self.operator == "Exists"
+
+
+class Tolerations(frozenset[Toleration]):
+    """The tolerations of a pod, in which a taint is looked up: a pod can have thousands, and a cluster many taints."""
+
+    __slots__ = ()
+
+    def tolerate(self, taint: Taint) -> bool:
+        """Whether one of them tolerates `taint`; see `Toleration.tolerates`."""
+        key, value, effect = taint
+        return (
+            (key, "Equal", value, effect) in self
+            or (key, "Exists", "", effect) in self
+            or (key, "Equal", value, "") in self
+            or (key, "Exists", "", "") in self
+            or ("", "Exists", "", "") in self
+            or ("", "Exists", "", effect) in self
+            or ("", "Equal", value, effect) in self
+            or ("", "Equal", value, "") in self
+        )
 
 
 def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:

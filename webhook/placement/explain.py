@@ -1,10 +1,11 @@
 """Why each node cannot take a pod: every filter asked about every node, off the hot path."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.pod_info import PodInfo
@@ -22,30 +23,56 @@ class Rejection(NamedTuple):
     rejected: Mask
 
 
-def rejections(profile: Profile, pod: PodInfo, nodes: Snapshot) -> Iterator[Rejection]:
+def rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Rejection]:
     """Whatever a pre-filter or filter of `profile` has against one of `nodes`.
 
     Unlike in a scheduling cycle, a node that one plugin rejects is shown to the others too.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
     """
+    named: list[tuple[int, str, frozenset[str]]] = []
     for step, pre_filter in enumerate(profile.pre_filters):
         preselection = pre_filter.pre_filter(pod, nodes)
-        rejected = np.ones(len(nodes.nodes), dtype=np.bool_)
         if preselection.refusal:
-            yield Rejection(step, pre_filter.name, preselection.refusal, rejected)
+            every = np.ones(len(nodes.nodes), dtype=np.bool_)
+            yield Rejection(step, pre_filter.name, preselection.refusal, every)
         elif preselection.node_names is not None:
-            rejected[[nodes.rows[name] for name in preselection.node_names if name in nodes.rows]] = False
-            yield Rejection(step, pre_filter.name, not_preselected(pre_filter.name), rejected)
-    for step, plugin in enumerate(profile.filters, len(profile.pre_filters)):
-        for reason, rejected in plugin.filter(pod, nodes):
+            named.append((step, pre_filter.name, preselection.node_names))
+    yield from _outside(named, nodes)
+    for step, plugin in enumerate(in_time(profile.filters, expired), len(profile.pre_filters)):
+        for reason, rejected in plugin.filter(pod, nodes, expired):
             yield Rejection(step, plugin.name, reason, rejected)
 
 
-def not_preselected(plugin: str) -> str:
-    """The reason of a node that the pre-filter of `plugin` left out.
+def _outside(named: Sequence[tuple[int, str, frozenset[str]]], nodes: Snapshot) -> Iterator[Rejection]:
+    """The nodes that are not among those that a pre-filter has `named`, by its step and plugin."""
+    if not named:
+        return
+    leaves_none = not frozenset.intersection(*(names for _, _, names in named))
+    reason = not_preselected([plugin for _, plugin, _ in named], leaves_none=leaves_none)
+    for step, plugin, names in named:
+        rejected = np.ones(len(nodes.nodes), dtype=np.bool_)
+        rejected[[nodes.rows[name] for name in names if name in nodes.rows]] = False
+        yield Rejection(step, plugin, reason, rejected)
 
-    Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, findNodesThatFitPod
+
+def not_preselected(plugins: Sequence[str], *, leaves_none: bool) -> str:
+    """The reason of a node that is not among those that the pre-filters of `plugins` name, each of them.
+
+    `leaves_none`: there is no name that all of them have.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, findNodesThatFitPod, and framework/runtime/framework.go,
+    RunPreFilterPlugins
     """
-    return f"node(s) didn't satisfy plugin(s) [{plugin}]"
+    listed = f"[{' '.join(sorted(plugins))}]"
+    if not leaves_none:
+        return f"node(s) didn't satisfy plugin(s) {listed}"
+    return (
+        f"node(s) didn't satisfy plugin(s) {listed} simultaneously"
+        if len(plugins) > 1
+        else (f"node(s) didn't satisfy plugin {plugins[0]}")
+    )
 
 
 def explain(profile: Profile, pod: PodInfo, nodes: Snapshot) -> Reasons:

@@ -1,19 +1,20 @@
 """Whether a pod fits somewhere, and where best: kube-scheduler's scheduling cycle over a snapshot."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
 
+from webhook.cluster.deadline import DeadlineNearError, Expired, in_time, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.reader import Reader
 from webhook.placement.changes import Situation
-from webhook.placement.explain import Reasons, explain
+from webhook.placement.explain import Reasons, explain, not_preselected
 from webhook.placement.pod_info import PodInfo
 from webhook.placement.profile import DEFAULT, Profile
 from webhook.placement.result import (
@@ -30,8 +31,6 @@ from webhook.placement.templates import TemplateNode
 from webhook.placement.unmodelled import Demands
 
 __all__ = ["Framework", "Placement", "Question", "never"]
-
-Expired = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +66,20 @@ def _is_large(pod: Mapping[str, Any]) -> bool:
         return True
 
 
-def never() -> bool:
-    """Say that there is no deadline."""
-    return False
-
-
-class _DeadlineNearError(Exception):
-    """Ends a scheduling cycle between two plugins."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Filtered:
     """Which nodes passed every filter, and how many failed for which reason; `refusal`: why none was looked at."""
 
     feasible: Mask
     reasons: Mapping[str, int]
+    refusal: str = ""
+
+
+class _Preselected(NamedTuple):
+    """The only nodes in question, None for all, and by which plugins; `refusal`: why no node is."""
+
+    node_names: frozenset[str] | None
+    plugins: Sequence[str]
     refusal: str = ""
 
 
@@ -120,7 +118,7 @@ class Framework:
         """Where kube-scheduler would put a pod of which that is `asked`, on the nodes of `snapshot`.
 
         Every node is looked at, where kube-scheduler may stop early on a hundred or more. `expired` is asked before
-        each plugin; once it holds, the verdict is Unknown.
+        each plugin and, within one, before each of the pod's terms; once it holds, the verdict is Unknown.
         """
         if self._answers_for is not snapshot:
             self._answers.clear()
@@ -138,12 +136,12 @@ class Framework:
             return answer
         try:
             answer = self._answer(question.info, question.demands, snapshot, expired)
-        except _DeadlineNearError:
+        except DeadlineNearError:
             return Placement.unknown("the deadline was near: not every plugin was asked")
         if self._suggestions and answer.verdict in ("Waiting", "Infeasible"):
             try:
                 found = self.suggest(question, snapshot, answer.verdict, self._suggestions, expired)
-            except _DeadlineNearError:
+            except DeadlineNearError:
                 return answer
             answer = replace(answer, suggestions=tuple(each.text for each in found))
         if asked.is_large:
@@ -172,7 +170,7 @@ class Framework:
             return self._filter(situation.pod, situation.nodes, expired).feasible
 
         situation = Situation(asked.info.within(snapshot), snapshot)
-        return suggest(self._profile, situation, verdict, passes, most)
+        return suggest(self._profile, situation, verdict, passes, most, expired)
 
     def _answer(self, info: PodInfo, demands: Demands, snapshot: Snapshot, expired: Expired) -> Placement:
         required, preferred = self._profile.unmodelled(info, *demands.on(snapshot, info))
@@ -220,40 +218,50 @@ class Framework:
         """
         reasons: Counter[str] = Counter()
         feasible = np.ones(len(snapshot.nodes), dtype=np.bool_)
-        for pre_filter in self._profile.pre_filters:
-            preselection = pre_filter.pre_filter(info, snapshot)
-            if preselection.refusal and not (for_ever and preselection.passes):
-                return _Filtered(np.zeros_like(feasible), {}, preselection.refusal)
-            if preselection.node_names is not None:
-                feasible = _named(preselection.node_names, snapshot)
-                reasons[f"node(s) didn't satisfy plugin(s) [{pre_filter.name}]"] = int(np.count_nonzero(~feasible))
-        for plugin in self._profile.filters:
-            _check(expired)
+        chosen = self._preselected(info, snapshot, for_ever=for_ever)
+        if chosen.refusal:
+            return _Filtered(np.zeros_like(feasible), {}, chosen.refusal)
+        if chosen.node_names is not None:
+            feasible = _named(chosen.node_names, snapshot)
+            reasons[not_preselected(chosen.plugins, leaves_none=False)] = int(np.count_nonzero(~feasible))
+        for plugin in in_time(self._profile.filters, expired):
             left = feasible
-            for reason, rejected in plugin.filter(info, snapshot):
+            for reason, rejected in plugin.filter(info, snapshot, expired):
                 reasons[reason] += int(np.count_nonzero(rejected & feasible))
                 left = left & ~rejected
             feasible = left
         return _Filtered(feasible, {reason: count for reason, count in reasons.items() if count})
+
+    def _preselected(self, info: PodInfo, snapshot: Snapshot, *, for_ever: bool) -> _Preselected:
+        """What the pre-filters together leave of the nodes: those that each of them names.
+
+        Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunPreFilterPlugins
+        """
+        names: frozenset[str] | None = None
+        plugins: list[str] = []
+        for pre_filter in self._profile.pre_filters:
+            preselection = pre_filter.pre_filter(info, snapshot)
+            if preselection.refusal and not (for_ever and preselection.passes):
+                return _Preselected(names, plugins, preselection.refusal)
+            if preselection.node_names is not None:
+                names = preselection.node_names if names is None else names & preselection.node_names
+                plugins.append(pre_filter.name)
+            if names is not None and not names:
+                return _Preselected(names, plugins, not_preselected(plugins, leaves_none=True))
+        return _Preselected(names, plugins)
 
     def _score(self, info: PodInfo, snapshot: Snapshot, feasible: Mask, expired: Expired) -> ScoreTable:
         """The scores of the feasible nodes; a single one is taken unscored."""
         rows = np.flatnonzero(feasible)
         totals = np.zeros(len(rows), dtype=np.int64)
         by_plugin = []
-        for plugin, weight in self._profile.scores if len(rows) > 1 else ():
-            _check(expired)
-            scores = None if plugin.skips(info) else plugin.score(info, snapshot, rows)
+        for plugin, weight in in_time(self._profile.scores if len(rows) > 1 else (), expired):
+            scores = None if plugin.skips(info) else plugin.score(info, snapshot, rows, expired)
             if scores is not None:
                 weighted = scores * weight
                 totals += weighted
                 by_plugin.append((plugin.name, weighted))
         return ScoreTable(rows, totals, tuple(by_plugin))
-
-
-def _check(expired: Expired) -> None:
-    if expired():
-        raise _DeadlineNearError
 
 
 def _named(names: frozenset[str], snapshot: Snapshot) -> Mask:

@@ -2,31 +2,30 @@
 
 import numpy as np
 
+from webhook.cluster.deadline import Expired, in_time
 from webhook.cluster.labels import Mask
 from webhook.cluster.node_selector import any_matches
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE, Taint
+from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE
 from webhook.placement.pod_info import PodInfo
 
 _HARD = (NO_SCHEDULE, NO_EXECUTE)
 
 
-def required_affinity_matches(pod: PodInfo, nodes: Snapshot) -> Mask:
+def required_affinity_matches(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
     """The nodes that `pod` may be on by its nodeSelector and its required node affinity, both.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
 
     Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, RequiredNodeAffinity.Match
     """
     matching = np.ones(len(nodes.nodes), dtype=np.bool_)
-    for key, value in pod.node_selector:
+    for key, value in in_time(pod.node_selector, expired):
         matching &= nodes.labels.matches(key, "In", (value,))
     if pod.required is not None:
-        matching &= any_matches(pod.required, nodes.labels, nodes.rows)
+        matching &= any_matches(pod.required, nodes.labels, nodes.rows, expired)
     return matching
-
-
-def is_tolerated(taint: Taint, pod: PodInfo) -> bool:
-    """Whether a toleration of `pod` tolerates `taint`."""
-    return any(toleration.tolerates(taint) for toleration in pod.tolerations)
 
 
 def untolerated(pod: PodInfo, nodes: Snapshot) -> Mask:
@@ -36,6 +35,6 @@ def untolerated(pod: PodInfo, nodes: Snapshot) -> Mask:
     """
     taints = nodes.taints
     rejected = [
-        any(taint.effect in _HARD and not is_tolerated(taint, pod) for taint in each) for each in taints.classes
+        any(taint.effect in _HARD and not pod.tolerations.tolerate(taint) for taint in each) for each in taints.classes
     ]
     return np.array(rejected, dtype=np.bool_)[taints.class_of]

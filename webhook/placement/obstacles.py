@@ -1,11 +1,12 @@
 """What keeps a pod from each node, and what would have to be otherwise: nodes with the same obstacles are one group."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.deadline import Expired, in_time
 from webhook.cluster.labels import Mask
 from webhook.cluster.node_selector import Term, any_matches, matches
 from webhook.cluster.snapshot import Rows, Snapshot
@@ -76,18 +77,21 @@ class Group:
         return len(self.changes) + len(self.short) + self.has_too_many_pods + self.has_taken_ports + self.is_cordoned
 
 
-def groups_of(profile: Profile, situation: Situation, most: int) -> list[Group]:
+def groups_of(profile: Profile, situation: Situation, most: int, expired: Expired) -> list[Group]:
     """At most `most` groups of nodes about which something can be done: the fewest obstacles first, then the largest.
 
     What plugins have against a node that none of the changes is about leaves the node out.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
     """
     pod, nodes = situation
     if not nodes.nodes:
         return []
-    masks = _masks(list(rejections(profile, pod, nodes)), situation)
+    masks = _masks(rejections(profile, pod, nodes, expired), situation, expired)
     needs, need_of = _needs(pod, nodes) if masks.pop(_TAINTS, None) is not None else ([()], None)
     told = [key for key in masks if key != _OTHER][:_MOST_OBSTACLES]
-    for key in masks.keys() - {*told, _OTHER}:
+    for key in in_time(masks.keys() - {*told, _OTHER}, expired):
         masks[_OTHER] = masks[_OTHER] | masks[key]
     codes = np.zeros(len(nodes.nodes), dtype=np.int64) if need_of is None else need_of << len(told)
     for place, key in enumerate(told):
@@ -119,7 +123,7 @@ def _group(rows: Rows, keys: tuple[Change | str, ...]) -> Group:
     )
 
 
-def _masks(found: list[Rejection], situation: Situation) -> Masks:
+def _masks(found: Iterable[Rejection], situation: Situation, expired: Expired) -> Masks:
     """Which nodes each obstacle keeps the pod from; the key of taints says only that there are some."""
     pod, nodes = situation
     nothing = np.zeros(len(nodes.nodes), dtype=np.bool_)
@@ -134,7 +138,7 @@ def _masks(found: list[Rejection], situation: Situation) -> Masks:
     if _TAINTS in masks:
         masks[_CORDON] = masks.get(_CORDON, nothing) | (_has_cordon_taint(pod, nodes) & nodes.unschedulable)
     if by_affinity.any():
-        affinity = _affinity_masks(pod, nodes)
+        affinity = _affinity_masks(pod, nodes, expired)
         masks[_OTHER] = masks[_OTHER] | (by_affinity & ~np.logical_or.reduce([nothing, *affinity.values()]))
         masks |= affinity
     return {key: mask for key, mask in masks.items() if key == _OTHER or mask.any()}
@@ -148,28 +152,29 @@ def _key(plugin: str, reason: str) -> Change | str:
     return _DROPPED.get(reason, _OTHER)
 
 
-def _affinity_masks(pod: PodInfo, nodes: Snapshot) -> Masks:
+def _affinity_masks(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Masks:
     """The nodes that miss each label of nodeSelector, each requirement that all terms share, and what terms add."""
     masks: Masks = {}
-    for key, value in pod.node_selector:
+    for key, value in in_time(pod.node_selector, expired):
         masks[WithoutNodeSelector(key, value)] = ~nodes.labels.matches(key, "In", (value,))
     if pod.required is None:
         return masks
     common = common_part(pod)
-    for requirement in common.expressions:
+    for requirement in in_time(common.expressions, expired):
         masks[WithoutRequirement(requirement)] = ~nodes.labels.matches(*requirement)
-    for requirement in common.fields:
+    for requirement in in_time(common.fields, expired):
         term = Term((), (requirement,))
         masks[WithoutRequirement(requirement, is_of_field=True)] = ~matches(term, nodes.labels, nodes.rows)
+    expressions, fields = frozenset(common.expressions), frozenset(common.fields)
     rest = [
         Term(
-            tuple(each for each in term.expressions if each not in common.expressions),
-            tuple(each for each in term.fields if each not in common.fields),
+            tuple(each for each in term.expressions if each not in expressions),
+            tuple(each for each in term.fields if each not in fields),
         )
-        for term in telling_terms(pod)
+        for term in in_time(telling_terms(pod), expired)
     ]
     if all(term.expressions or term.fields for term in rest):
-        masks[WithoutTerms()] = ~any_matches(rest, nodes.labels, nodes.rows)
+        masks[WithoutTerms()] = ~any_matches(rest, nodes.labels, nodes.rows, expired)
     return masks
 
 
@@ -193,7 +198,7 @@ def _has_cordon_taint(pod: PodInfo, nodes: Snapshot) -> Mask:
 
 
 def _keeps_away(taint: Taint, pod: PodInfo) -> bool:
-    return taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not any(each.tolerates(taint) for each in pod.tolerations)
+    return taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not pod.tolerations.tolerate(taint)
 
 
 def _may_be_tolerated(taint: Taint) -> bool:

@@ -1,4 +1,9 @@
-"""The contract of a plugin: what it gets, and what it answers for all nodes at once."""
+"""The contract of a plugin: what it gets, and what it answers for all nodes at once.
+
+A plugin that filters or scores is given `expired`, too. Where a pod can have any number of something, and each costs a
+look at the cluster, it goes through them by `in_time` (webhook/cluster/deadline.py), which raises once `expired()`
+holds: the answer is then Unknown.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +11,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from webhook.cluster.deadline import Expired
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.placement.pod_info import PodInfo
@@ -59,7 +65,7 @@ class PreFilterPlugin(Plugin, Protocol):
 class FilterPlugin(Plugin, Protocol):
     """Rejects nodes."""
 
-    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Sequence[Failure]:
         """Which of `nodes` cannot take `pod`, by reason; a node may fail for several. Empty where all can."""
 
 
@@ -70,7 +76,7 @@ class ScorePlugin(Plugin, Protocol):
     def skips(self, pod: PodInfo) -> bool:
         """Whether it has nothing to say about `pod`, and is absent from the scores."""
 
-    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows) -> Column | None:
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired) -> Column | None:
         """The score of each of the feasible `rows` of `nodes`, normalized to 0–MAX_NODE_SCORE, not yet weighted.
 
         None where on these nodes it has nothing to say about `pod`, and is absent from the scores.

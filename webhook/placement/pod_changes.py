@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from webhook.cluster.node_selector import Requirement, Term
 from webhook.kube.ports import HostPort
-from webhook.kube.taints import Toleration
+from webhook.kube.taints import Toleration, Tolerations
 from webhook.placement.changes import Situation
 from webhook.placement.pod_info import PodInfo
 from webhook.placement.spread_constraint import DO_NOT_SCHEDULE
@@ -22,10 +22,10 @@ class Tolerate:
         return f"{self.key}={self.value}" if self.value else self.key
 
     def apply(self, situation: Situation) -> Situation:
-        """With the toleration after those that the pod has."""
+        """With the toleration beside those that the pod has."""
         pod, nodes = situation
         added = Toleration(self.key, "Equal", self.value, "")
-        return Situation(replace(pod, tolerations=(*pod.tolerations, added)), nodes)
+        return Situation(replace(pod, tolerations=Tolerations({*pod.tolerations, added})), nodes)
 
 
 _OPERATORS = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<", "Exists": "exists", "DoesNotExist": "does not exist"}
@@ -186,7 +186,9 @@ def common_part(pod: PodInfo) -> Term:
     terms = telling_terms(pod)
     if not terms:
         return Term((), ())
+    expressions = frozenset(terms[0].expressions).intersection(*(term.expressions for term in terms))
+    fields = frozenset(terms[0].fields).intersection(*(term.fields for term in terms))
     return Term(
-        tuple(each for each in terms[0].expressions if all(each in term.expressions for term in terms)),
-        tuple(each for each in terms[0].fields if all(each in term.fields for term in terms)),
+        tuple(each for each in terms[0].expressions if each in expressions),
+        tuple(each for each in terms[0].fields if each in fields),
     )

@@ -12,7 +12,7 @@ from webhook.kube.ports import HostPort, read_host_ports
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import is_schedulable_resource
 from webhook.kube.resources import read_pod_resources
-from webhook.kube.taints import Toleration
+from webhook.kube.taints import Toleration, Tolerations
 from webhook.kube.volumes import NO_VOLUMES, PodVolumes, read_volumes
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.placement.peers import Peers
@@ -43,7 +43,7 @@ class PodInfo:
     requests: tuple[tuple[str, int], ...]
     scored: tuple[tuple[str, int], ...]
     node_name: str
-    tolerations: tuple[Toleration, ...]
+    tolerations: Tolerations
     node_selector: tuple[tuple[str, str], ...]
     required: tuple[Term, ...] | None
     preferred: tuple[WeightedTerm, ...]
@@ -124,16 +124,18 @@ def _volumes(reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, Any]) ->
     return read_volumes(reader, spec.get("volumes"), namespace, reader.text(metadata.get("name"), "metadata.name"))
 
 
-def _tolerations(reader: Reader, value: Any) -> tuple[Toleration, ...]:
+def _tolerations(reader: Reader, value: Any) -> Tolerations:
     text = reader.text
-    return tuple(
-        [
+    found = []
+    for path, toleration in reader.objects(value, "spec.tolerations"):
+        operator = text(toleration.get("operator"), f"{path}.operator") or "Equal"
+        own_value = text(toleration.get("value"), f"{path}.value")
+        found.append(
             Toleration(
                 text(toleration.get("key"), f"{path}.key"),
-                text(toleration.get("operator"), f"{path}.operator") or "Equal",
-                text(toleration.get("value"), f"{path}.value"),
+                operator,
+                "" if operator == "Exists" else own_value,
                 text(toleration.get("effect"), f"{path}.effect"),
             )
-            for path, toleration in reader.objects(value, "spec.tolerations")
-        ]
-    )
+        )
+    return Tolerations(found)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.deadline import Expired, in_time
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.ports import HostPort
@@ -28,15 +29,19 @@ class Way:
     changes: tuple[Change, ...]
 
 
-def ways_to_make_room(group: Group, situation: Situation) -> Iterator[Way]:
-    """What would make room on the best node of `group` for it."""
+def ways_to_make_room(group: Group, situation: Situation, expired: Expired) -> Iterator[Way]:
+    """What would make room on the best node of `group` for it.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
     row = int(group.rows[0])
     if not group.lacks_room:
         yield Way(row, _uncordoned(group, situation.nodes, row))
         return
     if not group.has_too_many_pods:
         yield from _less(group, situation)
-    way = _evicted(group, situation) or _freed(group, situation)
+    way = _evicted(group, situation, expired) or _freed(group, situation)
     if way is not None:
         yield way
 
@@ -83,10 +88,10 @@ def _freed(group: Group, situation: Situation) -> Way | None:
     return Way(row, (*_uncordoned(group, nodes, row), free))
 
 
-def _evicted(group: Group, situation: Situation) -> Way | None:
+def _evicted(group: Group, situation: Situation, expired: Expired) -> Way | None:
     """Evict pods of lower priority, if the pod may, on the node where the fewest are enough."""
     best: tuple[int, int, tuple[RunningPod, ...]] | None = None
-    for row in group.rows[:_MOST_SEARCHED].tolist():
+    for row in in_time(group.rows[:_MOST_SEARCHED].tolist(), expired):
         victims = _victims(situation, row)
         if victims and (best is None or len(victims) < best[0]):
             best = (len(victims), row, victims)
@@ -102,7 +107,9 @@ def _victims(situation: Situation, row: int) -> tuple[RunningPod, ...]:
     """The pods of the node whose end makes enough room, those of the lowest priority first; none if no such will do."""
     pod, nodes = situation
     info = nodes.nodes[row]
-    missing = {resource: amount - _free_at(nodes, resource, row) for resource, amount in pod.requests}
+    missing = {
+        resource: lack for resource, amount in pod.requests if (lack := amount - _free_at(nodes, resource, row)) > 0
+    }
     ports = set(_taken_ports(situation, row))
     places = len(info.pods) + 1 - info.node.allowed_pods
     victims: list[RunningPod] = []
@@ -140,5 +147,12 @@ def _first_largest(group: Group, share: Share) -> int:
 
 def _taken_ports(situation: Situation, row: int) -> tuple[HostPort, ...]:
     """The ports that the pod wants and pods of the node have."""
-    taken = [port for running in situation.nodes.nodes[row].pods for port in running.host_ports]
-    return tuple(port for port in situation.pod.host_ports if any(port.conflicts(each) for each in taken))
+    taken: dict[tuple[str, int], list[HostPort]] = {}
+    for running in situation.nodes.nodes[row].pods:
+        for port in running.host_ports:
+            taken.setdefault((port.protocol, port.port), []).append(port)
+    return tuple(
+        port
+        for port in dict.fromkeys(situation.pod.host_ports)
+        if any(port.conflicts(each) for each in taken.get((port.protocol, port.port), ()))
+    )

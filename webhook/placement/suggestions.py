@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from webhook.cluster.deadline import Expired, in_time
 from webhook.cluster.labels import Mask
 from webhook.placement.changes import Change, Situation
 from webhook.placement.obstacles import Group, groups_of
@@ -55,17 +56,21 @@ def suggest(
     verdict: PlacementVerdict,
     passes: Passes,
     most: int,
+    expired: Expired,
 ) -> tuple[Suggestion, ...]:
     """At most `most` suggestions for the pod, which no node can take now: the best first.
 
     `passes` runs every filter.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
     """
     order = _WAITING_ORDER if verdict == "Waiting" else _INFEASIBLE_ORDER
     candidates = [
         _Candidate((*group.changes, *way.changes), way.row, group)
-        for group in groups_of(profile, situation, _MOST_GROUPS)
+        for group in in_time(groups_of(profile, situation, _MOST_GROUPS, expired), expired)
         if group.obstacles <= _MOST_CHANGES
-        for way in ways_to_make_room(group, situation)
+        for way in ways_to_make_room(group, situation, expired)
     ]
     candidates.sort(key=lambda each: (len(each.changes), *_rank(each, order), -len(each.group.rows)))
     found: list[Suggestion] = []

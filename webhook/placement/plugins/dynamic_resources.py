@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from webhook.cluster.deadline import Expired, never
 from webhook.cluster.devices import DeviceClaim
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.placement.plugin import Preselection
@@ -30,11 +31,11 @@ class DynamicResources:
                     return Preselection(refusal=reason)
         return Preselection()
 
-    def skips(self, pod: PodInfo) -> bool:  # noqa: ARG002 - the contract of a plugin that scores
+    def skips(self, pod: PodInfo) -> bool:
         """Never."""
         return False
 
-    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows) -> Column:  # noqa: ARG002 - the contract
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """0: which of several alternatives a node has is not known."""
         return np.zeros(len(rows), dtype=np.int64)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.placement.plugin import MAX_NODE_SCORE
 from webhook.placement.pod_info import PodInfo
@@ -21,14 +22,14 @@ class ImageLocality:
 
     name = "ImageLocality"
 
-    def skips(self, pod: PodInfo) -> bool:  # noqa: ARG002 - the contract of a plugin that scores
+    def skips(self, pod: PodInfo) -> bool:
         """Never: a node without the images scores 0."""
         return False
 
-    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows) -> Column:
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """0 up to 23 MiB of images, 100 from 1000 MiB for each container on, and in proportion between."""
         held_bytes = np.zeros(len(rows), dtype=np.int64)
-        for name in pod.images:
+        for name in in_time(pod.images, expired):
             image = nodes.images.get(name)
             if image is not None:
                 spread_ratio = int(np.count_nonzero(image.held)) / len(nodes.nodes)

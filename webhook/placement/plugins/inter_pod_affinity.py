@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.pod_classes import Carried
 from webhook.cluster.pod_term import PodTerm
@@ -36,7 +37,7 @@ class InterPodAffinity:
         self._hard_pod_affinity_weight = hard_pod_affinity_weight
         self._ignore_preferred_terms_of_existing_pods = ignore_preferred_terms_of_existing_pods
 
-    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes where the pod's required terms do not hold, or the anti-affinity of running pods bars it.
 
         Of an emptied cluster only the topology counts: the pods that are wanted near may come to any node.
@@ -45,9 +46,9 @@ class InterPodAffinity:
         failures = []
         accepted = np.ones(len(nodes.nodes), dtype=np.bool_)
         for reason, rejected in (
-            (ERR_REASON_AFFINITY, _without_wanted(pod, nodes) if terms.required else None),
-            (ERR_REASON_ANTI_AFFINITY, _with_unwanted(terms.anti_required, nodes) if terms.anti_required else None),
-            (ERR_REASON_EXISTING_ANTI_AFFINITY, _barred(pod, nodes)),
+            (ERR_REASON_AFFINITY, _without_wanted(pod, nodes, expired) if terms.required else None),
+            (ERR_REASON_ANTI_AFFINITY, _with_unwanted(pod, nodes, expired) if terms.anti_required else None),
+            (ERR_REASON_EXISTING_ANTI_AFFINITY, _barred(pod, nodes, expired)),
         ):
             if rejected is not None:
                 failures.append(Failure(reason, rejected & accepted))
@@ -58,12 +59,12 @@ class InterPodAffinity:
         """Where only the pod's own preferences would count, and it has none."""
         return self._ignore_preferred_terms_of_existing_pods and not pod.peers.terms.preferred
 
-    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows) -> Column | None:
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
         """The more weight in the node's domains, the higher; None where no running pod counts on any node."""
         counts = DomainCounts(nodes)
-        for weight, term in pod.peers.terms.preferred:
-            counts.add(term.topology_key, _selected_rows(term, nodes), weight)
-        self._count_existing(_concerning(pod, nodes), nodes, counts)
+        for weight, term in in_time(pod.peers.terms.preferred, expired):
+            counts.add(term.topology_key, _selected_rows(term, nodes, expired), weight)
+        self._count_existing(in_time(_concerning(pod, nodes), expired), nodes, counts)
         if counts.is_empty:
             return None
         weights = counts.sums(rows)
@@ -82,44 +83,44 @@ class InterPodAffinity:
                 counts.add(carried.term.topology_key, pods, weight * times)
 
 
-def _without_wanted(pod: PodInfo, nodes: Snapshot) -> Mask:
+def _without_wanted(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
     """The nodes that lack a topology of the required terms, or, there, a pod that all these terms select.
 
     Where there is no such pod at all and the pod selects itself, it may be the first of its kind.
     """
     terms = pod.peers.terms.required
     complete = np.ones(len(nodes.nodes), dtype=np.bool_)
-    for term in terms:
+    for term in in_time(terms, expired):
         complete &= nodes.labels.domains(term.topology_key).codes >= 0
     if nodes.is_emptied:
         return ~complete
     selected = np.ones(len(nodes.pods.classes), dtype=np.bool_)
-    for term in terms:
-        selected &= nodes.pods.classes.selected(*_selection(term, nodes))
+    for term in in_time(terms, expired):
+        selected &= nodes.pods.classes.selected(*_selection(term, nodes, expired), expired)
     wanted = nodes.pods.rows_of(selected)
-    held = [_sharing(term.topology_key, wanted, nodes) for term in terms]
-    if not any(each.any() for each in held) and _selects_itself(pod, nodes):
+    held = [_sharing(key, wanted, nodes) for key in in_time({term.topology_key for term in terms}, expired)]
+    if not any(each.any() for each in held) and _selects_itself(pod, nodes, expired):
         return ~complete
     for each in held:
         complete &= each
     return ~complete
 
 
-def _with_unwanted(terms: Iterable[PodTerm], nodes: Snapshot) -> Mask:
-    """The nodes in whose domain runs a pod that one of `terms` selects."""
+def _with_unwanted(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
+    """The nodes in whose domain runs a pod that one of the required anti-affinity terms selects."""
     found = np.zeros(len(nodes.nodes), dtype=np.bool_)
-    for term in terms:
-        found |= _sharing(term.topology_key, _selected_rows(term, nodes), nodes)
+    for term in in_time(pod.peers.terms.anti_required, expired):
+        found |= _sharing(term.topology_key, _selected_rows(term, nodes, expired), nodes)
     return found
 
 
-def _barred(pod: PodInfo, nodes: Snapshot) -> Mask | None:
+def _barred(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask | None:
     """The nodes in whose domain runs a pod with required anti-affinity to `pod`; None where no pod has such."""
     barring = [carried for carried in _concerning(pod, nodes) if carried.kind == "bars"]
     if not barring:
         return None
     found = np.zeros(len(nodes.nodes), dtype=np.bool_)
-    for carried in barring:
+    for carried in in_time(barring, expired):
         found |= _sharing(carried.term.topology_key, nodes.pods.carrier_rows(carried)[0], nodes)
     return found
 
@@ -140,19 +141,19 @@ def _sharing(topology_key: str, pods: Codes, nodes: Snapshot) -> Mask:
     return sharing
 
 
-def _selected_rows(term: PodTerm, nodes: Snapshot) -> Codes:
-    return nodes.pods.rows_selected(*_selection(term, nodes))
+def _selected_rows(term: PodTerm, nodes: Snapshot, expired: Expired) -> Codes:
+    return nodes.pods.rows_selected(*_selection(term, nodes, expired), expired)
 
 
-def _selects_itself(pod: PodInfo, nodes: Snapshot) -> bool:
+def _selects_itself(pod: PodInfo, nodes: Snapshot, expired: Expired) -> bool:
     labels = dict(pod.peers.labels)
     return all(
         (namespaces is None or pod.peers.namespace in namespaces) and selector_matches(selector, labels)
-        for namespaces, selector in (_selection(term, nodes) for term in pod.peers.terms.required)
+        for namespaces, selector in (_selection(term, nodes, expired) for term in pod.peers.terms.required)
     )
 
 
-def _selection(term: PodTerm, nodes: Snapshot) -> tuple[frozenset[str] | None, LabelSelector | None]:
+def _selection(term: PodTerm, nodes: Snapshot, expired: Expired) -> tuple[frozenset[str] | None, LabelSelector | None]:
     """The namespaces (None: all) and the labels of the pods that `term` speaks of.
 
     A namespace that is not known is chosen by its name alone. kube-scheduler adds the chosen namespaces to the named
@@ -167,5 +168,6 @@ def _selection(term: PodTerm, nodes: Snapshot) -> tuple[frozenset[str] | None, L
         return term.namespaces, term.selector
     if selector_matches(chooses, {}):
         return None, term.selector
-    chosen = {name for name, namespace in nodes.namespaces.items() if selector_matches(chooses, namespace.labels)}
+    known = in_time(nodes.namespaces.items(), expired)
+    chosen = {name for name, namespace in known if selector_matches(chooses, namespace.labels)}
     return term.namespaces | chosen, term.selector

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from webhook.cluster.deadline import Expired, never
 from webhook.cluster.node_selector import NodeAffinityTerms, any_matches, matches
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.selectors import NAME_FIELD
@@ -27,9 +28,9 @@ class NodeAffinity:
     def __init__(self, added: NodeAffinityTerms = NodeAffinityTerms()) -> None:  # noqa: B008 - immutable
         self._added = added
 
-    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> Preselection:  # noqa: ARG002 - the contract of a plugin
+    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> Preselection:
         """The nodes that `pod` names by `metadata.name`, where each of its terms names some."""
-        names: frozenset[str] = frozenset()
+        names: set[str] = set()
         for term in pod.required or ():
             named = [frozenset(r.values) for r in term.fields if r.key == NAME_FIELD and r.operator == "In"]
             if not named:
@@ -37,26 +38,26 @@ class NodeAffinity:
             names |= frozenset.intersection(*named)
         if not pod.required:
             return Preselection()
-        return Preselection(node_names=names) if names else Preselection(refusal=ERR_REASON_CONFLICT)
+        return Preselection(node_names=frozenset(names)) if names else Preselection(refusal=ERR_REASON_CONFLICT)
 
-    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes that miss a label of nodeSelector, or that no required term matches."""
         enforced = self._added.required
         if not pod.node_selector and pod.required is None and enforced is None:
             return ()
-        matching = required_affinity_matches(pod, nodes)
+        matching = required_affinity_matches(pod, nodes, expired)
         if enforced is None:
             return (Failure(ERR_REASON_POD, ~matching),)
-        allowed = any_matches(enforced, nodes.labels, nodes.rows)
+        allowed = any_matches(enforced, nodes.labels, nodes.rows, expired)
         return (Failure(ERR_REASON_ENFORCED, ~allowed), Failure(ERR_REASON_POD, allowed & ~matching))
 
     def skips(self, pod: PodInfo) -> bool:
         """Where neither `pod` nor the profile prefers nodes."""
         return not pod.preferred and not self._added.preferred
 
-    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows) -> Column:
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """The larger the sum of the weights of preferred terms that match, the higher."""
         weights = np.zeros(len(rows), dtype=np.int64)
         for weight, term in (*self._added.preferred, *pod.preferred):
-            weights += weight * matches(term, nodes.labels, nodes.rows)[rows]
+            weights += weight * matches(term, nodes.labels, nodes.rows, expired)[rows]
         return default_normalize(weights)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from webhook.cluster.deadline import Expired, never
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.plugin import Failure
 from webhook.placement.pod_info import PodInfo
@@ -19,7 +20,7 @@ class NodeName:
 
     name = "NodeName"
 
-    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """All other nodes, where `pod` names one."""
         if not pod.node_name:
             return ()

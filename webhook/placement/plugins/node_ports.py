@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.plugin import Failure
 from webhook.placement.pod_info import PodInfo
@@ -19,16 +20,16 @@ class NodePorts:
 
     name = "NodePorts"
 
-    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes where a host port of `pod` is taken already."""
-        taken = [
+        taken = {
             row
-            for wanted in pod.host_ports
+            for wanted in in_time(pod.host_ports, expired)
             for port, row in nodes.load.host_ports.get((wanted.protocol, wanted.port), ())
             if wanted.conflicts(port)
-        ]
+        }
         if not taken:
             return ()
         rejected = np.zeros(len(nodes.nodes), dtype=np.bool_)
-        rejected[taken] = True
+        rejected[list(taken)] = True
         return (Failure(ERR_REASON, rejected),)

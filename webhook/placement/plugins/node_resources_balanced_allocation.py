@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.deadline import Expired, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.resource_names import CPU, MEMORY, is_scalar_resource
@@ -29,7 +30,7 @@ class NodeResourcesBalancedAllocation:
         """Where `pod` requests none of the resources."""
         return not any(resource in self._resources for resource, _ in pod.requests)
 
-    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows) -> Column:
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """About 75 where `pod` changes nothing, towards 100 where it evens out, towards 50 where it unbalances.
 
         A resource that a node does not have is left out there; so is a device that `pod` does not request.

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.resource_names import CPU, MEMORY, is_extended_resource, is_scalar_resource
 from webhook.placement.plugin import MAX_NODE_SCORE, Failure
@@ -88,13 +89,13 @@ class NodeResourcesFit:
         self._ignored = ignored
         self._ignored_groups = ignored_groups
 
-    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes that are short of something, by each of the things that they are short of.
 
         What a device class stands behind is left to DynamicResources on the nodes that do not offer it themselves.
         """
         failures = [Failure(ERR_REASON_TOO_MANY_PODS, nodes.load.pods >= nodes.allowed_pods)]
-        for resource, amount in pod.requests:
+        for resource, amount in in_time(pod.requests, expired):
             if not self._is_ignored(resource):
                 offered = nodes.allocatable(resource)
                 short = offered - nodes.requested(resource) < min(amount, LARGEST_AMOUNT)
@@ -108,11 +109,11 @@ class NodeResourcesFit:
             return False
         return resource in self._ignored or resource.partition("/")[0] in self._ignored_groups
 
-    def skips(self, pod: PodInfo) -> bool:  # noqa: ARG002 - the contract of a plugin that scores
+    def skips(self, pod: PodInfo) -> bool:
         """Never."""
         return False
 
-    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows) -> Column:
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """The weighted mean of the scores of the strategy's resources, `pod` counted in.
 
         A resource that a node does not have is left out there; so is a device that `pod` does not request.

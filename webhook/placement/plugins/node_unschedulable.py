@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from webhook.cluster.deadline import Expired, never
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.taints import NO_SCHEDULE, UNSCHEDULABLE, Taint
 from webhook.placement.plugin import Failure
@@ -20,8 +21,8 @@ class NodeUnschedulable:
 
     name = "NodeUnschedulable"
 
-    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The unschedulable nodes, unless `pod` tolerates the taint of that name."""
-        if any(toleration.tolerates(_TAINT) for toleration in pod.tolerations):
+        if pod.tolerations.tolerate(_TAINT):
             return ()
         return (Failure(ERR_REASON, nodes.unschedulable),)

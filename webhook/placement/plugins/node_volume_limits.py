@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import Storage
 from webhook.placement.plugin import Failure
@@ -23,14 +24,14 @@ class NodeVolumeLimits:
 
     name = "NodeVolumeLimits"
 
-    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes that would have more volumes of a driver attached than they can."""
         storage = nodes.storage
         wanted = _volumes(storage, pod.volumes.namespace, (use.name for use in pod.volumes.claims))
         if not wanted or not storage.limits:
             return ()
         full = np.zeros(len(nodes.nodes), dtype=np.bool_)
-        for row, info in enumerate(nodes.nodes):
+        for row, info in enumerate(in_time(nodes.nodes, expired)):
             limits = storage.limits.get(info.node.name)
             if limits is not None and any(driver in limits.by_driver for driver in wanted.values()):
                 full[row] = _is_exceeded(limits.by_driver, wanted, {} if nodes.is_emptied else _attached(nodes, row))

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.label_selector import LabelSelector, selector_matches
@@ -52,7 +54,7 @@ class PodTopologySpread:
         self._default_constraints = default_constraints
         self._system_defaulted = system_defaulted
 
-    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes where the pod would make the skew of a DoNotSchedule constraint too large, or that lack its label.
 
         A node fails for the first such constraint.
@@ -60,10 +62,10 @@ class PodTopologySpread:
         constraints = self._asked(pod, nodes, DO_NOT_SCHEDULE).constraints
         if not constraints:
             return ()
-        counting = _Counting(pod, nodes, constraints, of_every_key=True)
+        counting = _Counting(pod, nodes, constraints, expired, of_every_key=True)
         skewed = np.zeros(len(nodes.nodes), dtype=np.bool_)
         unlabelled = np.zeros_like(skewed)
-        for constraint in constraints:
+        for constraint in in_time(constraints, expired):
             codes = nodes.labels.domains(constraint.topology_key).codes
             unlabelled |= (codes < 0) & ~skewed
             skewed |= counting.too_skewed(constraint) & ~unlabelled
@@ -77,7 +79,7 @@ class PodTopologySpread:
         spread = pod.peers.spread
         return bool(spread) and all(each.when_unsatisfiable != SCHEDULE_ANYWAY for each in spread)
 
-    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows) -> Column | None:
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
         """The fewer selected pods in the node's domains, the higher; None without ScheduleAnyway constraints.
 
         Nodes without all the labels score 0. Small domains weigh less, such that many of them count as few do.
@@ -85,11 +87,11 @@ class PodTopologySpread:
         asked = self._asked(pod, nodes, SCHEDULE_ANYWAY)
         if not asked.constraints:
             return None
-        counting = _Counting(pod, nodes, asked.constraints, of_every_key=asked.of_every_key)
+        counting = _Counting(pod, nodes, asked.constraints, expired, of_every_key=asked.of_every_key)
         scored = counting.labelled[rows]
         candidates = rows[scored]
         total = np.zeros(len(candidates), dtype=np.float64)
-        for constraint in asked.constraints:
+        for constraint in in_time(asked.constraints, expired):
             total += counting.weighed(constraint, candidates)
         scores = np.zeros(len(rows), dtype=np.int64)
         scores[scored] = _normalized(_rounded(total))
@@ -118,12 +120,19 @@ class _Counting:
     """The pods of a namespace on nodes; `labelled` nodes are those with the labels of all constraints, or any node."""
 
     def __init__(
-        self, pod: PodInfo, nodes: Snapshot, constraints: Iterable[SpreadConstraint], *, of_every_key: bool
+        self,
+        pod: PodInfo,
+        nodes: Snapshot,
+        constraints: Iterable[SpreadConstraint],
+        expired: Expired,
+        *,
+        of_every_key: bool,
     ) -> None:
         self._pod = pod
         self._nodes = nodes
+        self._expired = expired
         self.labelled = np.ones(len(nodes.nodes), dtype=np.bool_)
-        for constraint in constraints if of_every_key else ():
+        for constraint in in_time(constraints if of_every_key else (), expired):
             self.labelled &= nodes.labels.domains(constraint.topology_key).codes >= 0
 
     def too_skewed(self, constraint: SpreadConstraint) -> Mask:
@@ -154,17 +163,26 @@ class _Counting:
 
     def _on_nodes(self, selector: LabelSelector | None) -> Column:
         """How many pods `selector` selects on each node; an empty one counts none."""
-        rows = self._nodes.pods.rows_selected((self._pod.peers.namespace,), selector or None, terminating=False)
+        namespaces = (self._pod.peers.namespace,)
+        rows = self._nodes.pods.rows_selected(namespaces, selector or None, self._expired, terminating=False)
         return np.bincount(rows, minlength=len(self._nodes.nodes))
 
     def _included(self, constraint: SpreadConstraint) -> Mask:
         """The nodes that the policies of `constraint` let count."""
         included = np.ones(len(self._nodes.nodes), dtype=np.bool_)
         if constraint.honors_affinity:
-            included &= required_affinity_matches(self._pod, self._nodes)
+            included &= self._matching
         if constraint.honors_taints:
-            included &= ~untolerated(self._pod, self._nodes)
+            included &= ~self._untolerated
         return included
+
+    @cached_property
+    def _matching(self) -> Mask:
+        return required_affinity_matches(self._pod, self._nodes, self._expired)
+
+    @cached_property
+    def _untolerated(self) -> Mask:
+        return untolerated(self._pod, self._nodes)
 
 
 def _summed(domains: Rows, counts: Column, size: int) -> Column:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from webhook.cluster.deadline import Expired, never
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.taints import PREFER_NO_SCHEDULE
-from webhook.placement.node_inclusion import is_tolerated, untolerated
+from webhook.placement.node_inclusion import untolerated
 from webhook.placement.plugin import Failure, default_normalize
 from webhook.placement.pod_info import PodInfo
 
@@ -21,21 +22,21 @@ class TaintToleration:
 
     name = "TaintToleration"
 
-    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes with a NoSchedule or NoExecute taint that `pod` does not tolerate."""
         rejected = untolerated(pod, nodes)
         return (Failure(ERR_REASON, rejected),) if rejected.any() else ()
 
-    def skips(self, pod: PodInfo) -> bool:  # noqa: ARG002 - the contract of a plugin that scores
+    def skips(self, pod: PodInfo) -> bool:
         """Never: without such taints every node scores the most."""
         return False
 
-    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows) -> Column:
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """The fewer PreferNoSchedule taints that `pod` does not tolerate, the higher."""
         taints = nodes.taints
         counts = np.array(
             [
-                sum(taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, pod) for taint in each)
+                sum(taint.effect == PREFER_NO_SCHEDULE and not pod.tolerations.tolerate(taint) for taint in each)
                 for each in taints.classes
             ],
             dtype=np.int64,

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from webhook.cluster.claim import Claim
+from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.node_selector import any_matches
 from webhook.cluster.snapshot import Snapshot
@@ -49,25 +50,25 @@ class VolumeBinding:
             return Preselection(refusal=UNBOUND_IMMEDIATE, passes=True)
         return Preselection()
 
-    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes from which a bound volume is not reached, or where none is found or made for a claim."""
         storage = nodes.storage
         claims = list(_claims(pod, storage))
         if not claims or storage.volumes is None:
-            return _bindable(claims, nodes) if claims else ()
+            return _bindable(claims, nodes, expired) if claims else ()
         out_of_reach = np.zeros(len(nodes.nodes), dtype=np.bool_)
         missing = np.zeros(len(nodes.nodes), dtype=np.bool_)
-        for claim in claims:
+        for claim in in_time(claims, expired):
             if claim.is_bound:
                 volume = storage.volumes.get(claim.volume_name)
                 left = ~out_of_reach & ~missing
                 if volume is None:
                     missing |= left & (not nodes.is_emptied)
                 else:
-                    out_of_reach |= left & ~_reaches(volume, nodes)
+                    out_of_reach |= left & ~_reaches(volume, nodes, expired)
         return (
             Failure(ERR_REASON_NODE_CONFLICT, out_of_reach),
-            *_bindable(claims, nodes),
+            *_bindable(claims, nodes, expired),
             Failure(ERR_REASON_PV_NOT_EXIST, missing),
         )
 
@@ -99,14 +100,14 @@ def _waits_for_consumer(claim: Claim, storage: Storage) -> bool:
     return storage_class is not None and storage_class.waits_for_consumer
 
 
-def _reaches(volume: Volume, nodes: Snapshot) -> Mask:
+def _reaches(volume: Volume, nodes: Snapshot, expired: Expired) -> Mask:
     """Which nodes match the volume's node affinity, by their labels alone."""
     if volume.required is None:
         return np.ones(len(nodes.nodes), dtype=np.bool_)
-    return any_matches(volume.required, nodes.labels, {})
+    return any_matches(volume.required, nodes.labels, {}, expired)
 
 
-def _bindable(claims: Sequence[Claim], nodes: Snapshot) -> Sequence[Failure]:
+def _bindable(claims: Sequence[Claim], nodes: Snapshot, expired: Expired) -> Sequence[Failure]:
     """Which nodes fail, of the claims that wait for a pod: no volume is there for one, and none can be made."""
     waiting = [
         claim
@@ -122,23 +123,23 @@ def _bindable(claims: Sequence[Claim], nodes: Snapshot) -> Sequence[Failure]:
         if len(selected) == 1 and selected <= set(nodes.rows):
             failed[nodes.rows[selected.pop()]] = False
     chosen: dict[str, Mask] = {}
-    for claim in sorted(waiting, key=lambda each: each.storage_milli):
-        found = np.zeros(len(nodes.nodes), dtype=np.bool_) if claim.selected_node else _found(claim, nodes, chosen)
-        failed |= ~(found | _can_be_made(claim, nodes))
+    for claim in in_time(sorted(waiting, key=lambda each: each.storage_milli), expired):
+        found = np.zeros_like(failed) if claim.selected_node else _found(claim, nodes, chosen, expired)
+        failed |= ~(found | _can_be_made(claim, nodes, expired))
     return (Failure(ERR_REASON_BIND_CONFLICT, failed),)
 
 
-def _can_be_made(claim: Claim, nodes: Snapshot) -> Mask:
+def _can_be_made(claim: Claim, nodes: Snapshot, expired: Expired) -> Mask:
     """Which nodes the claim's class makes volumes for. Where none are made, somebody may yet add one."""
     storage_class = (nodes.storage.classes or {})[claim.storage_class]
     if storage_class.provisioner in _NO_PROVISIONER:
         return np.full(len(nodes.nodes), nodes.is_emptied)
     if not storage_class.allowed_topologies:
         return np.ones(len(nodes.nodes), dtype=np.bool_)
-    return any_matches(storage_class.allowed_topologies, nodes.labels, {})
+    return any_matches(storage_class.allowed_topologies, nodes.labels, {}, expired)
 
 
-def _found(claim: Claim, nodes: Snapshot, chosen: dict[str, Mask]) -> Mask:
+def _found(claim: Claim, nodes: Snapshot, chosen: dict[str, Mask], expired: Expired) -> Mask:
     """On which nodes a volume is there for the claim: the smallest that fits, each once a node (`chosen`).
 
     Source: k8s.io/component-helpers/storage/volume/pv_helpers.go, FindMatchingVolume
@@ -146,10 +147,10 @@ def _found(claim: Claim, nodes: Snapshot, chosen: dict[str, Mask]) -> Mask:
     found = np.zeros(len(nodes.nodes), dtype=np.bool_)
     volumes = [each for each in nodes.storage.volumes_by_class.get(claim.storage_class, ()) if _fits(claim, each)]
     kept = [volume for volume in volumes if volume.claim is not None]
-    for volume in kept or sorted(volumes, key=lambda each: each.capacity_milli):
+    for volume in in_time(kept or sorted(volumes, key=lambda each: each.capacity_milli), expired):
         if kept or _is_offered(claim, volume):
             before = chosen.get(volume.name, np.zeros(len(nodes.nodes), dtype=np.bool_))
-            taken = _reaches(volume, nodes) & ~found & ~before
+            taken = _reaches(volume, nodes, expired) & ~found & ~before
             chosen[volume.name] = before | taken
             found |= taken
         if kept:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.plugin import Failure, Preselection
 from webhook.placement.pod_info import PodInfo
@@ -31,11 +32,13 @@ class VolumeRestrictions:
                 return Preselection(refusal=f'persistentvolumeclaim "{use.name}" not found', passes=True)
         return Preselection()
 
-    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes where a disk of `pod` is taken; all nodes where a claim for one pod is in use anywhere."""
         if nodes.is_emptied or not (pod.volumes.disks or pod.volumes.claims):
             return ()
-        taken = np.array([_has_conflict(pod, row, nodes) for row in range(len(nodes.nodes))], dtype=np.bool_)
+        taken = np.array(
+            [_has_conflict(pod, row, nodes) for row in in_time(range(len(nodes.nodes)), expired)], dtype=np.bool_
+        )
         if not self._is_in_use(pod, nodes):
             return (Failure(ERR_REASON_DISK_CONFLICT, taken),)
         return (

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.volume import Volume
@@ -41,7 +42,7 @@ class VolumeZone:
                 return Preselection(refusal=f'persistentvolume "{name}" not found', passes=True)
         return Preselection()
 
-    def filter(self, pod: PodInfo, nodes: Snapshot) -> Sequence[Failure]:
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes of other zones than those of a volume of `pod`."""
         volumes = [volume for volume in _bound_volumes(pod, nodes) if any(label in volume.labels for label in _LABELS)]
         if not volumes:
@@ -50,7 +51,7 @@ class VolumeZone:
         for label in _LABELS:
             has_zone |= nodes.labels.matches(label, "Exists", ())
         reached = np.ones(len(nodes.nodes), dtype=np.bool_)
-        for volume in volumes:
+        for volume in in_time(volumes, expired):
             for label in _LABELS:
                 zones = _zones(volume, label)
                 if zones:
