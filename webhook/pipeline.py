@@ -10,9 +10,10 @@ import orjson
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import AdmissionRequest, Refusal
-from webhook.kube.field import FieldError, InvalidInput
+from webhook.kube.field import FieldError, InvalidInput, forbidden
 from webhook.kube.shape import check_pod
 from webhook.kube.wellknown import DEFAULT_NAMESPACE, MIRROR_POD_ANNOTATION
+from webhook.mutation.edits import PodTooLargeError
 from webhook.mutation.mutate import Mutation, mutate
 from webhook.mutation.registry import RULES
 from webhook.mutation.workload import Reading, Workload, is_disabled, read_workload
@@ -69,6 +70,8 @@ StaticVerdict = Bypassed | Denied | Mutated
 _UNREAD_METADATA = {"name", "generateName", "uid", "creationTimestamp", "managedFields"}
 _READ_OF_CONTAINER = ("image", "ports", "resources", "restartPolicy")
 _CONTAINERS = ("containers", "initContainers")
+# Reading a pod cannot be interrupted: the scorer is not asked about one of which it would have to read more.
+LARGEST_ASKED_BYTES = 256 * 1024
 _PLAIN_VOLUMES = {"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"}
 
 
@@ -202,13 +205,32 @@ def judge(request: AdmissionRequest, pod: JsonObject, defaults: Mapping[str, str
         warnings = (*map(str, (*reading.errors, *reading.denials)), *warnings)
     if reading.workload is None:
         return Bypassed("invalid annotations", warnings, reading.type_name)
-    mutation = mutate(pod, reading.workload, policy, RULES)
-    question: Question | InvalidInput
     try:
-        question = Question.of(_in_namespace(mutation.pod, request.namespace))
-    except InvalidInput as error:
-        question = error
+        mutation = mutate(pod, reading.workload, policy, RULES)
+    except PodTooLargeError as error:
+        return Denied(Refusal(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
+    question = _question(_in_namespace(mutation.pod, request.namespace))
     return Mutated(reading.workload, mutation, (*warnings, *mutation.warnings), question)
+
+
+def _question(pod: JsonObject) -> Question | InvalidInput:
+    """What to ask the scorer about `pod`, or why it cannot be asked."""
+    try:
+        if _is_beyond_reading(pod):
+            detail = f"more than {LARGEST_ASKED_BYTES // 1024} KiB, beside environment, commands and mounts"
+            return InvalidInput([forbidden("spec", detail)])
+        return Question.of(pod)
+    except InvalidInput as error:
+        return error
+
+
+def _is_beyond_reading(pod: JsonObject) -> bool:
+    read = _read_of(pod)
+    metadata = {key: read["metadata"].get(key) for key in ("labels", "ownerReferences")}
+    try:
+        return len(orjson.dumps({**read, "metadata": metadata})) > LARGEST_ASKED_BYTES
+    except orjson.JSONEncodeError:  # nested deeper than it writes
+        return True
 
 
 def _in_namespace(pod: JsonObject, namespace: str) -> JsonObject:

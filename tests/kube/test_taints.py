@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.kube.taints import covers, tolerates, tolerates_any
+from webhook.kube.taints import Taint, Toleration, Tolerations, covers, tolerates, tolerates_any
 
 Object = dict[str, Any]
 
@@ -106,3 +106,14 @@ _taints = [
 def test_what_the_narrow_one_tolerates_the_covering_one_tolerates(wide: Object, narrow: Object) -> None:
     if covers(wide, narrow):
         assert all(tolerates(wide, taint) for taint in _taints if tolerates(narrow, taint))
+
+
+_any_taint = st.builds(
+    Taint, st.sampled_from(("a", "b")), st.sampled_from(("", "1", "2")), st.sampled_from(_effects[1:])
+)
+
+
+@given(st.lists(_tolerations, max_size=4), _any_taint)
+def test_taint_that_is_looked_up_is_tolerated_by_one_of_them(tolerations: list[Object], taint: Taint) -> None:
+    found = Tolerations(map(Toleration.of, tolerations)).tolerate(taint)
+    assert found is any(tolerates(each, taint._asdict()) for each in tolerations)

@@ -34,6 +34,13 @@ def test_products_are_label_values_each_once(text: str, wanted: tuple[str, ...])
     assert products(text) == wanted
 
 
+def test_products_are_a_hundred_at_most() -> None:
+    hundred = [f"p{index}" for index in range(100)]
+    assert products(",".join([*hundred, "p0"])) == tuple(hundred)
+    with pytest.raises(ValueError, match="must be at most 100 products"):
+        products(",".join([*hundred, "p100"]))
+
+
 @pytest.mark.parametrize("text", ["", ",", "a,", ",a", "a b", "a;b", "-a", "a/b", "a" * 64, "节点"])
 def test_no_products(text: str) -> None:
     with pytest.raises(ValueError, match="each product of the comma list must be a label value"):

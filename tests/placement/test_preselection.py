@@ -16,14 +16,14 @@ _NODES = Snapshot.of([node(name) for name in "abcd"])
 _POD = make_pod().obj()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Naming:
     """A plugin that names nodes before any is looked at."""
 
     name: str
     names: frozenset[str]
 
-    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> Preselection:
+    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> Preselection:  # noqa: ARG002 - the contract of a plugin
         """The nodes that it was made with."""
         return Preselection(node_names=self.names)
 

@@ -45,6 +45,10 @@ class InvalidInput(Exception):  # noqa: N818 - named after what it tells, as fie
         super().__init__("\n".join(str(error) for error in self.errors))
 
 
+# So many errors of one object are told: somebody may send a million.
+MOST_ERRORS = 100
+
+
 def invalid(path: str, value: object, detail: str) -> FieldError:
     """A value of the right type that is not valid."""
     return FieldError(path, "Invalid value", value, detail)

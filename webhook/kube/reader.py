@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.kube.field import FieldError, InvalidInput, invalid
+from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput, invalid
 
 _EMPTY: Mapping[str, Any] = {}
 
 
 class Reader:
-    """Reads fields of one object and keeps the errors found, so that all of them are told at once.
+    """Reads fields of one object and keeps the errors found, the first MOST_ERRORS, so that they are told at once.
 
     A missing field and null read as empty, as Go decodes them; so does a value of the wrong type, beside its error.
     """
@@ -21,7 +21,8 @@ class Reader:
 
     def error(self, path: str, value: object, detail: str) -> None:
         """Note that the field at `path` is invalid."""
-        self.errors.append(invalid(path, value, detail))
+        if len(self.errors) < MOST_ERRORS:
+            self.errors.append(invalid(path, value, detail))
 
     def object(self, value: Any, path: str) -> Mapping[str, Any]:
         """`value` as an object."""

@@ -181,14 +181,16 @@ def _aggregate(
     """
     total: dict[str, int] = {}
     for container in containers:
-        total = sum_of(total, {**defaults, **container.requests})
+        for name, amount in {**defaults, **container.requests}.items():
+            total[name] = total.get(name, 0) + amount
     peak: dict[str, int] = {}
     sidecars: dict[str, int] = {}
     for container in init_containers:
-        requests = {**defaults, **container.requests}
-        running = sum_of(sidecars, requests)
-        if container.is_sidecar:
-            total = sum_of(total, requests)
-            sidecars = running
-        peak = peak_of(peak, running)
+        for name, amount in {**defaults, **container.requests}.items():
+            # What only the sidecars have need not be looked at: it is in the total.
+            running = sidecars.get(name, 0) + amount
+            peak[name] = max(peak.get(name, 0), running)
+            if container.is_sidecar:
+                total[name] = total.get(name, 0) + amount
+                sidecars[name] = running
     return peak_of(total, peak)

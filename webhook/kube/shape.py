@@ -6,9 +6,10 @@ code behind need not ask again.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from webhook.kube.field import FieldError, InvalidInput, invalid, required
+from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput, invalid, required
 
 TEXT, TEXTS = "text", "a list of texts"
 
@@ -67,9 +68,10 @@ def check_pod(pod: Mapping[str, Any], where: str = "") -> None:
     """Return if `pod` can be read as a Pod.
 
     Raises:
-        InvalidInput: a field has a type that no Pod has there, or metadata or spec are missing; holds every such field.
+        InvalidInput: a field has a type that no Pod has there, or metadata or spec are missing; holds every such field,
+            the first MOST_ERRORS.
     """
-    errors = list(_errors(pod, POD, where))
+    errors = list(islice(_errors(pod, POD, where), MOST_ERRORS))
     errors += [required(_join(where, part), "a Pod has one") for part in ("metadata", "spec") if pod.get(part) is None]
     if errors:
         raise InvalidInput(errors)
@@ -116,7 +118,28 @@ def _list_errors(value: Any, shape: Each, path: str) -> Iterator[FieldError]:
     for index, item in enumerate(value):
         if item is None:
             yield invalid(f"{path}[{index}]", item, "must not be null")
-        yield from _errors(item, shape.item, f"{path}[{index}]")
+        elif not _fits(item, shape.item):
+            yield from _errors(item, shape.item, f"{path}[{index}]")
+
+
+def _fits(value: Any, shape: Any) -> bool:
+    """Whether `_errors` would find none: the items of a list, of which there may be a million, have hardly any."""
+    if isinstance(shape, Mapping):
+        return isinstance(value, dict) and _object_fits(value, shape)
+    if isinstance(shape, Each):
+        return isinstance(value, list) and all(item is not None and _fits(item, shape.item) for item in value)
+    if isinstance(shape, TextMap):
+        return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+    if shape == TEXTS:
+        return isinstance(value, list) and all(isinstance(text, str) for text in value)
+    return isinstance(value, str)
+
+
+def _object_fits(value: Mapping[str, Any], shape: Mapping[str, Any]) -> bool:
+    for key, inner in value.items():
+        if inner is not None and key in shape and not _fits(inner, shape[key]):
+            return False
+    return True
 
 
 def _join(path: str, key: str) -> str:

@@ -1,6 +1,7 @@
 """Taints and tolerations."""
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 NO_SCHEDULE = "NoSchedule"
@@ -56,18 +57,23 @@ class Tolerations(frozenset[Toleration]):
     __slots__ = ()
 
     def tolerate(self, taint: Taint) -> bool:
-        """Whether one of them tolerates `taint`; see `Toleration.tolerates`."""
-        key, value, effect = taint
-        return (
-            (key, "Equal", value, effect) in self
-            or (key, "Exists", "", effect) in self
-            or (key, "Equal", value, "") in self
-            or (key, "Exists", "", "") in self
-            or ("", "Exists", "", "") in self
-            or ("", "Exists", "", effect) in self
-            or ("", "Equal", value, effect) in self
-            or ("", "Equal", value, "") in self
-        )
+        """Whether one of them tolerates `taint`."""
+        return one_tolerates(self, taint)
+
+
+def one_tolerates(tolerations: AbstractSet[Toleration], taint: Taint) -> bool:
+    """Whether one of `tolerations` tolerates `taint`; see `Toleration.tolerates`."""
+    key, value, effect = taint
+    return (
+        (key, "Equal", value, effect) in tolerations
+        or (key, "Exists", "", effect) in tolerations
+        or (key, "Equal", value, "") in tolerations
+        or (key, "Exists", "", "") in tolerations
+        or ("", "Exists", "", "") in tolerations
+        or ("", "Exists", "", effect) in tolerations
+        or ("", "Equal", value, effect) in tolerations
+        or ("", "Equal", value, "") in tolerations
+    )
 
 
 def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
@@ -96,9 +102,9 @@ def covers(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> bool:
 
     Source: k8s.io/kubernetes/pkg/util/tolerations/tolerations.go, isSuperset
     """
-    wider, narrower = Toleration.of(wide), Toleration.of(narrow)
-    if wider.key and wider.key != narrower.key:
+    if wide.get("key") and wide.get("key") != narrow.get("key"):
         return False
+    wider, narrower = Toleration.of(wide), Toleration.of(narrow)
     if wider.effect and wider.effect != narrower.effect:
         return False
     if narrower.effect in ("", NO_EXECUTE) and not _lasts(

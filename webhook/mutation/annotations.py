@@ -50,9 +50,15 @@ class Annotations:
         return None
 
 
+# Each is a toleration, and stands in each nodeSelectorTerm.
+_MOST_PRODUCTS = 100
+
+
 def products(text: str) -> tuple[str, ...]:
     """The label values of a comma list, each once."""
     found = tuple(dict.fromkeys(product.strip() for product in text.split(",")))
+    if len(found) > _MOST_PRODUCTS:
+        raise ValueError(f"must be at most {_MOST_PRODUCTS} products")
     for product in found:
         if not product or not is_label_value(product):
             raise ValueError(f'each product of the comma list {LABEL_VALUE_RULE}, as in "NVIDIA-H20"')

@@ -3,7 +3,10 @@
 The operations come from the edits themselves, since comparing two documents costs far more than making one of them.
 """
 
+from functools import cached_property
 from typing import Any
+
+from webhook.kube.taints import Toleration
 
 JsonObject = dict[str, Any]
 Step = str | int
@@ -23,6 +26,11 @@ class PodEditor:
         # The containers that may be written: copies of the original's, or new. Held, so that no id is used twice.
         self._own: dict[int, Any] = {id(self.pod): self.pod}
         self._new: dict[int, Any] = {}
+
+    @cached_property
+    def tolerations(self) -> set[Toleration]:
+        """The tolerations of the pod, to look a taint up in; whoever appends one adds it here."""
+        return {Toleration.of(each) for each in self.get("spec", "tolerations") or ()}
 
     def get(self, *path: Step) -> Any:
         """The value at `path`, or None where it or a parent of it is missing or null."""

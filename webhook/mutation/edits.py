@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from webhook.kube import wellknown
-from webhook.kube.taints import covers
+from webhook.kube.field import FieldError, forbidden
+from webhook.kube.taints import Taint, Toleration, covers, one_tolerates
 from webhook.mutation import node_terms
 from webhook.mutation.editor import Path, PodEditor
 from webhook.mutation.node_terms import Requirement
@@ -21,8 +22,19 @@ PREFERRED_NODES: Path = ("spec", "affinity", "nodeAffinity", PREFERRED)
 PREFERRED_PODS: Path = ("spec", "affinity", "podAffinity", PREFERRED)
 
 
+# etcd takes no object of more, and the time that it takes is everybody's.
+LARGEST_GROWTH_BYTES = 1536 * 1024
+
 # A pod can have thousands of terms, and what kubectl shows ends at 4 KiB.
 _CLASHES_TOLD = 10
+
+
+class PodTooLargeError(Exception):
+    """The pod would become larger than anything that can be stored."""
+
+    def __init__(self, error: FieldError) -> None:
+        self.error = error
+        super().__init__(str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +54,11 @@ class Edit(Protocol):
     """One wish for the pod. `str(edit)` tells it to a person."""
 
     def apply(self, pod: PodEditor) -> Effect:
-        """Fulfil the wish, if the pod does not do so already and the user has not said otherwise."""
+        """Fulfil the wish, if the pod does not do so already and the user has not said otherwise.
+
+        Raises:
+            PodTooLargeError: the pod would become larger than anything that can be stored.
+        """
         ...
 
 
@@ -60,14 +76,19 @@ class RequireNode:
         return f"require node {self.requirement}"
 
     def apply(self, pod: PodEditor) -> Effect:
-        """AND the requirement into each non-empty term that does not imply it; the only term where there is none."""
+        """AND the requirement into each non-empty term that does not imply it; the only term where there is none.
+
+        Raises:
+            PodTooLargeError: the pod could not be stored with that in so many terms.
+        """
         warnings = [*self._node_selector_warnings(pod)]
         path: Path = (*REQUIRED_NODE, "nodeSelectorTerms")
         if pod.get(*REQUIRED_NODE) is None:
             pod.append({"matchExpressions": [self.requirement.to_json()]}, *path)
             return Effect(changed=True, warnings=tuple(warnings))
         terms: Sequence[Mapping[str, Any]] = pod.get(*path) or ()
-        changed = False
+        added = 0
+        most = LARGEST_GROWTH_BYTES // self.requirement.size_bytes
         clashes = {}
         for index, term in enumerate(terms):
             if node_terms.is_empty(term):
@@ -76,15 +97,18 @@ class RequireNode:
             if clash := self.requirement.contradiction(expressions):
                 clashes[index] = clash
             if not self.requirement.is_implied_by(expressions):
+                if added == most:
+                    detail = f"too many terms ({len(terms)}) to add to each that the policy does: {self.requirement}"
+                    raise PodTooLargeError(forbidden(".".join(map(str, path)), detail))
                 pod.append(self.requirement.to_json(), *path, index, "matchExpressions")
-                changed = True
+                added += 1
         matching = [index for index, term in enumerate(terms) if index not in clashes and not node_terms.is_empty(term)]
         follows = "it matches no node" if matching else "no node matches and the pod will stay Pending"
         told = list(clashes.items())[:_CLASHES_TOLD]
         warnings += [f"nodeSelectorTerms[{index}]: {clash}; both stand: {follows}" for index, clash in told]
         if not matching and not clashes:
             warnings.append("no nodeSelectorTerm has a requirement: none matches a node, and the pod will stay Pending")
-        return Effect(changed, tuple(warnings))
+        return Effect(added > 0, tuple(warnings))
 
     def _node_selector_warnings(self, pod: PodEditor) -> Sequence[str]:
         value = pod.get("spec", "nodeSelector", self.requirement.key)
@@ -134,9 +158,12 @@ class Tolerate:
     def apply(self, pod: PodEditor) -> Effect:
         """Append the toleration, if no other covers it."""
         toleration = {"key": self.key, "operator": "Equal", "value": self.value, "effect": self.effect}
-        if any(covers(present, toleration) for present in pod.get("spec", "tolerations") or ()):
+        if one_tolerates(pod.tolerations, Taint(self.key, self.value, self.effect)) and any(
+            covers(present, toleration) for present in pod.get("spec", "tolerations") or ()
+        ):
             return KEPT
         pod.append(toleration, "spec", "tolerations")
+        pod.tolerations.add(Toleration.of(toleration))
         return CHANGED
 
 

@@ -37,6 +37,9 @@ def mutate(pod: JsonObject, workload: Workload, policy: Policy, rules: Sequence[
 
     The rules in force, those that concern the workload and did not yield to the user, are written on the pod whether
     or not they found anything left to do, so that a second admission writes the same.
+
+    Raises:
+        PodTooLargeError: it would become larger than anything that can be stored.
     """
     editor = PodEditor(pod)
     outcomes: list[RuleOutcome] = []

@@ -4,11 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import orjson
+
 from webhook.kube.selectors import requirement_matches, term_is_empty
 
 Expression = Mapping[str, Any]
 
 is_empty = term_is_empty
+
+
+# A term of more requirements and values than any person writes is not searched for contradictions.
+_MOST_COMPARED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +34,19 @@ class Requirement:
         """The NodeSelectorRequirement."""
         return {"key": self.key, "operator": self.operator, "values": list(self.values)}
 
+    @property
+    def size_bytes(self) -> int:
+        """How large its JSON is."""
+        return len(orjson.dumps(self.to_json()))
+
     def admits(self, value: str) -> bool:
         """Whether a label of this value meets the requirement."""
         return requirement_matches(self.to_json(), {self.key: value})
+
+    def _admits_all(self, values: Sequence[str]) -> bool:
+        if self.operator == "In":
+            return frozenset(self.values).issuperset(values)
+        return all(self.admits(value) for value in values)
 
     def equals(self, expression: Expression) -> bool:
         """Whether `expression` asks for the same, the order of values aside."""
@@ -49,7 +65,7 @@ class Requirement:
             return False
         values: Sequence[str] = expression.get("values") or ()
         if expression.get("operator") == "In":
-            return bool(values) and all(self.admits(value) for value in values)
+            return bool(values) and self._admits_all(values)
         if expression.get("operator") == "Gt" and self.operator == "Gt":
             return len(values) == 1 and (self.admits(values[0]) or values[0] == self.values[0])
         return False
@@ -65,14 +81,15 @@ class Requirement:
     def _excludes(self, expressions: Sequence[Expression]) -> bool:
         if not expressions:
             return False
-        listed = [each.get("values") or () for each in expressions if each.get("operator") == "In"]
-        candidates = [value for values in listed for value in values]
-        if self.operator == "In":
-            candidates = list(self.values)
-        elif not listed:
+        listed = [frozenset(each.get("values") or ()) for each in expressions if each.get("operator") == "In"]
+        if self.operator == "Gt" and not listed:
             return self._excludes_every_integer(expressions)
+        candidates = frozenset.intersection(*listed, *([frozenset(self.values)] if self.operator == "In" else []))
+        others = [each for each in expressions if each.get("operator") != "In"]
+        if len(candidates) * len(others) > _MOST_COMPARED:
+            return False
         return not any(
-            self.admits(value) and all(requirement_matches(each, {self.key: value}) for each in expressions)
+            self.admits(value) and all(requirement_matches(each, {self.key: value}) for each in others)
             for value in candidates
         )
 

@@ -1,0 +1,122 @@
+"""Pods as large as an API server lets them be: the work for them grows as they do, no faster, and has stated bounds."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.admitting import PRODUCT, TYPE, USAGE
+from tests.builders import PodBuilder, make_node_object, make_pod, match_expressions
+from tests.golden.test_golden import cluster_of
+from tests.serving.running import World, review_bytes
+
+_LARGEST_BYTES = 3 * 1024 * 1024
+# Linear work takes about one or two seconds of these pods; what is quadratic in them, minutes.
+_PATIENCE_SECONDS = 30
+
+
+def _world() -> World:
+    return World(cluster=cluster_of({"cluster": [make_node_object("node-1", labels={USAGE: "training"})]}))
+
+
+def _training() -> PodBuilder:
+    return make_pod("trainer").annotate(TYPE, "training")
+
+
+def _filled(make: Callable[[int], Any], most_bytes: int = _LARGEST_BYTES) -> list[Any]:
+    """As many items as have room."""
+    size_bytes = len(orjson.dumps(make(10_000))) + 1
+    return [make(index) for index in range(most_bytes // size_bytes)]
+
+
+def _container(index: int) -> dict[str, Any]:
+    return {"resources": {"requests": {f"example.com/r{index}": "1"}}}
+
+
+_MEMORY = {"key": "nvidia.com/gpu.memory"}
+_USAGE = {"key": USAGE, "operator": "NotIn"}
+_LONG: dict[str, Callable[[], PodBuilder]] = {
+    "containers, each with a resource of its own": lambda: _training().spec(containers=_filled(_container)),
+    "init containers": lambda: _training().spec(initContainers=_filled(_container)),
+    "sidecars": lambda: _training().spec(
+        initContainers=_filled(lambda index: _container(index) | {"restartPolicy": "Always"})
+    ),
+    "tolerations": lambda: _training().spec(tolerations=_filled(lambda index: {"key": f"k{index}"})),
+    "tolerations, and products": lambda: (
+        _training()
+        .annotate(PRODUCT, ",".join(f"p{index}" for index in range(100)))
+        .spec(tolerations=_filled(lambda index: {"key": f"k{index}"}))
+    ),
+    "requirements on our label": lambda: _training().require_node(
+        {"matchExpressions": _filled(lambda index: _USAGE | {"values": [f"v{index}"]})}
+    ),
+    "requirements on a label of ours that is a number": lambda: (
+        _training()
+        .annotate("maip.mxsf.io/gpu-memory", "80Gi")
+        .require_node(
+            {
+                "matchExpressions": [
+                    _MEMORY | {"operator": "In", "values": [str(each) for each in range(100_000)]},
+                    *_filled(lambda index: _MEMORY | {"operator": "Lt", "values": [str(index)]}, _LARGEST_BYTES // 2),
+                ]
+            }
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in _LONG.items()])
+def test_work_grows_as_the_pod_does(make: Callable[[], PodBuilder]) -> None:
+    world, body = _world(), review_bytes(make().obj())
+    began = time.monotonic()
+    answer = world.admissions().answer(body, 1000.0, None)
+    assert time.monotonic() - began < _PATIENCE_SECONDS
+    assert "patch" in orjson.loads(answer.body)["response"]
+
+
+def test_scorer_is_not_asked_about_what_would_take_too_long_to_read() -> None:
+    def asked(count: int) -> tuple[str, str, str]:
+        world = _world()
+        pod = _training().spec(tolerations=[{"key": f"key-{index}", "value": "x" * 20} for index in range(count)])
+        world.admissions().answer(review_bytes(pod.obj()), 1000.0, None)
+        (record,) = world.records
+        assert record.placement is not None
+        return record.outcome, record.placement.verdict, record.placement.message
+
+    assert asked(10)[:2] == ("Patched", "Feasible")
+    outcome, verdict, message = asked(10_000)
+    assert (outcome, verdict) == ("Patched", "Unknown")
+    assert message == (
+        "the scorer cannot read the pod: spec: Forbidden: more than 256 KiB, beside environment, commands and mounts"
+    )
+
+
+def test_environment_and_annotations_do_not_make_a_pod_too_long_to_read() -> None:
+    world = _world()
+    container = {"name": "main", "env": [{"name": f"V{index}", "value": "x" * 100} for index in range(10_000)]}
+    pod = _training().annotate("notes", "x" * 250_000).spec(containers=[container])
+    world.admissions().answer(review_bytes(pod.obj()), 1000.0, None)
+    placement = world.records[-1].placement
+    assert placement is not None
+    assert placement.verdict == "Feasible"
+
+
+def test_pod_that_could_not_be_stored_with_the_patch_is_refused() -> None:
+    """The requirement goes into each term: were it left out of one, the pod would pass the policy by."""
+    terms = _filled(lambda _: match_expressions(("a", "Exists", [])), _LARGEST_BYTES // 2)
+    answer = _world().admissions().answer(review_bytes(_training().require_node(*terms).obj()), 1000.0, None)
+    response = orjson.loads(answer.body)["response"]
+    assert (response["allowed"], response["status"]["code"]) == (False, 422)
+    assert response["status"]["message"] == (
+        "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: Forbidden: "
+        f"too many terms ({len(terms)}) to add to each that the policy does: {USAGE} in [training, hybrid]"
+    )
+
+
+def test_no_more_errors_are_told_than_anybody_reads() -> None:
+    pod = _training().spec(tolerations=[1] * 100_000).obj()
+    answer = _world().admissions().answer(review_bytes(pod), 1000.0, None)
+    assert answer.status == 400
+    assert len(answer.body.splitlines()) == 100
