@@ -133,7 +133,7 @@ def live_view(source: Source, metrics: Metrics, predictions: Predictions) -> Liv
             metrics.predictions.labels(result).inc()
 
     # What a page left behind stays: the collector need not look at tens of thousands of pods on each of its rounds.
-    return LiveCluster(source.connect, on_bound=compare, on_page=gc.freeze)
+    return LiveCluster(source.connect, on_bound=compare, on_page=gc.freeze, on_fault=metrics.feed_faults.inc)
 
 
 def build_server(

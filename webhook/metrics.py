@@ -44,6 +44,9 @@ class Metrics:
             "cluster_age_seconds", "Since when the view of the cluster has not been known to be current; NaN: no view."
         )
         self.cluster_age_seconds.set(math.nan)
+        self.feed_faults = self._counter(
+            "feed_faults", "Faults of the webhook's own while it followed the cluster; its log tells them.", ()
+        )
         self.policy = Info("placement_webhook_policy", "The policy in force.", registry=self.registry)
         self.policy_reloads = self._counter("policy_reloads", "Policy files read, by result.", ("result",))
         self.certificate_not_after = self._gauge(

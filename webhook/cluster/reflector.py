@@ -75,6 +75,7 @@ class Reflector:
         *,
         on_added: Callable[[JsonObject], None] = lambda _: None,
         on_page: Callable[[], None] = lambda: None,
+        on_fault: Callable[[], None] = lambda: None,
     ) -> None:
         self.resource = resource
         self.proved_seconds: float | None = None
@@ -84,6 +85,7 @@ class Reflector:
         self._timing = timing
         self._on_added = on_added
         self._on_page = on_page
+        self._on_fault = on_fault
         self._version: str | None = None
         self._failures = 0
         self._slice_began = 0.0
@@ -99,6 +101,7 @@ class Reflector:
                 self._interrupted(error)
             except Exception:
                 self._version = None
+                self._on_fault()
                 self._log.exception("feed failed")
             await asyncio.sleep(self._pause_seconds())
 

@@ -1,0 +1,113 @@
+"""A fault of ours while the cluster is followed costs what it touches, is told and counted, and ends nothing else."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from structlog.testing import capture_logs
+
+from tests.builders import make_pod
+from tests.cluster.api import Answer, events, fake_api, page
+from tests.cluster.test_reflector import NODES, TIMING, names, node, until
+from webhook.cluster.api_server import Source
+from webhook.cluster.cache import ClusterCache
+from webhook.cluster.live import LiveCluster
+from webhook.cluster.snapshot import Snapshot
+
+PODS = "/api/v1/pods"
+
+
+class Worn(ClusterCache):
+    """A cache that makes no snapshot while it is `broken`."""
+
+    broken = False
+
+    def snapshot(self) -> Snapshot:
+        """The snapshot, unless it is broken."""
+        if self.broken:
+            raise RuntimeError("worn out")
+        return super().snapshot()
+
+
+def told(
+    folder: Path, path: str, *script: Answer, until_seen: Callable[[LiveCluster], Awaitable[None]], **made_with: Any
+) -> tuple[int, list[str]]:
+    """How many faults were told of, and the log's lines about faults, after `until_seen`."""
+    faults: list[int] = []
+
+    async def run() -> None:
+        async with fake_api(path, *script) as api:
+            source = Source(api.kubeconfig(folder))
+            live = LiveCluster(source.connect, timing=TIMING, on_fault=lambda: faults.append(1), **made_with)
+            task = asyncio.create_task(live.run())
+            try:
+                await until_seen(live)
+                assert not task.done()
+            finally:
+                task.cancel()
+                await asyncio.wait([task])
+
+    with capture_logs() as logs:
+        asyncio.run(run())
+    return len(faults), [each["event"] for each in logs if each["log_level"] == "error"]
+
+
+def test_view_that_cannot_be_renewed_stands_and_grows_old_until_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Every watch ends soon and in good order: each kind is known to be current all the time.
+    monkeypatch.setattr("tests.cluster.api.quiet", events(lasting_seconds=0.05))
+    cache, arrives = Worn(), asyncio.Event()
+
+    async def watch(request: web.Request) -> web.StreamResponse:
+        found = [("ADDED", node("b", 5))] if arrives.is_set() else []
+        return await events(*found, lasting_seconds=0.05)(request)
+
+    async def seen(live: LiveCluster) -> None:
+        await until(lambda: live.is_synced and names(live) == ["a"] and live.age_seconds() < 0.5)
+        cache.broken = True
+        arrives.set()
+        await until(lambda: live.age_seconds() > 1)
+        assert names(live) == ["a"]
+        cache.broken = False
+        await until(lambda: names(live) == ["a", "b"] and live.age_seconds() < 0.5)
+
+    found = told(tmp_path, NODES, page([node("a")], "4"), *[watch] * 1000, until_seen=seen, cache=cache)
+    assert found == (1, ["the view cannot be renewed"])
+
+
+def test_view_that_was_never_made_is_not_there_yet(tmp_path: Path) -> None:
+    cache = Worn()
+    cache.broken = True
+
+    async def seen(live: LiveCluster) -> None:
+        await until(lambda: live.is_synced)
+        assert names(live) == []
+        assert live.age_seconds() == float("inf")
+        cache.broken = False
+        await until(lambda: names(live) == ["a"])
+
+    found = told(tmp_path, NODES, page([node("a")], "4"), until_seen=seen, cache=cache)
+    assert found == (1, ["the view cannot be renewed"])
+
+
+def test_feed_goes_on_where_it_is_when_somebody_who_is_told_fails(tmp_path: Path) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("no ear")
+
+    cache = ClusterCache()
+
+    async def seen(live: LiveCluster) -> None:
+        await until(lambda: live.is_synced)
+        cache.apply("Node", "ADDED", node("a"))
+        await until(lambda: live.snapshot().load.pods.tolist() == [1])
+
+    bound = make_pod("bound").node_name("a").obj()
+    bound["metadata"]["resourceVersion"] = "5"
+    script = (page([], "4"), events(("ADDED", bound), lasting_seconds=60))
+    faults, lines = told(tmp_path, PODS, *script, until_seen=seen, on_bound=fail, on_page=fail, cache=cache)
+    assert faults == len(lines) > 1
+    assert set(lines) == {"what follows the feed failed"}
