@@ -100,6 +100,21 @@ def test_pods_of_a_node_that_went_and_came_again_count() -> None:
     assert requested(cache.snapshot()) == [3000]
 
 
+def test_node_that_comes_or_goes_leaves_the_classes_of_pods_shared() -> None:
+    others = [each for name in "bcd" for each in (node(name, labels={"zone": name}), pod(f"on-{name}", name, cpu="2"))]
+    cache = cache_of(node("a"), pod("p", "a", cpu="1"), *others)
+    before = cache.snapshot()
+    cache.apply("Node", "DELETED", node("b"))
+    cache.apply("Node", "ADDED", node("aa", taints=["k:NoSchedule"], labels={"zone": "new"}))
+    cache.apply("Pod", "MODIFIED", pod("on-d", "d", cpu="5"))
+    after = cache.snapshot()
+    assert after.pods.classes is before.pods.classes
+    assert [info.node.name for info in after.nodes] == ["a", "aa", "c", "d"]
+    assert requested(after) == [1000, 0, 2000, 5000]
+    assert after.labels.matches("zone", "In", ["b", "new"]).tolist() == [False, True, False, False]
+    assert requested(before) == [1000, 2000, 2000, 2000]
+
+
 def test_pod_that_ended_counts_no_more() -> None:
     cache = cache_of(node("a"), pod())
     cache.apply("Pod", "MODIFIED", pod() | {"status": {"phase": "Succeeded"}})

@@ -15,7 +15,7 @@ from webhook.cluster.interning import Interner
 from webhook.cluster.key import Key, key_of
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Namespace, Snapshot
-from webhook.cluster.update import updated
+from webhook.cluster.update import updated, with_nodes
 from webhook.kube.field import InvalidInput
 
 JsonObject = Mapping[str, Any]
@@ -125,7 +125,7 @@ class ClusterCache:
         infos = {name: self._info(name) for name in self._touched if name in self._infos}
         self._infos.update(infos)
         if self._has_other_nodes:
-            renewed = self._snapshot.with_nodes(self._infos.values(), generation)
+            renewed = with_nodes(self._snapshot, self._infos.values(), generation)
         else:
             renewed = updated(self._snapshot, infos.values(), generation)
         if self._has_other_namespaces:

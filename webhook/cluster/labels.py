@@ -61,6 +61,19 @@ class LabelColumns:
         renewed._columns = kept | renewed._columns
         return renewed
 
+    def moved(self, source: NDArray[np.intp]) -> "LabelColumns":
+        """The columns in which row n is what row `source[n]` was; one without labels where that is -1.
+
+        A value that no node has any more may stay known.
+        """
+        moved = LabelColumns(())
+        moved._rows = len(source)
+        for key, column in self._columns.items():
+            codes = np.append(column.codes, -1)[source]
+            if (codes >= 0).any():
+                moved._columns[key] = _Column(column.values, codes)
+        return moved
+
     @property
     def count(self) -> int:
         """How many nodes there are."""

@@ -59,6 +59,12 @@ class RunningPods:
             np.concatenate((self.row_of[stay], new[:, 1])),
         )
 
+    def moved(self, row_now: NDArray[np.int32]) -> "RunningPods":
+        """The table in which the pods of row n are in row `row_now[n]`; they are gone where that is -1."""
+        rows = row_now[self.row_of]
+        stay = rows >= 0
+        return self._table(self.classes, self.class_of[stay], rows[stay])
+
     @property
     def has_terms(self) -> bool:
         """Whether a pod has pod affinity terms of its own."""

@@ -1,4 +1,4 @@
-"""A snapshot that differs from another in a few nodes, at the price of what is different.
+"""A snapshot that differs from another in a few nodes, or has a few more or less, at the price of what is different.
 
 Every column without a change is shared, so that what was worked out over it holds on; a column with one is copied.
 """
@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.images import Images
-from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.node_info import Node, NodeInfo
 from webhook.cluster.running_pods import RunningPods
-from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Load, Snapshot, TaintClasses
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Load, Rows, Snapshot, TaintClasses
 from webhook.kube.ports import HostPort
 from webhook.kube.resource_names import CPU, MEMORY
 
@@ -63,6 +63,69 @@ def updated(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> S
     result = replace(snapshot, generation=generation, nodes=tuple(nodes), load=load, pods=pods)
     of_other_facts = {row: change for row, change in changes.items() if change.before.node != change.after.node}
     return _with_facts(result, of_other_facts) if of_other_facts else result
+
+
+def with_nodes(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> Snapshot:
+    """`snapshot` with just the nodes of `infos`, of which few are not as they were.
+
+    Equal to a snapshot made anew: rows move, a node that has come is first one of which nothing is known, then it is
+    brought up to date as any other.
+    """
+    nodes = sorted(infos, key=lambda info: info.node.name)
+    if snapshot.pods.is_worn or not _is_known(Snapshot, KNOWN_FIELDS) or not _is_known(Load, KNOWN_LOAD_FIELDS):
+        return snapshot.with_nodes(nodes, generation)
+    source = np.array([snapshot.rows.get(info.node.name, -1) for info in nodes], dtype=np.intp)
+    known = [
+        _unknown(info.node.name) if row < 0 else snapshot.nodes[row] for row, info in zip(source, nodes, strict=True)
+    ]
+    if 2 * np.count_nonzero(source >= 0) < len(nodes):
+        return snapshot.with_nodes(nodes, generation)
+    moved = _moved(snapshot, source, known)
+    return updated(moved, (info for info, before in zip(nodes, known, strict=True) if info is not before), generation)
+
+
+def _unknown(name: str) -> NodeInfo:
+    return NodeInfo.of(Node(name, {}, (), unschedulable=False, allocatable={}, allowed_pods=0, images={}))
+
+
+def _moved(snapshot: Snapshot, source: Rows, nodes: list[NodeInfo]) -> Snapshot:
+    """`snapshot` whose row n is what row `source[n]` was; where that is -1, an empty one. `nodes` are those of it."""
+    row_now = np.full(len(snapshot.nodes), -1, dtype=np.int32)
+    kept = np.flatnonzero(source >= 0)
+    row_now[source[kept]] = kept
+    load = snapshot.load
+    host_ports = {
+        key: left
+        for key, taken in load.host_ports.items()
+        if (left := tuple([(port, int(row_now[row])) for port, row in taken if row_now[row] >= 0]))
+    }
+    return replace(
+        snapshot,
+        nodes=tuple(nodes),
+        rows={info.node.name: row for row, info in enumerate(nodes)},
+        labels=snapshot.labels.moved(source),
+        taints=TaintClasses.of(info.node.taints for info in nodes),
+        unschedulable=_placed(snapshot.unschedulable, source),
+        allowed_pods=_placed(snapshot.allowed_pods, source),
+        load=Load(
+            {resource: _placed(column, source) for resource, column in load.requested.items()},
+            {resource: _placed(column, source) for resource, column in load.counted.items()},
+            _placed(load.pods, source),
+            host_ports,
+        ),
+        images=Images([info.node.images for info in nodes]),
+        pods=snapshot.pods.moved(row_now),
+        allocatable_columns={
+            resource: _placed(column, source) for resource, column in snapshot.allocatable_columns.items()
+        },
+        _zeros=_placed(np.zeros(len(snapshot.nodes), dtype=np.int64), source),
+    )
+
+
+def _placed(column: NDArray[Any], source: Rows) -> NDArray[Any]:
+    placed = np.append(column, np.zeros(1, dtype=column.dtype))[source]
+    placed.flags.writeable = False
+    return placed
 
 
 def _is_known(kind: type, known: frozenset[str]) -> bool:
