@@ -1,6 +1,7 @@
 """`check`: which node could take a pod, and why the others could not."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -127,7 +128,17 @@ def test_a_pod_that_the_policy_refuses_is_code_5_and_the_others_are_judged(run: 
     outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), "--mutate", "-o", "json", stdin=pods)
 
     assert outcome.code == 5
-    assert [each["pod"] for each in lines(outcome.output)] == ["default/infeasible", "default/feasible"]
+    refused, *others = lines(outcome.output)
+    assert [each["pod"] for each in others] == ["default/infeasible", "default/feasible"]
+    message = f'metadata.annotations[{TYPE}]: Unsupported value: "trainning"; supported values: "training", "inference"'
+    nothing: dict[str, Any] = {
+        "node": None,
+        "nodes": {"total": 0, "feasible": 0},
+        "scores": {},
+        "suggestions": [],
+        "unmodelled": [],
+    }
+    assert refused == {"pod": "default/oops", "verdict": "Refused", "message": message} | nothing
     assert f'default/oops: metadata.annotations[{TYPE}]: Unsupported value: "trainning"' in outcome.errors
     assert "<stdin>: items[0]" in outcome.errors
 
@@ -139,6 +150,32 @@ def test_a_cluster_can_come_in_by_standard_input(run: Run, tmp_path: Path) -> No
     outcome = run("check", "-f", pod, "--cluster", "-", "-o", "json", stdin=write_cluster(tmp_path).read_text())
 
     assert (outcome.code, lines(outcome.output)[0]["node"]) == (0, "free")
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        pytest.param(
+            ("-f", "-", "--cluster", "-"),
+            "--filename and --cluster cannot both be standard input; put one of them into a file.",
+            id="pods and cluster",
+        ),
+        pytest.param(
+            ("-f", "pod.yaml", "--cluster", "-", "--scheduler-config", "-"),
+            "--cluster and --scheduler-config cannot both be standard input; put one of them into a file.",
+            id="cluster and configuration",
+        ),
+        pytest.param(
+            ("-f", "-", "-f", "-", "--cluster", "cluster.yaml"),
+            "--filename can be standard input once; leave the other out.",
+            id="pods twice",
+        ),
+    ],
+)
+def test_standard_input_is_read_once(run: Run, files: tuple[str, ...], told: str) -> None:
+    outcome = run("check", *files)
+    assert (outcome.code, outcome.output) == (2, "")
+    assert told in outcome.errors
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 import urllib3
 
 from tests.builders import make_node_object, make_pod
@@ -224,6 +225,19 @@ def test_snapshot_of_all_kinds_has_them_and_check_asks_for_them(cluster: Cluster
     answer = json.loads(live.stdout)
     assert answer["message"] == '0/2 nodes are available: persistentvolumeclaim "c" not found.'
     assert answer["unmodelled"] == []
+
+
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        pytest.param("missing/cluster.json", "No such file or directory", id="no folder"),
+        pytest.param(".", "Is a directory", id="a folder"),
+    ],
+)
+def test_snapshot_asks_nobody_for_what_it_cannot_write(tmp_path: Path, output: str, why: str) -> None:
+    done = command("snapshot", "--kubeconfig", str(tmp_path / "nowhere"), "-o", str(tmp_path / output))
+    assert done.returncode == 2
+    assert done.stderr.decode() == f'Error: --output: Invalid value: "{tmp_path / output}"; cannot be written: {why}\n'
 
 
 def test_snapshot_of_all_kinds_keeps_its_names() -> None:

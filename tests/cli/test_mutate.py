@@ -168,6 +168,13 @@ def test_a_refused_pod_is_code_5_and_the_others_are_printed(run: Run, tmp_path: 
     )
 
 
+def test_a_patch_stands_on_the_line_of_its_pod_though_another_is_refused(run: Run) -> None:
+    outcome = run("mutate", "-f", "-", "-o", "patch", stdin=as_list(MISTYPED, TRAINING))
+    refused, patch = lines(outcome.output)
+    assert (outcome.code, refused) == (5, None)
+    assert patch
+
+
 def test_warnings_go_to_standard_error_alone(run: Run) -> None:
     pod = TRAINING.annotate("maip.mxsf.io/queue", "night").obj()
 

@@ -96,6 +96,11 @@ def test_controller_may_be_lacking(owner: Owner | None, lacks: bool) -> None:
     assert Workloads.of([_OWNER]).lacks("x", owner) is lacks
 
 
+def test_every_controller_and_service_may_be_lacking_where_services_are_not_known() -> None:
+    unknown = Workloads.of([_OWNER], knows_services=False)
+    assert [unknown.lacks("x", owner) for owner in (None, _REPLICA_SET)] == [True, True]
+
+
 def test_read_keys_are_those_of_the_services_of_the_namespace() -> None:
     workloads = Workloads.of([_SERVICE, _SERVICE._replace(namespace="y", selector=(_FRONT,)), _OWNER])
     assert workloads.read_keys("x") == {"app"}

@@ -4,13 +4,17 @@ from typing import Any
 
 import pytest
 
-from tests.builders import PodBuilder, make_pod
+from tests.builders import PodBuilder, make_node_object, make_pod
 from tests.placement.asking import node
+from webhook.cluster.cache import ClusterCache
+from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.workloads import Owner, Workload, Workloads
+from webhook.kube.documents import Document
 from webhook.kube.label_selector import LabelRequirement
 from webhook.placement.framework import Framework, Placement
+from webhook.placement.profile import BINPACK, DEFAULT, Profile
 
 _VOLUMES = ("NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone")
 
@@ -105,6 +109,34 @@ def test_labels_do_not_matter_where_no_running_pod_minds_them() -> None:
     framework, snapshot = Framework(), Snapshot.of([node("a")])
     first = framework.place(make_pod().label("index", "1").namespace("x").obj(), snapshot)
     assert framework.place(make_pod().label("index", "2").namespace("y").obj(), snapshot) is first
+
+
+@pytest.mark.parametrize(
+    ("pod", "profile", "unmodelled"),
+    [
+        pytest.param(make_pod(), DEFAULT, ("PodTopologySpread",), id="a bare pod"),
+        pytest.param(make_pod().owner("Job", "train"), DEFAULT, ("PodTopologySpread",), id="a controller nobody asks"),
+        pytest.param(make_pod(), BINPACK, (), id="no default constraints"),
+        pytest.param(
+            make_pod().spec(topologySpreadConstraints=[{"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}]),
+            DEFAULT,
+            (),
+            id="constraints of its own",
+        ),
+    ],
+)
+def test_services_that_are_refused_may_spread_any_pod(
+    pod: PodBuilder, profile: Profile, unmodelled: tuple[str, ...]
+) -> None:
+    """A plain file has none either, and is taken to be of a cluster without any."""
+    cache = ClusterCache()
+    cache.replace("Node", [make_node_object("a"), make_node_object("b")])
+    placement = Framework(profile).place(pod.obj(), cache.snapshot())
+    assert (placement.verdict, placement.unmodelled) == ("Feasible", unmodelled)
+    file = snapshot_from_documents([Document("a", make_node_object("a"))])
+    assert Framework(profile).place(pod.obj(), file).unmodelled == ()
+    cache.complete("Service")
+    assert Framework(profile).place(pod.obj(), cache.snapshot()).unmodelled == ()
 
 
 def test_controller_that_is_known_leaves_nothing_open() -> None:

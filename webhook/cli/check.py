@@ -1,13 +1,21 @@
 """`check`: which node could take a pod, and why the others could not."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 import orjson
 
 from webhook.cli.admission import judge_document, remark
 from webhook.cli.check_text import Section, print_section, print_total, text_console
-from webhook.cli.files import STANDARD_INPUT, pods_option, policy_option, read_cluster_or_live, read_pods, read_policy
+from webhook.cli.files import (
+    check_standard_input,
+    pods_option,
+    policy_option,
+    read_cluster_or_live,
+    read_pods,
+    read_policy,
+)
 from webhook.cli.profiles import Schedulers, read_schedulers
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
@@ -81,42 +89,47 @@ def check(
       placement-webhook check -f pod.yaml --cluster cluster.json
       placement-webhook check -f pod.yaml --kubeconfig ~/.kube/config
     """
-    if STANDARD_INPUT in filenames and cluster == STANDARD_INPUT:
-        raise click.UsageError("--filename and --cluster cannot both be standard input; put one of them into a file.")
+    files = [("--filename", filename) for filename in filenames]
+    check_standard_input(*files, ("--cluster", cluster), ("--scheduler-config", scheduler_config))
     rules = read_policy(policy)
     schedulers = read_schedulers(scheduler_config, scheduler_profile, template_nodes(rules.spec.node_templates))
     snapshot = read_cluster_or_live(cluster, kubeconfig)
     pods = read_pods(filenames)
-    codes = {0}
-    refused = 0
-    placements: list[tuple[Document, Placement]] = []
+    answers: list[tuple[Document, Placement | Denied]] = []
     for document in pods:
         admitted = _admitted(document, rules, snapshot) if through_policy else document
-        if admitted is None:
-            codes.add(_EXIT_REFUSED)
-            refused += 1
+        if isinstance(admitted, Denied):
+            answers.append((document, admitted))
         else:
-            placements.append((admitted, _place(admitted, schedulers, snapshot)))
+            answers.append((admitted, _place(admitted, schedulers, snapshot)))
     console = text_console()
-    for document, placement in placements:
+    for document, answer in answers:
         name = pod_name(document.content)
         if output == "json":
-            click.echo(orjson.dumps(to_check_json(name, placement)))
-        else:
+            click.echo(orjson.dumps(_json(name, answer)))
+        elif not isinstance(answer, Denied):
             reasons = schedulers.explain(document.content, snapshot)
-            print_section(console, Section(name, placement, reasons), max_nodes)
-        codes.add(_code(placement))
+            print_section(console, Section(name, answer, reasons), max_nodes)
     if output == "text" and len(pods) > 1:
-        print_total(console, [*(placement.verdict for _, placement in placements), *["Refused"] * refused])
-    ctx.exit(max(codes))
+        placements = [answer for _, answer in answers if not isinstance(answer, Denied)]
+        refused = ["Refused"] * (len(answers) - len(placements))
+        print_total(console, [*(placement.verdict for placement in placements), *refused])
+    ctx.exit(max(_code(answer) for _, answer in answers))
 
 
-def _admitted(document: Document, policy: Policy, snapshot: Snapshot) -> Document | None:
-    """The pod as the webhook would leave it, with its namespace's defaults; None if it would be refused for itself."""
+def _json(name: str, answer: Placement | Denied) -> dict[str, Any]:
+    """The line of a pod; one that is refused never comes before a scheduler, and has the shape of the others."""
+    if isinstance(answer, Denied):
+        return to_check_json(name, Placement.unknown(answer.refusal.message)) | {"verdict": "Refused"}
+    return to_check_json(name, answer)
+
+
+def _admitted(document: Document, policy: Policy, snapshot: Snapshot) -> Document | Denied:
+    """The pod as the webhook would leave it, with its namespace's defaults; or that it would be refused for itself."""
     verdict = judge_document(document, policy, snapshot)
     remark(document, verdict)
     if isinstance(verdict, Denied):
-        return None
+        return verdict
     return Document(document.place, verdict.mutation.pod) if isinstance(verdict, Mutated) else document
 
 
@@ -128,7 +141,9 @@ def _place(document: Document, schedulers: Schedulers, snapshot: Snapshot) -> Pl
         raise InvalidInput(each.under(document.place) for each in error.errors) from error
 
 
-def _code(placement: Placement) -> int:
+def _code(placement: Placement | Denied) -> int:
+    if isinstance(placement, Denied):
+        return _EXIT_REFUSED
     if placement.verdict == "Feasible":
         return 0
     return _EXIT_INFEASIBLE if placement.verdict == "Infeasible" else _EXIT_WAITING

@@ -30,6 +30,19 @@ policy_option = click.option(
 )
 
 
+def check_standard_input(*given: tuple[str, str | None]) -> None:
+    """Return if at most one of the files, each `given` with its flag, is standard input.
+
+    Raises:
+        click.UsageError: it can be read once only.
+    """
+    first, *others = [flag for flag, filename in given if filename == STANDARD_INPUT] or [""]
+    if others and others[0] == first:
+        raise click.UsageError(f"{first} can be standard input once; leave the other out.")
+    if others:
+        raise click.UsageError(f"{first} and {others[0]} cannot both be standard input; put one of them into a file.")
+
+
 def read_text(filename: str, flag: str) -> bytes:
     """What is in the file, or on standard input for `-`.
 

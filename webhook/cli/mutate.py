@@ -10,7 +10,7 @@ import orjson
 import yaml
 
 from webhook.cli.admission import admit_document, remark
-from webhook.cli.files import STANDARD_INPUT, pods_option, policy_option, read_cluster, read_pods, read_policy
+from webhook.cli.files import check_standard_input, pods_option, policy_option, read_cluster, read_pods, read_policy
 from webhook.kube.workload import pod_name
 from webhook.pipeline import Cluster, framework_for
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
@@ -32,7 +32,7 @@ _EXIT_REFUSED = 5
     type=click.Choice(["yaml", "json", "patch", "diff"]),
     default="yaml",
     show_default=True,
-    help="The mutated pods; or the JSON patch of each, one a line; or what changes.",
+    help="The mutated pods; or the JSON patch of each, one a line, null for one that is refused; or what changes.",
 )
 @click.pass_context
 def mutate(ctx: click.Context, filenames: tuple[str, ...], policy: Any, cluster: str | None, output: str) -> None:
@@ -46,8 +46,7 @@ def mutate(ctx: click.Context, filenames: tuple[str, ...], policy: Any, cluster:
       placement-webhook mutate -f pod.yaml -o diff
       kubectl get deployment web -o json | placement-webhook mutate -f - -o patch
     """
-    if STANDARD_INPUT in filenames and cluster == STANDARD_INPUT:
-        raise click.UsageError("--filename and --cluster cannot both be standard input; put one of them into a file.")
+    check_standard_input(*(("--filename", filename) for filename in filenames), ("--cluster", cluster))
     rules = read_policy(policy)
     view = None
     if cluster is not None:
@@ -60,6 +59,8 @@ def mutate(ctx: click.Context, filenames: tuple[str, ...], policy: Any, cluster:
         if not isinstance(verdict, Denied):
             _print(document.content, verdict, output, first=shown == 0)
             shown += 1
+        elif output == "patch":
+            click.echo(b"null")
     if shown < len(pods):
         ctx.exit(_EXIT_REFUSED)
 

@@ -1,5 +1,7 @@
 """`snapshot`: a running cluster into a cluster file."""
 
+import errno
+import os
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -15,7 +17,7 @@ from webhook.cli.live import list_resources
 from webhook.cluster.api_server import Source
 from webhook.cluster.resources import FURTHER_RESOURCES, REQUIRED_RESOURCES, Resource
 from webhook.cluster.sharing import with_other_names, without_secrets
-from webhook.kube.field import InvalidInput, invalid
+from webhook.kube.field import FieldError, InvalidInput, invalid
 
 JsonObject = dict[str, Any]
 _FIRST = ("Node", "Pod", "Namespace")
@@ -56,6 +58,8 @@ def snapshot(kubeconfig: Path | None, output: Path | None, hash_names: bool, all
     """
     if all_kinds and hash_names:
         raise click.UsageError("--hash-names renames nodes, pods and namespaces alone; leave --all-kinds out")
+    if output is not None:
+        _check_writable(output)
     found: dict[str, list[JsonObject]] = {}
 
     def take(resource: Resource, items: list[JsonObject], begins: bool) -> None:
@@ -96,6 +100,25 @@ def _write(file: IO[bytes], objects: Iterable[JsonObject]) -> None:
     file.write(b"\n]}\n")
 
 
+def _check_writable(output: Path) -> None:
+    """Return if a file can be put there: who reads a large cluster first learns of it late.
+
+    Raises:
+        InvalidInput: it cannot.
+    """
+    try:
+        if output.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with tempfile.TemporaryFile(dir=output.parent):
+            pass
+    except OSError as error:
+        raise InvalidInput([_unwritable(output, error)]) from error
+
+
+def _unwritable(output: Path, error: OSError) -> FieldError:
+    return invalid("--output", str(output), f"cannot be written: {error.strerror}")
+
+
 def _write_atomically(output: Path, objects: Iterable[JsonObject]) -> None:
     """Put the list at `output` whole or not at all.
 
@@ -113,4 +136,4 @@ def _write_atomically(output: Path, objects: Iterable[JsonObject]) -> None:
                     Path(file.name).unlink()
                 raise
     except OSError as error:
-        raise InvalidInput([invalid("--output", str(output), f"cannot be written: {error.strerror}")]) from error
+        raise InvalidInput([_unwritable(output, error)]) from error

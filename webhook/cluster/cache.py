@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from webhook.cluster.file import holds_a_place
-from webhook.cluster.further_kinds import FURTHER_KINDS, read_further
+from webhook.cluster.further_kinds import FURTHER_KINDS, read_further, snapshot_fields
 from webhook.cluster.further_objects import FurtherObjects
 from webhook.cluster.interning import Interner
 from webhook.cluster.key import Key, key_of
@@ -64,7 +64,7 @@ class ClusterCache:
             put, keys = partial(self._further.put, kind), partial(self._further.keys, kind)
             self._kinds[kind] = _Kind(partial(read_further, kind), put, keys)
         self._infos: dict[str, NodeInfo] = {}
-        self._snapshot = Snapshot.of(())
+        self._snapshot = Snapshot.of((), **snapshot_fields({}))
         self._namespaces_alone: Snapshot | None = None
         self._touched: set[str] = set()
         self._has_other_nodes = False

@@ -61,7 +61,8 @@ def _snapshot(
         if pod.node_name in pods_of:
             pods_of[pod.node_name].append(pod)
     infos = (NodeInfo.of(node, pods_of[name]) for name, node in nodes.items())
-    return Snapshot.of(infos, namespaces, **snapshot_fields(found))
+    # A file without Services is taken to be of a cluster without: any pod could have one, and most files have none.
+    return Snapshot.of(infos, namespaces, **snapshot_fields({"Service": (), **found}))
 
 
 def holds_a_place(pod: Mapping[str, Any]) -> bool:

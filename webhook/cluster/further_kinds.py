@@ -59,7 +59,8 @@ def snapshot_fields(found: FactsByKind, fields: Iterable[str] | None = None) -> 
 
 def _workloads(found: FactsByKind) -> Workloads:
     kinds = (kind for kind, further in FURTHER_KINDS.items() if further.field == "workloads")
-    return Workloads.of(workload for kind in kinds for workload in found.get(kind, ()))
+    workloads = (workload for kind in kinds for workload in found.get(kind, ()))
+    return Workloads.of(workloads, knows_services="Service" in found)
 
 
 def _storage(found: FactsByKind) -> Storage:

@@ -68,13 +68,17 @@ def _exact(reader: Reader, selector: Any) -> LabelSelector | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Workloads:
-    """The workloads of a cluster that are known: Services by namespace, controllers by namespace and owner."""
+    """The workloads of a cluster that are known: Services by namespace, controllers by namespace and owner.
+
+    `knows_services`: there is no Service beside these.
+    """
 
     services: Mapping[str, tuple[LabelSelector, ...]]
     controllers: Mapping[tuple[str, Owner], LabelSelector | None]
+    knows_services: bool = True
 
     @classmethod
-    def of(cls, workloads: Iterable[Workload]) -> "Workloads":
+    def of(cls, workloads: Iterable[Workload], *, knows_services: bool = True) -> "Workloads":
         """The tables of `workloads`."""
         services: dict[str, list[LabelSelector]] = {}
         controllers: dict[tuple[str, Owner], LabelSelector | None] = {}
@@ -83,7 +87,7 @@ class Workloads:
                 controllers[namespace, owner] = selector
             elif selector is not None:
                 services.setdefault(namespace, []).append(selector)
-        return cls({namespace: tuple(found) for namespace, found in services.items()}, controllers)
+        return cls({namespace: tuple(found) for namespace, found in services.items()}, controllers, knows_services)
 
     def __bool__(self) -> bool:
         return bool(self.services or self.controllers)
@@ -93,7 +97,9 @@ class Workloads:
         return frozenset(requirement.key for selector in self.services.get(namespace, ()) for requirement in selector)
 
     def lacks(self, namespace: str, owner: Owner | None) -> bool:
-        """Whether the selector of a pod's `owner` would be looked up and is not known."""
+        """Whether the selector of a pod's `owner`, or of a Service, would be looked up and is not known."""
+        if not self.knows_services:
+            return True
         return owner is not None and owner.is_looked_up and (namespace, owner) not in self.controllers
 
     def default_selector(self, namespace: str, labels: Mapping[str, str], owner: Owner | None) -> LabelSelector:

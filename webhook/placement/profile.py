@@ -101,7 +101,7 @@ class Profile:
             required &= set(self.enabled.filter)
             preferred &= {name for name, _ in self.enabled.score}
         if POD_TOPOLOGY_SPREAD in preferred:
-            # That is so of default constraints, on pods whose controller is not known.
+            # That is so of default constraints, on pods whose controller or Services are not known.
             actions = {constraint.when_unsatisfiable for constraint in self.args.default_constraints}
             required |= {POD_TOPOLOGY_SPREAD} if DO_NOT_SCHEDULE in actions else frozenset()
             preferred -= frozenset() if SCHEDULE_ANYWAY in actions else {POD_TOPOLOGY_SPREAD}

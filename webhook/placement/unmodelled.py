@@ -41,7 +41,8 @@ class Demands:
     def on(self, snapshot: Snapshot, info: PodInfo) -> tuple[frozenset[str], frozenset[str]]:
         """The plugins that may bar the pod, `info`, from nodes of `snapshot`; those that may change its scores there.
 
-        Where the controller of the pod is not known, neither is how its pods are spread by default.
+        Where the controller of the pod, or what Services there are, is not known, neither is how its pods are spread by
+        default.
         """
         peers = info.peers
         is_spread = not peers.spread and snapshot.workloads.lacks(peers.namespace, peers.owner)
