@@ -9,14 +9,10 @@ from typing import Any, NamedTuple, Protocol
 import orjson
 
 from webhook.cluster.snapshot import Snapshot
+from webhook.judgement import Mutated, StaticVerdict, judge, read_of
 from webhook.kube.admission import AdmissionRequest, Refusal
-from webhook.kube.field import FieldError, InvalidInput, forbidden
-from webhook.kube.shape import check_pod
-from webhook.kube.wellknown import DEFAULT_NAMESPACE, MIRROR_POD_ANNOTATION
-from webhook.mutation.edits import PodTooLargeError
-from webhook.mutation.mutate import Mutation, mutate
-from webhook.mutation.registry import RULES
-from webhook.mutation.workload import Reading, Workload, is_disabled, read_workload
+from webhook.kube.field import InvalidInput
+from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.placement.framework import LARGEST_REMEMBERED_BYTES, Framework, Placement, Question
 from webhook.placement.profile import PROFILES
 from webhook.placement.templates import template_nodes
@@ -52,29 +48,6 @@ def framework_for(policy: Policy) -> Framework:
     return Framework(PROFILES[policy.spec.placement_check.profile], templates=templates, suggestions=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Mutated:
-    """What the policy makes of a pod, before anybody looks at the cluster."""
-
-    workload: Workload
-    mutation: Mutation
-    warnings: tuple[str, ...]
-    question: Question | InvalidInput
-    """What to ask the scorer; or why it cannot read the pod, which is for the API server to refuse or to take."""
-
-
-StaticVerdict = Bypassed | Denied | Mutated
-
-
-# What neither rules nor scorer read, and what may differ between the pods of one template.
-_UNREAD_METADATA = {"name", "generateName", "uid", "creationTimestamp", "managedFields"}
-_READ_OF_CONTAINER = ("image", "ports", "resources", "restartPolicy")
-_CONTAINERS = ("containers", "initContainers")
-# Reading a pod cannot be interrupted: the scorer is not asked about one of which it would have to read more.
-LARGEST_ASKED_BYTES = 256 * 1024
-_PLAIN_VOLUMES = {"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"}
-
-
 class _Conclusion(NamedTuple):
     mutated: Mutated
     placement: Placement
@@ -103,7 +76,7 @@ class Memory:
             self._verdicts.clear()
             self._policy = policy
         try:
-            question = (request.namespace, orjson.dumps([_read_of(pod), dict(defaults)]))
+            question = (request.namespace, orjson.dumps([read_of(pod), dict(defaults)]))
         except orjson.JSONEncodeError:  # nested deeper than it writes, though not than it reads
             return judge(request, pod, defaults, policy)
         verdict = self._verdicts.get(question)
@@ -135,28 +108,6 @@ class Memory:
         return verdict
 
 
-def _read_of(pod: JsonObject) -> JsonObject:
-    """The part of a pod that `judge` depends on. What has an odd shape is kept: `judge` refuses it."""
-    metadata, spec = pod.get("metadata"), pod.get("spec")
-    if not isinstance(metadata, dict) or not isinstance(spec, dict):
-        return pod
-    read = {key: value for key, value in spec.items() if key != "volumes"}
-    for key in _CONTAINERS:
-        containers = spec.get(key)
-        if isinstance(containers, list):
-            read[key] = [
-                {field: each.get(field) for field in _READ_OF_CONTAINER} if isinstance(each, dict) else each
-                for each in containers
-            ]
-    volumes = spec.get("volumes")
-    if isinstance(volumes, list):
-        # The API server gives each pod a token volume with a name of its own.
-        read["volumes"] = [each for each in volumes if not (isinstance(each, dict) and each.keys() <= _PLAIN_VOLUMES)]
-    elif volumes is not None:
-        read["volumes"] = volumes
-    return {"metadata": {key: value for key, value in metadata.items() if key not in _UNREAD_METADATA}, "spec": read}
-
-
 def admit(
     request: AdmissionRequest,
     policy: Policy,
@@ -186,61 +137,6 @@ def admit(
         raise _under_object(error) from error
 
 
-def judge(request: AdmissionRequest, pod: JsonObject, defaults: Mapping[str, str], policy: Policy) -> StaticVerdict:
-    """What `policy` makes of `pod`, whatever the cluster; `defaults` are the annotations of its namespace.
-
-    Raises:
-        InvalidInput: `pod` cannot be read as a Pod.
-    """
-    check_pod(pod)
-    if reason := _left_alone(pod, defaults, policy):
-        return Bypassed(reason)
-    reading = read_workload(pod, request.namespace or DEFAULT_NAMESPACE, defaults, policy)
-    if reading.type_name is None:
-        return Bypassed("no workload type", reading.warnings)
-    warnings = reading.warnings
-    if reading.errors or reading.denials:
-        if policy.spec.invalid_annotations == "deny":
-            return Denied(_refusal(reading), reading.type_name, warnings=warnings)
-        warnings = (*map(str, (*reading.errors, *reading.denials)), *warnings)
-    if reading.workload is None:
-        return Bypassed("invalid annotations", warnings, reading.type_name)
-    try:
-        mutation = mutate(pod, reading.workload, policy, RULES)
-    except PodTooLargeError as error:
-        return Denied(Refusal(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
-    question = _question(_in_namespace(mutation.pod, request.namespace))
-    return Mutated(reading.workload, mutation, (*warnings, *mutation.warnings), question)
-
-
-def _question(pod: JsonObject) -> Question | InvalidInput:
-    """What to ask the scorer about `pod`, or why it cannot be asked."""
-    try:
-        if _is_beyond_reading(pod):
-            detail = f"more than {LARGEST_ASKED_BYTES // 1024} KiB, beside environment, commands and mounts"
-            return InvalidInput([forbidden("spec", detail)])
-        return Question.of(pod)
-    except InvalidInput as error:
-        return error
-
-
-def _is_beyond_reading(pod: JsonObject) -> bool:
-    read = _read_of(pod)
-    metadata = {key: read["metadata"].get(key) for key in ("labels", "ownerReferences")}
-    try:
-        return len(orjson.dumps({**read, "metadata": metadata})) > LARGEST_ASKED_BYTES
-    except orjson.JSONEncodeError:  # nested deeper than it writes
-        return True
-
-
-def _in_namespace(pod: JsonObject, namespace: str) -> JsonObject:
-    """`pod` as the scorer reads it: its namespace, on which affinity hangs, may stand in the request alone."""
-    metadata = pod["metadata"]
-    if metadata.get("namespace") or not namespace:
-        return pod
-    return {**pod, "metadata": {**metadata, "namespace": namespace}}
-
-
 def _not_a_pod_creation(request: AdmissionRequest) -> str | None:
     if request.operation != "CREATE":
         return f"operation {request.operation}"
@@ -249,28 +145,6 @@ def _not_a_pod_creation(request: AdmissionRequest) -> str | None:
     if request.kind not in ("", "Pod") or request.resource not in ("", "pods"):
         return f"not a pod: {request.kind or request.resource}"
     return None
-
-
-def _left_alone(pod: Mapping[str, Any], defaults: Mapping[str, str], policy: Policy) -> str | None:
-    metadata, spec = pod["metadata"], pod["spec"]
-    annotations = metadata.get("annotations") or {}
-    if MIRROR_POD_ANNOTATION in annotations:
-        return "mirror pod"
-    if spec.get("nodeName"):
-        return "spec.nodeName is set"
-    owners = metadata.get("ownerReferences") or ()
-    if any(owner.get("kind") == "DaemonSet" for owner in owners):
-        # Its controller has chosen the node already and does not know what we inject (kubernetes#61886).
-        return "pod of a DaemonSet"
-    if is_disabled(annotations, defaults, policy):
-        return f"{policy.keys.inject}: disabled"
-    return None
-
-
-def _refusal(reading: Reading) -> Refusal:
-    errors: tuple[FieldError, ...] = (*reading.errors, *reading.denials)
-    message = "; ".join(map(str, errors))
-    return Refusal(422, "Invalid", message) if reading.errors else Refusal(403, "Forbidden", message)
 
 
 def _placement(mutated: Mutated, cluster: Cluster | None, expired: Callable[[], bool]) -> Placement:

@@ -13,8 +13,9 @@ from tests.builders import PodBuilder, make_node_object, make_pod
 from tests.golden.test_golden import cluster_of
 from tests.properties.pods import pods
 from webhook.cluster.file import snapshot_from_documents
+from webhook.judgement import Mutated, StaticVerdict, judge, read_of
 from webhook.kube.documents import Document
-from webhook.pipeline import Memory, StaticVerdict, admit
+from webhook.pipeline import Memory, admit
 from webhook.placement.framework import Framework
 from webhook.policy.policy import Policy
 from webhook.verdict import Patched, Unchanged, Verdict
@@ -107,6 +108,36 @@ def test_a_claim_makes_another_question() -> None:
     claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 
     assert judged(memory, TRAINING.spec(volumes=[claim])) is not judged(memory, TRAINING)
+
+
+class Watched(dict[str, Any]):
+    """An object of the API that notes which of its fields are read."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        super().__init__(content)
+        self.fields_read: set[str] = set()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.fields_read.add(key)
+        return super().get(key, default)
+
+    def __getitem__(self, key: str) -> Any:
+        self.fields_read.add(key)
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+def test_what_is_read_of_a_container_is_part_of_the_question(kind: str) -> None:
+    rules = [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [1]}}]
+    container = Watched({"name": "main", "image": "x", "restartPolicyRules": rules, "env": [{"name": "A"}]})
+    pod = TRAINING.obj()
+    pod["spec"][kind] = [container]
+
+    verdict = judge(make_request(pod), pod, {}, POLICY)
+
+    assert isinstance(verdict, Mutated)
+    (asked,) = read_of(pod)["spec"][kind]
+    assert container.fields_read - {"name"} <= asked.keys()
 
 
 def test_another_policy_forgets_everything() -> None:

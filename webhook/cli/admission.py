@@ -3,12 +3,13 @@
 import click
 
 from webhook.cluster.snapshot import Snapshot
+from webhook.judgement import StaticVerdict, judge
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.kube.workload import pod_name
-from webhook.pipeline import Cluster, StaticVerdict, admit, judge
+from webhook.pipeline import Cluster, admit
 from webhook.placement.framework import Question
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Verdict

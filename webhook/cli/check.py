@@ -18,11 +18,11 @@ from webhook.cli.files import (
 )
 from webhook.cli.profiles import Schedulers, read_schedulers
 from webhook.cluster.snapshot import Snapshot
+from webhook.judgement import Mutated
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.kube.shape import check_pod
 from webhook.kube.workload import pod_name
-from webhook.pipeline import Mutated
 from webhook.placement.result import Placement, to_check_json
 from webhook.placement.templates import template_nodes
 from webhook.policy.policy import Policy
