@@ -89,7 +89,7 @@ def judge(request: AdmissionRequest, pod: JsonObject, defaults: Mapping[str, str
         mutation = mutate(pod, reading.workload, policy, RULES)
     except PodTooLargeError as error:
         return Denied(Refusal(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
-    question = _question(_in_namespace(mutation.pod, request.namespace))
+    question = _question(_as_created(mutation.pod, request.namespace))
     return Mutated(reading.workload, mutation, (*warnings, *mutation.warnings), question)
 
 
@@ -113,9 +113,12 @@ def _is_beyond_reading(pod: JsonObject) -> bool:
         return True
 
 
-def _in_namespace(pod: JsonObject, namespace: str) -> JsonObject:
-    """`pod` as the scorer reads it: its namespace, on which affinity hangs, may stand in the request alone."""
-    metadata = pod["metadata"]
+def _as_created(pod: JsonObject, namespace: str) -> JsonObject:
+    """`pod` as it will be stored: its namespace may stand in the request alone, and its status is dropped.
+
+    Source: k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, PrepareForCreate
+    """
+    metadata, pod = pod["metadata"], {**pod, "status": {}} if pod.get("status") else pod
     if metadata.get("namespace") or not namespace:
         return pod
     return {**pod, "metadata": {**metadata, "namespace": namespace}}

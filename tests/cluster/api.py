@@ -28,8 +28,8 @@ class FakeApi:
     url: str = ""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """The next answer of the script; other kinds are empty and nothing happens to them."""
-        if request.path != self.path:
+        """The next answer of the script; other kinds are empty and nothing happens to them, nor is a pod nominated."""
+        if request.path != self.path or "nominatedNodeName" in request.query.get("fieldSelector", ""):
             return await (quiet(request) if "watch" in request.query else page([])(request))
         token = request.headers.get("authorization", "")
         self.asked.append({**request.query, **({"token": token} if token else {})})

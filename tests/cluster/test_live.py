@@ -62,7 +62,8 @@ def wait_same(live: LiveCluster, client: Client) -> dict[str, Any]:
     """What the view says, once it says what a fresh list does."""
 
     def is_same() -> dict[str, Any] | None:
-        objects = [each for of in RESOURCES for each in client.list(of.kind, api_version=of.api_version)]
+        kinds = dict.fromkeys((of.kind, of.api_version) for of in RESOURCES)
+        objects = [each for kind, api_version in kinds for each in client.list(kind, api_version=api_version)]
         fresh, seen = said(made_anew(objects)), said(live.snapshot())
         return seen if seen == fresh else None
 
@@ -73,7 +74,8 @@ def churn(client: Client, namespace: str, turns: int, chance: random.Random) -> 
     """Make, change and delete nodes and bound pods at random."""
     for _ in range(turns):
         name, node = f"p{chance.randrange(8)}", f"n{chance.randrange(5)}"
-        step = chance.choice((_make_node, _change_node, _delete_node, _make_pod, _make_pod, _end_pod, _delete_pod))
+        of_nodes, of_waiting_pods = (_make_node, _change_node, _delete_node), (_nominate_pod, _nominate_pod, _bind_pod)
+        step = chance.choice((*of_nodes, *of_waiting_pods, _make_pod, _end_pod, _delete_pod))
         with suppress(ApiError):
             step(client, namespace, name, node)
 
@@ -94,6 +96,19 @@ def _delete_node(client: Client, _: str, __: str, node: str) -> None:
 def _make_pod(client: Client, namespace: str, pod: str, node: str) -> None:
     made = make_pod(pod).namespace(namespace).label("app", "web").node_name(node).requests(cpu="250m").gpu(1)
     client.create(made.obj())
+
+
+def _nominate_pod(client: Client, namespace: str, pod: str, node: str) -> None:
+    with suppress(ApiError):
+        client.create(make_pod(pod).namespace(namespace).scheduler("nobody").requests(cpu="1").obj())
+    status = {"status": {"nominatedNodeName": node}}
+    client.patch("Pod", pod, status, namespace=namespace, subresource="status")
+
+
+def _bind_pod(client: Client, namespace: str, pod: str, node: str) -> None:
+    target = {"kind": "Node", "name": node}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": target}
+    client.request("POST", f"/api/v1/namespaces/{namespace}/pods/{pod}/binding", body=binding)
 
 
 def _end_pod(client: Client, namespace: str, pod: str, _: str) -> None:
@@ -149,6 +164,34 @@ def test_bound_pods_are_told_as_they_are_bound(cluster: Cluster) -> None:
     with following(cluster.control_plane.kubeconfig, lambda pod: bound.append(pod["metadata"]["name"])):
         cluster.wait_bound(cluster.create(make_pod("after")).object)
         wait_for(lambda: bound == ["after"], lambda: f"the bound pods: {bound}")
+
+
+def test_a_nominated_pod_that_is_bound_counts_once_all_the_while(cluster: Cluster) -> None:
+    cluster.make_node("a")
+    with following(cluster.control_plane.kubeconfig) as live:
+
+        def places() -> tuple[int, int]:
+            snapshot = live.snapshot()
+            return sum(len(each) for each in snapshot.nominated.by_node.values()), int(snapshot.load.pods.sum())
+
+        def until(wanted: tuple[int, int]) -> set[tuple[int, int]]:
+            """What is seen until `wanted` is."""
+            seen: list[tuple[int, int]] = []
+
+            def is_seen() -> bool:
+                seen.append(places())
+                return seen[-1] == wanted
+
+            wait_for(is_seen, lambda: f"{wanted}: {seen}")
+            return set(seen)
+
+        for number in range(5):
+            name = f"p{number}"
+            _nominate_pod(cluster.client, cluster.namespace, name, "a")
+            until((1, number))
+            _bind_pod(cluster.client, cluster.namespace, name, "a")
+            while_it_is_bound = until((0, number + 1))
+            assert while_it_is_bound <= {(1, number), (0, number + 1)}
 
 
 KINDS = {resource.kind for resource in RESOURCES}

@@ -84,6 +84,8 @@ SAID: Mapping[str, Callable[[Snapshot], Any]] = {
     "storage": _storage,
     "devices": _devices,
     "priority_classes": lambda snapshot: dict(snapshot.priority_classes),
+    "nominated": lambda snapshot: dict(snapshot.nominated.by_node),
+    "assumed": lambda snapshot: snapshot.assumed,
     "is_emptied": lambda snapshot: snapshot.is_emptied,
     "allocatable_columns": lambda snapshot: {each: snapshot.allocatable(each).tolist() for each in _RESOURCES},
     "_zeros": lambda snapshot: snapshot.requested("none").tolist(),

@@ -5,6 +5,7 @@ import json
 import subprocess
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from typing import Any, TypeVar
 
 from tests.builders import PodBuilder, Quantity, make_node_object
@@ -12,10 +13,13 @@ from tests.controlplane import cleanup, webhooks
 from tests.controlplane.client import Answer, Client, Object, Objects
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
-from tests.controlplane.scheduler_log import Scores, scores_from_log
+from tests.controlplane.scheduler_log import Scores, first_refusal_from_log, scores_from_log
 
 _T = TypeVar("_T")
 _UNSCHEDULABLE = ("PodScheduled", "Unschedulable")
+
+# What keeps a nominated pod back.
+NOMINATION_GATE = "example.com/nomination"
 
 
 class Cluster:
@@ -85,6 +89,32 @@ class Cluster:
             self._wait_for_scheduler("Add event for scheduled pod", "pod", _bound([answer.object]), since)
         return answer
 
+    def nominate(self, pod: Object | PodBuilder, node: str, *, wait: bool = True) -> Object:
+        """A new pod that waits, kept back by a gate, for the node that it is nominated to.
+
+        The scheduler hears of the nomination after it has heard of the pod: of a gated pod it takes note in no other
+        order. `wait` for that, unless it is none of its pods.
+        """
+        log, since = self.control_plane.scheduler_log, self.control_plane.scheduler_log.end()
+        given = deepcopy(pod.obj() if isinstance(pod, PodBuilder) else pod)
+        given["spec"]["schedulingGates"] = [{"name": NOMINATION_GATE}]
+        made = self.client.create(given, namespace=self.namespace).object
+        if wait:
+            log.wait_for_events("Add event for unscheduled pod", "pod", [_key(made)], since=since)
+        name, namespace = made["metadata"]["name"], made["metadata"]["namespace"]
+        status = {"status": {"nominatedNodeName": node}}
+        nominated = self.client.patch("Pod", name, status, namespace=namespace, subresource="status").object
+        if wait:
+            log.wait_for_events("Update event for unscheduled pod", "pod", [_key(made)], since=since)
+        return nominated
+
+    def release(self, nominated: Object) -> None:
+        """Let the scheduler have a pod that `nominate` has made."""
+        metadata = nominated["metadata"]
+        self._log_began_of_pod[_key(nominated)] = self.control_plane.scheduler_log.end()
+        body = {"spec": {"schedulingGates": None}}
+        self.client.patch("Pod", metadata["name"], body, namespace=metadata["namespace"])
+
     def delete_pod(self, pod: Object) -> None:
         """Delete a pod; what it had is free when this returns."""
         since = self.control_plane.scheduler_log.end()
@@ -119,6 +149,15 @@ class Cluster:
             return said[0] if said else None
 
         return self._wait_pod(pod, "being Unschedulable", verdict)
+
+    def first_refusal(self, pod: Object) -> str:
+        """What the scheduler said of the pod when it first found no node for it, once it did."""
+        return wait_for(lambda: self.first_refusal_yet(pod), f"no node for {_key(pod)}")
+
+    def first_refusal_yet(self, pod: Object) -> str | None:
+        """The same, None if it has not come yet."""
+        since = self._log_began_of_pod.get(_key(pod), self._log_began)
+        return first_refusal_from_log(self.control_plane.scheduler_log.lines(since), _key(pod))
 
     def scores(self, pod: Object) -> Scores:
         """`{node: {plugin: weighted score}}` of the latest attempt at the pod; {} where only one node was feasible."""

@@ -1,5 +1,6 @@
 """What kube-scheduler says in its log: what it has seen, and how it scored."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ _SCORED = re.compile(
     r'"Plugin scored node for pod" pod="(?P<pod>[^"]+)" plugin="(?P<plugin>[^"]+)" node="(?P<node>[^"]+)" '
     r"score=(?P<score>-?\d+)"
 )
+_REFUSED = re.compile(r'"Unable to schedule pod; no fit; waiting" pod="(?P<pod>[^"]+)" err=(?P<told>"(?:[^"\\]|\\.)*")')
 
 
 class SchedulerLog:
@@ -85,3 +87,16 @@ def scores_from_log(lines: Iterable[str], pod: str) -> Scores:
         elif (scored := _SCORED.search(line)) and scored["pod"] == pod:
             scores.setdefault(scored["node"], {})[scored["plugin"]] = int(scored["score"])
     return scores
+
+
+def first_refusal_from_log(lines: Iterable[str], pod: str) -> str | None:
+    """What kube-scheduler said of `namespace/name` when it first found no node for it; None if it has not.
+
+    It takes the nomination of a pod back that it finds no node for, and may say something else the next time.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go handleSchedulingFailure
+    """
+    for line in lines:
+        if (refused := _REFUSED.search(line)) and refused["pod"] == pod:
+            return str(json.loads(refused["told"]))
+    return None

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.scheduler_log import SchedulerLog, scores_from_log
+from tests.controlplane.scheduler_log import SchedulerLog, first_refusal_from_log, scores_from_log
 
 PREFIX = "I1120 17:00:00.000000    4118 schedule_one.go:982] "
 
@@ -52,3 +52,10 @@ def test_a_line_half_written_is_read_when_it_is_whole(tmp_path: Path) -> None:
         log.wait_for_events("Add event for node", "node", ["n1", "n22"], since=0, deadline_seconds=0)
     log.path.write_text(whole + half + '22"\n')
     log.wait_for_events("Add event for node", "node", ["n1", "n22"], since=0)
+
+
+def test_the_first_refusal_of_a_pod_is_read_with_its_quotes() -> None:
+    told = [("b/p", "other"), ("a/p", 'claim \\"x\\" not found'), ("a/p", "later")]
+    lines = [f'{PREFIX}"Unable to schedule pod; no fit; waiting" pod="{pod}" err="{text}"\n' for pod, text in told]
+    assert first_refusal_from_log(lines, "a/p") == 'claim "x" not found'
+    assert first_refusal_from_log(lines, "c/p") is None

@@ -131,7 +131,7 @@ def test_server_reads_what_it_watches_and_nothing_else() -> None:
     assert all(rule.keys() == {"apiGroups", "resources", "verbs"} for rule in rules)
     assert {tuple(rule["verbs"]) for rule in rules} == {("get", "list", "watch")}
     granted = [(group, plural) for rule in rules for group in rule["apiGroups"] for plural in rule["resources"]]
-    assert sorted(granted) == sorted((each.api_version.rpartition("/")[0], each.plural) for each in RESOURCES)
+    assert sorted(granted) == sorted({(each.api_version.rpartition("/")[0], each.plural) for each in RESOURCES})
     (subject,) = rights["ClusterRoleBinding"]["subjects"]
     assert subject["name"] == account["metadata"]["name"]
 

@@ -9,6 +9,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.scheduler_log import Scores
 from tests.differential.constraints import Object
+from tests.differential.nominations import PRIORITY_CLASSES, is_heeded
 from tests.differential.pods import OVERHEAD, RUNTIME_CLASS
 from tests.differential.worlds import World, counts
 from webhook.cluster.file import snapshot_from_documents
@@ -59,7 +60,7 @@ class Judge:
         self._made: dict[_Key, Object] = {}
         self._snapshot: Snapshot | None = None
         self._asked = 0
-        self._make_runtime_class()
+        self._make_classes()
 
     def establish(self, world: World) -> None:
         """Make the cluster what `world` says; what is so already stays. kube-scheduler knows it when this returns.
@@ -75,7 +76,9 @@ class Judge:
             obj for key, obj in self._made.items() if key in changed or obj.get("spec", {}).get("nodeName") in nodes
         ]
         self._remove([obj for obj in gone if obj["kind"] not in ("Pod", "Node")])
-        self._remove([obj for obj in gone if obj["kind"] == "Pod"], "Delete event for scheduled pod")
+        pods = [obj for obj in gone if obj["kind"] == "Pod"]
+        self._remove([obj for obj in pods if obj["spec"].get("nodeName")], "Delete event for scheduled pod")
+        self._remove([obj for obj in pods if not obj["spec"].get("nodeName")], "Delete event for unscheduled pod")
         self._remove([obj for obj in gone if obj["kind"] == "Node"], "Delete event for node")
         for namespace in world.namespaces:
             if self._made.get(_key(namespace)) != namespace:
@@ -83,6 +86,10 @@ class Judge:
         self._make(world.workloads)
         self._make(world.nodes, "Add event for node")
         self._make(world.pods, "Add event for scheduled pod")
+        for pod in world.nominated:
+            if _key(pod) not in self._made:
+                self._nominate(pod)
+                self._made[_key(pod)] = pod
 
     def snapshot(self) -> Snapshot:
         """The cluster as a cluster file has it: read back from the API server."""
@@ -103,11 +110,26 @@ class Judge:
         """
         self._asked += 1
         metadata = {**pod["metadata"], "name": f"{pod['metadata']['name']}-{self._asked}"}
-        stored = self._cluster.create({**pod, "metadata": metadata}).object
+        stored = self._stored({**pod, "metadata": metadata})
         node, message = wait_for(lambda: self._outcome(stored), f"an answer for {metadata['name']}")
         answer = Answer(node, _up_to_full_stop(message), self._cluster.scores(stored) if node else {})
         self._cluster.delete_pod(stored)
         return answer, stored
+
+    def _stored(self, pod: Object) -> Object:
+        """`pod` made, and nominated if it is to be, which it can be only while a gate keeps it back."""
+        if "status" not in pod:
+            return self._cluster.create(pod).object
+        stored = self._nominate(pod)
+        self._cluster.release(stored)
+        return {**stored, "spec": {key: value for key, value in stored["spec"].items() if key != "schedulingGates"}}
+
+    def _nominate(self, pod: Object) -> Object:
+        return self._cluster.nominate(
+            {key: value for key, value in pod.items() if key != "status"},
+            pod["status"]["nominatedNodeName"],
+            wait=is_heeded(pod),
+        )
 
     def _outcome(self, pod: Object) -> tuple[str | None, str] | None:
         current = self._client.get("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
@@ -115,15 +137,19 @@ class Judge:
             return node, ""
         conditions = current["status"].get("conditions", [])
         said = [each["message"] for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"]
+        if said and "nominatedNodeName" in pod["status"]:
+            # Its first message is that of its gate, its last may be from a time when its nomination was taken back.
+            said = [told for told in (self._cluster.first_refusal_yet(pod),) if told is not None]
         return (None, said[0]) if said else None
 
-    def _make_runtime_class(self) -> None:
-        """Have it made; it stays, for it does nothing to pods that do not name it."""
-        try:
-            self._client.create(_RUNTIME_CLASS)
-        except ApiError as error:
-            if error.code != _ALREADY_THERE:
-                raise
+    def _make_classes(self) -> None:
+        """Have them made; they stay, for they do nothing to pods that do not name them."""
+        for each in (_RUNTIME_CLASS, *PRIORITY_CLASSES):
+            try:
+                self._client.create(each)
+            except ApiError as error:
+                if error.code != _ALREADY_THERE:
+                    raise
 
     def _make(self, objects: Iterable[Object], event: str = "") -> None:
         since = self._log.end()
@@ -155,7 +181,7 @@ class Judge:
             name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace")
             self._client.delete(obj["kind"], name, namespace=namespace, api_version=obj["apiVersion"])
             del self._made[_key(obj)]
-        self._wait(event, [obj for obj in removed if counts(obj)], since)
+        self._wait(event, [obj for obj in removed if counts(obj) and is_heeded(obj)], since)
 
     def _wait(self, event: str, objects: Iterable[Object], since: int) -> None:
         """Wait for kube-scheduler's `event` of each object; of Services and controllers it tells none."""

@@ -28,6 +28,7 @@ _KEPT: frozenset[_Path] = frozenset(
         ("spec", "containers", 0, "name"),
         ("spec", "containers", 0, "image"),
         ("status",),
+        ("status", "nominatedNodeName"),
         ("status", "allocatable"),
     }
 )
@@ -38,9 +39,13 @@ def minimise(world: World, pod: Object, holds: Holds) -> tuple[World, Object]:
     nodes = _fewest(world.nodes, lambda some: bool(some) and holds(world.with_nodes(some), pod))
     world = world.with_nodes(nodes)
     world = replace(world, pods=_fewest(world.pods, lambda some: holds(replace(world, pods=some), pod)))
+    world = replace(world, nominated=_fewest(world.nominated, lambda some: holds(replace(world, nominated=some), pod)))
     world = replace(world, workloads=_fewest(world.workloads, lambda some: holds(replace(world, workloads=some), pod)))
     (pod,) = _plainest((pod,), lambda some: holds(world, some[0]))
     world = replace(world, pods=_plainest(world.pods, lambda some: holds(replace(world, pods=some), pod)))
+    world = replace(
+        world, nominated=_plainest(world.nominated, lambda some: holds(replace(world, nominated=some), pod))
+    )
     world = replace(world, nodes=_plainest(world.nodes, lambda some: holds(replace(world, nodes=some), pod)))
     return _without_idle_namespaces(world, pod), pod
 
@@ -97,5 +102,5 @@ def _without(obj: Object, path: _Path) -> Object:
 
 
 def _without_idle_namespaces(world: World, pod: Object) -> World:
-    used = {each["metadata"]["namespace"] for each in (*world.pods, pod)}
+    used = {each["metadata"]["namespace"] for each in (*world.pods, *world.nominated, pod)}
     return replace(world, namespaces=tuple(each for each in world.namespaces if each["metadata"]["name"] in used))

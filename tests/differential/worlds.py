@@ -1,11 +1,12 @@
 """Random clusters, as the raw objects that make them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.differential import constraints
 from tests.differential.constraints import EFFECTS, HOSTNAME, NODE_LABELS, TAINT_VALUES, Object
 from tests.differential.dice import Dice
+from tests.differential.nominations import let_some_be_nominated, random_nominated_pods
 from tests.differential.pods import IMAGES, base_pod, random_pod
 from tests.differential.workloads import random_workloads
 
@@ -21,24 +22,26 @@ _ENDED = ("Succeeded", "Failed")
 class World:
     """A cluster: namespaces, Services and controllers that select pods, nodes, and the pods that are bound to these.
 
-    A pod may have a `status.phase` and a `metadata.deletionTimestamp` as kube-scheduler would see them.
+    `nominated` pods wait for the node that their status names; a gate that does not stand here keeps them back. A pod
+    may have a `status.phase` and a `metadata.deletionTimestamp` as kube-scheduler would see them.
     """
 
     namespaces: tuple[Object, ...]
     workloads: tuple[Object, ...]
     nodes: tuple[Object, ...]
     pods: tuple[Object, ...]
+    nominated: tuple[Object, ...] = ()
 
     def with_nodes(self, nodes: Sequence[Object]) -> "World":
         """The same with those nodes alone, and the pods on them."""
         names = {node["metadata"]["name"] for node in nodes}
         pods = tuple(pod for pod in self.pods if pod["spec"]["nodeName"] in names)
-        return World(self.namespaces, self.workloads, tuple(nodes), pods)
+        return replace(self, nodes=tuple(nodes), pods=pods)
 
     @property
     def objects(self) -> tuple[Object, ...]:
         """All of them, in the order in which they can be made."""
-        return (*self.namespaces, *self.workloads, *self.nodes, *self.pods)
+        return (*self.namespaces, *self.workloads, *self.nodes, *self.pods, *self.nominated)
 
 
 def random_world(dice: Dice, sizes: Sequence[tuple[int, int]] = SIZES) -> World:
@@ -55,7 +58,8 @@ def random_world(dice: Dice, sizes: Sequence[tuple[int, int]] = SIZES) -> World:
     )
     _let_each_have_its_ports(pods)
     workloads = random_workloads(dice, [each["metadata"]["name"] for each in namespaces])
-    return World(namespaces, workloads, nodes, pods)
+    nominated = random_nominated_pods(dice, names, [each["metadata"]["name"] for each in namespaces])
+    return World(namespaces, workloads, nodes, pods, nominated)
 
 
 def pending_pods(dice: Dice, world: World, count: int, schedulers: Sequence[str] = ()) -> list[Object]:
@@ -66,6 +70,8 @@ def pending_pods(dice: Dice, world: World, count: int, schedulers: Sequence[str]
     for pod in pods:
         if schedulers:
             pod["spec"]["schedulerName"] = dice.choice(schedulers)
+    if world.nominated:
+        let_some_be_nominated(dice, pods, nodes)
     return pods
 
 

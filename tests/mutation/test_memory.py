@@ -195,3 +195,10 @@ def test_large_pods_are_forgotten_by_the_scorer_too() -> None:
         framework.place(pod, snapshot)
 
     assert framework.place(first, snapshot) is not before
+
+
+def test_a_status_that_the_api_server_will_not_store_is_not_asked_about() -> None:
+    stored = TRAINING.namespace("default")
+    asked = [judged(Memory(), pod) for pod in (stored, stored.status(nominatedNodeName="a"))]
+    assert all(isinstance(each, Mutated) for each in asked)
+    assert len({each.question for each in asked if isinstance(each, Mutated)}) == 1

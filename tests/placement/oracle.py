@@ -5,21 +5,26 @@ It is the specification of `webhook.placement`; what it shares with it are facts
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from tests.placement.oracle_cluster import Object, OracleCluster, OracleNode
+from tests.placement.oracle_cluster import Object, OracleCluster, OracleNode, namespace_of
 from tests.placement.oracle_pods import (
     inter_pod_affinity,
     inter_pod_affinity_scores,
     pod_topology_spread,
     pod_topology_spread_scores,
+    skips_inter_pod_affinity,
 )
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import is_scalar_resource, is_schedulable_resource
 from webhook.kube.resources import pod_requests, read_pod_resources
 from webhook.kube.selectors import required_node_affinity_matches, required_node_selector, term_matches
 from webhook.kube.taints import tolerates_any
+
+# A plugin, and its reasons; empty where there is nothing against the node.
+Rejection = tuple[str, list[str]]
+ClusterFilter = Callable[[Object, OracleNode, OracleCluster], list[str]]
 
 LEAST_ALLOCATED: Mapping[str, int] = {"cpu": 1, "memory": 1}
 MOST_ALLOCATED: Mapping[str, int] = {"cpu": 1, "memory": 1, "nvidia.com/gpu": 5}
@@ -48,8 +53,13 @@ def place(
     """The placement of `pod` on raw `nodes` where raw `pods` are bound, in a cluster with raw `others`."""
     by_name = {node["metadata"]["name"]: OracleNode(node) for node in nodes}
     for each in pods:
-        if each["spec"].get("nodeName") in by_name and each["status"]["phase"] not in ("Succeeded", "Failed"):
-            by_name[each["spec"]["nodeName"]].pods.append(each)
+        if each["status"]["phase"] in ("Succeeded", "Failed"):
+            continue
+        if each["spec"].get("nodeName"):
+            if each["spec"]["nodeName"] in by_name:
+                by_name[each["spec"]["nodeName"]].pods.append(each)
+        elif each["status"].get("nominatedNodeName") in by_name:
+            by_name[each["status"]["nominatedNodeName"]].nominated.append(each)
     all_nodes = [by_name[name] for name in sorted(by_name)]
     cluster = OracleCluster(all_nodes, list(others))
     if pod["spec"].get("schedulingGates"):
@@ -75,17 +85,60 @@ def find_nodes_that_fit_pod(pod: Object, cluster: OracleCluster) -> tuple[list[O
         return [], f"0/{len(nodes)} nodes are available: {refusal}."
     reasons: Counter[str] = Counter()
     feasible = []
+    own = [node for node in nodes if node.name == (pod.get("status") or {}).get("nominatedNodeName")]
+    unsatisfied = {"NodeAffinity"}
+    for node in own:
+        plugin, _ = rejection_with_nominated_pods(pod, node, cluster)
+        if not plugin:
+            return [node], ""
+        unsatisfied.add(plugin)
     for node in nodes:
-        if names is not None and node.name not in names:
-            reasons["node(s) didn't satisfy plugin(s) [NodeAffinity]"] += 1
+        if names is not None and node.name not in names and node not in own:
+            reasons[f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(unsatisfied))}]"] += 1
             continue
-        rejections = next(filter(None, (rejects(pod, node) for rejects in FILTERS)), [])
-        rejections = rejections or next(filter(None, (each(pod, node, cluster) for each in CLUSTER_FILTERS)), [])
-        reasons.update(rejections)
-        if not rejections:
+        plugin, told = rejection_with_nominated_pods(pod, node, cluster)
+        reasons.update(told)
+        if not plugin:
             feasible.append(node)
     parts = sorted(f"{count} {reason}" for reason, count in reasons.items())
     return feasible, f"0/{len(nodes)} nodes are available: {', '.join(parts)}."
+
+
+def rejection_with_nominated_pods(pod: Object, node: OracleNode, cluster: OracleCluster) -> Rejection:
+    """Why `node` cannot take `pod`: first with the pods that are nominated to it, then as it is."""
+    yielded_to = [each for each in node.nominated if yields(pod, each)]
+    if yielded_to:
+        crowded = OracleNode(node.object, [*node.pods, *yielded_to], assumed=yielded_to)
+        skipped = {inter_pod_affinity} if skips_inter_pod_affinity(pod, cluster) else set()
+        plugin, told = first_rejection(pod, crowded, cluster.with_node(crowded), skipped)
+        if plugin:
+            return plugin, told
+    return first_rejection(pod, node, cluster, set())
+
+
+def yields(pod: Object, nominated: Object) -> bool:
+    """Whether `pod` must leave its place to the pod `nominated`."""
+    names = [each["spec"].get("schedulerName", "default-scheduler") for each in (pod, nominated)]
+    if namespace_of(nominated) == namespace_of(pod) and nominated["metadata"]["name"] == pod["metadata"]["name"]:
+        return False
+    priorities = [int(each["spec"].get("priority", 0)) for each in (pod, nominated)]
+    return names[0] == names[1] and priorities[1] >= priorities[0]
+
+
+def first_rejection(pod: Object, node: OracleNode, cluster: OracleCluster, skipped: Container[object]) -> Rejection:
+    """The first plugin that rejects `node`, and its reasons; none, if the node can take `pod`."""
+    for rejects in FILTERS:
+        if told := rejects(pod, node):
+            return plugin_name(rejects.__name__), told
+    for cluster_rejects in CLUSTER_FILTERS:
+        if cluster_rejects not in skipped and (told := cluster_rejects(pod, node, cluster)):
+            return plugin_name(cluster_rejects.__name__), told
+    return "", []
+
+
+def plugin_name(function: str) -> str:
+    """`NodeName` for `node_name`."""
+    return "".join(part.title() for part in function.split("_"))
 
 
 def pre_filter_node_affinity(pod: Object) -> tuple[set[str] | None, str]:
@@ -173,7 +226,7 @@ FILTERS: tuple[Callable[[Object, OracleNode], list[str]], ...] = (
 )
 
 # Those that look at other nodes too; they come after the others.
-CLUSTER_FILTERS: tuple[Callable[[Object, OracleNode, OracleCluster], list[str]], ...] = (
+CLUSTER_FILTERS: tuple[ClusterFilter, ...] = (
     pod_topology_spread,
     inter_pod_affinity,
 )

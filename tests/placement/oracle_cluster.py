@@ -13,10 +13,15 @@ Object = Mapping[str, Any]
 
 @dataclass
 class OracleNode:
-    """A node, what it offers, and the pods that run there."""
+    """A node, what it offers, the pods that run there, and those that are nominated to it.
+
+    `assumed` are those of `pods` that are nominated and looked at as if they ran.
+    """
 
     object: Object
     pods: list[Object] = field(default_factory=list)
+    nominated: list[Object] = field(default_factory=list)
+    assumed: list[Object] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -59,6 +64,9 @@ class OracleCluster:
 
     def emptied(self) -> "OracleCluster":
         return OracleCluster([OracleNode(node.object) for node in self.nodes], self.others, is_emptied=True)
+
+    def with_node(self, changed: OracleNode) -> "OracleCluster":
+        return OracleCluster([changed if each.name == changed.name else each for each in self.nodes], self.others)
 
     def namespaces(self) -> dict[str, Mapping[str, str]]:
         return {each["metadata"]["name"]: labels_of(each) for each in self.others if each["kind"] == "Namespace"}

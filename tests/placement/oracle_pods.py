@@ -91,6 +91,17 @@ def inter_pod_affinity(pod: Object, node: OracleNode, cluster: OracleCluster) ->
     return []
 
 
+def skips_inter_pod_affinity(pod: Object, cluster: OracleCluster) -> bool:
+    """Whether there is nothing to ask: no required term of `pod`, and none of a running pod that bars it anywhere."""
+    if _terms(pod, "podAffinity") or _terms(pod, "podAntiAffinity"):
+        return False
+    return not any(
+        _speaks_of(term, other, pod, cluster) and term["topologyKey"] in there.labels
+        for other, there in _running(cluster)
+        for term in _terms(other, "podAntiAffinity")
+    )
+
+
 def _same_domain(term: Object, node: OracleNode, other: OracleNode) -> bool:
     key = term["topologyKey"]
     return key in node.labels and node.labels[key] == other.labels.get(key)
@@ -182,12 +193,22 @@ def _as_expressions(selector: Object) -> list[Object]:
 def _pods_there(constraint: Object, pod: Object, node: OracleNode) -> int:
     selector = constraint.get("labelSelector")
     if selector is None or not _as_expressions(selector):
-        return 0
+        return _assumed_there(constraint, pod, node)
     return sum(
         namespace_of(other) == namespace_of(pod)
         and "deletionTimestamp" not in other["metadata"]
         and label_selector_matches(selector, labels_of(other))
         for other in node.pods
+        if other not in node.assumed
+    ) + _assumed_there(constraint, pod, node)
+
+
+def _assumed_there(constraint: Object, pod: Object, node: OracleNode) -> int:
+    """The nominated pods among them: one that is being deleted counts, and an empty selector selects it."""
+    return sum(
+        namespace_of(other) == namespace_of(pod)
+        and label_selector_matches(constraint.get("labelSelector"), labels_of(other))
+        for other in node.assumed
     )
 
 

@@ -114,7 +114,8 @@ def _told(ask: Callable[[], object]) -> list[str]:
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pod=st.one_of(_spoiled(pending_pods()), st.dictionaries(st.sampled_from(("metadata", "spec")), _json)))
 def test_any_pod_is_placed_or_told_its_fields(pod: dict[str, Any]) -> None:
-    assert all(path.startswith(("metadata", "spec")) for path in _told(lambda: Framework().place(pod, _SNAPSHOT)))
+    told = _told(lambda: Framework().place(pod, _SNAPSHOT))
+    assert all(path.startswith(("metadata", "spec", "status")) for path in told)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,5 +1,6 @@
 """What a suggestion says is true: made to the pod or the cluster, the plain placement check finds as many nodes."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import HealthCheck, event, given, settings
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.placement import oracle, strategies, strategies_pods
 from tests.placement.applying import World, applied
+from tests.placement.strategies_nominated import nominations
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.framework import Framework, Question
@@ -17,10 +19,10 @@ _FRAMEWORK = Framework()
 _PRIORITIES = st.sampled_from((0, 0, 10, 1000))
 
 
-def _check(world: World, others: list[Object], priorities: list[int]) -> None:
+def _check(world: World, others: list[Object], priorities: list[int], nominated: Sequence[Object] = ()) -> None:
     for pod, priority in zip([world.pod, *world.running], priorities, strict=False):
         pod["spec"]["priority"] = priority
-    documents = (Document("cluster", each) for each in (*world.nodes, *world.running, *others))
+    documents = (Document("cluster", each) for each in (*world.nodes, *world.running, *nominated, *others))
     snapshot, question = snapshot_from_documents(documents), Question.of(world.pod)
     placement = _FRAMEWORK.answer(question, snapshot)
     if placement.verdict not in ("Waiting", "Infeasible"):
@@ -28,7 +30,7 @@ def _check(world: World, others: list[Object], priorities: list[int]) -> None:
     for suggestion in _FRAMEWORK.suggest(question, snapshot, placement.verdict, 10):
         event(" ".join(sorted({type(change).__name__ for change in suggestion.changes})))
         after = applied(suggestion.changes, world)
-        found = oracle.place(after.pod, after.nodes, after.running, others)
+        found = oracle.place(after.pod, after.nodes, [*after.running, *nominated], others)
         assert found.feasible >= suggestion.nodes >= 1, suggestion.text
 
 
@@ -56,3 +58,20 @@ def test_as_many_nodes_fit_where_pods_attract_and_repel_each_other(
 ) -> None:
     nodes, running, others = cluster
     _check(World(pod, nodes, running), others, priorities)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    cluster=strategies.clusters(),
+    pod=strategies.pending_pods(),
+    priorities=st.lists(_PRIORITIES, min_size=5, max_size=5),
+    data=st.data(),
+)
+def test_as_many_nodes_fit_where_some_are_kept_for_other_pods(
+    cluster: tuple[list[Object], list[Object]], pod: Object, priorities: list[int], data: st.DataObject
+) -> None:
+    nodes, pods = cluster
+    drawn = data.draw(nominations(pods))
+    running = [each for each in drawn if each["spec"].get("nodeName")]
+    nominated = [each for each in drawn if not each["spec"].get("nodeName")]
+    _check(World(pod, nodes, running), [], priorities, nominated)

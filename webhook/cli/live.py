@@ -32,12 +32,12 @@ def read_live_cluster(kubeconfig: Path) -> Snapshot:
 
     def take(resource: Resource, items: list[JsonObject], begins: bool) -> None:
         if begins:
-            listings[resource.kind] = cache.listing(resource.kind)
-        for each in listings[resource.kind].add(items):
+            listings[resource.name_in_cache] = cache.listing(resource.name_in_cache)
+        for each in listings[resource.name_in_cache].add(items):
             click.echo(f"left out: {each.kind} {each.key}: {each.message}", err=True)
 
     for resource in list_resources(Source(kubeconfig), RESOURCES, take):
-        listings[resource.kind].finish()
+        listings[resource.name_in_cache].finish()
     return cache.snapshot()
 
 

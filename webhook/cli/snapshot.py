@@ -70,7 +70,8 @@ def snapshot(kubeconfig: Path | None, output: Path | None, hash_names: bool, all
         _progress(found)
 
     wanted = (*REQUIRED_RESOURCES, *(FURTHER_RESOURCES if all_kinds else ()))
-    resources = list_resources(Source(kubeconfig), [replace(each, field_selector="") for each in wanted], take)
+    whole = {each.kind: replace(each, field_selector="", part="") for each in wanted}
+    resources = list_resources(Source(kubeconfig), whole.values(), take)
     click.echo(err=True)
     objects = [content for kind in _order(resources) for content in found[kind]]
     if hash_names:

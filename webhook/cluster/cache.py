@@ -1,6 +1,7 @@
 """The live cluster: lists and events in, immutable snapshots out.
 
-Only what plugins read is kept of an object. A pod that waits for a node or has ended takes nothing, and is not kept.
+Only what plugins read is kept of an object. A pod that waits for a node or has ended takes nothing, and is not kept,
+unless it is nominated to a node.
 """
 
 from collections.abc import Callable, Iterable, KeysView, Mapping
@@ -12,8 +13,10 @@ from webhook.cluster.file import holds_a_place
 from webhook.cluster.further_kinds import FURTHER_KINDS, read_further, snapshot_fields
 from webhook.cluster.further_objects import FurtherObjects
 from webhook.cluster.interning import Interner
-from webhook.cluster.key import Key, key_of
+from webhook.cluster.key import NOMINATED_PODS, Key, key_of
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
+from webhook.cluster.nominated_pods import NominatedPod, is_nominated
+from webhook.cluster.nominations import Nominations
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.cluster.update import updated, with_nodes
 from webhook.kube.field import InvalidInput
@@ -53,11 +56,13 @@ class ClusterCache:
         self._pods: dict[Key, RunningPod] = {}
         self._namespaces: dict[Key, Namespace] = {}
         self._pods_on: dict[str, dict[Key, RunningPod]] = {}
+        self._nominations = Nominations()
         self._interner = Interner()
         self._kinds = {
             "Node": _Kind(Node.of, self._put_node, self._nodes.keys),
             "Pod": _Kind(_running_pod, self._put_pod, self._pods.keys),
             "Namespace": _Kind(Namespace.of, self._put_namespace, self._namespaces.keys),
+            NOMINATED_PODS: _Kind(_nominated_pod, self._nominations.put, self._nominations.keys),
         }
         self._further = FurtherObjects()
         for kind in FURTHER_KINDS:
@@ -117,9 +122,13 @@ class ClusterCache:
         if kind in FURTHER_KINDS:
             self._further.set_known(kind, known=True)
 
+    def let_go(self) -> None:
+        """Hold no more the nominated pods that left before this was last called, and are not told to be bound."""
+        self._nominations.let_go()
+
     def snapshot(self) -> Snapshot:
         """The cluster as it is told to be: the same snapshot until something in it changes."""
-        if not (self._touched or self._has_other_nodes or self._has_other_namespaces or self._further.has_changed):
+        if not (self._touched or self._has_other_nodes or self._has_other_namespaces or self._has_changed_beside):
             return self._snapshot
         generation = self._snapshot.generation + 1
         infos = {name: self._info(name) for name in self._touched if name in self._infos}
@@ -130,6 +139,8 @@ class ClusterCache:
             renewed = updated(self._snapshot, infos.values(), generation)
         if self._has_other_namespaces:
             renewed = replace(renewed, namespaces=self._namespaces_by_name())
+        if self._nominations.has_changed:
+            renewed = replace(renewed, nominated=self._nominations.beside(self._pods))
         self._snapshot = replace(renewed, **self._further.changed_fields())
         self._touched.clear()
         self._has_other_nodes = self._has_other_namespaces = False
@@ -140,6 +151,10 @@ class ClusterCache:
         if self._namespaces_alone is None:
             self._namespaces_alone = Snapshot.of((), self._namespaces_by_name())
         return self._namespaces_alone
+
+    @property
+    def _has_changed_beside(self) -> bool:
+        return self._further.has_changed or self._nominations.has_changed
 
     def _held(self, kind: str) -> set[Key]:
         return {*self._kinds[kind].keys(), *(key for of, key in self.unusable if of == kind)}
@@ -168,6 +183,7 @@ class ClusterCache:
         before = self._pods.get(key)
         if before == pod:
             return
+        self._nominations.heed_bound(key)
         if before is not None:
             self._touched.add(before.node_name)
             beside = self._pods_on[before.node_name]
@@ -220,3 +236,7 @@ class Listing:
 
 def _running_pod(pod: JsonObject) -> RunningPod | None:
     return RunningPod.of(pod) if holds_a_place(pod) else None
+
+
+def _nominated_pod(pod: JsonObject) -> NominatedPod | None:
+    return NominatedPod.of(pod) if is_nominated(pod) else None

@@ -1,15 +1,16 @@
 """A cluster out of what `kubectl get nodes,pods,namespaces -A -o json` (or yaml) prints."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from webhook.cluster.further_kinds import FURTHER_KINDS, Facts, FactsByKind, snapshot_fields
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
+from webhook.cluster.nominated_pods import NominatedPod, NominatedPods, is_nominated
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.kube.documents import Document, field
 from webhook.kube.field import FieldError, InvalidInput
-
-_ENDED = ("Succeeded", "Failed")
+from webhook.kube.wellknown import ENDED_PHASES
 
 T = TypeVar("T")
 
@@ -19,7 +20,7 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
 
     Of a further kind without an object nothing is known: it may not have been asked for. A pod counts on the node that
     it is bound to unless it has ended, one being deleted too. A pod that waits for a node, or whose node is not there,
-    counts nowhere.
+    counts nowhere; one that is nominated to a node is among `nominated`.
 
     Raises:
         InvalidInput: an object is malformed, or a node or a bound pod stands twice; holds every error, with the place
@@ -28,6 +29,7 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     errors: list[FieldError] = []
     nodes: dict[str, Node] = {}
     pods: dict[tuple[str, str], RunningPod] = {}
+    nominated: list[NominatedPod] = []
     namespaces: dict[str, Namespace] = {}
     found: dict[str, list[Facts]] = {}
     for document in documents:
@@ -43,11 +45,13 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
             _put(nodes, node.name, node, document, errors)
         elif kind == "Pod" and holds_a_place(content) and (pod := _read(document, RunningPod.of, errors)):
             _put(pods, (pod.namespace, pod.name), pod, document, errors)
+        elif kind == "Pod" and is_nominated(content) and (waiting := _read(document, NominatedPod.of, errors)):
+            nominated.append(waiting)
         elif kind == "Namespace" and (namespace := _read(document, Namespace.of, errors)):
             namespaces[str(field(content, "metadata", "name"))] = namespace
     if errors:
         raise InvalidInput(errors)
-    return _snapshot(nodes, pods.values(), namespaces, found)
+    return replace(_snapshot(nodes, pods.values(), namespaces, found), nominated=NominatedPods.of(nominated))
 
 
 def _snapshot(
@@ -67,7 +71,7 @@ def _snapshot(
 
 def holds_a_place(pod: Mapping[str, Any]) -> bool:
     """Whether `pod`, a raw object of the API, is bound and has not ended."""
-    return bool(field(pod, "spec", "nodeName")) and field(pod, "status", "phase") not in _ENDED
+    return bool(field(pod, "spec", "nodeName")) and field(pod, "status", "phase") not in ENDED_PHASES
 
 
 def _read(document: Document, read: Callable[[Mapping[str, Any]], T], errors: list[FieldError]) -> T | None:

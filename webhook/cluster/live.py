@@ -52,7 +52,7 @@ class LiveCluster:
                 self._cache,
                 connect,
                 timing or Timing(),
-                on_added=self._guarded(on_bound) if resource.kind == "Pod" else lambda _: None,
+                on_added=self._guarded(on_bound) if resource.name_in_cache == "Pod" else lambda _: None,
                 on_page=self._guarded(on_page),
                 on_fault=on_fault,
             )
@@ -69,6 +69,7 @@ class LiveCluster:
                 if self.is_synced:
                     self._follow(group, waiting)
                     waiting = []
+                    self._cache.let_go()
                     self._renew()
 
     def _follow(self, group: asyncio.TaskGroup, reflectors: Iterable[Reflector]) -> None:

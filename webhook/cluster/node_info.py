@@ -155,15 +155,19 @@ class NodeInfo:
     @classmethod
     def of(cls, node: Node, pods: Iterable[RunningPod] = ()) -> "NodeInfo":
         """`node` with `pods` bound to it."""
+        return cls(node, (), {}, 0, 0).with_pods(pods)
+
+    def with_pods(self, pods: Iterable[RunningPod]) -> "NodeInfo":
+        """The same with `pods` besides those that it has."""
         pods = tuple(pods)
-        requested: dict[str, int] = {}
+        requested = dict(self.requested)
         for pod in pods:
             for resource, amount in pod.requests.items():
                 requested[resource] = requested.get(resource, 0) + amount
-        return cls(
-            node,
-            pods,
+        return NodeInfo(
+            self.node,
+            (*self.pods, *pods),
             requested,
-            sum(pod.counted_milli_cpu for pod in pods),
-            sum(pod.counted_memory_bytes for pod in pods),
+            self.counted_milli_cpu + sum(pod.counted_milli_cpu for pod in pods),
+            self.counted_memory_bytes + sum(pod.counted_memory_bytes for pod in pods),
         )

@@ -89,7 +89,7 @@ class Reflector:
         self._version: str | None = None
         self._failures = 0
         self._slice_began = 0.0
-        self._log = structlog.get_logger().bind(kind=resource.kind)
+        self._log = structlog.get_logger().bind(kind=resource.name_in_cache)
 
     async def run(self) -> None:
         """List and watch until cancelled; no failure ends it."""
@@ -113,7 +113,7 @@ class Reflector:
             self._log.warning("feed interrupted", error=str(error), failures=self._failures + 1)
             return
         self._version = self.proved_seconds = None
-        self._cache.forget_kind(self.resource.kind)
+        self._cache.forget_kind(self.resource.name_in_cache)
         if not self.is_refused:
             self.is_refused = True
             self._log.warning("kind is not known", error=str(error))
@@ -127,12 +127,12 @@ class Reflector:
 
     async def _list(self, server: ApiServer) -> str:
         asked_seconds = time.monotonic()
-        listing = self._cache.listing(self.resource.kind)
+        listing = self._cache.listing(self.resource.name_in_cache)
 
         async def take(items: list[JsonObject], begins: bool) -> None:
             nonlocal listing
             if begins:
-                listing = self._cache.listing(self.resource.kind)
+                listing = self._cache.listing(self.resource.name_in_cache)
             self._slice_began = time.monotonic()
             for item in items:
                 self._tell(listing.add((item,)))
@@ -185,7 +185,7 @@ class Reflector:
         if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK") or not isinstance(content, dict):
             raise ApiServerError(f"the watch sent an unknown event: {kind}")
         if kind != "BOOKMARK":
-            problem = self._cache.apply(self.resource.kind, kind, content)
+            problem = self._cache.apply(self.resource.name_in_cache, kind, content)
             self._tell([] if problem is None else [problem])
             if kind == "ADDED":
                 self._on_added(content)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from webhook.cluster.further_kinds import FURTHER_KINDS
+from webhook.cluster.key import NOMINATED_PODS
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,6 +11,7 @@ class Resource:
     """A kind of objects, where the API server has it, and which of it are wanted.
 
     A view is of no use without the kinds that are `is_required`; any other may be refused or not served at all.
+    `part`: what the cache calls these objects, where they are but some of a kind.
     """
 
     kind: str
@@ -17,6 +19,12 @@ class Resource:
     plural: str
     field_selector: str = ""
     is_required: bool = False
+    part: str = ""
+
+    @property
+    def name_in_cache(self) -> str:
+        """The kind, or the part of it."""
+        return self.part or self.kind
 
     @property
     def path(self) -> str:
@@ -25,11 +33,15 @@ class Resource:
         return f"/{root}/{self.api_version}/{self.plural}"
 
 
-# A pod that is bound enters the selection (ADDED), one that ends or goes leaves it (DELETED).
+# A pod enters a selection (ADDED) when it is bound, or nominated; it leaves it (DELETED) when it ends or goes. No field
+# selector says "or", and all pods that wait would be too many: so there are two selections of pods.
+_LIVES = "status.phase!=Succeeded,status.phase!=Failed"
+_NOMINATED = f"spec.nodeName=,status.nominatedNodeName!=,{_LIVES}"
 REQUIRED_RESOURCES = (
     Resource("Namespace", "v1", "namespaces", is_required=True),
     Resource("Node", "v1", "nodes", is_required=True),
-    Resource("Pod", "v1", "pods", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed", is_required=True),
+    Resource("Pod", "v1", "pods", f"spec.nodeName!=,{_LIVES}", is_required=True),
+    Resource("Pod", "v1", "pods", _NOMINATED, is_required=True, part=NOMINATED_PODS),
 )
 _PLURALS = {"StorageClass": "storageclasses", "DeviceClass": "deviceclasses", "PriorityClass": "priorityclasses"}
 FURTHER_RESOURCES = tuple(

@@ -113,6 +113,8 @@ class _Renaming:
             renamed["spec"]["nodeName"] = self._of("node", renamed["spec"]["nodeName"])
         status = content.get("status") or {}
         renamed["status"] = {key: status[key] for key in _STATUS if key in status}
+        if status.get("nominatedNodeName"):
+            renamed["status"]["nominatedNodeName"] = self._of("node", status["nominatedNodeName"])
         return renamed
 
     def _owner(self, owner: Mapping[str, Any]) -> JsonObject:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from webhook.cluster.devices import NO_DEVICES, Devices
 from webhook.cluster.images import Images
 from webhook.cluster.labels import LabelColumns, Mask
-from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.node_info import NodeInfo, RunningPod
+from webhook.cluster.nominated_pods import NO_NOMINATED_PODS, NominatedPods
 from webhook.cluster.priority_class import PriorityClass
 from webhook.cluster.running_pods import RunningPods
 from webhook.cluster.storage import NO_STORAGE, Storage
@@ -27,7 +28,7 @@ Rows = NDArray[np.intp]
 LARGEST_AMOUNT = 2**56
 
 # The fields of a Snapshot that say nothing of its nodes.
-_BESIDE_NODES = ("namespaces", "workloads", "storage", "devices", "priority_classes", "is_emptied")
+_BESIDE_NODES = ("namespaces", "workloads", "storage", "devices", "priority_classes", "nominated", "is_emptied")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,9 @@ class Snapshot:
     """The cluster at one moment. Nothing in it changes; a later moment is another snapshot, of another generation.
 
     Row n of every column is `nodes[n]`. Amounts are thousandths of a core for cpu, bytes or units for all else.
-    `is_emptied`: it shows what could be, were the nodes without pods, not what is.
+    `nominated` are the pods that wait for one of these nodes, which is kept for them: they take nothing yet. `assumed`
+    are those among them that this snapshot shows as if they ran, each with the row of its node. `is_emptied`: it shows
+    what could be, were the nodes without pods, not what is.
     """
 
     generation: int
@@ -124,6 +127,8 @@ class Snapshot:
     storage: Storage
     devices: Devices
     priority_classes: Mapping[str, PriorityClass]
+    nominated: NominatedPods
+    assumed: tuple[tuple[int, RunningPod], ...]
     is_emptied: bool
     allocatable_columns: Mapping[str, Column]
     _zeros: Column
@@ -157,15 +162,18 @@ class Snapshot:
             storage=storage,
             devices=devices,
             priority_classes=priority_classes or {},
+            nominated=NO_NOMINATED_PODS,
+            assumed=(),
             is_emptied=False,
             allocatable_columns=_columns([info.node.allocatable for info in infos]),
             _zeros=_column([0] * len(infos)),
         )
 
     def emptied(self) -> "Snapshot":
-        """The same nodes as if no pod ran on them."""
+        """The same nodes as if no pod ran on them, or waited for them."""
         none = Load({}, {CPU: self._zeros, MEMORY: self._zeros}, self._zeros, {})
-        return replace(self, load=none, pods=RunningPods.none(), is_emptied=True)
+        pods = RunningPods.none()
+        return replace(self, load=none, pods=pods, nominated=NO_NOMINATED_PODS, assumed=(), is_emptied=True)
 
     def with_nodes(self, nodes: Iterable[NodeInfo], generation: int) -> "Snapshot":
         """The same cluster with just these `nodes` and what runs on them."""
@@ -174,7 +182,7 @@ class Snapshot:
 
     def with_other_nodes(self, nodes: Iterable[NodeInfo]) -> "Snapshot":
         """The same cluster as if it had just these `nodes`, on which nothing runs."""
-        return replace(self.with_nodes(nodes, self.generation), is_emptied=True)
+        return replace(self.with_nodes(nodes, self.generation), nominated=NO_NOMINATED_PODS, is_emptied=True)
 
     def allocatable(self, resource: str) -> Column:
         """What each node offers of `resource`."""

@@ -25,7 +25,7 @@ HostPorts = Mapping[tuple[str, int], tuple[tuple[HostPort, int], ...]]
 KNOWN_FIELDS = frozenset(
     (
         *("generation", "nodes", "namespaces", "rows", "load", "pods", "workloads", "storage", "devices", "is_emptied"),
-        "priority_classes",
+        *("priority_classes", "nominated", "assumed"),
         *("labels", "taints", "unschedulable", "allowed_pods", "images", "allocatable_columns", "_zeros"),
     )
 )

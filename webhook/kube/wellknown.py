@@ -2,6 +2,9 @@
 
 ADMISSION_API_VERSION = "admission.k8s.io/v1"
 DEFAULT_SCHEDULER = "default-scheduler"
+
+# The phases of pods that take nothing any more.
+ENDED_PHASES = ("Succeeded", "Failed")
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 REGION_LABEL = "topology.kubernetes.io/region"

@@ -105,7 +105,8 @@ def _profiles(configuration: KubeSchedulerConfiguration, errors: list[FieldError
         args = _plugin_args(profile, path, errors)
         args = replace(args, ignored_resources=args.ignored_resources | ignored)
         found[name] = _profile(name, profile, args, outside)
-    return found
+    names = frozenset(found)
+    return {name: replace(profile, scheduler_names=names) for name, profile in found.items()}
 
 
 def _profile(name: str, profile: KubeSchedulerProfile, args: PluginArgs, outside: tuple[Outside, ...]) -> Profile:

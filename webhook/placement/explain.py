@@ -1,6 +1,7 @@
 """Why each node cannot take a pod: every filter asked about every node, off the hot path."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import Snapshot
+from webhook.placement.crowd import crowd_of
 from webhook.placement.pod_info import PodInfo
 from webhook.placement.profile import Profile
 
@@ -31,6 +33,7 @@ def rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired: Expired
     Raises:
         DeadlineNearError: `expired()` holds.
     """
+    nominated = nodes.rows.get(pod.nominee.node_name)
     named: list[tuple[int, str, frozenset[str]]] = []
     for step, pre_filter in enumerate(profile.pre_filters):
         preselection = pre_filter.pre_filter(pod, nodes)
@@ -39,28 +42,58 @@ def rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired: Expired
             yield Rejection(step, pre_filter.name, preselection.refusal, every)
         elif preselection.node_names is not None:
             named.append((step, pre_filter.name, preselection.node_names))
-    yield from _outside(named, nodes)
-    for step, plugin in enumerate(in_time(profile.filters, expired), len(profile.pre_filters)):
-        for reason, rejected in plugin.filter(pod, nodes, expired):
-            yield Rejection(step, plugin.name, reason, rejected)
+    against = frozenset[str]()
+    if named and nominated is not None:
+        against = plugins_against(profile, pod, nodes, nominated, expired)
+    for rejection in _outside(named, nodes, against):
+        if nominated is not None:
+            rejection.rejected[nominated] = False
+        yield rejection
+    yield from _filter_rejections(profile, pod, nodes, expired)
 
 
-def _outside(named: Sequence[tuple[int, str, frozenset[str]]], nodes: Snapshot) -> Iterator[Rejection]:
+def _outside(
+    named: Sequence[tuple[int, str, frozenset[str]]], nodes: Snapshot, against: frozenset[str]
+) -> Iterator[Rejection]:
     """The nodes that are not among those that a pre-filter has `named`, by its step and plugin."""
     if not named:
         return
     leaves_none = not frozenset.intersection(*(names for _, _, names in named))
-    reason = not_preselected([plugin for _, plugin, _ in named], leaves_none=leaves_none)
+    plugins = {plugin for _, plugin, _ in named}
+    reason = not_preselected(plugins if leaves_none else plugins | against, leaves_none=leaves_none)
     for step, plugin, names in named:
         rejected = np.ones(len(nodes.nodes), dtype=np.bool_)
         rejected[[nodes.rows[name] for name in names if name in nodes.rows]] = False
         yield Rejection(step, plugin, reason, rejected)
 
 
-def not_preselected(plugins: Sequence[str], *, leaves_none: bool) -> str:
+def _filter_rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator[Rejection]:
+    first_pass = len(profile.pre_filters)
+    crowd = crowd_of(pod, nodes, profile.scheduler_names, expired)
+    if crowd:
+        for step, plugin in enumerate(in_time(profile.filters, expired), first_pass):
+            for reason, rejected in crowd.failures(plugin, crowd.rows):
+                yield Rejection(step, plugin.name, reason, rejected)
+    for step, plugin in enumerate(in_time(profile.filters, expired), first_pass + len(profile.filters)):
+        for reason, rejected in plugin.filter(pod, nodes, expired):
+            yield Rejection(step, plugin.name, reason, rejected)
+
+
+def plugins_against(profile: Profile, pod: PodInfo, nodes: Snapshot, row: int, expired: Expired) -> frozenset[str]:
+    """The first plugin whose filter rejects the node in `row`; none if that can take the pod.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    against = (each.plugin for each in _filter_rejections(profile, pod, nodes, expired) if each.rejected[row])
+    return frozenset(itertools.islice(against, 1))
+
+
+def not_preselected(plugins: Collection[str], *, leaves_none: bool) -> str:
     """The reason of a node that is not among those that the pre-filters of `plugins` name, each of them.
 
-    `leaves_none`: there is no name that all of them have.
+    `leaves_none`: there is no name that all of them have. Else `plugins` has the one, too, that rejected the node which
+    the pod is nominated to: it had its turn before.
 
     Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, findNodesThatFitPod, and framework/runtime/framework.go,
     RunPreFilterPlugins
@@ -68,17 +101,16 @@ def not_preselected(plugins: Sequence[str], *, leaves_none: bool) -> str:
     listed = f"[{' '.join(sorted(plugins))}]"
     if not leaves_none:
         return f"node(s) didn't satisfy plugin(s) {listed}"
-    return (
-        f"node(s) didn't satisfy plugin(s) {listed} simultaneously"
-        if len(plugins) > 1
-        else (f"node(s) didn't satisfy plugin {plugins[0]}")
-    )
+    if len(plugins) > 1:
+        return f"node(s) didn't satisfy plugin(s) {listed} simultaneously"
+    return f"node(s) didn't satisfy plugin {next(iter(plugins))}"
 
 
 def explain(profile: Profile, pod: PodInfo, nodes: Snapshot) -> Reasons:
     """For each node that cannot take `pod`, why: all reasons of the first plugin that rejects it.
 
-    These are the reasons that kube-scheduler's message counts. A pre-filter's refusal is the reason of every node.
+    These are the reasons that kube-scheduler's message counts. A pre-filter's refusal is the reason of every node. If
+    the node that the pod is nominated to can take it, that is the reason of all the others.
     """
     first: dict[int, int] = {}
     reasons: dict[int, list[str]] = {}
@@ -86,4 +118,8 @@ def explain(profile: Profile, pod: PodInfo, nodes: Snapshot) -> Reasons:
         for row in np.flatnonzero(rejected).tolist():
             if first.setdefault(row, step) == step:
                 reasons.setdefault(row, []).append(reason)
+    nominated = pod.nominee.node_name
+    if nominated in nodes.rows and nodes.rows[nominated] not in reasons:
+        others = (info.node.name for info in nodes.nodes if info.node.name != nominated)
+        return dict.fromkeys(others, (f"not looked at: the pod is nominated to {nominated}",))
     return {nodes.nodes[row].node.name: tuple(reasons[row]) for row in sorted(reasons)}

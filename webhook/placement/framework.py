@@ -14,7 +14,9 @@ from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.reader import Reader
 from webhook.placement.changes import Situation
-from webhook.placement.explain import Reasons, explain, not_preselected
+from webhook.placement.crowd import crowd_of
+from webhook.placement.explain import Reasons, explain, not_preselected, plugins_against
+from webhook.placement.passing import Passing
 from webhook.placement.pod_info import PodInfo
 from webhook.placement.profile import DEFAULT, Profile
 from webhook.placement.result import (
@@ -214,22 +216,32 @@ class Framework:
     def _filter(self, info: PodInfo, snapshot: Snapshot, expired: Expired, *, for_ever: bool = False) -> _Filtered:
         """The nodes that pass every filter; a node counts for the first filter that rejects it.
 
-        `for_ever`: refusals that pass are passed over.
+        `for_ever`: refusals that pass are passed over. The node that the pod is nominated to comes first: if it passes,
+        no other is looked at; if not, what its filters say stands even where a pre-filter leaves it out.
+
+        Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, findNodesThatFitPod and evaluateNominatedNode
         """
         reasons: Counter[str] = Counter()
         feasible = np.ones(len(snapshot.nodes), dtype=np.bool_)
         chosen = self._preselected(info, snapshot, for_ever=for_ever)
         if chosen.refusal:
             return _Filtered(np.zeros_like(feasible), {}, chosen.refusal)
+        nominated = snapshot.rows.get(info.nominee.node_name) if info.nominee.node_name else None
         if chosen.node_names is not None:
             feasible = _named(chosen.node_names, snapshot)
-            reasons[not_preselected(chosen.plugins, leaves_none=False)] = int(np.count_nonzero(~feasible))
-        for plugin in in_time(self._profile.filters, expired):
-            left = feasible
-            for reason, rejected in plugin.filter(info, snapshot, expired):
-                reasons[reason] += int(np.count_nonzero(rejected & feasible))
-                left = left & ~rejected
-            feasible = left
+            left_out, told_by = ~feasible, frozenset(chosen.plugins)
+            if nominated is not None:
+                left_out[nominated] = False
+                told_by |= plugins_against(self._profile, info, snapshot, nominated, expired)
+            reasons[not_preselected(told_by, leaves_none=False)] = int(np.count_nonzero(left_out))
+        crowd = crowd_of(info, snapshot, self._profile.scheduler_names, expired)
+        passing = Passing(self._profile.filters, info, snapshot, crowd, expired)
+        if nominated is not None:
+            own = _named(frozenset((info.nominee.node_name,)), snapshot)
+            if (alone := passing.among(own, reasons)).any():
+                return _Filtered(alone, {})
+            feasible = feasible & ~own
+        feasible = passing.among(feasible, reasons)
         return _Filtered(feasible, {reason: count for reason, count in reasons.items() if count})
 
     def _preselected(self, info: PodInfo, snapshot: Snapshot, *, for_ever: bool) -> _Preselected:

@@ -41,7 +41,7 @@ class Peers:
     def within(self, snapshot: Snapshot) -> "Peers":
         """The same, less what nothing on `snapshot` reads: so the pods of one template stay alike."""
         owner = self.owner if not self.spread and self.owner is not None and self.owner.is_looked_up else None
-        read = {*snapshot.pods.term_keys, *self._read_keys()}
+        read = {*snapshot.pods.term_keys, *snapshot.nominated.term_keys, *self._read_keys()}
         if not self.spread:
             read |= snapshot.workloads.read_keys(self.namespace)
         labels = tuple([label for label in self.labels if label[0] in read])

@@ -15,6 +15,7 @@ from webhook.kube.resources import read_pod_resources
 from webhook.kube.taints import Toleration, Tolerations
 from webhook.kube.volumes import NO_VOLUMES, PodVolumes, read_volumes
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.placement.nominee import Nominee
 from webhook.placement.peers import Peers
 from webhook.placement.preemption import Preemption
 
@@ -37,7 +38,7 @@ class PodInfo:
     free on the node, zero ones left out; `scored` count a default for each container without a request of cpu or
     memory. `required` is None without required node affinity, and one without terms matches no node. `images` has one
     for each of `containers` that names one, init containers among them, and for each image volume. `peers` is what it
-    has to do with other pods. `preemption` tells which pods it may drive off.
+    has to do with other pods. `preemption` tells which pods it may drive off, `nominee` whom a node is kept for.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -55,6 +56,7 @@ class PodInfo:
     device_claims: tuple[DeviceClaimUse, ...]
     peers: Peers
     preemption: Preemption
+    nominee: Nominee
 
     @classmethod
     def of(cls, reader: Reader, pod: Mapping[str, Any]) -> "PodInfo":
@@ -79,11 +81,17 @@ class PodInfo:
             device_claims=_device_claims(reader, pod, spec),
             peers=Peers.of(reader, pod),
             preemption=Preemption.of(reader, spec),
+            nominee=Nominee.of(reader, pod, spec),
         )
 
     def within(self, snapshot: Snapshot) -> "PodInfo":
         """The same, less what makes no difference on `snapshot`."""
-        return replace(self, peers=self.peers.within(snapshot), preemption=self.preemption.within(snapshot))
+        return replace(
+            self,
+            peers=self.peers.within(snapshot),
+            preemption=self.preemption.within(snapshot),
+            nominee=self.nominee.within(snapshot),
+        )
 
 
 def _pairs(amounts: Amounts) -> tuple[tuple[str, int], ...]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from webhook.kube.resource_names import CPU, MEMORY
+from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.plugin import FilterPlugin, PreEnqueuePlugin, PreFilterPlugin, ScorePlugin
 from webhook.placement.plugins.node_resources_fit import ScoringStrategy, most_requested_score
 from webhook.placement.pod_info import PodInfo
@@ -13,6 +14,9 @@ from webhook.placement.spread_constraint import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY
 from webhook.placement.unmodelled import POD_TOPOLOGY_SPREAD
 
 T = TypeVar("T")
+
+# The profiles of deploy/scheduler/kube-scheduler-configuration.yaml, which the built-in ones follow.
+BUILT_IN_SCHEDULERS = frozenset((DEFAULT_SCHEDULER, "binpack-scheduler"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +52,15 @@ class Profile:
     """The plugins of one KubeSchedulerProfile, in their order; `scores` with their weights.
 
     `enabled` is None where every plugin runs in the default order. `outside` names what is asked besides the plugins
-    and is not modelled, such as an extender.
+    and is not modelled, such as an extender. `scheduler_names` are those of all profiles of the same
+    kube-scheduler.
     """
 
     name: str
     args: PluginArgs
     enabled: Enabled | None
     outside: tuple["Outside", ...]
+    scheduler_names: frozenset[str]
     pre_enqueues: tuple[PreEnqueuePlugin, ...] = field(compare=False)
     pre_filters: tuple[PreFilterPlugin, ...] = field(compare=False)
     filters: tuple[FilterPlugin, ...] = field(compare=False)
@@ -67,6 +73,7 @@ class Profile:
         args: PluginArgs = PluginArgs(),  # noqa: B008 - immutable
         enabled: Enabled | None = None,
         outside: tuple["Outside", ...] = (),
+        scheduler_names: frozenset[str] = BUILT_IN_SCHEDULERS,
     ) -> "Profile":
         """The profile of the plugins that are `enabled`, as `args` tell them.
 
@@ -84,6 +91,7 @@ class Profile:
             args,
             enabled,
             outside,
+            scheduler_names,
             tuple(plugin for plugin, _ in table if isinstance(plugin, PreEnqueuePlugin)),
             _in_order(enabled.pre_filter if enabled else every, pre_filters),
             _in_order(enabled.filter if enabled else every, filters),

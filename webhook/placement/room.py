@@ -29,8 +29,10 @@ class Way:
     changes: tuple[Change, ...]
 
 
-def ways_to_make_room(group: Group, situation: Situation, expired: Expired) -> Iterator[Way]:
+def ways_to_make_room(group: Group, situation: Situation, running: Snapshot, expired: Expired) -> Iterator[Way]:
     """What would make room on the best node of `group` for it.
+
+    `running` are the same nodes without the nominated pods, if `situation` has such: from these nothing is freed.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -41,7 +43,7 @@ def ways_to_make_room(group: Group, situation: Situation, expired: Expired) -> I
         return
     if not group.has_too_many_pods:
         yield from _less(group, situation)
-    way = _evicted(group, situation, expired) or _freed(group, situation)
+    way = _evicted(group, situation, expired) or _freed(group, situation, running)
     if way is not None:
         yield way
 
@@ -61,7 +63,7 @@ def _less(group: Group, situation: Situation) -> Iterator[Way]:
         yield Way(row, (*_uncordoned(group, nodes, row), *requests, *ports))
 
 
-def _freed(group: Group, situation: Situation) -> Way | None:
+def _freed(group: Group, situation: Situation, running: Snapshot) -> Way | None:
     """Free what is missing, on the node where that is the smallest part of what the pod asks for."""
     pod, nodes = situation
     asked = dict(pod.requests)
@@ -78,7 +80,7 @@ def _freed(group: Group, situation: Situation) -> Way | None:
     amounts = []
     for resource in group.short:
         missing = asked[resource] - _free_at(nodes, resource, row)
-        amounts.append((resource, min(rounded_up(resource, missing), info.requested.get(resource, 0))))
+        amounts.append((resource, min(rounded_up(resource, missing), int(running.requested(resource)[row]))))
     free = Free(
         info.node.name,
         tuple(amounts),

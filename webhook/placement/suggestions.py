@@ -13,6 +13,7 @@ import numpy as np
 from webhook.cluster.deadline import Expired, in_time
 from webhook.cluster.labels import Mask
 from webhook.placement.changes import Change, Situation
+from webhook.placement.crowd import crowd_of
 from webhook.placement.obstacles import Group, groups_of
 from webhook.placement.phrases import told
 from webhook.placement.pod_changes import WITHOUT, Request
@@ -60,17 +61,20 @@ def suggest(
 ) -> tuple[Suggestion, ...]:
     """At most `most` suggestions for the pod, which no node can take now: the best first.
 
-    `passes` runs every filter.
+    `passes` runs every filter. The pods nominated to a node take room of it that cannot be had.
 
     Raises:
         DeadlineNearError: `expired()` holds.
     """
+    pod, nodes = situation
+    crowd = crowd_of(pod, nodes, profile.scheduler_names, expired)
+    crowded = Situation(pod, crowd.together) if crowd else situation
     order = _WAITING_ORDER if verdict == "Waiting" else _INFEASIBLE_ORDER
     candidates = [
         _Candidate((*group.changes, *way.changes), way.row, group)
         for group in in_time(groups_of(profile, situation, _MOST_GROUPS, expired), expired)
         if group.obstacles <= _MOST_CHANGES
-        for way in ways_to_make_room(group, situation, expired)
+        for way in ways_to_make_room(group, crowded, nodes, expired)
     ]
     candidates.sort(key=lambda each: (len(each.changes), *_rank(each, order), -len(each.group.rows)))
     found: list[Suggestion] = []

@@ -55,6 +55,14 @@ class InterPodAffinity:
                 accepted &= ~rejected
         return failures
 
+    def looks_afar(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
+        """With required terms of its own, or where the anti-affinity of running pods bars it from a node."""
+        terms = pod.peers.terms
+        if terms.required or terms.anti_required:
+            return True
+        barred = _barred(pod, nodes, expired)
+        return barred is not None and bool(barred.any())
+
     def skips(self, pod: PodInfo) -> bool:
         """Where only the pod's own preferences would count, and it has none."""
         return self._ignore_preferred_terms_of_existing_pods and not pod.peers.terms.preferred

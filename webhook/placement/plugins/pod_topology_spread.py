@@ -97,6 +97,10 @@ class PodTopologySpread:
         scores[scored] = _normalized(_rounded(total))
         return scores
 
+    def looks_afar(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
+        """With a DoNotSchedule constraint."""
+        return bool(self._asked(pod, nodes, DO_NOT_SCHEDULE).constraints)
+
     def _asked(self, pod: PodInfo, nodes: Snapshot, when_unsatisfiable: str) -> _Asked:
         spread = pod.peers.spread
         if spread:
@@ -163,9 +167,19 @@ class _Counting:
 
     def _on_nodes(self, selector: LabelSelector | None) -> Column:
         """How many pods `selector` selects on each node; an empty one counts none."""
+        if selector == () and self._nodes.assumed:
+            return np.bincount(self._rows_of_assumed(), minlength=len(self._nodes.nodes))
         namespaces = (self._pod.peers.namespace,)
         rows = self._nodes.pods.rows_selected(namespaces, selector or None, self._expired, terminating=False)
         return np.bincount(rows, minlength=len(self._nodes.nodes))
+
+    def _rows_of_assumed(self) -> Rows:
+        """The row of each nominated pod of the namespace: to these alone an empty selector applies as it reads.
+
+        Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/filtering.go, updateWithPod
+        """
+        namespace = self._pod.peers.namespace
+        return np.array([row for row, pod in self._nodes.assumed if pod.namespace == namespace], dtype=np.intp)
 
     def _included(self, constraint: SpreadConstraint) -> Mask:
         """The nodes that the policies of `constraint` let count."""

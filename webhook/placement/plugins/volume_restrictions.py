@@ -46,6 +46,10 @@ class VolumeRestrictions:
             Failure(ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT, ~taken),
         )
 
+    def looks_afar(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
+        """With such a disk, or where a claim for one pod is in use."""
+        return bool(pod.volumes.disks) or self._is_in_use(pod, nodes)
+
     def _is_in_use(self, pod: PodInfo, nodes: Snapshot) -> bool:
         claims = nodes.storage.claims or {}
         alone = {

@@ -1,0 +1,133 @@
+"""A pod that is nominated, then bound, counts once all the while, in whichever order two watches tell of it."""
+
+from typing import Any
+
+import pytest
+
+from tests.builders import make_node_object, make_pod
+from webhook.cluster.cache import ClusterCache
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.key import NOMINATED_PODS
+from webhook.cluster.sharing import with_other_names, without_secrets
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.documents import Document
+from webhook.kube.field import InvalidInput
+
+Object = dict[str, Any]
+
+_WAITS = make_pod("p").requests(cpu="1").status(phase="Pending", nominatedNodeName="a").obj()
+_BOUND = make_pod("p").requests(cpu="1").node_name("a").status(phase="Running").obj()
+
+
+def nominated_to(snapshot: Snapshot, node: str = "a") -> list[str]:
+    return [each.pod.name for each in snapshot.nominated.by_node.get(node, ())]
+
+
+def places(cache: ClusterCache) -> tuple[list[str], int]:
+    """Which pods are nominated to the node, and how many run there."""
+    snapshot = cache.snapshot()
+    return nominated_to(snapshot), int(snapshot.load.pods[0])
+
+
+def cache_of_waiting() -> ClusterCache:
+    cache = ClusterCache()
+    cache.replace("Node", [make_node_object("a")])
+    cache.replace("Pod", [])
+    cache.replace(NOMINATED_PODS, [_WAITS])
+    return cache
+
+
+def test_a_nominated_pod_takes_nothing_yet() -> None:
+    assert places(cache_of_waiting()) == (["p"], 0)
+
+
+@pytest.mark.parametrize("bound_is_told_first", [True, False])
+def test_a_pod_that_is_bound_counts_once(bound_is_told_first: bool) -> None:
+    cache = cache_of_waiting()
+    told = [("Pod", "ADDED", _BOUND), (NOMINATED_PODS, "DELETED", _WAITS)]
+    first, second = told if bound_is_told_first else reversed(told)
+    cache.apply(*first)
+    assert places(cache) == (([], 1) if bound_is_told_first else (["p"], 0))
+    cache.apply(*second)
+    assert places(cache) == ([], 1)
+
+
+def test_a_pod_that_is_gone_counts_no_more_once_nobody_tells_that_it_is_bound() -> None:
+    cache = cache_of_waiting()
+    cache.let_go()
+    cache.apply(NOMINATED_PODS, "DELETED", _WAITS)
+    cache.let_go()
+    assert places(cache) == (["p"], 0)
+    cache.let_go()
+    assert places(cache) == ([], 0)
+
+
+def test_a_pod_that_left_and_came_again_is_held() -> None:
+    cache = cache_of_waiting()
+    for event in ("DELETED", "ADDED", "DELETED", "ADDED"):
+        cache.apply(NOMINATED_PODS, event, _WAITS)
+        cache.let_go()
+    cache.let_go()
+    assert places(cache) == (["p"], 0)
+
+
+def test_a_bound_pod_that_ends_at_once_does_not_come_back_as_a_nominated_one() -> None:
+    cache = cache_of_waiting()
+    cache.apply(NOMINATED_PODS, "DELETED", _WAITS)
+    cache.apply("Pod", "ADDED", _BOUND)
+    cache.apply("Pod", "DELETED", _BOUND)
+    assert places(cache) == ([], 0)
+
+
+def test_another_nomination_takes_the_place_of_the_first() -> None:
+    cache = cache_of_waiting()
+    cache.apply(NOMINATED_PODS, "MODIFIED", _WAITS | {"status": {"phase": "Pending", "nominatedNodeName": "b"}})
+    snapshot = cache.snapshot()
+    assert (nominated_to(snapshot, "a"), nominated_to(snapshot, "b")) == ([], ["p"])
+
+
+def test_other_nodes_leave_nominations_as_they_were() -> None:
+    cache = cache_of_waiting()
+    before = cache.snapshot()
+    cache.apply("Node", "ADDED", make_node_object("b"))
+    assert cache.snapshot().nominated is before.nominated
+
+
+def test_what_says_nothing_new_changes_nothing() -> None:
+    cache = cache_of_waiting()
+    before = cache.snapshot()
+    cache.apply(NOMINATED_PODS, "MODIFIED", _WAITS)
+    cache.let_go()
+    assert cache.snapshot() is before
+
+
+def read(*objects: Object) -> Snapshot:
+    return snapshot_from_documents(Document("cluster", each) for each in (make_node_object("a"), *objects))
+
+
+@pytest.mark.parametrize(
+    ("pod", "is_nominated"),
+    [
+        pytest.param(_WAITS, True, id="it waits"),
+        pytest.param(_WAITS | {"status": {"phase": "Failed", "nominatedNodeName": "a"}}, False, id="it has ended"),
+        pytest.param(_BOUND | {"status": {"nominatedNodeName": "a"}}, False, id="it is bound"),
+        pytest.param(make_pod("p").obj(), False, id="it has no nomination"),
+        pytest.param(
+            _WAITS | {"metadata": {"name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z"}}, True, id="it is dying"
+        ),
+    ],
+)
+def test_nominated_pods_of_a_file(pod: Object, is_nominated: bool) -> None:
+    assert nominated_to(read(pod)) == (["p"] if is_nominated else [])
+
+
+def test_a_malformed_nomination_is_told_with_its_place() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read(_WAITS | {"status": {"nominatedNodeName": 7}})
+    assert [error.path for error in caught.value.errors] == ["cluster: Pod p: status.nominatedNodeName"]
+
+
+def test_a_shared_file_keeps_nominations_under_other_names() -> None:
+    shared = with_other_names([without_secrets(each) for each in (make_node_object("a"), _WAITS)])
+    snapshot = snapshot_from_documents(Document("cluster", each) for each in shared)
+    assert nominated_to(snapshot, "node-1") == ["pod-1"]

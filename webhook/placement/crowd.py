@@ -1,0 +1,110 @@
+"""Nodes with the pods added that are nominated to them, to which a pod that waits has to yield.
+
+kube-scheduler shows each node to the filters twice where there are such pods: first with them, then without. So a pod
+takes no place that is kept for another, and does not count on a neighbour who is not there yet.
+
+Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from webhook.cluster.deadline import Expired, in_time, never
+from webhook.cluster.labels import Mask
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.nominated_pods import NominatedPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.update import updated
+from webhook.placement.plugin import Failure, FarSightedPlugin, FilterPlugin
+from webhook.placement.pod_info import PodInfo
+
+
+class Crowd:
+    """The nodes in `rows` with the nominated pods that count for `pod`."""
+
+    def __init__(
+        self,
+        pod: PodInfo,
+        nodes: Snapshot,
+        pods_by_row: Mapping[int, Sequence[RunningPod]],
+        expired: Expired,
+    ) -> None:
+        self._pod = pod
+        self._nodes = nodes
+        self._pods_by_row = pods_by_row
+        self._expired = expired
+        self._together: Snapshot | None = None
+        self._alone: dict[int, Snapshot] = {}
+        self.rows: Mask = np.zeros(len(nodes.nodes), dtype=np.bool_)
+        self.rows[list(pods_by_row)] = True
+
+    @property
+    def together(self) -> Snapshot:
+        """The nodes with all these pods at once."""
+        if self._together is None:
+            self._together = _with_pods(self._nodes, self._pods_by_row)
+        return self._together
+
+    def failures(self, plugin: FilterPlugin, asked: Mask) -> Sequence[Failure]:
+        """Which of the `rows` that are `asked` for `plugin` rejects.
+
+        What a plugin sees of other nodes, it sees without the pods that are nominated to these. One that has nothing
+        to say while these pods are away is not asked: kube-scheduler decides on that before it adds them.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        rows = asked & self.rows
+        if not isinstance(plugin, FarSightedPlugin):
+            failures = plugin.filter(self._pod, self.together, self._expired)
+            return [Failure(reason, rejected & rows) for reason, rejected in failures]
+        if not plugin.looks_afar(self._pod, self._nodes, self._expired):
+            return ()
+        found: dict[str, Mask] = {}
+        for row in in_time(np.flatnonzero(rows).tolist(), self._expired):
+            for reason, rejected in plugin.filter(self._pod, self._with_one(row), self._expired):
+                if rejected[row]:
+                    found.setdefault(reason, np.zeros_like(rows))[row] = True
+        return [Failure(reason, rejected) for reason, rejected in found.items()]
+
+    def _with_one(self, row: int) -> Snapshot:
+        if row not in self._alone:
+            self._alone[row] = _with_pods(self._nodes, {row: self._pods_by_row[row]})
+        return self._alone[row]
+
+
+def crowd_of(pod: PodInfo, nodes: Snapshot, scheduler_names: frozenset[str], expired: Expired = never) -> Crowd | None:
+    """The nodes to which pods are nominated to which `pod` has to yield; None where there are none.
+
+    These are pods of its own priority or a higher one, but not itself, that the same kube-scheduler is to bind: its
+    profiles have `scheduler_names`.
+    """
+    if not nodes.nominated:
+        return None
+    found = {
+        nodes.rows[name]: kept
+        for name, nominated in nodes.nominated.by_node.items()
+        if name in nodes.rows and (kept := _yielded_to(pod, nominated, scheduler_names))
+    }
+    return Crowd(pod, nodes, found, expired) if found else None
+
+
+def _yielded_to(
+    pod: PodInfo, nominated: Sequence[NominatedPod], scheduler_names: frozenset[str]
+) -> tuple[RunningPod, ...]:
+    own = pod.nominee.scheduler_name
+    names = scheduler_names if own in scheduler_names else {own}
+    least = pod.preemption.priority or 0
+    return tuple(
+        each.pod
+        for each in nominated
+        if each.pod.priority >= least and each.scheduler_name in names and not pod.nominee.is_in(each)
+    )
+
+
+def _with_pods(nodes: Snapshot, pods_by_row: Mapping[int, Sequence[RunningPod]]) -> Snapshot:
+    infos = (nodes.nodes[row].with_pods(pods) for row, pods in pods_by_row.items())
+    assumed = tuple((row, pod) for row, pods in pods_by_row.items() for pod in pods)
+    return replace(updated(nodes, infos, nodes.generation), assumed=assumed)

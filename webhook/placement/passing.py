@@ -1,0 +1,46 @@
+"""Which nodes pass every filter, and why others do not."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from webhook.cluster.deadline import Expired, in_time
+from webhook.cluster.labels import Mask
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.crowd import Crowd
+from webhook.placement.plugin import Failure, FilterPlugin
+from webhook.placement.pod_info import PodInfo
+
+
+class Passing(NamedTuple):
+    """The `filters` to ask about `pod` on `nodes`; with a `crowd`, about its nodes with and without it."""
+
+    filters: Sequence[FilterPlugin]
+    pod: PodInfo
+    nodes: Snapshot
+    crowd: Crowd | None
+    expired: Expired
+
+    def among(self, asked: Mask, reasons: Counter[str]) -> Mask:
+        """Which of the nodes `asked` for pass every filter; to `reasons` is added why others do not.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        feasible = asked
+        if self.crowd:
+            for plugin in in_time(self.filters, self.expired):
+                feasible = _narrowed(feasible, self.crowd.failures(plugin, feasible), reasons)
+        for plugin in in_time(self.filters, self.expired):
+            feasible = _narrowed(feasible, plugin.filter(self.pod, self.nodes, self.expired), reasons)
+        return feasible
+
+
+def _narrowed(feasible: Mask, failures: Iterable[Failure], reasons: Counter[str]) -> Mask:
+    left = feasible
+    for reason, rejected in failures:
+        reasons[reason] += int(np.count_nonzero(rejected & feasible))
+        left = left & ~rejected
+    return left
