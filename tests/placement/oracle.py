@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from tests.placement.oracle_cluster import Object, OracleCluster, OracleNode, namespace_of
+from tests.placement.oracle_cluster import Object, OracleCluster, OracleNode, namespace_of, tolerations_of
 from tests.placement.oracle_pods import (
     inter_pod_affinity,
     inter_pod_affinity_scores,
@@ -162,7 +162,7 @@ def pre_filter_node_affinity(pod: Object) -> tuple[set[str] | None, str]:
 
 def node_unschedulable(pod: Object, node: OracleNode) -> list[str]:
     taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-    if node.object["spec"].get("unschedulable") and not tolerates_any(pod["spec"].get("tolerations") or [], taint):
+    if node.object["spec"].get("unschedulable") and not tolerates_any(tolerations_of(pod), taint):
         return ["node(s) were unschedulable"]
     return []
 
@@ -175,7 +175,7 @@ def node_name(pod: Object, node: OracleNode) -> list[str]:
 def taint_toleration(pod: Object, node: OracleNode) -> list[str]:
     for taint in node.taints:
         hard = taint["effect"] in ("NoSchedule", "NoExecute")
-        if hard and not tolerates_any(pod["spec"].get("tolerations") or [], taint):
+        if hard and not tolerates_any(tolerations_of(pod), taint):
             return ["node(s) had untolerated taint(s)"]
     return []
 
@@ -263,7 +263,7 @@ def prioritize_nodes(
 def taint_toleration_scores(pod: Object, nodes: list[OracleNode]) -> list[int]:
     tolerations = [
         toleration
-        for toleration in pod["spec"].get("tolerations") or []
+        for toleration in tolerations_of(pod)
         if not toleration.get("effect") or toleration["effect"] == "PreferNoSchedule"
     ]
     counts = [

@@ -81,6 +81,18 @@ def labels_of(obj: Object) -> Mapping[str, str]:
     return labels
 
 
+def tolerations_of(pod: Object) -> list[Object]:
+    """The tolerations of `pod`, with those of the API server's admission plugin DefaultTolerationSeconds."""
+    found: list[Object] = list(pod["spec"].get("tolerations") or [])
+    told = [each.get("key") or "" for each in found if (each.get("effect") or "NoExecute") == "NoExecute"]
+    added = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute"}
+        for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+        if key not in told and "" not in told
+    ]
+    return found + added
+
+
 def namespace_of(pod: Object) -> str:
     """The namespace of `pod`."""
     return str(pod["metadata"].get("namespace", "default"))

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.placement.oracle_cluster import Object, OracleCluster, OracleNode, labels_of, namespace_of
+from tests.placement.oracle_cluster import Object, OracleCluster, OracleNode, labels_of, namespace_of, tolerations_of
 from webhook.kube.selectors import label_selector_matches, required_node_affinity_matches
 from webhook.kube.taints import tolerates_any
 
@@ -219,7 +219,7 @@ def _counts(constraint: Object, pod: Object, node: OracleNode) -> bool:
         return False
     if constraint.get("nodeTaintsPolicy", "Ignore") == "Honor":
         hard = [taint for taint in node.taints if taint["effect"] in ("NoSchedule", "NoExecute")]
-        return all(tolerates_any(pod["spec"].get("tolerations") or [], taint) for taint in hard)
+        return all(tolerates_any(tolerations_of(pod), taint) for taint in hard)
     return True
 
 

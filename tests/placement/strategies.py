@@ -64,12 +64,12 @@ def _rarely(strategy: st.SearchStrategy[T]) -> st.SearchStrategy[T | None]:
 
 
 taints = _objects(
-    key=st.sampled_from(("use", "gpu", "node.kubernetes.io/unschedulable")),
+    key=st.sampled_from(("use", "gpu", "node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready")),
     value=st.sampled_from((None, "a", "b", "5")),
     effect=st.sampled_from(("NoSchedule", "PreferNoSchedule", "NoExecute")),
 )
 tolerations = _objects(
-    key=st.sampled_from((None, "use", "gpu", "node.kubernetes.io/unschedulable")),
+    key=st.sampled_from((None, "use", "gpu", "node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready")),
     operator=st.sampled_from((None, "Equal", "Exists", "Exists", "Gt", "Lt")),
     value=st.sampled_from((None, "a", "b", "3")),
     effect=st.sampled_from((None, "NoSchedule", "PreferNoSchedule", "NoExecute")),

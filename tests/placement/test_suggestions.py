@@ -192,7 +192,7 @@ def test_suggestions(pod: PodBuilder, nodes: Sequence[NodeInfo], wanted: Sequenc
             make_pod(), [node("n", taints=["node-role.kubernetes.io/control-plane:NoSchedule"])], id="a control plane"
         ),
         pytest.param(make_pod(), [node("n", taints=["maip.mxsf.io/control-plane:NoSchedule"])], id="another key of it"),
-        pytest.param(make_pod(), [node("n", taints=["node.kubernetes.io/not-ready:NoExecute"])], id="a condition"),
+        pytest.param(make_pod(), [node("n", taints=["node.kubernetes.io/not-ready:NoSchedule"])], id="a condition"),
         pytest.param(make_pod().gpu(1), [node("n")], id="a resource of which there is none"),
         pytest.param(make_pod().node_name("elsewhere"), [node("n")], id="bound elsewhere"),
     ],

@@ -252,11 +252,10 @@ def test_node_has_so_many_volumes_of_a_driver_attached() -> None:
             ("NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
             id="no classes known",
         ),
-        pytest.param([make_claim("data", volume="v"), make_volume("v")], ("NodeVolumeLimits",), id="no limits known"),
         pytest.param(
-            [make_claim("data", volume="v"), make_volume("v", csi=None, gcePersistentDisk={"pdName": "d"}), *_LIMITS],
+            [make_claim("data", volume="v"), *_LIMITS],
             ("NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
-            id="a volume that a driver has taken over",
+            id="no volumes known, though a claim names one",
         ),
     ],
 )
@@ -269,4 +268,26 @@ def test_claim_that_is_made_after_its_pod_is_not_foretold() -> None:
     pod = make_pod("p").spec(volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}])
     assert _place(pod, *_KNOWN).verdict == "Unknown"
     made = make_claim("p-v", volume="v")
-    assert _place(pod, *_KNOWN, made, make_volume("v", on={_ZONE: ["zb"]})).node == "b"
+    made["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": "p", "uid": "1", "controller": True}]
+    volume = make_volume("v", on={_ZONE: ["zb"]})
+    assert _place(pod, *_KNOWN, made, volume).node == "b"
+    foreign = _place(pod.uid("2"), *_KNOWN, made, volume)
+    wanted = _all("PVC default/p-v was not created for pod default/p (pod is not owner)")
+    assert (foreign.verdict, foreign.message) == ("Waiting", wanted)
+
+
+def test_without_csi_nodes_no_node_has_a_limit() -> None:
+    placement = _place(_uses("data"), make_claim("data", volume="v"), make_volume("v"))
+    assert (placement.verdict, placement.feasible, placement.unmodelled) == ("Feasible", 3, ("NodeVolumeLimits",))
+
+
+@pytest.mark.parametrize("told", [make_storage_class("late"), _LIMITS[0]], ids=["class", "limits"])
+def test_no_claims_beside_other_storage_are_no_claims(told: Object) -> None:
+    placement = _place(_uses("data"), told)
+    assert (placement.verdict, placement.message) == ("Waiting", _all('persistentvolumeclaim "data" not found'))
+
+
+def test_volume_is_reached_by_labels_alone_whatever_it_asks_of_names() -> None:
+    fields = [{"key": "metadata.name", "operator": "In", "values": ["x"]}]
+    volume = make_volume("v", nodeAffinity={"required": {"nodeSelectorTerms": [{"matchFields": fields}]}})
+    assert _place(_uses("data"), *_KNOWN, make_claim("data", volume="v"), volume).feasible == 3

@@ -7,6 +7,7 @@ from typing import Any
 from webhook.kube.amounts import read_milli
 from webhook.kube.label_selector import LabelSelector, read_label_selector
 from webhook.kube.reader import Reader
+from webhook.kube.volumes import PodReference
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 
 _BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
@@ -22,7 +23,7 @@ class Claim:
     """The facts of a PersistentVolumeClaim.
 
     `is_bound`: to the volume `volume_name`, on both sides. `selected_node`: where a scheduler wants the volume made;
-    empty: not yet chosen. `storage_milli` is in thousandths of a byte.
+    empty: not yet chosen. `storage_milli` is in thousandths of a byte. `controller` is the pod that it was made for.
     """
 
     namespace: str
@@ -36,6 +37,7 @@ class Claim:
     attributes_class: str
     storage_milli: int
     selector: LabelSelector | None
+    controller: PodReference | None
     is_bound: bool
     is_lost: bool
     is_being_deleted: bool
@@ -66,12 +68,22 @@ class Claim:
             attributes_class=reader.text(spec.get("volumeAttributesClassName"), "spec.volumeAttributesClassName"),
             storage_milli=read_milli(reader, requests, "spec.resources.requests").get("storage", 0),
             selector=read_label_selector(reader, spec.get("selector"), "spec.selector"),
+            controller=_controller(reader, metadata.get("ownerReferences")),
             is_bound=bool(volume_name) and _BIND_COMPLETED in annotations,
             is_lost=reader.text(status.get("phase"), "status.phase") == "Lost",
             is_being_deleted=metadata.get("deletionTimestamp") is not None,
         )
         reader.finish()
         return facts
+
+
+def _controller(reader: Reader, value: Any) -> PodReference | None:
+    for path, owner in reader.objects(value, "metadata.ownerReferences"):
+        if owner.get("controller") is True and owner.get("kind") == "Pod":
+            return PodReference(
+                reader.text(owner.get("name"), f"{path}.name"), reader.text(owner.get("uid"), f"{path}.uid")
+            )
+    return None
 
 
 def storage_class_of(reader: Reader, annotations: Mapping[str, str], spec: Object) -> str:

@@ -18,9 +18,11 @@ T = TypeVar("T")
 def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     """The snapshot of the nodes, pods, namespaces and FURTHER_KINDS among `documents`; other kinds are passed over.
 
-    Of a further kind without an object nothing is known: it may not have been asked for. A pod counts on the node that
-    it is bound to unless it has ended, one being deleted too. A pod that waits for a node, or whose node is not there,
-    counts nowhere; one that is nominated to a node is among `nominated`.
+    Of a further kind without an object nothing is known: it may not have been asked for. But where StorageClasses or
+    CSINodes are there, so are all the claims, and volumes if none of the claims names one.
+
+    A pod counts on the node that it is bound to unless it has ended, one being deleted too. A pod that waits for a
+    node, or whose node is not there, counts nowhere; one that is nominated to a node is among `nominated`.
 
     Raises:
         InvalidInput: an object is malformed, or a node or a bound pod stands twice; holds every error, with the place
@@ -66,7 +68,20 @@ def _snapshot(
             pods_of[pod.node_name].append(pod)
     infos = (NodeInfo.of(node, pods_of[name]) for name, node in nodes.items())
     # A file without Services is taken to be of a cluster without: any pod could have one, and most files have none.
-    return Snapshot.of(infos, namespaces, **snapshot_fields({"Service": (), **found}))
+    return Snapshot.of(infos, namespaces, **snapshot_fields({"Service": (), **_told_to_be_none(found), **found}))
+
+
+def _told_to_be_none(found: Mapping[str, list[Facts]]) -> Mapping[str, list[Facts]]:
+    """The kinds of storage without an object that have been asked for, by all appearances: there is none of them.
+
+    Nobody asks for the classes and limits of storage and leaves out claims; a claim that names a volume shows that
+    volumes were left out.
+    """
+    if not {"StorageClass", "CSINode"} & found.keys():
+        return {}
+    claims: list[Any] = found.get("PersistentVolumeClaim", [])
+    has_volumes = any(claim.volume_name for claim in claims)
+    return {"PersistentVolumeClaim": []} | ({} if has_volumes else {"PersistentVolume": []})
 
 
 def holds_a_place(pod: Mapping[str, Any]) -> bool:

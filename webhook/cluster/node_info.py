@@ -12,7 +12,7 @@ from webhook.kube.reader import Reader
 from webhook.kube.resource_names import CPU, MEMORY, PODS, is_schedulable_resource
 from webhook.kube.resources import read_pod_resources
 from webhook.kube.taints import Taint
-from webhook.kube.volumes import PodVolumes, read_volumes
+from webhook.kube.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 
 
@@ -58,7 +58,10 @@ class RunningPod:
         priority = reader.integer(spec.get("priority"), "spec.priority")
         affinity = spec.get("affinity")
         terms = NO_TERMS if affinity is None else read_pod_terms(reader, affinity, namespace, labels)
-        volumes = read_volumes(reader, spec.get("volumes"), namespace, name)
+        volumes = NO_VOLUMES
+        if spec.get("volumes"):
+            uid = reader.text(metadata.get("uid"), "metadata.uid")
+            volumes = read_volumes(reader, spec.get("volumes"), namespace, PodReference(name, uid))
         reader.finish()
         return cls(
             namespace=namespace,

@@ -111,8 +111,12 @@ def _requirements(reader: Reader, value: Any, path: str) -> tuple[Requirement, .
     )
 
 
-def any_matches(terms: Sequence[Term], labels: LabelColumns, rows: Mapping[str, int], expired: Expired = never) -> Mask:
+def any_matches(
+    terms: Sequence[Term], labels: LabelColumns, rows: Mapping[str, int] | None, expired: Expired = never
+) -> Mask:
     """Which nodes one of `terms` matches: nodes with `labels`, called as `rows` tells; no terms match none.
+
+    `rows` None: the nodes are asked without their names, and every requirement of a field holds.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -125,8 +129,8 @@ def any_matches(terms: Sequence[Term], labels: LabelColumns, rows: Mapping[str, 
     return matching
 
 
-def matches(term: Term, labels: LabelColumns, rows: Mapping[str, int], expired: Expired = never) -> Mask:
-    """Which nodes satisfy every requirement of `term`; an empty one matches none.
+def matches(term: Term, labels: LabelColumns, rows: Mapping[str, int] | None, expired: Expired = never) -> Mask:
+    """Which nodes satisfy every requirement of `term`; an empty one matches none. `rows` as in `any_matches`.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -134,6 +138,8 @@ def matches(term: Term, labels: LabelColumns, rows: Mapping[str, int], expired: 
     matching = np.full(labels.count, bool(term.expressions or term.fields))
     for requirement in in_time(term.expressions, expired):
         matching &= labels.matches(*requirement)
+    if rows is None:
+        return matching
     for requirement in in_time(term.fields, expired):
         matching &= _field_matches(requirement, labels.count, rows)
     return matching

@@ -12,6 +12,8 @@ from webhook.kube.reader import Reader
 Object = Mapping[str, Any]
 NamespacedName = tuple[str, str]
 
+_MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
+
 
 @dataclass(frozen=True, slots=True)
 class StorageClass:
@@ -56,10 +58,14 @@ def _topology(reader: Reader, term: Object, path: str) -> Term:
 
 @dataclass(frozen=True, slots=True)
 class VolumeLimits:
-    """The facts of a CSINode: how many volumes of each driver its node can have attached; a driver without one: any."""
+    """The facts of a CSINode: how many volumes of each driver its node can have attached; a driver without one: any.
+
+    `migrated_plugins`: those whose volumes the node leaves to CSI drivers.
+    """
 
     node_name: str
     by_driver: Mapping[str, int]
+    migrated_plugins: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, csi_node: Object) -> "VolumeLimits":
@@ -77,7 +83,9 @@ class VolumeLimits:
             if allocatable.get("count") is not None:
                 name = reader.text(driver.get("name"), f"{path}.name")
                 limits[name] = reader.integer(allocatable.get("count"), f"{path}.allocatable.count")
-        facts = cls(reader.text(metadata.get("name"), "metadata.name"), limits)
+        annotations = reader.text_map(metadata.get("annotations"), "metadata.annotations")
+        migrated = frozenset(filter(None, annotations.get(_MIGRATED_PLUGINS, "").split(",")))
+        facts = cls(reader.text(metadata.get("name"), "metadata.name"), limits, migrated)
         reader.finish()
         return facts
 

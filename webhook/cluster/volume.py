@@ -8,20 +8,10 @@ from webhook.cluster.claim import FILESYSTEM, storage_class_of
 from webhook.cluster.node_selector import Term, read_node_selector
 from webhook.kube.amounts import read_milli
 from webhook.kube.reader import Reader
+from webhook.kube.volumes import MIGRATIONS
 
 Object = Mapping[str, Any]
 NamespacedName = tuple[str, str]
-
-# Volumes of kinds that CSI drivers have taken over; what a driver makes of one is not told by the object.
-MIGRATED_SOURCES = (
-    "awsElasticBlockStore",
-    "azureDisk",
-    "azureFile",
-    "cinder",
-    "gcePersistentDisk",
-    "portworxVolume",
-    "vsphereVolume",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +20,7 @@ class Volume:
 
     `required`: terms that its nodes must match; None: any will do. `claim` and `claim_uid`: whom it is kept for.
     `csi_driver` and `csi_handle` are empty where it is none of CSI. `source` is the one
-    of MIGRATED_SOURCES that it is, or empty.
+    of MIGRATIONS that it is, or empty: what a driver makes of one is not told by the object.
     """
 
     name: str
@@ -77,7 +67,7 @@ class Volume:
             capacity_milli=read_milli(reader, spec.get("capacity"), "spec.capacity").get("storage", 0),
             csi_driver=reader.text(csi.get("driver"), "spec.csi.driver"),
             csi_handle=reader.text(csi.get("volumeHandle"), "spec.csi.volumeHandle"),
-            source=next((each for each in MIGRATED_SOURCES if spec.get(each) is not None), ""),
+            source=next((each for each in MIGRATIONS if spec.get(each) is not None), ""),
             is_available=reader.text(status.get("phase"), "status.phase") == "Available",
             is_being_deleted=metadata.get("deletionTimestamp") is not None,
         )

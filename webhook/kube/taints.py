@@ -11,6 +11,9 @@ NO_EXECUTE = "NoExecute"
 # A toleration of this key lets a pod onto a node that is marked unschedulable.
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 
+_NOT_READY = "node.kubernetes.io/not-ready"
+_UNREACHABLE = "node.kubernetes.io/unreachable"
+
 
 class Taint(NamedTuple):
     """A taint of a node; `value` may be empty."""
@@ -74,6 +77,24 @@ def one_tolerates(tolerations: AbstractSet[Toleration], taint: Taint) -> bool:
         or ("", "Equal", value, effect) in tolerations
         or ("", "Equal", value, "") in tolerations
     )
+
+
+def with_default_tolerations(tolerations: Iterable[Toleration]) -> Tolerations:
+    """`tolerations`, and those that the API server adds to pods that do not say how long they stay on a lost node.
+
+    Source: k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds/admission.go
+    """
+    own = Tolerations(tolerations)
+    told = {each.key for each in own if each.effect in ("", NO_EXECUTE)}
+    if "" in told:
+        return own
+    return Tolerations((*own, *(each for each in _DEFAULT_TOLERATIONS if each.key not in told)))
+
+
+_DEFAULT_TOLERATIONS = (
+    Toleration(_NOT_READY, "Exists", "", NO_EXECUTE),
+    Toleration(_UNREACHABLE, "Exists", "", NO_EXECUTE),
+)
 
 
 def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:

@@ -6,8 +6,36 @@ from typing import Any, NamedTuple
 from webhook.kube.reader import Reader
 
 _GCE, _AWS, _ISCSI, _RBD = "gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd"
-# Volumes in a pod's own spec that a CSI driver attaches, which some nodes do a limited number of times only.
-_ATTACHED_INLINE = (_AWS, _GCE, "azureDisk", "azureFile", "cinder", "portworxVolume", "vsphereVolume")
+
+
+class Migration(NamedTuple):
+    """The plugin that a kind of volume once had, and the CSI driver that has taken it over."""
+
+    plugin: str
+    driver: str
+
+
+# Kinds of volumes that CSI drivers have taken over and that NodeVolumeLimits counts as theirs.
+# Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits/utils.go, isCSIMigrationOn
+COUNTED_MIGRATIONS: Mapping[str, Migration] = {
+    _AWS: Migration("kubernetes.io/aws-ebs", "ebs.csi.aws.com"),
+    _GCE: Migration("kubernetes.io/gce-pd", "pd.csi.storage.gke.io"),
+    "azureDisk": Migration("kubernetes.io/azure-disk", "disk.csi.azure.com"),
+    "cinder": Migration("kubernetes.io/cinder", "cinder.csi.openstack.org"),
+    "portworxVolume": Migration("kubernetes.io/portworx-volume", "pxd.portworx.com"),
+}
+MIGRATIONS: Mapping[str, Migration] = {
+    **COUNTED_MIGRATIONS,
+    "azureFile": Migration("kubernetes.io/azure-file", "file.csi.azure.com"),
+    "vsphereVolume": Migration("kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com"),
+}
+
+
+class PodReference(NamedTuple):
+    """The pod that a claim is made for; `uid` is empty before it is stored."""
+
+    name: str
+    uid: str
 
 
 class ClaimUse(NamedTuple):
@@ -40,23 +68,25 @@ class Disk(NamedTuple):
 class PodVolumes(NamedTuple):
     """The claims, in `namespace`, and the disks that a pod uses.
 
-    `has_attached_inline`: it has volumes that a CSI driver attaches without a claim.
+    `attached_inline` are the CSI drivers that attach volumes of it without a claim. `pod` is who it is, where one of
+    the claims is ephemeral.
     """
 
     namespace: str = ""
     claims: tuple[ClaimUse, ...] = ()
     disks: tuple[Disk, ...] = ()
-    has_attached_inline: bool = False
+    attached_inline: frozenset[str] = frozenset()
+    pod: PodReference | None = None
 
 
 NO_VOLUMES = PodVolumes()
 
 
-def read_volumes(reader: Reader, volumes: Any, namespace: str, pod_name: str) -> PodVolumes:
-    """The `spec.volumes` of the pod `pod_name` in `namespace`; what is malformed is noted with `reader`."""
+def read_volumes(reader: Reader, volumes: Any, namespace: str, pod: PodReference) -> PodVolumes:
+    """The `spec.volumes` of `pod` in `namespace`; what is malformed is noted with `reader`."""
     claims: list[ClaimUse] = []
     disks: list[Disk] = []
-    has_attached_inline = False
+    attached_inline: set[str] = set()
     for path, volume in reader.objects(volumes, "spec.volumes"):
         claim = volume.get("persistentVolumeClaim")
         if claim is not None:
@@ -65,13 +95,16 @@ def read_volumes(reader: Reader, volumes: Any, namespace: str, pod_name: str) ->
             claims.append(ClaimUse(name, is_ephemeral=False))
         elif volume.get("ephemeral") is not None:
             name = reader.text(volume.get("name"), f"{path}.name")
-            claims.append(ClaimUse(f"{pod_name}-{name}", is_ephemeral=True))
+            claims.append(ClaimUse(f"{pod.name}-{name}", is_ephemeral=True))
         else:
             disks += [_disk(reader, volume, kind, path) for kind in _DISK_NAMES if volume.get(kind) is not None]
-            has_attached_inline |= any(volume.get(kind) is not None for kind in _ATTACHED_INLINE)
-    if not claims and not disks and not has_attached_inline:
+            attached_inline |= {
+                each.driver for kind, each in COUNTED_MIGRATIONS.items() if volume.get(kind) is not None
+            }
+    if not claims and not disks and not attached_inline:
         return NO_VOLUMES
-    return PodVolumes(namespace, tuple(claims), tuple(disks), has_attached_inline)
+    owner = pod if any(use.is_ephemeral for use in claims) else None
+    return PodVolumes(namespace, tuple(claims), tuple(disks), frozenset(attached_inline), owner)
 
 
 # What tells one disk of a kind from another.

@@ -12,8 +12,8 @@ from webhook.kube.ports import HostPort, read_host_ports
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import is_schedulable_resource
 from webhook.kube.resources import read_pod_resources
-from webhook.kube.taints import Toleration, Tolerations
-from webhook.kube.volumes import NO_VOLUMES, PodVolumes, read_volumes
+from webhook.kube.taints import Toleration, Tolerations, with_default_tolerations
+from webhook.kube.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.placement.nominee import Nominee
 from webhook.placement.peers import Peers
@@ -39,6 +39,7 @@ class PodInfo:
     memory. `required` is None without required node affinity, and one without terms matches no node. `images` has one
     for each of `containers` that names one, init containers among them, and for each image volume. `peers` is what it
     has to do with other pods. `preemption` tells which pods it may drive off, `nominee` whom a node is kept for.
+    `tolerations` are its own and those that the API server adds.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -129,7 +130,9 @@ def _volumes(reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, Any]) ->
         return NO_VOLUMES
     metadata = reader.object(pod.get("metadata"), "metadata")
     namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
-    return read_volumes(reader, spec.get("volumes"), namespace, reader.text(metadata.get("name"), "metadata.name"))
+    text = reader.text
+    pod_reference = PodReference(text(metadata.get("name"), "metadata.name"), text(metadata.get("uid"), "metadata.uid"))
+    return read_volumes(reader, spec.get("volumes"), namespace, pod_reference)
 
 
 def _tolerations(reader: Reader, value: Any) -> Tolerations:
@@ -146,4 +149,4 @@ def _tolerations(reader: Reader, value: Any) -> Tolerations:
                 text(toleration.get("effect"), f"{path}.effect"),
             )
         )
-    return Tolerations(found)
+    return with_default_tolerations(found)

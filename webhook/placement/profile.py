@@ -11,7 +11,7 @@ from webhook.placement.plugins.node_resources_fit import ScoringStrategy, most_r
 from webhook.placement.pod_info import PodInfo
 from webhook.placement.registry import PluginArgs, registrations
 from webhook.placement.spread_constraint import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY
-from webhook.placement.unmodelled import POD_TOPOLOGY_SPREAD
+from webhook.placement.unmodelled import NODE_VOLUME_LIMITS, POD_TOPOLOGY_SPREAD
 
 T = TypeVar("T")
 
@@ -101,13 +101,13 @@ class Profile:
     def unmodelled(
         self, info: PodInfo, required: frozenset[str], preferred: frozenset[str]
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """What may bar the pod from nodes and what may rank them, and is not modelled.
+        """What may bar the pod from nodes and is not modelled, and what is not modelled and keeps no verdict back.
 
         `required` and `preferred` are the plugins of which that is so, whether or not the profile runs them.
         """
         if self.enabled:
             required &= set(self.enabled.filter)
-            preferred &= {name for name, _ in self.enabled.score}
+            preferred &= {name for name, _ in self.enabled.score} | ({NODE_VOLUME_LIMITS} & set(self.enabled.filter))
         if POD_TOPOLOGY_SPREAD in preferred:
             # That is so of default constraints, on pods whose controller or Services are not known.
             actions = {constraint.when_unsatisfiable for constraint in self.args.default_constraints}

@@ -9,7 +9,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import Storage
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import device_class_of
-from webhook.kube.volumes import PodVolumes
+from webhook.kube.volumes import MIGRATIONS, Migration, PodVolumes
 from webhook.placement.pod_info import PodInfo
 
 VOLUME_RESTRICTIONS = "VolumeRestrictions"
@@ -39,22 +39,27 @@ class Demands:
         return cls(frozenset(required))
 
     def on(self, snapshot: Snapshot, info: PodInfo) -> tuple[frozenset[str], frozenset[str]]:
-        """The plugins that may bar the pod, `info`, from nodes of `snapshot`; those that may change its scores there.
+        """The plugins that may bar the pod, `info`, from nodes of `snapshot`; those that keep no verdict back.
 
         Where the controller of the pod, or what Services there are, is not known, neither is how its pods are spread by
         default.
         """
         peers = info.peers
-        is_spread = not peers.spread and snapshot.workloads.lacks(peers.namespace, peers.owner)
+        ranked = set()
+        if not peers.spread and snapshot.workloads.lacks(peers.namespace, peers.owner):
+            ranked.add(POD_TOPOLOGY_SPREAD)
+        if (info.volumes.claims or info.volumes.attached_inline) and snapshot.storage.limits is None:
+            # A node without a CSINode has no limits, and that none has a CSINode is as well possible.
+            ranked.add(NODE_VOLUME_LIMITS)
         required = set(_of_volumes(info.volumes, snapshot.storage))
         if any(resource in snapshot.devices.extended_resources for resource, _ in info.requests):
             required.add(DYNAMIC_RESOURCES)
-        return self.required | required, frozenset((POD_TOPOLOGY_SPREAD,) if is_spread else ())
+        return self.required | required, frozenset(ranked)
 
 
 def _of_volumes(volumes: PodVolumes, storage: Storage) -> Iterator[str]:
     """The plugins that would have to know more of the pod's volumes than `storage` tells."""
-    if volumes.has_attached_inline or (volumes.claims and storage.limits is None):
+    if any(_is_limited(driver, storage) for driver in volumes.attached_inline):
         yield NODE_VOLUME_LIMITS
     for use in volumes.claims:
         claim = None if storage.claims is None else storage.claims.get((volumes.namespace, use.name))
@@ -68,13 +73,27 @@ def _of_claim(claim: Claim, storage: Storage) -> Iterator[str]:
     plugins = (VOLUME_BINDING, VOLUME_ZONE, NODE_VOLUME_LIMITS)
     if claim.is_bound:
         volume = None if storage.volumes is None else storage.volumes.get(claim.volume_name)
-        if storage.volumes is None or (volume is not None and volume.source):
+        if storage.volumes is None:
             yield from plugins
+        elif volume is not None and volume.source:
+            yield from _of_migrated(MIGRATIONS[volume.source], storage)
     elif claim.storage_class and not claim.volume_name:
         if storage.classes is None:
             yield from plugins
         elif storage.volumes is None:
             yield VOLUME_BINDING
+
+
+def _of_migrated(migration: Migration, storage: Storage) -> Iterator[str]:
+    """The plugins that would have to know what a CSI driver makes of a volume of that kind."""
+    if any(migration.plugin in each.migrated_plugins for each in (storage.limits or {}).values()):
+        yield VOLUME_BINDING
+    if _is_limited(migration.driver, storage):
+        yield NODE_VOLUME_LIMITS
+
+
+def _is_limited(driver: str, storage: Storage) -> bool:
+    return any(driver in each.by_driver for each in (storage.limits or {}).values())
 
 
 def _required(reader: Reader, spec: Mapping[str, Any]) -> Iterator[str]:

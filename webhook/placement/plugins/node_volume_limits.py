@@ -8,10 +8,13 @@ import numpy as np
 from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import Storage
+from webhook.kube.volumes import COUNTED_MIGRATIONS
 from webhook.placement.plugin import Failure
 from webhook.placement.pod_info import PodInfo
 
 ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"
+
+_DRIVERS = {each.plugin: each.driver for each in COUNTED_MIGRATIONS.values()}
 
 
 class NodeVolumeLimits:
@@ -63,7 +66,8 @@ def _volumes(storage: Storage, namespace: str, claim_names: Iterable[str]) -> di
         if volume is not None:
             driver, handle = volume.csi_driver, volume.csi_handle
         else:
-            driver, handle = storage_class.provisioner if storage_class else "", f"claim {namespace}/{name}"
+            provisioner = storage_class.provisioner if storage_class else ""
+            driver, handle = _DRIVERS.get(provisioner, provisioner), f"claim {namespace}/{name}"
         if driver and handle:
             found[f"{driver}/{handle}"] = driver
     return found

@@ -12,6 +12,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import Storage
 from webhook.cluster.volume import Volume
 from webhook.kube.label_selector import selector_matches
+from webhook.kube.volumes import PodVolumes
 from webhook.placement.plugin import Failure, Preselection
 from webhook.placement.pod_info import PodInfo
 
@@ -43,7 +44,7 @@ class VolumeBinding:
             claim = storage.claims.get((pod.volumes.namespace, use.name))
             if claim is None and use.is_ephemeral:
                 continue
-            refusal = _unfit(claim, use.name)
+            refusal = _unfit(claim, use.name) or (_foreign(claim, pod.volumes) if use.is_ephemeral else "")
             if refusal:
                 return Preselection(refusal=refusal, passes=True)
         if any(_waits_for_controller(claim, storage) for claim in _claims(pod, storage)):
@@ -88,6 +89,23 @@ def _unfit(claim: Claim | None, name: str) -> str:
     return f'persistentvolumeclaim "{name}" is being deleted' if claim.is_being_deleted else ""
 
 
+def _foreign(claim: Claim | None, volumes: PodVolumes) -> str:
+    """What there is to say of a claim that has the name of an ephemeral one and was made for another pod.
+
+    A pod that is not stored yet is known by its name.
+
+    Source: k8s.io/component-helpers/storage/ephemeral/ephemeral.go, VolumeIsForPod
+    """
+    pod = volumes.pod
+    if claim is None or pod is None:
+        return ""
+    owner = claim.controller
+    if owner is not None and (owner.uid == pod.uid if pod.uid else owner.name == pod.name):
+        return ""
+    namespace = volumes.namespace
+    return f"PVC {namespace}/{claim.name} was not created for pod {namespace}/{pod.name} (pod is not owner)"
+
+
 def _waits_for_controller(claim: Claim, storage: Storage) -> bool:
     """Whether the claim is not bound, and will be by a controller, not by a scheduler."""
     if claim.is_bound or (storage.classes is None and claim.storage_class and not claim.volume_name):
@@ -101,10 +119,13 @@ def _waits_for_consumer(claim: Claim, storage: Storage) -> bool:
 
 
 def _reaches(volume: Volume, nodes: Snapshot, expired: Expired) -> Mask:
-    """Which nodes match the volume's node affinity, by their labels alone."""
+    """Which nodes match the volume's node affinity, by their labels alone.
+
+    Source: k8s.io/component-helpers/storage/volume/pv_helpers.go, CheckNodeAffinity
+    """
     if volume.required is None:
         return np.ones(len(nodes.nodes), dtype=np.bool_)
-    return any_matches(volume.required, nodes.labels, {}, expired)
+    return any_matches(volume.required, nodes.labels, None, expired)
 
 
 def _bindable(claims: Sequence[Claim], nodes: Snapshot, expired: Expired) -> Sequence[Failure]:
@@ -136,7 +157,7 @@ def _can_be_made(claim: Claim, nodes: Snapshot, expired: Expired) -> Mask:
         return np.full(len(nodes.nodes), nodes.is_emptied)
     if not storage_class.allowed_topologies:
         return np.ones(len(nodes.nodes), dtype=np.bool_)
-    return any_matches(storage_class.allowed_topologies, nodes.labels, {}, expired)
+    return any_matches(storage_class.allowed_topologies, nodes.labels, None, expired)
 
 
 def _found(claim: Claim, nodes: Snapshot, chosen: dict[str, Mask], expired: Expired) -> Mask:
