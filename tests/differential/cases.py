@@ -14,7 +14,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document, parse
 
 FOLDER = Path(__file__).parent / "cases"
-_PARTS = ("namespaces", "workloads", "nodes", "pods", "nominated")
+_PARTS = ("namespaces", "workloads", "nodes", "pods", "nominated", "storage")
 _WIDTH = 118
 
 

@@ -55,8 +55,9 @@ def _of_nodes(placement: Placement, answer: Answer, profile: Profile) -> Iterato
     totals = {node: scores["total"] for node, scores in placement.scores.items()}
     if not found and not placement.unmodelled and totals[answer.node] != max(totals.values()):
         yield Disagreement("choice", totals, answer.node)
-    if not placement.unmodelled and placement.node not in totals:
-        yield Disagreement("node", placement.node, answer.node)
+    first_of_best = min(node for node, total in totals.items() if total == max(totals.values()))
+    if placement.node != first_of_best:
+        yield Disagreement("node", placement.node, first_of_best)
 
 
 def _of_scores(placement: Placement, answer: Answer, profile: Profile) -> Iterator[Disagreement]:

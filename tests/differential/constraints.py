@@ -21,7 +21,13 @@ NODE_LABELS = {
 POD_LABELS = {"app": ("web", "db", "trainer"), "tier": ("front", "back"), "job": ("a", "b")}
 REVISION_LABELS = {"pod-template-hash": ("h1", "h2"), "tenant": ("t1", "t2")}
 NAMESPACE_LABELS = {"team": ("red", "blue"), "env": ("prod", "test")}
-TAINT_VALUES = {"use": ("training", "inference"), "product": ("H20", "A100"), "broken": ("",), "cards": ("4", "8")}
+TAINT_VALUES = {
+    "use": ("training", "inference"),
+    "product": ("H20", "A100"),
+    "broken": ("",),
+    "cards": ("4", "8"),
+    "node.kubernetes.io/not-ready": ("",),
+}
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"

@@ -8,6 +8,7 @@ from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.scheduler_log import Scores
+from tests.differential.bindings import CLAIM, VOLUME, Bindings, remove
 from tests.differential.constraints import Object
 from tests.differential.nominations import PRIORITY_CLASSES, is_heeded
 from tests.differential.pods import OVERHEAD, RUNTIME_CLASS
@@ -31,6 +32,12 @@ _KINDS = (
     ("v1", "Service"),
     ("apps/v1", "ReplicaSet"),
     ("apps/v1", "StatefulSet"),
+    ("v1", CLAIM),
+    ("v1", VOLUME),
+    ("storage.k8s.io/v1", "StorageClass"),
+    ("storage.k8s.io/v1", "CSINode"),
+    ("resource.k8s.io/v1", "DeviceClass"),
+    ("resource.k8s.io/v1", "ResourceClaim"),
 )
 _LONG_SECONDS = 3600
 _ALREADY_THERE = 409
@@ -57,6 +64,7 @@ class Judge:
         self._cluster = cluster
         self._client = cluster.client
         self._log = cluster.control_plane.scheduler_log
+        self._bindings = Bindings(cluster)
         self._made: dict[_Key, Object] = {}
         self._snapshot: Snapshot | None = None
         self._asked = 0
@@ -85,6 +93,10 @@ class Judge:
                 self._made[_key(namespace)] = self._client.apply(namespace).object and namespace
         self._make(world.workloads)
         self._make(world.nodes, "Add event for node")
+        self._make(world.storage)
+        if world.storage:
+            self._bindings.settle()
+        self._bindings.remember()
         self._make(world.pods, "Add event for scheduled pod")
         for pod in world.nominated:
             if _key(pod) not in self._made:
@@ -94,13 +106,12 @@ class Judge:
     def snapshot(self) -> Snapshot:
         """The cluster as a cluster file has it: read back from the API server."""
         if self._snapshot is None:
-            documents = [
-                Document("cluster", obj)
-                for api_version, kind in _KINDS
-                for obj in self._client.list(kind, api_version=api_version)
-            ]
-            self._snapshot = snapshot_from_documents(documents)
+            self._snapshot = snapshot_from_documents(Document("cluster", obj) for obj in self.objects())
         return self._snapshot
+
+    def objects(self) -> list[Object]:
+        """The objects of the cluster as the API server has them."""
+        return [obj for api_version, kind in _KINDS for obj in self._client.list(kind, api_version=api_version)]
 
     def ask(self, pod: Object) -> tuple[Answer, Object]:
         """What kube-scheduler makes of `pod`, and the pod as the API server stored it; it is gone afterwards.
@@ -109,11 +120,14 @@ class Judge:
             ApiError: the API server refuses the pod.
         """
         self._asked += 1
+        since = self._log.end()
         metadata = {**pod["metadata"], "name": f"{pod['metadata']['name']}-{self._asked}"}
         stored = self._stored({**pod, "metadata": metadata})
-        node, message = wait_for(lambda: self._outcome(stored), f"an answer for {metadata['name']}")
+        node, message = wait_for(lambda: self._outcome(stored, since), f"an answer for {metadata['name']}")
         answer = Answer(node, _up_to_full_stop(message), self._cluster.scores(stored) if node else {})
         self._cluster.delete_pod(stored)
+        if node and self._bindings.are_begun_for(stored):
+            self._bindings.undo(stored, since)
         return answer, stored
 
     def _stored(self, pod: Object) -> Object:
@@ -131,7 +145,7 @@ class Judge:
             wait=is_heeded(pod),
         )
 
-    def _outcome(self, pod: Object) -> tuple[str | None, str] | None:
+    def _outcome(self, pod: Object, since: int) -> tuple[str | None, str] | None:
         current = self._client.get("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
         if node := current["spec"].get("nodeName"):
             return node, ""
@@ -140,7 +154,10 @@ class Judge:
         if said and "nominatedNodeName" in pod["status"]:
             # Its first message is that of its gate, its last may be from a time when its nomination was taken back.
             said = [told for told in (self._cluster.first_refusal_yet(pod),) if told is not None]
-        return (None, said[0]) if said else None
+        if said:
+            return None, said[0]
+        chosen = self._bindings.chosen_node(pod, since) if self._bindings.are_begun_for(pod) else None
+        return (chosen, "") if chosen else None
 
     def _make_classes(self) -> None:
         """Have them made; they stay, for they do nothing to pods that do not name them."""
@@ -161,25 +178,23 @@ class Judge:
         for obj in made:
             self._bring_to_state(obj)
         self._wait("Delete event for scheduled pod", [obj for obj in made if not counts(obj)], since)
-        dying = [obj for obj in made if obj["metadata"].get("deletionTimestamp")]
-        self._wait("Update event for scheduled pod", dying, since)
+        self._wait("Update event for scheduled pod", [obj for obj in made if _changes(obj)], since)
 
     def _bring_to_state(self, obj: Object) -> None:
-        """Let the pod be deleted, but not gone, or have the phase that it is to have."""
+        """Let the object be deleted, but not gone, and have the status that it is to have."""
         name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace")
         if obj["metadata"].get("deletionTimestamp"):
-            path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+            path = f"/api/v1/namespaces/{namespace}/{obj['kind'].lower()}s/{name}"
             self._client.request("DELETE", path, body={"gracePeriodSeconds": _LONG_SECONDS})
-        if obj["kind"] == "Pod" and (phase := obj.get("status", {}).get("phase")):
-            body = {"status": {"phase": phase}}
-            self._client.patch("Pod", name, body, namespace=namespace, subresource="status")
+        if obj["kind"] != "Node" and (status := obj.get("status")):
+            body = {"status": status}
+            self._client.patch(obj["kind"], name, body, namespace=namespace, subresource="status")
 
     def _remove(self, objects: Iterable[Object], event: str = "") -> None:
         since = self._log.end()
         removed = list(objects)
         for obj in removed:
-            name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace")
-            self._client.delete(obj["kind"], name, namespace=namespace, api_version=obj["apiVersion"])
+            remove(self._client, obj)
             del self._made[_key(obj)]
         self._wait(event, [obj for obj in removed if counts(obj) and is_heeded(obj)], since)
 
@@ -195,9 +210,15 @@ def _key(obj: Mapping[str, Any]) -> _Key:
     return obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 
+def _changes(obj: Object) -> bool:
+    """Whether it is a pod that is brought to a state in which it goes on counting."""
+    is_changed = obj["metadata"].get("deletionTimestamp") or obj.get("status")
+    return bool(obj["kind"] == "Pod" and is_changed and counts(obj))
+
+
 def _as_first_written(obj: Object) -> Object:
     """`obj` without the state that only later requests can bring it to."""
-    if obj["kind"] != "Pod":
+    if obj["kind"] == "Node":
         return obj
     metadata = {key: value for key, value in obj["metadata"].items() if key != "deletionTimestamp"}
     return {key: value for key, value in obj.items() if key != "status"} | {"metadata": metadata}

@@ -41,11 +41,13 @@ def minimise(world: World, pod: Object, holds: Holds) -> tuple[World, Object]:
     world = replace(world, pods=_fewest(world.pods, lambda some: holds(replace(world, pods=some), pod)))
     world = replace(world, nominated=_fewest(world.nominated, lambda some: holds(replace(world, nominated=some), pod)))
     world = replace(world, workloads=_fewest(world.workloads, lambda some: holds(replace(world, workloads=some), pod)))
+    world = replace(world, storage=_fewest(world.storage, lambda some: holds(replace(world, storage=some), pod)))
     (pod,) = _plainest((pod,), lambda some: holds(world, some[0]))
     world = replace(world, pods=_plainest(world.pods, lambda some: holds(replace(world, pods=some), pod)))
     world = replace(
         world, nominated=_plainest(world.nominated, lambda some: holds(replace(world, nominated=some), pod))
     )
+    world = replace(world, storage=_plainest(world.storage, lambda some: holds(replace(world, storage=some), pod)))
     world = replace(world, nodes=_plainest(world.nodes, lambda some: holds(replace(world, nodes=some), pod)))
     return _without_idle_namespaces(world, pod), pod
 

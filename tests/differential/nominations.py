@@ -33,10 +33,13 @@ def random_nominated_pods(dice: Dice, nodes: Sequence[str], namespaces: Sequence
 
 
 def let_some_be_nominated(dice: Dice, pods: Sequence[Object], nodes: Sequence[str]) -> None:
-    """Give some of `pods`, which are to be asked about, a priority, and nominate some to one of `nodes`."""
+    """Give some of `pods`, which are to be asked about, a priority, and nominate some to one of `nodes`.
+
+    Those with volumes are not: kube-scheduler would begin to bind their claims while the node is only kept.
+    """
     for pod in pods:
         _give_priority(dice, pod)
-        if dice.chance(20) and "schedulingGates" not in pod["spec"]:
+        if dice.chance(20) and not pod["spec"].keys() & {"schedulingGates", "volumes", "resourceClaims"}:
             pod["status"] = {"nominatedNodeName": dice.choice(nodes)}
 
 

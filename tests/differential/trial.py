@@ -1,7 +1,12 @@
 """One pod before the judge: foretold first, then asked."""
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
 from tests.controlplane.client import ApiError
 from tests.differential.cases import FOLDER, Case
+from tests.differential.command import foretold_by_command
 from tests.differential.comparison import Disagreement, disagreements
 from tests.differential.constraints import Object
 from tests.differential.judge import Answer, Judge
@@ -26,11 +31,32 @@ def compare(pod: Object, snapshot: Snapshot, answer: Answer) -> list[Disagreemen
     return disagreements(Framework(profile).place(pod, snapshot), answer, profile)
 
 
-def tried(judge: Judge, pod: Object) -> tuple[list[Disagreement], Answer]:
-    """The disagreements about `pod`, as a user wrote it and as the API server stored it."""
+class Trial(NamedTuple):
+    """A pod as a user wrote it and as the API server stored it, what became of it, and what else was foretold."""
+
+    written: Object
+    stored: Object
+    answer: Answer
+    disagreements: list[Disagreement]
+
+
+def tried(judge: Judge, pod: Object) -> Trial:
+    """`pod` before the judge."""
     snapshot = judge.snapshot()
     answer, stored = judge.ask(pod)
-    return [*compare(pod, snapshot, answer), *compare(stored, snapshot, answer)], answer
+    return Trial(pod, stored, answer, [*compare(pod, snapshot, answer), *compare(stored, snapshot, answer)])
+
+
+def disagreements_of_command(judge: Judge, trials: Sequence[Trial], folder: Path) -> list[tuple[str, Disagreement]]:
+    """Where `placement-webhook check` is at odds with kube-scheduler, by the names of the pods."""
+    cluster = judge.objects()
+    found = []
+    for pods in ([each.written for each in trials], [each.stored for each in trials]):
+        placements = foretold_by_command(folder, cluster, pods)
+        for pod, placement, trial in zip(pods, placements, trials, strict=True):
+            differing = disagreements(placement, trial.answer, profile_of(pod))
+            found += [(pod["metadata"]["name"], each) for each in differing]
+    return found
 
 
 def minimised(judge: Judge, world: World, pod: Object, found: list[Disagreement]) -> Case | None:
@@ -45,17 +71,17 @@ def minimised(judge: Judge, world: World, pod: Object, found: list[Disagreement]
             return False
         try:
             judge.establish(smaller)
-            disagreed, _ = tried(judge, plainer)
+            disagreed = tried(judge, plainer).disagreements
         except ApiError:
             return False
         return kind in {each.kind for each in disagreed}
 
     small_world, small_pod = minimise(world, pod, still_disagrees)
     judge.establish(small_world)
-    disagreed, answer = tried(judge, small_pod)
-    if not disagreed:
+    trial = tried(judge, small_pod)
+    if not trial.disagreements:
         return None
-    return Case(f"{kind}: another one was foretold", small_world, small_pod, answer)
+    return Case(f"{kind}: another one was foretold", small_world, small_pod, trial.answer)
 
 
 def keep(case: Case, name: str) -> str:

@@ -5,9 +5,12 @@ from dataclasses import dataclass, replace
 
 from tests.differential import constraints
 from tests.differential.constraints import EFFECTS, HOSTNAME, NODE_LABELS, TAINT_VALUES, Object
+from tests.differential.devices import random_devices, use_devices
 from tests.differential.dice import Dice
 from tests.differential.nominations import let_some_be_nominated, random_nominated_pods
 from tests.differential.pods import IMAGES, base_pod, random_pod
+from tests.differential.resizing import random_resize
+from tests.differential.storage import random_storage, use_storage
 from tests.differential.workloads import random_workloads
 
 NAMESPACES = ("alpha", "beta", "gamma")
@@ -15,15 +18,17 @@ NAMESPACES = ("alpha", "beta", "gamma")
 # From so many nodes to so many; small clusters are the more frequent ones.
 SIZES = ((6, 10), (6, 10), (6, 12), (12, 30), (30, 90))
 
+_PERCENT_WITH_STORAGE = 30
+
 _ENDED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A cluster: namespaces, Services and controllers that select pods, nodes, and the pods that are bound to these.
+    """A cluster: namespaces, Services and controllers that select pods, nodes, their pods, storage and devices.
 
     `nominated` pods wait for the node that their status names; a gate that does not stand here keeps them back. A pod
-    may have a `status.phase` and a `metadata.deletionTimestamp` as kube-scheduler would see them.
+    may have a `status` and a `metadata.deletionTimestamp` as kube-scheduler would see them.
     """
 
     namespaces: tuple[Object, ...]
@@ -31,6 +36,7 @@ class World:
     nodes: tuple[Object, ...]
     pods: tuple[Object, ...]
     nominated: tuple[Object, ...] = ()
+    storage: tuple[Object, ...] = ()
 
     def with_nodes(self, nodes: Sequence[Object]) -> "World":
         """The same with those nodes alone, and the pods on them."""
@@ -41,7 +47,7 @@ class World:
     @property
     def objects(self) -> tuple[Object, ...]:
         """All of them, in the order in which they can be made."""
-        return (*self.namespaces, *self.workloads, *self.nodes, *self.pods, *self.nominated)
+        return (*self.namespaces, *self.workloads, *self.storage, *self.nodes, *self.pods, *self.nominated)
 
 
 def random_world(dice: Dice, sizes: Sequence[tuple[int, int]] = SIZES) -> World:
@@ -59,7 +65,15 @@ def random_world(dice: Dice, sizes: Sequence[tuple[int, int]] = SIZES) -> World:
     _let_each_have_its_ports(pods)
     workloads = random_workloads(dice, [each["metadata"]["name"] for each in namespaces])
     nominated = random_nominated_pods(dice, names, [each["metadata"]["name"] for each in namespaces])
-    return World(namespaces, workloads, nodes, pods, nominated)
+    world = World(namespaces, workloads, nodes, pods, nominated)
+    return _with_storage(dice, world) if dice.chance(_PERCENT_WITH_STORAGE) else world
+
+
+def _with_storage(dice: Dice, world: World) -> World:
+    namespaces = [each["metadata"]["name"] for each in world.namespaces]
+    storage = random_storage(dice, namespaces, [each["metadata"]["name"] for each in world.nodes])
+    use_storage(dice, world.pods, storage, 20)
+    return replace(world, storage=(*random_devices(dice, namespaces), *storage))
 
 
 def pending_pods(dice: Dice, world: World, count: int, schedulers: Sequence[str] = ()) -> list[Object]:
@@ -67,6 +81,9 @@ def pending_pods(dice: Dice, world: World, count: int, schedulers: Sequence[str]
     namespaces = [each["metadata"]["name"] for each in world.namespaces]
     nodes = [each["metadata"]["name"] for each in world.nodes]
     pods = [random_pod(dice, f"pending-{number}", namespaces, nodes) for number in range(count)]
+    if world.storage:
+        use_storage(dice, pods, world.storage, 60)
+        use_devices(dice, pods, 5)
     for pod in pods:
         if schedulers:
             pod["spec"]["schedulerName"] = dice.choice(schedulers)
@@ -106,7 +123,9 @@ def _namespace(dice: Dice, name: str) -> Object:
 
 
 def _node(dice: Dice, name: str, percent_tainted: float) -> Object:
-    labels = constraints.labels(dice, NODE_LABELS, 80) | ({HOSTNAME: name} if dice.chance(92) else {})
+    labels = constraints.labels(dice, NODE_LABELS, 80)
+    if dice.chance(92):
+        labels[HOSTNAME] = name if dice.chance(98) else "same"
     spec: Object = {}
     if dice.chance(percent_tainted):
         keys = dice.some(tuple(TAINT_VALUES), 1, 2)
@@ -114,8 +133,8 @@ def _node(dice: Dice, name: str, percent_tainted: float) -> Object:
     if dice.chance(8):
         spec["unschedulable"] = True
     amounts = {
-        "cpu": dice.choice(("2", "4", "7500m", "16", "32")),
-        "memory": dice.choice(("4Gi", "8Gi", "16e9", "64Gi")),
+        "cpu": dice.choice(("2", "4", "7500m", "16", "32", "16e0")),
+        "memory": dice.choice(("4Gi", "8Gi", "16e9", "64Gi", "1.5Ti")),
         "pods": dice.choice(("3", "8", "110", "110")),
         "ephemeral-storage": dice.choice(("10G", "100Gi")),
     }
@@ -128,6 +147,8 @@ def _node(dice: Dice, name: str, percent_tainted: float) -> Object:
     images = dice.some(IMAGES, 0)
     if images:
         status["images"] = [{"names": [image], "sizeBytes": size} for image, size in images]
+    if dice.chance(4):
+        del amounts[dice.choice(("cpu", "memory", "pods", "ephemeral-storage"))]
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -151,4 +172,6 @@ def _running_pod(dice: Dice, name: str, node: str, namespaces: Sequence[str]) ->
         pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     elif dice.chance(10):
         pod["status"] = {"phase": dice.choice(("Running", "Running", *_ENDED))}
+    elif dice.chance(8):
+        pod["status"] = random_resize(dice, pod)
     return pod

@@ -71,7 +71,7 @@ def _snapshot(
     return Snapshot.of(infos, namespaces, **snapshot_fields({"Service": (), **_told_to_be_none(found), **found}))
 
 
-def _told_to_be_none(found: Mapping[str, list[Facts]]) -> Mapping[str, list[Facts]]:
+def _told_to_be_none(found: FactsByKind) -> FactsByKind:
     """The kinds of storage without an object that have been asked for, by all appearances: there is none of them.
 
     Nobody asks for the classes and limits of storage and leaves out claims; a claim that names a volume shows that
@@ -79,7 +79,7 @@ def _told_to_be_none(found: Mapping[str, list[Facts]]) -> Mapping[str, list[Fact
     """
     if not {"StorageClass", "CSINode"} & found.keys():
         return {}
-    claims: list[Any] = found.get("PersistentVolumeClaim", [])
+    claims = found.get("PersistentVolumeClaim", ())
     has_volumes = any(claim.volume_name for claim in claims)
     return {"PersistentVolumeClaim": []} | ({} if has_volumes else {"PersistentVolume": []})
 

@@ -1,0 +1,41 @@
+"""What `placement-webhook check -o json` says of pods and a cluster, out of files as users have them."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from tests.differential.constraints import Object
+from tests.differential.profiles import CONFIGURATION
+from webhook.cli.root import root
+from webhook.placement.result import Placement
+
+
+def foretold_by_command(folder: Path, cluster: Sequence[Object], pods: Sequence[Object]) -> list[Placement]:
+    """The answers for `pods`, in their order; `cluster` is written as `kubectl get -A -o json` prints it."""
+    arguments = ["check", "-o", "json"]
+    for flag, content in (
+        ("--cluster", {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": cluster}),
+        ("--filename", {"apiVersion": "v1", "kind": "List", "items": pods}),
+        ("--scheduler-config", CONFIGURATION),
+    ):
+        file = folder / f"{flag.strip('-')}.json"
+        file.write_text(json.dumps(content, indent=4))
+        arguments += [flag, str(file)]
+    run = CliRunner().invoke(root, arguments)
+    assert run.exit_code in (0, 3, 4), run.output
+    return [_placement(json.loads(line)) for line in run.stdout.splitlines()]
+
+
+def _placement(told: Object) -> Placement:
+    nodes = told["nodes"]
+    return Placement(
+        told["verdict"],
+        told["node"],
+        nodes["total"],
+        nodes["feasible"],
+        told["message"],
+        told["scores"],
+        tuple(told["unmodelled"]),
+    )

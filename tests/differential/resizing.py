@@ -1,0 +1,37 @@
+"""Random reports of kubelets on running containers that are being resized in place."""
+
+from tests.differential.constraints import Object
+from tests.differential.dice import Dice
+
+_AMOUNTS: tuple[dict[str, str], ...] = (
+    {"cpu": "100m"},
+    {"cpu": "2"},
+    {"cpu": "1500m", "memory": "1Gi"},
+    {"memory": "64Mi"},
+    {},
+)
+_CONDITIONS: tuple[list[Object], ...] = (
+    [],
+    [],
+    [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}],
+    [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}],
+    [{"type": "PodResizeInProgress", "status": "True"}],
+)
+
+
+def random_resize(dice: Dice, pod: Object) -> Object:
+    """A status of `pod` in which containers have other resources than they ask for."""
+    status: Object = {"phase": "Running", "conditions": dice.choice(_CONDITIONS)}
+    for containers, statuses in (("containers", "containerStatuses"), ("initContainers", "initContainerStatuses")):
+        if told := [_container_status(dice, each["name"]) for each in pod["spec"].get(containers, ())]:
+            status[statuses] = told
+    return status
+
+
+def _container_status(dice: Dice, name: str) -> Object:
+    status: Object = {"name": name, "image": "i", "imageID": "", "ready": True, "restartCount": 0}
+    if dice.chance(70):
+        status["resources"] = {"requests": dice.choice(_AMOUNTS)}
+    if dice.chance(70):
+        status["allocatedResources"] = dice.choice(_AMOUNTS)
+    return status
