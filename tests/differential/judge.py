@@ -123,10 +123,10 @@ class Judge:
         since = self._log.end()
         metadata = {**pod["metadata"], "name": f"{pod['metadata']['name']}-{self._asked}"}
         stored = self._stored({**pod, "metadata": metadata})
-        node, message = wait_for(lambda: self._outcome(stored, since), f"an answer for {metadata['name']}")
+        node, message, is_begun = wait_for(lambda: self._outcome(stored, since), f"an answer for {metadata['name']}")
         answer = Answer(node, _up_to_full_stop(message), self._cluster.scores(stored) if node else {})
         self._cluster.delete_pod(stored)
-        if node and self._bindings.are_begun_for(stored):
+        if is_begun:
             self._bindings.undo(stored, since)
         return answer, stored
 
@@ -145,19 +145,20 @@ class Judge:
             wait=is_heeded(pod),
         )
 
-    def _outcome(self, pod: Object, since: int) -> tuple[str | None, str] | None:
+    def _outcome(self, pod: Object, since: int) -> tuple[str | None, str, bool] | None:
+        """The node or the message, and whether the node is as yet one for which kube-scheduler binds claims."""
         current = self._client.get("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
         if node := current["spec"].get("nodeName"):
-            return node, ""
+            return node, "", False
         conditions = current["status"].get("conditions", [])
         said = [each["message"] for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"]
         if said and "nominatedNodeName" in pod["status"]:
             # Its first message is that of its gate, its last may be from a time when its nomination was taken back.
             said = [told for told in (self._cluster.first_refusal_yet(pod),) if told is not None]
         if said:
-            return None, said[0]
+            return None, said[0], False
         chosen = self._bindings.chosen_node(pod, since) if self._bindings.are_begun_for(pod) else None
-        return (chosen, "") if chosen else None
+        return (chosen, "", True) if chosen else None
 
     def _make_classes(self) -> None:
         """Have them made; they stay, for they do nothing to pods that do not name them."""

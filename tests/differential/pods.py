@@ -21,7 +21,7 @@ IMAGES = (
 )
 _IMAGE_NAMES = ("pause:3.10", "web:1.2", "trainer", "library/db@sha256:" + "ab" * 32, "huge:v1", "unknown:v9")
 
-_CPU = ("50m", "100m", "0.3", "1", "1500m", "2", "2e-1", "100u", "0")
+_CPU = ("50m", "100m", "0.3", "1", "1500m", "2", "2e-1", "0")
 _MEMORY = ("64Mi", "128M", "0.3Gi", "1Gi", "1500Mi", "2e9", "900m", "0")
 _DEVICES = {
     "nvidia.com/gpu": ("1", "2", "4", "8"),

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.kube.taints import Taint, Toleration, Tolerations, covers, tolerates, tolerates_any
+from webhook.kube.taints import (
+    Taint,
+    Toleration,
+    Tolerations,
+    covers,
+    tolerates,
+    tolerates_any,
+    with_default_tolerations,
+)
 
 Object = dict[str, Any]
 
@@ -117,3 +125,23 @@ _any_taint = st.builds(
 def test_taint_that_is_looked_up_is_tolerated_by_one_of_them(tolerations: list[Object], taint: Taint) -> None:
     found = Tolerations(map(Toleration.of, tolerations)).tolerate(taint)
     assert found is any(tolerates(each, taint._asdict()) for each in tolerations)
+
+
+_LOST = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+@pytest.mark.parametrize(
+    ("own", "added"),
+    [
+        pytest.param([], _LOST, id="none"),
+        pytest.param([{"key": "use", "operator": "Exists"}], _LOST, id="another"),
+        pytest.param([{"operator": "Exists"}], (), id="of everything"),
+        pytest.param([{"operator": "Exists", "effect": "NoSchedule"}], _LOST, id="of everything, another effect"),
+        pytest.param([{"key": _LOST[0], "value": "x"}], _LOST[1:], id="of one, whatever its value"),
+        pytest.param([{"key": _LOST[1], "operator": "Exists", "effect": "NoExecute"}], _LOST[:1], id="of the other"),
+    ],
+)
+def test_pod_stays_on_a_lost_node_unless_it_says_how_long(own: list[dict[str, str]], added: tuple[str, ...]) -> None:
+    tolerations = [Toleration.of(each) for each in own]
+    wanted = {Toleration(key, "Exists", "", "NoExecute") for key in added}
+    assert with_default_tolerations(tolerations) == {*tolerations, *wanted}
