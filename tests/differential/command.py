@@ -12,13 +12,15 @@ from webhook.cli.root import root
 from webhook.placement.result import Placement
 
 
-def foretold_by_command(folder: Path, cluster: Sequence[Object], pods: Sequence[Object]) -> list[Placement]:
+def foretold_by_command(
+    folder: Path, cluster: Sequence[Object], pods: Sequence[Object], configuration: Object = CONFIGURATION
+) -> list[Placement]:
     """The answers for `pods`, in their order; `cluster` is written as `kubectl get -A -o json` prints it."""
     arguments = ["check", "-o", "json"]
     for flag, content in (
         ("--cluster", {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": cluster}),
         ("--filename", {"apiVersion": "v1", "kind": "List", "items": pods}),
-        ("--scheduler-config", CONFIGURATION),
+        ("--scheduler-config", configuration),
     ):
         file = folder / f"{flag.strip('-')}.json"
         file.write_text(json.dumps(content, indent=4))

@@ -1,16 +1,21 @@
 """The real kube-scheduler is the judge of random pods on random clusters."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
 from tests.controlplane.cluster import Cluster
+from tests.differential.command import foretold_by_command
+from tests.differential.comparison import disagreements
 from tests.differential.dice import Dice
 from tests.differential.judge import Judge
 from tests.differential.profiles import CONFIGURATION, OTHERS, STANDARD
+from tests.differential.random_profiles import random_configuration
 from tests.differential.trial import disagreements_of_command, keep, minimised, tried
 from tests.differential.worlds import pending_pods, random_world
+from webhook.placement.configuration_file import parse_profiles
 
 PODS_PER_WORLD = 25
 FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
@@ -32,10 +37,8 @@ def _agree(cluster: Cluster, seed: int, schedulers: tuple[str, ...], folder: Pat
             name = pod["metadata"]["name"]
             again, _ = judge.ask(pod)
             case = minimised(judge, world, pod, found)
-            path = (
-                keep(case, f"seed-{seed}-{name}") if case else f"not seen again; {trial.answer}, and once more {again}"
-            )
-            pytest.fail(f"seed {seed}, {name}: {found[0]}\nminimised: {path}")
+            path = keep(case, f"seed-{seed}-{name}") if case else "not seen again"
+            pytest.fail(f"seed {seed}, {name}: {found[0]}\nof {trial.answer}\nthen {again}\nminimised: {path}")
     assert disagreements_of_command(judge, trials, folder) == []
 
 
@@ -48,3 +51,22 @@ def test_what_is_foretold_for_random_pods_is_what_becomes_of_them(cluster: Clust
 def test_profiles_are_read_as_kube_scheduler_reads_them(cluster: Cluster, seed: int, tmp_path: Path) -> None:
     cluster.control_plane.start_scheduler(CONFIGURATION)
     _agree(cluster, seed, OTHERS, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED + 60_000, FIRST_SEED + 60_000 + WORLDS_OF_OTHERS))
+def test_random_profiles_are_read_as_kube_scheduler_reads_them(cluster: Cluster, seed: int, tmp_path: Path) -> None:
+    dice = Dice(seed)
+    configuration = random_configuration(dice, OTHERS)
+    cluster.control_plane.start_scheduler(configuration)
+    world = random_world(dice)
+    judge = Judge(cluster)
+    judge.establish(world)
+    pods = pending_pods(dice, world, PODS_PER_WORLD, OTHERS)
+    answers = [judge.ask(pod)[0] for pod in pods]
+    placements = foretold_by_command(tmp_path, judge.objects(), pods, configuration)
+    profiles = parse_profiles(json.dumps(configuration), "configuration")
+    found = [
+        (pod["spec"]["schedulerName"], *disagreements(placement, answer, profiles[pod["spec"]["schedulerName"]]))
+        for pod, placement, answer in zip(pods, placements, answers, strict=True)
+    ]
+    assert [each for each in found if len(each) > 1] == []

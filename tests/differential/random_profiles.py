@@ -1,0 +1,121 @@
+"""Random profiles: plugins on, off and weighed at extension points, and their args."""
+
+from tests.controlplane.configuration import scheduler_configuration
+from tests.differential.constraints import HOSTNAME, RACK, ZONE, Object
+from tests.differential.dice import Dice
+
+_SCORES = (
+    "NodeResourcesBalancedAllocation",
+    "ImageLocality",
+    "InterPodAffinity",
+    "NodeAffinity",
+    "PodTopologySpread",
+    "TaintToleration",
+    "VolumeBinding",
+)
+# Without NodePorts a pod could get ports that another has; kube-scheduler would count these as free once it is gone.
+_FILTERS = (
+    "NodeUnschedulable",
+    "NodeName",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodeResourcesFit",
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeZone",
+    "PodTopologySpread",
+    "InterPodAffinity",
+)
+_RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "example.com/nic", "ephemeral-storage", "hugepages-2Mi")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def random_configuration(dice: Dice, names: tuple[str, ...]) -> Object:
+    """A KubeSchedulerConfiguration with a profile of each name, beside the default one."""
+    profiles = [{"schedulerName": "default-scheduler"}, *(_profile(dice, name) for name in names)]
+    return {**scheduler_configuration(), "profiles": profiles}
+
+
+def _profile(dice: Dice, name: str) -> Object:
+    args = {plugin: make(dice) for plugin, make in _ARGS.items() if dice.chance(50)}
+    config = [{"name": plugin, "args": each} for plugin, each in args.items()]
+    return {"schedulerName": name, "plugins": _plugins(dice), "pluginConfig": config}
+
+
+def _plugins(dice: Dice) -> Object:
+    plugins: Object = {}
+    off = dice.some(_FILTERS, 1, 3) if dice.chance(40) else []
+    left = [each for each in _SCORES if each not in off]
+    if off or dice.chance(40):
+        plugins["multiPoint"] = {"disabled": _named(off), "enabled": _weighed(dice, dice.some(left, 1, 3))}
+    if dice.chance(30):
+        # One that is never skipped must be left: kube-scheduler logs no scores where all are.
+        enabled = _weighed(dice, ["NodeResourcesFit", *dice.some(left, 0, 4)])
+        is_all = "NodeResourcesFit" not in off and dice.chance(40)
+        plugins["score"] = (
+            {"disabled": _named(["*"]), "enabled": enabled} if is_all else {"disabled": _named(dice.some(left, 1, 3))}
+        )
+    if dice.chance(30):
+        plugins["filter"] = {"disabled": _named(dice.some([each for each in _FILTERS if each not in off], 1, 4))}
+    return plugins
+
+
+def _named(plugins: list[str]) -> list[Object]:
+    return [{"name": plugin} for plugin in plugins]
+
+
+def _weighed(dice: Dice, plugins: list[str]) -> list[Object]:
+    return [{"name": each} | ({"weight": dice.randint(1, 20)} if dice.chance(80) else {}) for each in plugins]
+
+
+def _resources(dice: Dice, largest: int) -> list[Object]:
+    return [{"name": each, "weight": dice.randint(1, largest)} for each in dice.some(_RESOURCES, 1, 4)]
+
+
+def _fit(dice: Dice) -> Object:
+    kind = dice.choice(("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio", "RequestedToCapacityRatio"))
+    strategy: Object = {"type": kind, "resources": _resources(dice, 9)}
+    if kind == "RequestedToCapacityRatio":
+        shares = sorted(dice.sample(range(101), dice.randint(1, 5)))
+        shape = [{"utilization": share, "score": dice.randint(0, 10)} for share in shares]
+        strategy["requestedToCapacityRatio"] = {"shape": shape}
+    ignored = {"ignoredResources": ["example.com/nic"], "ignoredResourceGroups": ["nvidia.com"]}
+    return {"scoringStrategy": strategy} | {key: each for key, each in ignored.items() if dice.chance(30)}
+
+
+def _balanced(dice: Dice) -> Object:
+    return {"resources": _resources(dice, 1)}
+
+
+def _pod_affinity(dice: Dice) -> Object:
+    return {
+        "hardPodAffinityWeight": dice.choice((0, 1, 50, 100)),
+        "ignorePreferredTermsOfExistingPods": dice.chance(50),
+    }
+
+
+def _spread(dice: Dice) -> Object:
+    actions = ("DoNotSchedule", "ScheduleAnyway", "ScheduleAnyway")
+    constraints = [
+        {"maxSkew": dice.randint(1, 4), "topologyKey": key, "whenUnsatisfiable": dice.choice(actions)}
+        for key in dice.some((ZONE, RACK, HOSTNAME, "use"), 0, 3)
+    ]
+    return {"defaultingType": "List", "defaultConstraints": constraints}
+
+
+def _node_affinity(dice: Dice) -> Object:
+    forbidden = {"key": "use", "operator": "NotIn", "values": [dice.choice(("hybrid", "training"))]}
+    liked = {"key": dice.choice(("product", "cards")), "operator": "Exists"}
+    required = {_REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [forbidden]}]}}
+    preferred = {_PREFERRED: [{"weight": dice.randint(1, 100), "preference": {"matchExpressions": [liked]}}]}
+    return {"addedAffinity": dice.choice((required, preferred, required | preferred))}
+
+
+_ARGS = {
+    "NodeResourcesFit": _fit,
+    "NodeResourcesBalancedAllocation": _balanced,
+    "InterPodAffinity": _pod_affinity,
+    "PodTopologySpread": _spread,
+    "NodeAffinity": _node_affinity,
+}
