@@ -10,6 +10,7 @@ _AMOUNTS: tuple[dict[str, str], ...] = (
     {"memory": "64Mi"},
     {},
 )
+_OF_PODS: tuple[dict[str, str], ...] = ({"cpu": "30"}, {"cpu": "24", "memory": "64Gi"})
 _CONDITIONS: tuple[list[Object], ...] = (
     [],
     [],
@@ -22,6 +23,8 @@ _CONDITIONS: tuple[list[Object], ...] = (
 def random_resize(dice: Dice, pod: Object) -> Object:
     """A status of `pod` in which containers have other resources than they ask for."""
     status: Object = {"phase": "Running", "conditions": dice.choice(_CONDITIONS)}
+    if "resources" in pod["spec"]:
+        status |= {"resources": {"requests": dice.choice(_OF_PODS)}, "allocatedResources": dice.choice(_OF_PODS)}
     for containers, statuses in (("containers", "containerStatuses"), ("initContainers", "initContainerStatuses")):
         if told := [_container_status(dice, each["name"]) for each in pod["spec"].get(containers, ())]:
             status[statuses] = told

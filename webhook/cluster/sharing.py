@@ -155,6 +155,7 @@ _STATUS = (
     "allocatable",
     "images",
     "resources",
+    "allocatedResources",
     "containerStatuses",
     "initContainerStatuses",
     "conditions",

@@ -1,0 +1,30 @@
+"""A cluster file with other names gives every pod the same placement."""
+
+from copy import deepcopy
+
+import pytest
+
+from tests.differential.dice import Dice
+from tests.differential.worlds import pending_pods, random_world
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.sharing import with_other_names
+from webhook.kube.documents import Document
+from webhook.placement.framework import Framework
+
+_SMALL = ((4, 8),)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_other_names_change_no_placement(seed: int) -> None:
+    dice = Dice(seed)
+    world = random_world(dice, _SMALL)
+    # Nodes, namespaces and pods alone: what is renamed.
+    objects = [*world.namespaces, *world.nodes, *world.pods]
+    for pod in pending_pods(dice, world, 10):
+        told = []
+        for cluster in ([*objects, pod], with_other_names(deepcopy([*objects, pod]))):
+            asked = cluster[-1]
+            snapshot = snapshot_from_documents(Document("cluster", each) for each in cluster)
+            placement = Framework().place(asked, snapshot)
+            told.append((placement.verdict, placement.message, [*map(dict, placement.scores.values())]))
+        assert told[0] == told[1]
