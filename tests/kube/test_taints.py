@@ -144,4 +144,4 @@ _LOST = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 def test_pod_stays_on_a_lost_node_unless_it_says_how_long(own: list[dict[str, str]], added: tuple[str, ...]) -> None:
     tolerations = [Toleration.of(each) for each in own]
     wanted = {Toleration(key, "Exists", "", "NoExecute") for key in added}
-    assert with_default_tolerations(tolerations) == {*tolerations, *wanted}
+    assert with_default_tolerations(tolerations) == Tolerations([*tolerations, *wanted])
