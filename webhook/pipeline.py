@@ -171,7 +171,7 @@ def _unknown(message: str) -> Placement:
 
 def _conclude(mutated: Mutated, placement: Placement) -> Patched | Unchanged | Denied:
     workload, mutation, warnings = mutated.workload, mutated.mutation, mutated.warnings
-    if placement.verdict == "Infeasible" and workload.check_mode == "deny":
+    if placement.verdict == "Infeasible" and workload.check_mode == "deny" and not placement.doubt:
         suggestion = "".join(f" Suggestion: {text}." for text in placement.suggestions[:1])
         message = f"no node of this cluster could ever take this pod: {placement.message}{suggestion}"
         refusal = Refusal(403, "Forbidden", message)
@@ -179,7 +179,9 @@ def _conclude(mutated: Mutated, placement: Placement) -> Patched | Unchanged | D
     if placement.verdict in ("Infeasible", "Waiting"):
         # Each is cut to what reaches a client: the suggestion stands for itself, lest a long message cut it off.
         suggestions = [f"placement check: suggestion: {text}" for text in placement.suggestions[:1]]
-        warnings = (*warnings, f"placement check: {placement.verdict}: {placement.message}", *suggestions)
+        is_spared = placement.doubt and workload.check_mode == "deny"
+        doubts = [f"placement check: not refused: {placement.doubt}"] if is_spared else []
+        warnings = (*warnings, f"placement check: {placement.verdict}: {placement.message}", *doubts, *suggestions)
     if mutation.operations:
         return Patched(workload.type_name, mutation.pod, mutation.operations, mutation.rules, warnings, placement)
     return Unchanged(workload.type_name, mutation.pod, mutation.rules, warnings, placement)

@@ -13,7 +13,14 @@ def further_objects(namespace: str, variant: str = "1") -> list[Object]:
 
 
 def _with_group(kind: str, namespace: str, content: Object) -> Object:
-    is_of_cluster = kind in ("PersistentVolume", "StorageClass", "CSINode", "DeviceClass", "PriorityClass")
+    is_of_cluster = kind in (
+        "PersistentVolume",
+        "StorageClass",
+        "CSINode",
+        "DeviceClass",
+        "ResourceSlice",
+        "PriorityClass",
+    )
     metadata = {"name": f"further-{kind.lower()}"} | ({} if is_of_cluster else {"namespace": namespace})
     return {"apiVersion": FURTHER_KINDS[kind].api_version, "kind": kind, "metadata": metadata, **content}
 
@@ -52,5 +59,19 @@ def _contents(variant: str) -> dict[str, Object]:
         "DeviceClass": {"spec": {"extendedResourceName": f"example.com/gpu-{variant}"}},
         "ResourceClaim": {"spec": devices},
         "ResourceClaimTemplate": {"spec": {"spec": devices}},
+        "ResourceSlice": {
+            "spec": {
+                "driver": "gpu.example.com",
+                "pool": {"name": "n", "generation": int(variant), "resourceSliceCount": 1},
+                "allNodes": True,
+                "devices": [
+                    {
+                        "name": "gpu-0",
+                        "attributes": {"model": {"string": f"model-{variant}"}},
+                        "capacity": {"memory": {"value": f"{variant}Gi"}},
+                    }
+                ],
+            }
+        },
         "PriorityClass": {"value": int(variant)},
     }

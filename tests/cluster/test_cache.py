@@ -168,6 +168,18 @@ def test_malformed_pod_is_left_out_until_it_is_deleted() -> None:
     assert cache.unusable == {}
 
 
+def test_malformed_slice_is_left_out_and_told() -> None:
+    cache = cache_of(node("a"))
+    (good,) = [each for each in further_objects("x") if each["kind"] == "ResourceSlice"]
+    bad = {**good, "metadata": {"name": "bad"}, "spec": {**good["spec"], "devices": [{"attributes": 3}]}}
+    (problem,) = cache.replace("ResourceSlice", [good, bad])
+    assert str(problem.key) == "bad"
+    assert problem.message.startswith("spec.devices[0].attributes: Invalid value: 3; must be an object")
+    slices = cache.snapshot().devices.slices
+    assert slices is not None
+    assert [each.name for each in slices.shared] == [good["metadata"]["name"]]
+
+
 def test_annotations_of_a_namespace_are_those_of_its_last_event() -> None:
     cache = cache_of(namespace("x", a="1"))
     before = cache.snapshot()

@@ -1,6 +1,8 @@
 """What a container printed last, and names and addresses that placement does not read, are not shared."""
 
+import copy
 import json
+from typing import Any
 
 from tests.builders import make_pod
 from webhook.cluster.sharing import without_secrets
@@ -24,3 +26,23 @@ def test_messages_and_private_names_are_left_out() -> None:
     assert "secret" not in json.dumps(shared)
     assert shared["status"]["containerStatuses"] == [{"name": "main", "resources": {}}]
     assert shared["status"]["conditions"] == [{"type": "Ready", "status": "False"}]
+
+
+def test_parameters_of_devices_are_left_out() -> None:
+    config = [{"opaque": {"driver": "gpu.example.com", "parameters": {"token": "secret-1"}}}]
+    devices = {"requests": [{"name": "card"}], "config": config}
+    group = {"apiVersion": "resource.k8s.io/v1"}
+    status = {"allocation": {"devices": {"results": [], "config": config}}, "devices": [{"data": {"a": "secret-2"}}]}
+    objects: list[dict[str, Any]] = [
+        {**group, "kind": "DeviceClass", "spec": {"config": config}},
+        {**group, "kind": "ResourceClaim", "spec": {"devices": devices}, "status": status},
+        {**group, "kind": "ResourceClaimTemplate", "spec": {"spec": {"devices": devices}}},
+        {**group, "kind": "ResourceSlice", "spec": {"devices": [{"name": "card-0"}]}},
+    ]
+
+    shared = [without_secrets(copy.deepcopy(each)) for each in objects]
+
+    assert "secret" not in json.dumps(shared)
+    assert shared[1]["spec"] == {"devices": {"requests": [{"name": "card"}]}}
+    assert shared[1]["status"] == {"allocation": {"devices": {"results": []}}}
+    assert shared[3] == objects[3]

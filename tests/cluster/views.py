@@ -65,7 +65,10 @@ def _storage(snapshot: Snapshot) -> Any:
 
 def _devices(snapshot: Snapshot) -> Any:
     devices = snapshot.devices
-    return [each or {} for each in (devices.classes, devices.claims, devices.templates, devices.extended_resources)]
+    slices = devices.slices
+    pools = {} if slices is None else {name: list(found) for name, found in slices.of_pool.items()}
+    known = (devices.classes, devices.claims, devices.templates, devices.extended_resources)
+    return [*(each or {} for each in known), (pools, devices.taken) if pools or devices.taken else {}]
 
 
 SAID: Mapping[str, Callable[[Snapshot], Any]] = {

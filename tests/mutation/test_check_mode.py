@@ -24,14 +24,15 @@ class Oracle:
     """A scorer whose answer is known beforehand."""
 
     verdict: PlacementVerdict
+    doubt: str = ""
 
     def answer(self, *_: object) -> Placement:
         """The answer."""
-        return Placement(self.verdict, None, 3, 0, "0/3 nodes are available: 3 say so.")
+        return Placement(self.verdict, None, 3, 0, "0/3 nodes are available: 3 say so.", doubt=self.doubt)
 
 
-def verdict_on(mode: str, verdict: PlacementVerdict) -> Verdict:
-    cluster = Cluster(snapshot_from_documents([]), Oracle(verdict))
+def verdict_on(mode: str, verdict: PlacementVerdict, doubt: str = "") -> Verdict:
+    cluster = Cluster(snapshot_from_documents([]), Oracle(verdict, doubt))
     return admit_pod(POD, policy_with(placementCheck={"mode": mode}), cluster)
 
 
@@ -57,6 +58,15 @@ def test_who_cannot_start_now_is_told(mode: str, verdict: PlacementVerdict, warn
 
     told = f"placement check: {verdict}: 0/3 nodes are available: 3 say so."
     assert list(found.warnings) == ([told] if warned else [])
+
+
+def test_nobody_is_refused_for_an_infeasible_that_is_in_doubt() -> None:
+    found = verdict_on("deny", "Infeasible", doubt="nobody knows")
+
+    assert isinstance(found, Patched)
+    told = "placement check: Infeasible: 0/3 nodes are available: 3 say so."
+    assert list(found.warnings) == [told, "placement check: not refused: nobody knows"]
+    assert list(verdict_on("warn", "Infeasible", doubt="nobody knows").warnings) == [told]
 
 
 def test_a_refusal_tells_why_and_keeps_the_placement() -> None:

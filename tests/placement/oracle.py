@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from tests.placement.oracle_cluster import Object, OracleCluster, OracleNode, namespace_of, tolerations_of
+from tests.placement.oracle_devices import dynamic_resources, dynamic_resources_scores
 from tests.placement.oracle_pods import (
     inter_pod_affinity,
     inter_pod_affinity_scores,
@@ -229,6 +230,7 @@ FILTERS: tuple[Callable[[Object, OracleNode], list[str]], ...] = (
 CLUSTER_FILTERS: tuple[ClusterFilter, ...] = (
     pod_topology_spread,
     inter_pod_affinity,
+    dynamic_resources,
 )
 
 
@@ -251,7 +253,7 @@ def prioritize_nodes(
         weighted["InterPodAffinity"] = [2 * score for score in affine]
     if any(pod_requests(pod).get(resource) for resource in ("cpu", "memory")):
         weighted["NodeResourcesBalancedAllocation"] = [balanced_allocation_score(pod, node) for node in nodes]
-    weighted["DynamicResources"] = [0] * len(nodes)
+    weighted["DynamicResources"] = [2 * score for score in dynamic_resources_scores(pod, nodes, cluster)]
     weighted["ImageLocality"] = [image_locality_score(pod, node, cluster.nodes) for node in nodes]
     return {
         node.name: {"total": sum(scores[index] for scores in weighted.values())}

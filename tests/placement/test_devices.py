@@ -5,10 +5,26 @@ from typing import Any
 import pytest
 
 from tests.builders import PodBuilder, make_node_object, make_pod
+from tests.placement.device_objects import (
+    DRIVER,
+    allocated,
+    claiming,
+    constrained,
+    exactly,
+    make_cards,
+    make_claim,
+    make_class,
+    make_device,
+    make_slice,
+)
 from tests.placement.storage_objects import make_device_claim, make_device_class
 from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.update import updated
 from webhook.kube.documents import Document
+from webhook.kube.field import InvalidInput
 from webhook.placement.framework import Framework, Placement
+from webhook.placement.templates import template_nodes
+from webhook.policy.node_template import NodeTemplate
 
 Object = dict[str, Any]
 
@@ -53,9 +69,6 @@ def test_alternative_of_an_unknown_class_is_named_with_its_request() -> None:
         pytest.param([_GPU, make_device_claim("c", _RIGHT)], id="a class that there is"),
         pytest.param([make_device_claim("c", _WRONG)], id="no classes known"),
         pytest.param([_GPU], id="no such claim known"),
-        pytest.param(
-            [_GPU, make_device_claim("c", _WRONG) | {"status": {"allocation": {}}}], id="devices are chosen already"
-        ),
     ],
 )
 def test_whether_devices_are_there_is_not_known(objects: list[Object]) -> None:
@@ -66,6 +79,7 @@ def test_whether_devices_are_there_is_not_known(objects: list[Object]) -> None:
 def test_resource_behind_which_a_class_stands_is_not_missing() -> None:
     pod = make_pod().gpu(3, "example.com/gpu")
     assert _place(pod).verdict == "Infeasible"
+    assert _place(pod).doubt == ""
     backed = _place(pod, make_device_class("gpu", "example.com/gpu"))
     assert (backed.verdict, backed.feasible, backed.unmodelled) == ("Unknown", 1, ("DynamicResources",))
 
@@ -77,3 +91,217 @@ def test_resource_of_a_class_that_there_is_not_is_missing() -> None:
     missing = _place(pod, _GPU)
     assert missing.verdict == "Infeasible"
     assert missing.message == "0/2 nodes are available: 2 Insufficient deviceclass.resource.kubernetes.io/card."
+
+
+def test_resource_that_no_node_offers_is_missing_but_for_a_doubt_where_classes_are_not_known() -> None:
+    pod = make_pod().gpu(1, "example.com/cards")
+    missing = _place(pod)
+    assert (missing.verdict, missing.unmodelled) == ("Infeasible", ())
+    assert missing.message == "0/2 nodes are available: 2 Insufficient example.com/cards."
+    assert missing.doubt == (
+        "no node offers example.com/cards, and whether a DeviceClass stands behind it is not known"
+    )
+    assert _place(pod.node_selector("disk", "fast")).doubt == "", "it would not be taken with it either"
+    pod = make_pod().gpu(1, "example.com/cards")
+    known = _place(pod, _GPU)
+    assert (known.verdict, known.message, known.doubt) == (missing.verdict, missing.message, "")
+
+
+_CLASS = make_class()
+_CARDS = make_slice("a", *make_cards(2, model="H100"))
+_OTHER = allocated(make_claim("other", exactly()), "b", "card-0")
+_MIG = make_device("part", consumesCounters=[{"counterSet": "x", "counters": {"memory": {"value": "1"}}}])
+
+
+def _place_claim(claim: Object, *objects: Object, template: bool = False) -> Placement:
+    pod = make_pod().spec(resourceClaims=claiming(claim["metadata"]["name"], template=template))
+    return _place(pod, claim, *objects)
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        pytest.param([_CLASS, _OTHER], id="slices"),
+        pytest.param([_CARDS, _OTHER], id="classes"),
+    ],
+)
+def test_without_all_kinds_of_objects_nothing_is_known(objects: list[Object]) -> None:
+    placement = _place_claim(make_claim("own", exactly("cards", 9)), *objects)
+    assert (placement.verdict, placement.feasible, placement.unmodelled) == ("Unknown", 2, ("DynamicResources",))
+
+
+def test_without_claims_it_is_not_known_which_devices_are_taken() -> None:
+    template = make_device_claim("own", exactly("cards", 2), template=True)
+    placement = _place_claim(template, _CLASS, _CARDS, template=True)
+    assert (placement.verdict, placement.feasible, placement.unmodelled) == ("Unknown", 1, ("DynamicResources",))
+    known = _place_claim(template, _CLASS, _CARDS, _OTHER, template=True)
+    assert (known.verdict, known.node, known.unmodelled) == ("Feasible", "a", ())
+    too_many = make_device_claim("own", exactly("cards", 3), template=True)
+    assert _place_claim(too_many, _CLASS, _CARDS, template=True).verdict == "Infeasible"
+
+
+@pytest.mark.parametrize(
+    ("claim", "objects"),
+    [
+        pytest.param(make_claim("own", exactly("c", 1, adminAccess=True)), [_CARDS], id="admin access"),
+        pytest.param(
+            make_claim("own", exactly("c", 1, capacity={"requests": {"memory": "1Gi"}})), [_CARDS], id="capacity"
+        ),
+        pytest.param(make_claim("own", exactly("c", 33)), [_CARDS], id="more devices than a claim can have"),
+        pytest.param(make_claim("own", exactly("c", 1, "device.driver.size() + 1 == 2")), [_CARDS], id="selector"),
+        pytest.param(make_claim("own", {"name": "c"}), [_CARDS], id="request of an unknown kind"),
+        pytest.param(
+            make_claim("own", exactly()) | {"spec": {"devices": {"requests": [exactly()], "constraints": [{}]}}},
+            [_CARDS],
+            id="constraint",
+        ),
+        pytest.param(make_claim("own", exactly()), [make_slice("a", _MIG)], id="part of a device"),
+        pytest.param(
+            make_claim("own", exactly()), [make_slice("a", make_device("x", bindsToNode=[True]))], id="binds to node"
+        ),
+        pytest.param(
+            make_claim("own", exactly()),
+            [
+                make_slice("a", *make_cards(2), count=2),
+                make_slice("", pool="a", name="z", sharedCounters=[{}], count=2),
+            ],
+            id="counters",
+        ),
+        pytest.param(
+            make_claim("own", exactly()),
+            [make_slice("a", make_device("x", attributes={"models": {"strings": ["a"]}}))],
+            id="attribute of an unknown type",
+        ),
+        pytest.param(make_claim("own", exactly("c", 0)), [make_slice("a", count=2)], id="all of an incomplete pool"),
+        pytest.param(make_claim("own", exactly("c", 0)), [make_slice("a", *make_cards(33))], id="all of too many"),
+        pytest.param(
+            allocated(make_claim("own", exactly()), "a", "card-0", bindingConditions=["ready"]),
+            [_CARDS],
+            id="not ready",
+        ),
+    ],
+)
+def test_what_is_not_modelled_makes_the_verdict_unknown(claim: Object, objects: list[Object]) -> None:
+    placement = _place_claim(claim, _CLASS, _OTHER, *objects)
+    assert (placement.verdict, placement.unmodelled) == ("Unknown", ("DynamicResources",))
+
+
+def test_odd_device_that_is_not_asked_for_is_of_no_matter() -> None:
+    parts = make_slice("b", _MIG, driver="part.example.com")
+    placement = _place_claim(make_claim("own", exactly("cards", 2)), _CLASS, _OTHER, _CARDS, parts)
+    assert (placement.verdict, placement.node) == ("Feasible", "a")
+
+
+def test_search_that_takes_too_long_is_given_up() -> None:
+    cards = [make_device(f"c{number}", x=number, y=number % 3) for number in range(24)]
+    requests = [exactly(f"r{number}", 5, device_class="any") for number in range(4)]
+    claim = make_claim("own", *requests, exactly("last", 1, "false", device_class="any"))
+    for number in range(4):
+        claim = constrained(claim, f"{DRIVER}/y", f"r{number}")
+    claim = constrained(claim, f"{DRIVER}/x", "last")
+    placement = _place_claim(claim, make_class("any", "true"), _OTHER, make_slice("a", *cards))
+    assert (placement.verdict, placement.unmodelled) == ("Unknown", ("DynamicResources",))
+
+
+@pytest.mark.parametrize(
+    ("objects", "template", "message"),
+    [
+        ([_CLASS, _OTHER], False, 'could not find ResourceClaim "default/own"'),
+        (
+            [make_device_claim("another", exactly(), template=True)],
+            True,
+            'resourceclaimtemplate "own" not found: ResourceClaim not created yet',
+        ),
+    ],
+)
+def test_claim_that_is_not_there_is_waited_for(objects: list[Object], template: bool, message: str) -> None:
+    pod = make_pod().spec(resourceClaims=claiming("own", template=template))
+    placement = _place(pod, *objects)
+    assert (placement.verdict, placement.message) == ("Waiting", f"0/2 nodes are available: {message}.")
+
+
+def test_claim_that_is_being_deleted_is_waited_for() -> None:
+    claim = make_claim("own", exactly())
+    claim["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    placement = _place_claim(claim, _CLASS, _CARDS)
+    assert (placement.verdict, placement.message) == (
+        "Waiting",
+        '0/2 nodes are available: resourceclaim "own" is being deleted.',
+    )
+
+
+def test_claim_that_a_controller_has_made_counts_for_its_template() -> None:
+    pod = make_pod().spec(resourceClaims=claiming("template", "none", template=True))
+    statuses = [{"name": "c0", "resourceClaimName": "made"}, {"name": "c1"}]
+    made = allocated(make_claim("made", exactly()), "a", "card-0")
+    placement = _place(pod.status(resourceClaimStatuses=statuses), _CLASS, _CARDS, made)
+    assert (placement.verdict, placement.node) == ("Feasible", "a")
+
+
+def test_devices_of_a_node_template_are_not_known() -> None:
+    claim = make_claim("own", exactly("cards", 9))
+    nodes = make_node_object("a"), make_node_object("b")
+    snapshot = snapshot_from_documents(Document("c", each) for each in (*nodes, _CLASS, _CARDS, claim))
+    pod = make_pod().spec(resourceClaims=claiming("own")).obj()
+    assert Framework().place(pod, snapshot).verdict == "Infeasible"
+    templates = template_nodes([NodeTemplate(name="big", capacity={"cpu": "8", "memory": "8Gi"})])
+    assert Framework(templates=templates).place(pod, snapshot).verdict == "Waiting"
+
+
+def test_pods_that_come_and_go_leave_what_is_known_of_devices() -> None:
+    objects = make_node_object("a"), make_node_object("b"), _CLASS, _CARDS, make_claim("own", exactly())
+    snapshot = snapshot_from_documents(Document("c", each) for each in objects)
+    pod = make_pod().spec(resourceClaims=claiming("own")).obj()
+    Framework().place(pod, snapshot)
+    (before,) = snapshot.devices.answers.values()
+    busy = updated(snapshot, [snapshot.nodes[0]], generation=1)
+    Framework().place(pod, busy)
+    assert list(busy.devices.answers.values()) == [before]
+
+
+def test_the_deadline_holds_within_the_search_for_devices() -> None:
+    nodes = [make_node_object(f"n{number}") for number in range(50)]
+    slices = [make_slice(f"n{number}", *make_cards(2)) for number in range(50)]
+    objects = [*nodes, *slices, _CLASS, make_claim("own", exactly())]
+    snapshot = snapshot_from_documents(Document("c", each) for each in objects)
+    pod = make_pod().spec(resourceClaims=claiming("own")).obj()
+    asked = iter(range(1_000))
+    placement = Framework().place(pod, snapshot, lambda: next(asked) > 20)
+    assert placement == Placement.unknown("the deadline was near: not every plugin was asked")
+    assert next(asked) < 25
+    assert Framework().place(pod, snapshot).verdict == "Feasible"
+
+
+def test_suggestions_for_claiming_pods_are_about_other_things() -> None:
+    claims = {"resourceClaims": claiming("own")}
+    nodes = make_node_object("a", taints=["team=vision:NoSchedule"]), make_node_object("b")
+    objects = [_CLASS, _CARDS, make_claim("own", exactly()), make_claim("big", exactly("cards", 9))]
+    snapshot = snapshot_from_documents(Document("c", each) for each in (*nodes, *objects))
+    placement = Framework(suggestions=3).place(make_pod().spec(**claims).obj(), snapshot)
+    assert placement.verdict == "Infeasible"
+    assert placement.suggestions == ("1 node would fit if the pod tolerated team=vision",)
+    hopeless = Framework(suggestions=3).place(make_pod().spec(resourceClaims=claiming("big")).obj(), snapshot)
+    assert (hopeless.verdict, hopeless.suggestions) == ("Infeasible", ())
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"driver": 3}, "spec.driver: Invalid value: 3; must be text"),
+        ({"pool": []}, "spec.pool: Invalid value: []; must be an object"),
+        ({"devices": {}}, "spec.devices: Invalid value: {}; must be a list"),
+        ({"devices": [None]}, "spec.devices[0]: Invalid value: null; must be an object"),
+        ({"devices": [{"attributes": {"a": 1}}]}, "spec.devices[0].attributes[a]: Invalid value: 1; must be an object"),
+        (
+            {"devices": [{"capacity": {"memory": {"value": "much"}}}]},
+            'spec.devices[0].capacity[memory].value: Invalid value: "much"; must be a quantity',
+        ),
+        ({"nodeSelector": []}, "spec.nodeSelector: Invalid value: []; must be an object"),
+    ],
+)
+def test_malformed_slice_is_told_with_place_and_name(spec: Object, path: str) -> None:
+    broken = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": spec}
+    with pytest.raises(InvalidInput) as raised:
+        snapshot_from_documents([Document("c.yaml", broken)])
+    assert str(raised.value).startswith(f"c.yaml: ResourceSlice s: {path}")
+    assert "\n" not in str(raised.value)

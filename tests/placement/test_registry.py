@@ -43,6 +43,7 @@ def test_order_and_weights_are_those_of_kube_scheduler() -> None:
             "VolumeZone",
             "PodTopologySpread",
             "InterPodAffinity",
+            "DynamicResources",
         ]
         assert {plugin.name: weight for plugin, weight in profile.scores} == {
             "TaintToleration": 3,

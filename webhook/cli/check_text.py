@@ -43,6 +43,8 @@ def print_section(console: Console, section: Section, max_nodes: int) -> None:
         console.print(f"  {placement.feasible} of {placement.total} nodes can take it")
     if placement.message:
         console.print(f"  {escape(placement.message)}")
+    if placement.doubt:
+        console.print(f"  not sure: {escape(placement.doubt)}")
     if placement.unmodelled:
         console.print(f"  not looked at: {', '.join(placement.unmodelled)}")
     _print_nodes(console, section, max_nodes)

@@ -7,13 +7,18 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from webhook.cluster.claim import Claim
-from webhook.cluster.devices import DeviceClaim, DeviceClass, Devices
+from webhook.cluster.device_claim import DeviceClaim
+from webhook.cluster.device_class import DeviceClass
+from webhook.cluster.devices import Devices
 from webhook.cluster.priority_class import PriorityClass
+from webhook.cluster.resource_slice import ResourceSlice
 from webhook.cluster.storage import Storage, StorageClass, VolumeLimits
 from webhook.cluster.volume import Volume
 from webhook.cluster.workloads import Workload, Workloads
 
-Facts = Workload | Claim | Volume | StorageClass | VolumeLimits | DeviceClass | DeviceClaim | PriorityClass
+Facts = (
+    Workload | Claim | Volume | StorageClass | VolumeLimits | DeviceClass | DeviceClaim | ResourceSlice | PriorityClass
+)
 FactsByKind = Mapping[str, Iterable[Any]]
 """The facts of every object of each known kind; a kind that is absent is not known."""
 
@@ -38,6 +43,7 @@ FURTHER_KINDS: Mapping[str, FurtherKind] = {
     "DeviceClass": FurtherKind("resource.k8s.io/v1", DeviceClass.of, "devices"),
     "ResourceClaim": FurtherKind("resource.k8s.io/v1", DeviceClaim.of, "devices"),
     "ResourceClaimTemplate": FurtherKind("resource.k8s.io/v1", DeviceClaim.of, "devices"),
+    "ResourceSlice": FurtherKind("resource.k8s.io/v1", ResourceSlice.of, "devices"),
     "PriorityClass": FurtherKind("scheduling.k8s.io/v1", PriorityClass.of, "priority_classes"),
 }
 
@@ -73,8 +79,12 @@ def _storage(found: FactsByKind) -> Storage:
 
 
 def _devices(found: FactsByKind) -> Devices:
-    claims = (claim for kind in ("ResourceClaim", "ResourceClaimTemplate") for claim in found.get(kind, ()))
-    return Devices.of(found.get("DeviceClass"), claims)
+    return Devices.of(
+        found.get("DeviceClass"),
+        found.get("ResourceClaim"),
+        found.get("ResourceClaimTemplate"),
+        found.get("ResourceSlice"),
+    )
 
 
 def _priority_classes(found: FactsByKind) -> dict[str, PriorityClass]:

@@ -10,6 +10,7 @@ from webhook.kube.wellknown import HOSTNAME_LABEL
 JsonObject = dict[str, Any]
 
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+_DEVICES_GROUP = "resource.k8s.io/"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _PRIVATE_OF_CONTAINERS = (
     "env",
@@ -39,9 +40,9 @@ _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerSt
 def without_secrets(content: JsonObject) -> JsonObject:
     """`content`, a raw object of the API, changed: without managed fields, and containers without env and commands.
 
-    Messages of statuses may hold what a container printed last, and specs names and addresses of no concern here: they
-    go. What `kubectl apply` notes of an object holds all of that once more, so it goes too, and so do the templates of
-    controllers.
+    Messages of statuses may hold what a container printed last, and specs names, addresses and parameters of devices of
+    no concern here: they go. What `kubectl apply` notes of an object holds all of that once more, so it goes too, and
+    so do the templates of controllers.
     """
     metadata = content.get("metadata") or {}
     metadata.pop("managedFields", None)
@@ -55,7 +56,18 @@ def without_secrets(content: JsonObject) -> JsonObject:
     for name in _PRIVATE_OF_SPECS:
         (content.get("spec") or {}).pop(name, None)
     _silence(content.get("status") or {})
+    if str(content.get("apiVersion")).startswith(_DEVICES_GROUP):
+        _drop_device_config(content)
     return content
+
+
+def _drop_device_config(content: JsonObject) -> None:
+    """Take out what is for the drivers of devices alone: parameters, and what drivers tell of allocated devices."""
+    spec, status = content.get("spec") or {}, content.get("status") or {}
+    status.pop("devices", None)
+    for part in (spec, field(spec, "devices"), field(spec, "spec", "devices"), field(status, "allocation", "devices")):
+        if isinstance(part, dict):
+            part.pop("config", None)
 
 
 def _silence(status: JsonObject) -> None:

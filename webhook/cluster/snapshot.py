@@ -181,8 +181,10 @@ class Snapshot:
         return replace(Snapshot.of(nodes), generation=generation, **kept)
 
     def with_other_nodes(self, nodes: Iterable[NodeInfo]) -> "Snapshot":
-        """The same cluster as if it had just these `nodes`, on which nothing runs."""
-        return replace(self.with_nodes(nodes, self.generation), nominated=NO_NOMINATED_PODS, is_emptied=True)
+        """The same cluster as if it had just these `nodes`, on which nothing runs; their devices are not known."""
+        changed = self.with_nodes(nodes, self.generation)
+        unknown = self.devices.without_slices()
+        return replace(changed, nominated=NO_NOMINATED_PODS, is_emptied=True, devices=unknown)
 
     def allocatable(self, resource: str) -> Column:
         """What each node offers of `resource`."""

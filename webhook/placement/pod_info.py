@@ -117,12 +117,30 @@ def _device_claims(reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, An
         return ()
     metadata = reader.object(pod.get("metadata"), "metadata")
     namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
+    made = _made_claims(reader, pod)
     found = []
     for path, use in reader.objects(spec.get("resourceClaims"), "spec.resourceClaims"):
         name = reader.text(use.get("resourceClaimName"), f"{path}.resourceClaimName")
         template = reader.text(use.get("resourceClaimTemplateName"), f"{path}.resourceClaimTemplateName")
-        found.append(DeviceClaimUse(namespace, name or template, is_template=not name))
+        own = reader.text(use.get("name"), f"{path}.name")
+        name = name or made.get(own, "")
+        if name or own not in made:
+            found.append(DeviceClaimUse(namespace, name or template, is_template=not name))
     return tuple(found)
+
+
+def _made_claims(reader: Reader, pod: Mapping[str, Any]) -> Mapping[str, str]:
+    """The claims that a controller has made out of templates, by the pod's names for them; empty: none is needed.
+
+    Source: k8s.io/dynamic-resource-allocation/resourceclaim/resourceclaim.go, Name
+    """
+    status = reader.object(pod.get("status"), "status")
+    return {
+        reader.text(each.get("name"), f"{path}.name"): reader.text(
+            each.get("resourceClaimName"), f"{path}.resourceClaimName"
+        )
+        for path, each in reader.objects(status.get("resourceClaimStatuses"), "status.resourceClaimStatuses")
+    }
 
 
 def _volumes(reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, Any]) -> PodVolumes:

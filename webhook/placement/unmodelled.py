@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.cluster.claim import Claim
+from webhook.cluster.deadline import Expired, never
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import Storage
 from webhook.kube.reader import Reader
-from webhook.kube.resource_names import device_class_of
+from webhook.kube.resource_names import device_class_of, is_extended_resource
 from webhook.kube.volumes import MIGRATIONS, Migration, PodVolumes
+from webhook.placement.device_fit import device_fit
 from webhook.placement.pod_info import PodInfo
 
 VOLUME_RESTRICTIONS = "VolumeRestrictions"
@@ -38,11 +40,14 @@ class Demands:
             required.add(DYNAMIC_RESOURCES)
         return cls(frozenset(required))
 
-    def on(self, snapshot: Snapshot, info: PodInfo) -> tuple[frozenset[str], frozenset[str]]:
+    def on(self, snapshot: Snapshot, info: PodInfo, expired: Expired = never) -> tuple[frozenset[str], frozenset[str]]:
         """The plugins that may bar the pod, `info`, from nodes of `snapshot`; those that keep no verdict back.
 
         Where the controller of the pod, or what Services there are, is not known, neither is how its pods are spread by
         default.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
         """
         peers = info.peers
         ranked = set()
@@ -54,7 +59,26 @@ class Demands:
         required = set(_of_volumes(info.volumes, snapshot.storage))
         if any(resource in snapshot.devices.extended_resources for resource, _ in info.requests):
             required.add(DYNAMIC_RESOURCES)
+        if info.device_claims and not device_fit(info, snapshot, expired).is_decided:
+            required.add(DYNAMIC_RESOURCES)
         return self.required | required, frozenset(ranked)
+
+
+def unknown_resources(info: PodInfo, snapshot: Snapshot) -> tuple[str, ...]:
+    """The resources that a pod, `info`, asks for and no node offers, though a DeviceClass may stand behind them.
+
+    What is not modelled or not known can bar nodes, never open one, with this exception: kube-scheduler looks for
+    devices of a class in ResourceSlices. Where classes are known, so is behind which resources they stand.
+    """
+    if snapshot.devices.classes is not None:
+        return ()
+    return tuple(
+        [
+            resource
+            for resource, _ in info.requests
+            if is_extended_resource(resource) and not snapshot.allocatable(resource).any()
+        ]
+    )
 
 
 def _of_volumes(volumes: PodVolumes, storage: Storage) -> Iterator[str]:
@@ -97,8 +121,6 @@ def _is_limited(driver: str, storage: Storage) -> bool:
 
 
 def _required(reader: Reader, spec: Mapping[str, Any]) -> Iterator[str]:
-    if reader.objects(spec.get("resourceClaims"), "spec.resourceClaims"):
-        yield DYNAMIC_RESOURCES
     if (spec.get("hostNetwork") is True and spec.get("hostUsers") is False) or _restarts_all_containers(reader, spec):
         yield NODE_DECLARED_FEATURES
 

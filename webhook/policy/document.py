@@ -109,7 +109,8 @@ class PlacementCheck(StrictModel):
 
     mode: CheckMode = "warn"
     """`off`: not asked. `warn`: the message of a pod that no node can take now goes to the user as a warning. `deny`: a
-    pod that no node could ever take (verdict Infeasible, never Waiting or Unknown) is refused."""
+    pod that no node could ever take (verdict Infeasible, never Waiting or Unknown) is refused, but not where that is in
+    doubt: see docs/scorer.md."""
 
     floor: CheckMode = "off"
     """The laxest mode that the annotation `placement-check` can choose."""

@@ -1,20 +1,25 @@
-"""DynamicResources: a pod that claims devices of a class that there is not goes nowhere."""
+"""DynamicResources: a pod goes where the devices that its claims ask for are free, or where those are that they got."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 import numpy as np
 
 from webhook.cluster.deadline import Expired, never
-from webhook.cluster.devices import DeviceClaim
+from webhook.cluster.device_claim import DeviceClaim
 from webhook.cluster.snapshot import Column, Rows, Snapshot
-from webhook.placement.plugin import Preselection
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.device_fit import device_claim, device_fit
+from webhook.placement.plugin import Failure, Preselection, default_normalize
+from webhook.placement.pod_info import DeviceClaimUse, PodInfo
+
+ERR_REASON_CANNOT_ALLOCATE = "cannot allocate all claims"
+ERR_REASON_INVALID_POOLS = "invalid resource pools were encountered"
+ERR_REASON_NOT_AVAILABLE = "resourceclaim not available on the node"
 
 
 class DynamicResources:
-    """Knows device classes, claims and templates of claims; not devices, which it takes to be there.
+    """Looks for devices in the ResourceSlices that a node reaches, for all claims of a pod that have none yet.
 
-    A claim that is still to be made from a template is judged by the template.
+    A claim that is still to be made from a template is judged by the template. On emptied nodes all devices are free.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go
     """
@@ -22,27 +27,56 @@ class DynamicResources:
     name = "DynamicResources"
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> Preselection:
-        """No node, where a request of a claim of `pod` names a device class that there is not."""
-        classes = nodes.devices.classes
-        for claim in _claims(pod, nodes) if classes is not None else ():
-            for request in claim.requests if not claim.is_allocated else ():
-                if classes is not None and request.device_class not in classes:
-                    reason = f"request {request.name}: device class {request.device_class} does not exist"
-                    return Preselection(refusal=reason)
+        """No node, where a claim of `pod` is not fit for use, or a request names a device class that there is not."""
+        for use in pod.device_claims:
+            claim = device_claim(use, nodes.devices)
+            if refusal := _unfit(use, claim, nodes):
+                return Preselection(refusal=refusal, passes=True)
+            if claim is not None and (refusal := _of_unknown_class(claim, nodes)):
+                return Preselection(refusal=refusal)
         return Preselection()
+
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
+        """The nodes with too few of the devices that are asked for, or too far from those that a claim has got."""
+        if not pod.device_claims:
+            return ()
+        fit = device_fit(pod, nodes, expired)
+        return (
+            Failure(ERR_REASON_CANNOT_ALLOCATE, fit.unallocatable),
+            Failure(ERR_REASON_INVALID_POOLS, fit.invalid),
+            Failure(ERR_REASON_NOT_AVAILABLE, fit.unavailable),
+        )
 
     def skips(self, pod: PodInfo) -> bool:
         """Never."""
         return False
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
-        """0: which of several alternatives a node has is not known."""
-        return np.zeros(len(rows), dtype=np.int64)
+        """How far up in lists of alternatives the claims come."""
+        if not pod.device_claims:
+            return np.zeros(len(rows), dtype=np.int64)
+        return default_normalize(device_fit(pod, nodes, expired).preferred[rows])
 
 
-def _claims(pod: PodInfo, nodes: Snapshot) -> Iterator[DeviceClaim]:
-    for use in pod.device_claims:
-        known = nodes.devices.templates if use.is_template else nodes.devices.claims
-        claim = known.get((use.namespace, use.name))
-        if claim is not None:
-            yield claim
+def _unfit(use: DeviceClaimUse, claim: DeviceClaim | None, nodes: Snapshot) -> str:
+    """Why the claim does not let the pod into the scheduling queue; empty where it does, or is not known."""
+    if claim is not None:
+        is_going = claim.is_being_deleted and not use.is_template
+        return f'resourceclaim "{claim.name}" is being deleted' if is_going else ""
+    known = nodes.devices.templates if use.is_template else nodes.devices.claims
+    if known is None:
+        return ""
+    if use.is_template:
+        return f'resourceclaimtemplate "{use.name}" not found: ResourceClaim not created yet'
+    return f'could not find ResourceClaim "{use.namespace}/{use.name}"'
+
+
+def _of_unknown_class(claim: DeviceClaim, nodes: Snapshot) -> str:
+    classes = nodes.devices.classes
+    if classes is None or claim.allocation is not None:
+        return ""
+    for alternatives in claim.requests:
+        for request in alternatives.requests:
+            if request.device_class not in classes:
+                return f"request {request.name}: device class {request.device_class} does not exist"
+    return ""

@@ -1,0 +1,121 @@
+"""Selectors of devices, evaluated."""
+
+import time
+from typing import Any
+
+import pytest
+
+from webhook.kube.cel import compiled
+from webhook.kube.cel_values import Defaulting, Quantity
+from webhook.kube.semver import Semver
+
+_DEVICE: dict[str, Any] = {
+    "driver": "gpu.example.com",
+    "allowMultipleAllocations": False,
+    "attributes": Defaulting(
+        {
+            "gpu.example.com": {"model": "NVIDIA A100", "numa": 3, "fast": True, "driver": Semver("1.10.0")},
+            "other.example.com": {"rack": "r1"},
+        }
+    ),
+    "capacity": Defaulting({"gpu.example.com": {"memory": Quantity(80 * 2**30 * 1000)}}),
+}
+_OWN = 'device.attributes["gpu.example.com"]'
+_MEMORY = 'device.capacity["gpu.example.com"].memory'
+
+
+def _holds(expression: str) -> bool | None:
+    return compiled(expression).holds({"device": _DEVICE})
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        'device.driver == "gpu.example.com"',
+        "device.driver == 'gpu.example.com' // a remark",
+        f'{_OWN}.model == "NVIDIA A100"',
+        f'{_OWN}["model"] != "H100"',
+        f"{_OWN}.fast",
+        f"{_OWN}.numa in [1, 2, 3]",
+        f"{_OWN}.numa == 3u",
+        f"{_OWN}.numa > 2.5 && {_OWN}.numa <= 0x3",
+        f"-{_OWN}.numa < -2",
+        f'{_OWN}.numa != "3"',
+        f'"model" in {_OWN} && !("colour" in {_OWN})',
+        '"other.example.com" in device.attributes && !("none.example.com" in device.attributes)',
+        '!("x" in device.attributes["none.example.com"])',
+        f"has({_OWN}.model) && !has({_OWN}.colour)",
+        f"has({_OWN}.colour) ? {_OWN}.colour == 1 : true",
+        f'{_OWN}.model.startsWith("NV") && {_OWN}.model.endsWith("100") && {_OWN}.model.contains(" A")',
+        f'{_OWN}.model.lowerAscii() == "nvidia a100" && "a".upperAscii() == "A" && {_OWN}.model.size() == 11',
+        f'{_OWN}.model.matches("^NVIDIA (A|H)100$") && {_OWN}.model.matches("(?i)a1[0-9]+") && size("ab") == 2',
+        r"""'a"b' == "a\"b" && r'\d' == "\\d" && "1".matches(r"\d")""",
+        f'{_MEMORY}.compareTo(quantity("80Gi")) == 0 && {_MEMORY} == quantity("81920Mi")',
+        f'{_MEMORY}.isGreaterThan(quantity("79Gi")) && {_MEMORY}.isLessThan(quantity("81Gi"))',
+        f'{_OWN}.driver.isGreaterThan(semver("1.9.9")) && {_OWN}.driver.major() == 1 && {_OWN}.driver.minor() == 10',
+        f'{_OWN}.driver == semver("1.10.0+build") && {_OWN}.driver.compareTo(semver("1.10.0-rc.1")) > 0',
+        f"cel.bind(own, {_OWN}, own.numa == 3 && own.fast)",
+        f"cel.bind(none, {_OWN}.colour, {_OWN}.fast)",
+        f'{_OWN}.colour == "red" || true',
+        f'!(false && {_OWN}.colour == "red")',
+        'null == null && !("a" == null)',
+        '"a" < "b" && "a" <= "a"',
+    ],
+)
+def test_selector_that_takes_the_device(expression: str) -> None:
+    assert _holds(expression) is True
+    assert _holds(f"!({expression.partition(' // ')[0]})") is False
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        pytest.param(f'{_OWN}.colour == "red"', id="kube-scheduler gets an error: no such attribute"),
+        pytest.param(f'{_OWN}.colour == "red" || false', id="an error that nothing makes up for"),
+        pytest.param(f"{_OWN}.model", id="no boolean"),
+        pytest.param(f"{_OWN}.model && true", id="no boolean in a conjunction"),
+        pytest.param(f'{_OWN}.model > 3 || {_MEMORY}.isLessThan("1Gi")', id="types apart"),
+        pytest.param(f'{_MEMORY}.isGreaterThan(quantity("much"))', id="no quantity"),
+        pytest.param(f'{_OWN}.driver.isGreaterThan(semver("v1"))', id="no version"),
+        pytest.param(f'device.attributes.exists(name, name == "x") || {_OWN}.numa == 4', id="macro"),
+        pytest.param(f"{_OWN} == {_OWN}", id="mappings compared"),
+        pytest.param(f"{_OWN}.numa + 1 == 4", id="arithmetic"),
+        pytest.param(f'{_OWN}.?model.orValue("") == ""', id="optional value"),
+        pytest.param("has(device.attributes.foo)", id="presence of a domain"),
+        pytest.param(f'{_OWN}.model.matches("(A+)+")', id="pattern that may take long"),
+        pytest.param(f'{_OWN}.model.matches(".*A.*1.*0")', id="pattern with many quantifiers"),
+        pytest.param('"""a""" == "a"', id="text in three quotes"),
+        pytest.param('"\\u0041" == "A"', id="escape"),
+        pytest.param("99999999999999999999 > 1", id="beyond an integer"),
+        pytest.param("device.driver ==", id="no expression"),
+        pytest.param("", id="nothing"),
+        pytest.param("pod.name == 'a'", id="no such variable"),
+    ],
+)
+def test_selector_without_an_answer(expression: str) -> None:
+    assert _holds(expression) is None
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        pytest.param("!" * 10_000 + "true", id="deep"),
+        pytest.param("(" * 5_000 + "true" + ")" * 5_000, id="parentheses"),
+        pytest.param("true" + " && true" * 1_000, id="long"),
+        pytest.param("[" * 3_000 + "]" * 3_000 + " == []", id="lists in lists"),
+        pytest.param("true || " * 2_000 + "true", id="too long"),
+        pytest.param(
+            "cel.bind(a0, true, " + "".join(f"cel.bind(a{n + 1}, a{n} && a{n}, " for n in range(50)) + "a50" + ")" * 51,
+            id="variables that double",
+        ),
+        pytest.param(f'{"a" * 60!r}.matches("[a-z]*[a-z]*1")', id="pattern"),
+    ],
+)
+def test_hostile_selector_ends_soon(expression: str) -> None:
+    began = time.perf_counter()
+    _holds(expression)
+    assert time.perf_counter() - began < 2
+
+
+def test_parentheses_do_not_count_as_depth() -> None:
+    assert _holds("(" * 4_000 + "true" + ")" * 4_000) is True

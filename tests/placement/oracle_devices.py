@@ -1,0 +1,169 @@
+"""DynamicResources of the oracle: every way to give a pod's claims their devices, one after the other."""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+from tests.placement.oracle_cluster import Object, OracleCluster, OracleNode
+from webhook.kube.selectors import term_matches
+from webhook.kube.taints import tolerates_any
+
+Device = tuple[str, str, Object]
+"""The driver, the pool, and the device as it stands in its slice."""
+Way = list[tuple[int, str, Device]]
+"""The number of a claim, the name of a request of it, and a device that it gets."""
+Asked = list[tuple[int, Object, Object]]
+"""The number of a claim, the claim, and a request of it."""
+
+SELECTORS: Mapping[str, Callable[[str, Object], bool]] = {
+    'device.driver == "gpu.example.com"': lambda driver, _: driver == "gpu.example.com",
+    "true": lambda *_: True,
+    'device.attributes["gpu.example.com"].model == "H100"': lambda _, device: value_of(device, "model") == "H100",
+    'device.attributes["gpu.example.com"].numa > 0': lambda _, device: value_of(device, "numa") > 0,
+}
+"""What selectors mean, by their text: every device of a test has what they read."""
+
+
+def value_of(device: Object, attribute: str) -> Any:
+    """The value of an attribute."""
+    return next(iter(device["attributes"][attribute].values()))
+
+
+def dynamic_resources(pod: Object, node: OracleNode, cluster: OracleCluster) -> list[str]:
+    """What kube-scheduler's plugin has against the node."""
+    if not claims_of(pod, cluster):
+        return []
+    if next(allocations(pod, node, cluster), None) is None:
+        return ["cannot allocate all claims"]
+    if any(not is_reached(claim, node) for claim in claims_of(pod, cluster) if is_allocated(claim, cluster)):
+        return ["resourceclaim not available on the node"]
+    return []
+
+
+def dynamic_resources_scores(pod: Object, nodes: list[OracleNode], cluster: OracleCluster) -> list[int]:
+    """100 for the nodes where the claims come furthest up in their lists."""
+    if not claims_of(pod, cluster):
+        return [0] * len(nodes)
+    sums = [sum(worth(pod, name, cluster) for name in names_given(pod, node, cluster)) for node in nodes]
+    largest = max(sums)
+    return [100 * each // largest if largest else 0 for each in sums]
+
+
+def names_given(pod: Object, node: OracleNode, cluster: OracleCluster) -> set[str]:
+    given = {f"{number} {name}" for number, name, _ in next(allocations(pod, node, cluster))}
+    for number, claim in enumerate(claims_of(pod, cluster)):
+        if is_allocated(claim, cluster):
+            results = claim["status"]["allocation"]["devices"]["results"]
+            given |= {f"{number} {result['request']}" for result in results}
+    return given
+
+
+def worth(pod: Object, name: str, cluster: OracleCluster) -> int:
+    """8 for the first of a list, 7 for the second, …; nothing for a request that is no list."""
+    number, _, request = name.partition(" ")
+    for each in claims_of(pod, cluster)[int(number)]["spec"]["devices"]["requests"]:
+        for place, alternative in enumerate(each.get("firstAvailable") or []):
+            if request == f"{each['name']}/{alternative['name']}":
+                return 8 - place
+    return 0
+
+
+def claims_of(pod: Object, cluster: OracleCluster) -> list[Object]:
+    by_name = {claim["metadata"]["name"]: claim for claim in cluster.of_kind("ResourceClaim", "default")}
+    return [by_name[use["resourceClaimName"]] for use in pod["spec"].get("resourceClaims") or []]
+
+
+def is_allocated(claim: Object, cluster: OracleCluster) -> bool:
+    return not cluster.is_emptied and "status" in claim
+
+
+def is_reached(claim: Object, node: OracleNode) -> bool:
+    terms = claim["status"]["allocation"]["nodeSelector"]["nodeSelectorTerms"]
+    return any(term_matches(term, node.labels, node.name) for term in terms)
+
+
+def allocations(pod: Object, node: OracleNode, cluster: OracleCluster) -> Iterator[Way]:
+    """Every way, in the order in which kube-scheduler tries them: the number of the claim, the request, its device."""
+    requests = [
+        (number, claim, request)
+        for number, claim in enumerate(claims_of(pod, cluster))
+        if not is_allocated(claim, cluster)
+        for request in claim["spec"]["devices"]["requests"]
+    ]
+    for way in ways(requests, devices_of(node, cluster), cluster):
+        if all(agrees(claim, number, way) for number, claim, _ in requests):
+            yield way
+
+
+def ways(requests: Asked, devices: list[Device], cluster: OracleCluster) -> Iterator[Way]:
+    if not requests:
+        yield []
+        return
+    (number, _, request), *others = requests
+    for name, wanted in alternatives(request):
+        suitable = [device for device in devices if takes(wanted, device, cluster)]
+        count = len(suitable) if wanted.get("allocationMode") == "All" else wanted["count"]
+        for chosen in combinations(suitable, count) if count else ():
+            if all(is_free(wanted, device, cluster) for device in chosen):
+                for rest in ways(others, devices, cluster):
+                    if not any(device is taken for _, _, device in rest for taken in chosen):
+                        yield [*((number, name, device) for device in chosen), *rest]
+
+
+def alternatives(request: Object) -> list[tuple[str, Object]]:
+    if "exactly" in request:
+        return [(request["name"], request["exactly"])]
+    return [(f"{request['name']}/{each['name']}", each) for each in request["firstAvailable"]]
+
+
+def takes(wanted: Object, device: Device, cluster: OracleCluster) -> bool:
+    driver, _, content = device
+    device_class = next(
+        each
+        for each in cluster.others
+        if each["kind"] == "DeviceClass" and each["metadata"]["name"] == wanted["deviceClassName"]
+    )
+    selectors = [*device_class["spec"]["selectors"], *wanted.get("selectors", [])]
+    return all(SELECTORS[selector["cel"]["expression"]](driver, content) for selector in selectors)
+
+
+def is_free(wanted: Object, device: Device, cluster: OracleCluster) -> bool:
+    if cluster.is_emptied:
+        return True
+    driver, pool, content = device
+    bad = [taint for taint in content.get("taints") or [] if taint["effect"] in ("NoSchedule", "NoExecute")]
+    if not all(tolerates_any(wanted.get("tolerations") or [], taint) for taint in bad):
+        return False
+    results = [
+        result
+        for claim in cluster.of_kind("ResourceClaim", "default")
+        if "status" in claim
+        for result in claim["status"]["allocation"]["devices"]["results"]
+    ]
+    return (driver, pool, content["name"]) not in [(each["driver"], each["pool"], each["device"]) for each in results]
+
+
+def agrees(claim: Object, number: int, way: Way) -> bool:
+    for constraint in claim["spec"]["devices"].get("constraints") or []:
+        _, _, attribute = constraint["matchAttribute"].partition("/")
+        concerned = constraint.get("requests")
+        values = {
+            value_of(device[2], attribute)
+            for of_claim, name, device in way
+            if of_claim == number and (not concerned or name in concerned or name.partition("/")[0] in concerned)
+        }
+        if len(values) > 1:
+            return False
+    return True
+
+
+def devices_of(node: OracleNode, cluster: OracleCluster) -> list[Device]:
+    """The devices that the node reaches, pool by pool; each slice of a test is a pool of its own."""
+    slices = [
+        each["spec"]
+        for each in cluster.others
+        if each["kind"] == "ResourceSlice"
+        and (each["spec"].get("nodeName") == node.name or each["spec"].get("allNodes"))
+    ]
+    slices.sort(key=lambda spec: (spec["driver"], spec["pool"]["name"]))
+    return [(spec["driver"], spec["pool"]["name"], device) for spec in slices for device in spec["devices"]]

@@ -1,0 +1,305 @@
+"""The real kube-scheduler is the judge of ResourceSlices, claims for devices and what others have taken."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.builders import PodBuilder, make_node_object, make_pod
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.polling import wait_for
+from tests.placement.device_objects import (
+    DRIVER,
+    allocated,
+    claiming,
+    constrained,
+    exactly,
+    first_of,
+    make_cards,
+    make_claim,
+    make_class,
+    make_device,
+    make_slice,
+)
+from tests.placement.strategies_devices import NODES, device_worlds
+from webhook.cluster.file import snapshot_from_documents
+from webhook.kube.documents import Document
+from webhook.placement.framework import Framework, Placement
+
+Object = dict[str, Any]
+
+_KINDS = (
+    *(("v1", kind) for kind in ("Node", "Namespace", "Pod")),
+    *(("resource.k8s.io/v1", kind) for kind in ("DeviceClass", "ResourceClaim", "ResourceSlice")),
+)
+_MODEL = f'device.attributes["{DRIVER}"].model'
+_MEMORY = f'device.capacity["{DRIVER}"].memory'
+_VERSION = f'device.attributes["{DRIVER}"].driver'
+_RACK = "topology.kubernetes.io/rack"
+
+# Four cards of two models on a, of which one is another claim's; two on b; c has none; d's pool lacks a slice.
+_WORLD = (
+    make_class(),
+    make_class("h100", f'device.driver == "{DRIVER}" && {_MODEL} == "H100"'),
+    make_slice(
+        "a",
+        *make_cards(2, model="H100", numa=0, driver="v1.2.3", capacity={"memory": "80Gi"}),
+        *make_cards(2, 2, model="A100", numa=1, driver="v1.10.0", capacity={"memory": "40Gi"}),
+    ),
+    make_slice(
+        "b",
+        make_device("card-0", {"memory": "80Gi"}, model="NVIDIA H100", numa=0, fast=True, driver="v2.0.0"),
+        make_device("card-1", {"memory": "40Gi"}, model="A100", numa=0, driver="v1.2.3-rc.1"),
+    ),
+    make_slice("d", *make_cards(4, model="H100"), count=2),
+    allocated(make_claim("other", exactly()), "a", "card-0"),
+)
+
+
+def _make(cluster: Cluster, *objects: Object) -> None:
+    for each in objects:
+        given = each
+        if each["kind"] == "ResourceClaim":
+            given = each | {"metadata": each["metadata"] | {"namespace": cluster.namespace}}
+        made = cluster.client.create({key: value for key, value in given.items() if key != "status"}).object
+        if "status" in given:
+            cluster.client.patch(
+                each["kind"],
+                made["metadata"]["name"],
+                {"status": given["status"]},
+                namespace=cluster.namespace,
+                api_version=each["apiVersion"],
+                subresource="status",
+            )
+
+
+def _foretell(cluster: Cluster, claims: Sequence[str]) -> Placement:
+    documents = [
+        Document("cluster", each)
+        for api_version, kind in _KINDS
+        for each in cluster.client.list(kind, api_version=api_version)
+    ]
+    pod = make_pod().namespace(cluster.namespace).spec(resourceClaims=claiming(*claims))
+    return Framework().place(pod.obj(), snapshot_from_documents(documents))
+
+
+def _assert_as_foretold(cluster: Cluster, *claims: Object, verdict: str, nodes: set[str] | None = None) -> None:
+    """kube-scheduler's message for a pod with `claims`, or the `nodes` that it finds, with their scores."""
+    _make(cluster, *claims)
+    names = [claim["metadata"]["name"] for claim in claims]
+    foretold = _foretell(cluster, names)
+    assert (foretold.verdict, foretold.unmodelled) == (verdict, ())
+    if verdict == "Feasible":
+        assert set(foretold.scores) == nodes
+    _assert_right(cluster, foretold, make_pod(names[-1]).spec(resourceClaims=claiming(*names)))
+
+
+def _assert_right(cluster: Cluster, foretold: Placement, builder: PodBuilder) -> None:
+    pod = cluster.create(builder).object
+    if foretold.verdict == "Feasible":
+        bound = cluster.wait_bound(pod)
+        scores = {
+            node: {plugin: score for plugin, score in each.items() if plugin != "total"}
+            for node, each in foretold.scores.items()
+        }
+        assert bound in scores
+        assert cluster.scores(pod) == (scores if len(scores) > 1 else {})
+        return
+
+    def message() -> str:
+        conditions = cluster.client.get("Pod", pod["metadata"]["name"], cluster.namespace)["status"].get("conditions")
+        return str(conditions[0]["message"]).split(". ")[0].removesuffix(".") if conditions else ""
+
+    wait_for(
+        lambda: message() == foretold.message.removesuffix(".") or None, lambda: f"{foretold.message}: {message()}"
+    )
+
+
+def _world(cluster: Cluster) -> None:
+    _make(cluster, *_WORLD)
+    cluster.make_nodes(*(make_node_object(name) for name in ("a", "b", "c", "d")))
+
+
+@pytest.mark.parametrize(
+    ("requests", "nodes"),
+    [
+        pytest.param([exactly()], {"a", "b"}, id="any"),
+        pytest.param([exactly("cards", 3)], {"a"}, id="count"),
+        pytest.param([exactly("cards", 1, device_class="h100")], {"a"}, id="class"),
+        pytest.param([exactly("cards", 1, f'{_MODEL} in ["A100"]'), exactly("more", 1)], {"a", "b"}, id="two requests"),
+        pytest.param([exactly("cards", 1, f'{_MODEL}.lowerAscii().matches("^.*h100.*$")')], {"a", "b"}, id="pattern"),
+        pytest.param([exactly("cards", 1, f'{_MODEL}.startsWith("NVIDIA")')], {"b"}, id="text"),
+        pytest.param([exactly("cards", 2, f'{_MEMORY}.compareTo(quantity("40Gi")) >= 0')], {"a", "b"}, id="quantity"),
+        pytest.param([exactly("cards", 2, f'{_MEMORY}.isLessThan(quantity("60Gi"))')], {"a"}, id="less"),
+        pytest.param([exactly("cards", 1, f'{_VERSION}.isGreaterThan(semver("1.9.0"))')], {"a", "b"}, id="version"),
+        pytest.param([exactly("cards", 1, f'{_VERSION}.compareTo(semver("1.2.3")) < 0')], {"b"}, id="pre-release"),
+        pytest.param(
+            [exactly("cards", 1, f'has(device.attributes["{DRIVER}"].fast) && device.attributes["{DRIVER}"].fast')],
+            {"b"},
+            id="attribute that not all have",
+        ),
+        pytest.param(
+            [exactly("cards", 1, f'"fast" in device.attributes["{DRIVER}"] ? true : {_MODEL} != "A100"')],
+            {"a", "b"},
+            id="conditional",
+        ),
+        pytest.param(
+            [
+                exactly(
+                    "cards", 1, f'cel.bind(own, device.attributes["{DRIVER}"], own.numa == 0 && own.model == "A100")'
+                )
+            ],
+            {"b"},
+            id="bound variable",
+        ),
+        pytest.param(
+            [first_of("cards", best=exactly("", 2, f'{_MODEL} == "A100"'), other=exactly("", 2))],
+            {"a", "b"},
+            id="first available",
+        ),
+        pytest.param(
+            [
+                first_of("cards", best=exactly("", 4), good=exactly("", 3), other=exactly("", 2)),
+                first_of("more", best=exactly("", 1)),
+            ],
+            {"a"},
+            id="lists",
+        ),
+    ],
+)
+def test_claim_that_some_nodes_can_serve(cluster: Cluster, requests: list[Object], nodes: set[str]) -> None:
+    _world(cluster)
+    _assert_as_foretold(cluster, make_claim("own", *requests), verdict="Feasible", nodes=nodes)
+
+
+@pytest.mark.parametrize(
+    ("claims", "verdict"),
+    [
+        pytest.param([make_claim("own", exactly("cards", 5))], "Waiting", id="a pool that lacks a slice may come"),
+        pytest.param([make_claim("own", exactly("cards", 1, f'{_MODEL} == "B200"'))], "Waiting", id="no such"),
+        pytest.param([make_claim("own", exactly("cards", 2, device_class="h100"))], "Waiting", id="one is taken"),
+        pytest.param([make_claim("x", exactly("cards", 2)), make_claim("y", exactly("cards", 2))], "Waiting", id="two"),
+    ],
+)
+def test_claim_that_no_node_can_serve_now(cluster: Cluster, claims: list[Object], verdict: str) -> None:
+    _world(cluster)
+    _assert_as_foretold(cluster, *claims, verdict=verdict)
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict", "nodes"),
+    [
+        pytest.param(constrained(make_claim("own", exactly("c", 2)), f"{DRIVER}/numa"), "Feasible", {"a", "b"}, id="2"),
+        pytest.param(constrained(make_claim("own", exactly("c", 3)), f"{DRIVER}/numa"), "Infeasible", None, id="3"),
+        pytest.param(
+            constrained(make_claim("own", exactly("c", 1), exactly("d", 2)), f"{DRIVER}/numa", "d"),
+            "Feasible",
+            {"a"},
+            id="of one request",
+        ),
+        pytest.param(
+            constrained(make_claim("own", exactly("c", 2)), "other.example.com/numa"), "Infeasible", None, id="none has"
+        ),
+        pytest.param(make_claim("own", exactly("c", 5)), "Infeasible", None, id="too many"),
+        pytest.param(make_claim("own", exactly("c", 0)), "Feasible", {"b"}, id="all, where all are free"),
+        pytest.param(make_claim("own", exactly("c", 0), exactly("d")), "Infeasible", None, id="all and one more"),
+        pytest.param(make_claim("own", exactly("c", 4)), "Waiting", None, id="too many now"),
+        pytest.param(
+            make_claim("own", first_of("c", best=exactly("", 9), other=exactly("", 4))), "Waiting", None, id="list"
+        ),
+        pytest.param(make_claim("own", exactly("c", 1, "device.driver == 'x'")), "Infeasible", None, id="other driver"),
+    ],
+)
+def test_claim_where_all_pools_are_complete(
+    cluster: Cluster, claim: Object, verdict: str, nodes: set[str] | None
+) -> None:
+    _make(cluster, *(each for each in _WORLD if each["spec"].get("nodeName") != "d"))
+    cluster.make_nodes(*(make_node_object(name) for name in ("a", "b", "c")))
+    _assert_as_foretold(cluster, claim, verdict=verdict, nodes=nodes)
+
+
+def test_claim_that_has_got_its_devices(cluster: Cluster) -> None:
+    _world(cluster)
+    own = allocated(make_claim("own", exactly()), "b", "card-0")
+    _assert_as_foretold(cluster, own, make_claim("more", exactly()), verdict="Feasible", nodes={"b"})
+
+
+def test_claim_whose_devices_are_on_a_node_that_will_not_do(cluster: Cluster) -> None:
+    _world(cluster)
+    shared = allocated(make_claim("own", exactly()), "gone", "card-0")
+    shared["status"]["reservedFor"] = [{"resource": "pods", "name": "p", "uid": "1"}, *_RESERVED]
+    _assert_as_foretold(cluster, shared, verdict="Waiting")
+
+
+_RESERVED = [{"resource": "pods", "name": "q", "uid": "2"}]
+
+
+def test_pools_beside_nodes(cluster: Cluster) -> None:
+    in_rack = {"nodeSelectorTerms": [{"matchExpressions": [{"key": _RACK, "operator": "In", "values": ["r1"]}]}]}
+    _make(
+        cluster,
+        make_class(),
+        make_slice("", *make_cards(1), pool="rack", nodeSelector=in_rack),
+        make_slice("", *make_cards(1), pool="anywhere", allNodes=True),
+        make_slice(
+            "",
+            make_device("x", nodeName="c"),
+            make_device("y", nodeSelector=in_rack),
+            pool="each",
+            perDeviceNodeSelection=True,
+        ),
+        make_slice("a", *make_cards(4), pool="a", generation=1),
+        make_slice("a", *make_cards(1), pool="a", generation=2),
+        make_slice("d", *make_cards(2), pool="d", name="d-1", count=2),
+        make_slice("d", *make_cards(1, 1), pool="d", name="d-2", count=2),
+    )
+    racks = {"a": "r1", "b": "r1", "c": "r2", "d": "r2"}
+    cluster.make_nodes(*(make_node_object(name, labels={_RACK: rack}) for name, rack in racks.items()))
+    _assert_as_foretold(cluster, make_claim("four", exactly("cards", 4)), verdict="Feasible", nodes={"a"})
+
+
+def test_pool_with_two_devices_of_one_name(cluster: Cluster) -> None:
+    _make(
+        cluster,
+        make_class(),
+        make_slice("a", *make_cards(2), name="a-1", count=2),
+        make_slice("a", *make_cards(1, 1), name="a-2", count=2),
+    )
+    cluster.make_nodes(make_node_object("a"), make_node_object("b"))
+    _assert_as_foretold(cluster, make_claim("own", exactly()), verdict="Waiting")
+
+
+def test_tainted_devices(cluster: Cluster) -> None:
+    taint = {"key": "health", "value": "bad", "effect": "NoSchedule"}
+    _make(
+        cluster,
+        make_class(),
+        make_slice("a", make_device("x", taints=[taint]), make_device("y", taints=[taint | {"effect": "None"}])),
+        make_slice("b", make_device("x", taints=[taint | {"effect": "NoExecute"}]), make_device("y")),
+    )
+    cluster.make_nodes(make_node_object("a"), make_node_object("b"))
+    tolerant = exactly("cards", 2, tolerations=[{"key": "health", "operator": "Exists", "effect": "NoSchedule"}])
+    _assert_as_foretold(cluster, make_claim("own", tolerant), verdict="Feasible", nodes={"a"})
+    _assert_as_foretold(cluster, make_claim("two", exactly("cards", 2)), verdict="Waiting")
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(world=device_worlds())
+def test_random_devices_and_claims(control_plane: ControlPlane, world: tuple[list[Object], Object]) -> None:
+    objects, pod = world
+    for claim in objects:
+        if "status" in claim:
+            # Another pod's claim: kube-scheduler takes devices from one that is nobody's.
+            claim["status"]["reservedFor"] = _RESERVED
+    cluster = Cluster(control_plane)
+    try:
+        _make(cluster, *objects)
+        cluster.make_nodes(*(make_node_object(name) for name in NODES))
+        names = [use["resourceClaimName"] for use in pod["spec"]["resourceClaims"]]
+        foretold = _foretell(cluster, names)
+        assert foretold.verdict != "Unknown"
+        _assert_right(cluster, foretold, make_pod().spec(resourceClaims=claiming(*names)))
+    finally:
+        cluster.remove_everything()

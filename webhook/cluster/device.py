@@ -1,0 +1,151 @@
+"""The devices of ResourceSlices: attributes, capacity, taints, and the nodes that they are reached from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from webhook.cluster.node_selector import Term, read_node_selector
+from webhook.kube.cel_values import Defaulting, Quantity
+from webhook.kube.quantity import milli_value
+from webhook.kube.reader import Reader
+from webhook.kube.semver import Semver, is_semver
+from webhook.kube.taints import Taint
+
+Object = Mapping[str, Any]
+AttributeValue = tuple[str, Any]
+"""The type of an attribute and its value; those of different types are never the same."""
+
+_ATTRIBUTE_TYPES = ("string", "int", "bool", "version")
+# What a device may have that the allocation here does not follow.
+_NOT_MODELLED = ("consumesCounters", "bindingConditions", "bindsToNode", "allowMultipleAllocations")
+
+
+class DeviceId(NamedTuple):
+    """A device among all."""
+
+    driver: str
+    pool: str
+    name: str
+
+
+class Reach(NamedTuple):
+    """The nodes from which devices are reached: one by its name, all, or those that a selector takes."""
+
+    node_name: str
+    all_nodes: bool
+    terms: tuple[Term, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """The facts of one device.
+
+    `variables` are what selectors see, None where kube-scheduler gets an error out of any. `attributes` are by their
+    fully qualified names. `reach` counts where its slice says so. `is_modelled`: it is taken whole, by one claim.
+    """
+
+    name: str
+    variables: Mapping[str, Any] | None
+    attributes: Mapping[str, AttributeValue]
+    taints: tuple[Taint, ...]
+    reach: Reach
+    is_modelled: bool
+
+
+def read_reach(reader: Reader, spec: Object, path: str) -> Reach:
+    """The nodes that `spec` of a slice, or a device, says; what is malformed is noted with `reader`."""
+    return Reach(
+        reader.text(spec.get("nodeName"), f"{path}.nodeName"),
+        reader.boolean(spec.get("allNodes"), f"{path}.allNodes"),
+        read_node_selector(reader, spec.get("nodeSelector"), f"{path}.nodeSelector"),
+    )
+
+
+def read_device(reader: Reader, device: Object, path: str, driver: str) -> Device:
+    """The facts of the device at `path`, which `driver` publishes; what is malformed is noted with `reader`."""
+    attributes = _attributes(reader, device.get("attributes"), f"{path}.attributes")
+    capacity = _capacity(reader, device.get("capacity"), f"{path}.capacity")
+    variables = None
+    if all(value is not None for value in attributes.values()):
+        variables = {
+            "driver": driver,
+            "allowMultipleAllocations": device.get("allowMultipleAllocations") is True,
+            "attributes": _by_domain({name: _seen(*each) for name, each in attributes.items() if each}, driver),
+            "capacity": _by_domain({name: quantity for name, (quantity, _) in capacity.items()}, driver),
+        }
+    known = {name: each for name, each in attributes.items() if each}
+    bare = {f"{driver}/{name}": each for name, each in known.items() if "/" not in name}
+    return Device(
+        name=reader.text(device.get("name"), f"{path}.name"),
+        variables=variables,
+        attributes=bare | {name: each for name, each in known.items() if "/" in name},
+        taints=_taints(reader, device.get("taints"), f"{path}.taints"),
+        reach=read_reach(reader, device, path),
+        is_modelled=not any(device.get(name) for name in _NOT_MODELLED) and not any(p for _, p in capacity.values()),
+    )
+
+
+def _attributes(reader: Reader, value: Any, path: str) -> dict[str, AttributeValue | None]:
+    """The attributes by their names; None for one of a type that kube-scheduler does not take."""
+    found: dict[str, AttributeValue | None] = {}
+    for name, each in reader.object(value, path).items():
+        where = f"{path}[{name}]"
+        attribute = reader.object(each, where)
+        kind = next((kind for kind in _ATTRIBUTE_TYPES if attribute.get(kind) is not None), "")
+        found[str(name)] = _attribute(reader, kind, attribute.get(kind), f"{where}.{kind}")
+    return found
+
+
+def _attribute(reader: Reader, kind: str, value: Any, path: str) -> AttributeValue | None:
+    if kind == "int":
+        return kind, reader.integer(value, path)
+    if kind == "bool":
+        return kind, reader.boolean(value, path)
+    if kind == "string":
+        return kind, reader.text(value, path)
+    return (kind, reader.text(value, path)) if kind and is_semver(value) else None
+
+
+def _seen(kind: str, value: Any) -> Any:
+    """The value of an attribute as a selector sees it."""
+    return Semver(value) if kind == "version" else value
+
+
+def _capacity(reader: Reader, value: Any, path: str) -> dict[str, tuple[Quantity, bool]]:
+    """The capacities by their names, and whether a policy says how parts of each are handed out."""
+    found = {}
+    for name, each in reader.object(value, path).items():
+        where = f"{path}[{name}]"
+        capacity = reader.object(each, where)
+        try:
+            thousandths = milli_value(capacity.get("value"))
+        except ValueError as error:
+            reader.error(f"{where}.value", capacity.get("value"), str(error))
+            continue
+        found[str(name)] = Quantity(thousandths), bool(capacity.get("requestPolicy"))
+    return found
+
+
+def _by_domain(values: Mapping[str, Any], driver: str) -> Defaulting:
+    """Values by domain and identifier; the domain of those without one is the driver's.
+
+    Source: k8s.io/dynamic-resource-allocation/cel/compile.go, parseQualifiedName
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        domain, slash, identifier = name.partition("/")
+        found.setdefault(domain if slash else driver, {})[identifier if slash else name] = value
+    return Defaulting(found)
+
+
+def _taints(reader: Reader, value: Any, path: str) -> tuple[Taint, ...]:
+    return tuple(
+        [
+            Taint(
+                reader.text(taint.get("key"), f"{where}.key"),
+                reader.text(taint.get("value"), f"{where}.value"),
+                reader.text(taint.get("effect"), f"{where}.effect"),
+            )
+            for where, taint in reader.objects(value, path)
+        ]
+    )

@@ -1,0 +1,188 @@
+"""ResourceClaims and their templates: what devices they ask for, and which they have got."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from webhook.cluster.device import DeviceId
+from webhook.cluster.device_class import Selectors, read_selectors
+from webhook.cluster.node_selector import Term, read_node_selector
+from webhook.kube.reader import Reader
+from webhook.kube.taints import Toleration
+from webhook.kube.wellknown import DEFAULT_NAMESPACE
+
+Object = Mapping[str, Any]
+
+_EXACT_COUNT, _ALL = "ExactCount", "All"
+
+
+class DeviceRequest(NamedTuple):
+    """One request of a claim, or one of its alternatives (`request/alternative`).
+
+    `amount` devices, or every one that the selectors take (`takes_all`). `is_modelled`: it asks for no part of a device
+    and no access beside the devices' owners.
+    """
+
+    name: str
+    device_class: str
+    selectors: Selectors = ()
+    amount: int = 1
+    takes_all: bool = False
+    tolerations: tuple[Toleration, ...] = ()
+    is_modelled: bool = True
+
+
+class Alternatives(NamedTuple):
+    """A request of a claim: the first of `requests` that can be had. `is_list`: the user gave a list to choose from."""
+
+    requests: tuple[DeviceRequest, ...]
+    is_list: bool
+
+
+class MatchAttribute(NamedTuple):
+    """Devices of these requests, or of all, must have the same value of an attribute. An empty one is not modelled."""
+
+    attribute: str
+    requests: tuple[str, ...]
+
+    def concerns(self, request: str) -> bool:
+        """Whether the devices of `request` are among those."""
+        return not self.requests or request in self.requests or request.partition("/")[0] in self.requests
+
+
+class Allocation(NamedTuple):
+    """The devices of a claim, the requests that each is for, and where they can be used; no terms: everywhere.
+
+    `is_modelled`: none of them has still to be made ready.
+    """
+
+    devices: tuple[DeviceId, ...]
+    requests: tuple[str, ...]
+    terms: tuple[Term, ...] | None
+    is_modelled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClaim:
+    """The facts of a ResourceClaim or a ResourceClaimTemplate. `allocation` is None until devices are chosen."""
+
+    namespace: str
+    name: str
+    requests: tuple[Alternatives, ...]
+    constraints: tuple[MatchAttribute, ...]
+    is_template: bool
+    is_being_deleted: bool
+    allocation: Allocation | None
+
+    @classmethod
+    def of(cls, claim: Object) -> "DeviceClaim":
+        """The facts of `claim`, a raw object of the API, of either kind.
+
+        Raises:
+            InvalidInput: a field that is read is malformed; holds every error.
+        """
+        reader = Reader()
+        metadata = reader.object(claim.get("metadata"), "metadata")
+        spec, path = reader.object(claim.get("spec"), "spec"), "spec"
+        is_template = claim.get("kind") == "ResourceClaimTemplate"
+        if is_template:
+            spec, path = reader.object(spec.get("spec"), "spec.spec"), "spec.spec"
+        devices = reader.object(spec.get("devices"), f"{path}.devices")
+        status = reader.object(claim.get("status"), "status")
+        facts = cls(
+            namespace=reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE,
+            name=reader.text(metadata.get("name"), "metadata.name"),
+            requests=_requests(reader, devices.get("requests"), f"{path}.devices.requests"),
+            constraints=_constraints(reader, devices.get("constraints"), f"{path}.devices.constraints"),
+            is_template=is_template,
+            is_being_deleted=metadata.get("deletionTimestamp") is not None,
+            allocation=_allocation(reader, status.get("allocation"), "status.allocation"),
+        )
+        reader.finish()
+        return facts
+
+
+def _requests(reader: Reader, value: Any, path: str) -> tuple[Alternatives, ...]:
+    found = []
+    for where, request in reader.objects(value, path):
+        name = reader.text(request.get("name"), f"{where}.name")
+        if request.get("exactly") is not None:
+            exactly = reader.object(request.get("exactly"), f"{where}.exactly")
+            found.append(Alternatives((_request(reader, exactly, f"{where}.exactly", name),), is_list=False))
+            continue
+        alternatives = [
+            _request(reader, each, inner, f"{name}/{reader.text(each.get('name'), f'{inner}.name')}")
+            for inner, each in reader.objects(request.get("firstAvailable"), f"{where}.firstAvailable")
+        ]
+        found.append(Alternatives(tuple(alternatives), is_list=True))
+    return tuple(found)
+
+
+def _request(reader: Reader, request: Object, path: str, name: str) -> DeviceRequest:
+    mode = reader.text(request.get("allocationMode"), f"{path}.allocationMode") or _EXACT_COUNT
+    amount = 1 if request.get("count") is None else reader.integer(request["count"], f"{path}.count")
+    is_plain = not request.get("adminAccess") and not request.get("capacity")
+    return DeviceRequest(
+        name=name,
+        device_class=reader.text(request.get("deviceClassName"), f"{path}.deviceClassName"),
+        selectors=read_selectors(reader, request.get("selectors"), f"{path}.selectors"),
+        amount=amount,
+        takes_all=mode == _ALL,
+        tolerations=_tolerations(reader, request.get("tolerations"), f"{path}.tolerations"),
+        is_modelled=is_plain and (mode == _ALL or (mode == _EXACT_COUNT and amount > 0)),
+    )
+
+
+def _tolerations(reader: Reader, value: Any, path: str) -> tuple[Toleration, ...]:
+    return tuple(
+        [
+            Toleration(
+                reader.text(each.get("key"), f"{where}.key"),
+                reader.text(each.get("operator"), f"{where}.operator") or "Equal",
+                reader.text(each.get("value"), f"{where}.value"),
+                reader.text(each.get("effect"), f"{where}.effect"),
+            )
+            for where, each in reader.objects(value, path)
+        ]
+    )
+
+
+def _constraints(reader: Reader, value: Any, path: str) -> tuple[MatchAttribute, ...]:
+    return tuple(
+        [
+            MatchAttribute(
+                reader.text(each.get("matchAttribute"), f"{where}.matchAttribute"),
+                reader.texts(each.get("requests"), f"{where}.requests"),
+            )
+            for where, each in reader.objects(value, path)
+        ]
+    )
+
+
+def _allocation(reader: Reader, value: Any, path: str) -> Allocation | None:
+    if value is None:
+        return None
+    allocation = reader.object(value, path)
+    devices = reader.object(allocation.get("devices"), f"{path}.devices")
+    results = reader.objects(devices.get("results"), f"{path}.devices.results")
+    return Allocation(
+        # An administrator's access takes nothing from others, nor does a share of a device that is handed out in parts.
+        tuple(
+            [
+                _device_id(reader, each, where)
+                for where, each in results
+                if not each.get("adminAccess") and each.get("shareID") is None
+            ]
+        ),
+        tuple([reader.text(each.get("request"), f"{where}.request") for where, each in results]),
+        read_node_selector(reader, allocation.get("nodeSelector"), f"{path}.nodeSelector"),
+        not any(each.get("bindingConditions") for _, each in results),
+    )
+
+
+def _device_id(reader: Reader, result: Object, path: str) -> DeviceId:
+    return DeviceId(
+        reader.text(result.get("driver"), f"{path}.driver"),
+        reader.text(result.get("pool"), f"{path}.pool"),
+        reader.text(result.get("device"), f"{path}.device"),
+    )

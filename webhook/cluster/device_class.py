@@ -1,0 +1,45 @@
+"""DeviceClasses: what a request for devices names."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from webhook.kube.reader import Reader
+
+Object = Mapping[str, Any]
+Selectors = tuple[str | None, ...]
+"""CEL expressions, all of which must hold; None stands for a selector of a kind that is not known here."""
+
+
+class DeviceClass(NamedTuple):
+    """The facts of a DeviceClass. `extended_resource`: the resource by which pods can ask for its devices, or empty."""
+
+    name: str
+    extended_resource: str
+    selectors: Selectors = ()
+
+    @classmethod
+    def of(cls, device_class: Object) -> "DeviceClass":
+        """The facts of `device_class`, a raw object of the API.
+
+        Raises:
+            InvalidInput: a field that is read is malformed; holds every error.
+        """
+        reader = Reader()
+        metadata = reader.object(device_class.get("metadata"), "metadata")
+        spec = reader.object(device_class.get("spec"), "spec")
+        facts = cls(
+            reader.text(metadata.get("name"), "metadata.name"),
+            reader.text(spec.get("extendedResourceName"), "spec.extendedResourceName"),
+            read_selectors(reader, spec.get("selectors"), "spec.selectors"),
+        )
+        reader.finish()
+        return facts
+
+
+def read_selectors(reader: Reader, value: Any, path: str) -> Selectors:
+    """The DeviceSelectors `value` at `path`; what is malformed is noted with `reader`."""
+    found: list[str | None] = []
+    for where, selector in reader.objects(value, path):
+        cel = reader.object(selector.get("cel"), f"{where}.cel")
+        found.append(reader.text(cel.get("expression"), f"{where}.cel.expression") or None)
+    return tuple(found)

@@ -1,0 +1,117 @@
+"""ResourceSlices: the devices that drivers publish, by pools."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from webhook.cluster.device import Device, Reach, read_device, read_reach
+from webhook.kube.cel import compiled
+from webhook.kube.reader import Reader
+
+Object = Mapping[str, Any]
+PoolName = tuple[str, str]
+"""A driver and the name of one of its pools."""
+
+# So many selectors are remembered for a slice.
+_MOST_ANSWERS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSlice:
+    """The facts of a ResourceSlice. `reach` is None where each device has one; `has_counters`: devices share counters.
+
+    A pool has as many slices of its newest `generation` as `slice_count` says, or is incomplete.
+    """
+
+    name: str
+    driver: str
+    pool: str
+    generation: int
+    slice_count: int
+    reach: Reach | None
+    devices: tuple[Device, ...]
+    device_names: frozenset[str]
+    has_counters: bool
+    _answers: dict[str, tuple[bool | None, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, resource_slice: Object) -> "ResourceSlice":
+        """The facts of `resource_slice`, a raw object of the API.
+
+        Raises:
+            InvalidInput: a field that is read is malformed; holds every error.
+        """
+        reader = Reader()
+        metadata = reader.object(resource_slice.get("metadata"), "metadata")
+        spec = reader.object(resource_slice.get("spec"), "spec")
+        pool = reader.object(spec.get("pool"), "spec.pool")
+        driver = reader.text(spec.get("driver"), "spec.driver")
+        is_per_device = reader.boolean(spec.get("perDeviceNodeSelection"), "spec.perDeviceNodeSelection")
+        devices = tuple(
+            [
+                read_device(reader, each, where, driver)
+                for where, each in reader.objects(spec.get("devices"), "spec.devices")
+            ]
+        )
+        facts = cls(
+            name=reader.text(metadata.get("name"), "metadata.name"),
+            driver=driver,
+            pool=reader.text(pool.get("name"), "spec.pool.name"),
+            generation=reader.integer(pool.get("generation"), "spec.pool.generation"),
+            slice_count=reader.integer(pool.get("resourceSliceCount"), "spec.pool.resourceSliceCount"),
+            reach=None if is_per_device else read_reach(reader, spec, "spec"),
+            devices=devices,
+            device_names=frozenset([each.name for each in devices]),
+            has_counters=bool(reader.objects(spec.get("sharedCounters"), "spec.sharedCounters")),
+        )
+        reader.finish()
+        return facts
+
+    @property
+    def pool_name(self) -> PoolName:
+        """The pool that it is a part of."""
+        return self.driver, self.pool
+
+    def knows(self, expression: str) -> bool:
+        """Whether it has been found out which devices `expression` takes."""
+        return expression in self._answers
+
+    def taken_by(self, expression: str) -> tuple[bool | None, ...]:
+        """Which of the devices the selector `expression` takes; None for one where that is not known."""
+        answers = self._answers.get(expression)
+        if answers is None:
+            holds = compiled(expression).holds
+            answers = tuple(
+                [None if each.variables is None else holds({"device": each.variables}) for each in self.devices]
+            )
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers.clear()
+            self._answers[expression] = answers
+        return answers
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """All ResourceSlices: those of single nodes by the node's name, the others, and the slices of each pool."""
+
+    of_node: Mapping[str, tuple[ResourceSlice, ...]]
+    shared: tuple[ResourceSlice, ...]
+    of_pool: Mapping[PoolName, tuple[ResourceSlice, ...]]
+
+    @classmethod
+    def of(cls, slices: Iterable[ResourceSlice]) -> "Slices":
+        """These slices, in the order of their names."""
+        of_node: dict[str, list[ResourceSlice]] = {}
+        of_pool: dict[PoolName, list[ResourceSlice]] = {}
+        shared = []
+        for each in sorted(slices, key=lambda each: each.name):
+            of_pool.setdefault(each.pool_name, []).append(each)
+            if each.reach is not None and each.reach.node_name and not each.has_counters:
+                of_node.setdefault(each.reach.node_name, []).append(each)
+            else:
+                shared.append(each)
+        return cls(
+            {name: tuple(found) for name, found in of_node.items()},
+            tuple(shared),
+            {name: tuple(found) for name, found in of_pool.items()},
+        )

@@ -1,0 +1,218 @@
+"""On which nodes the claims of a pod can have their devices."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from webhook.cluster.deadline import Expired, in_time, never
+from webhook.cluster.device_claim import Alternatives, DeviceClaim, MatchAttribute
+from webhook.cluster.devices import Devices
+from webhook.cluster.labels import Mask
+from webhook.cluster.node_selector import any_matches
+from webhook.cluster.snapshot import Column, Snapshot
+from webhook.placement.device_inventory import Ask, Inventory, NodeDevices
+from webhook.placement.device_search import (
+    MOST_DEVICES_OF_A_CLAIM,
+    MOST_DEVICES_OF_A_POD,
+    Budget,
+    Choice,
+    GivenUpError,
+    Wanted,
+    allocate,
+)
+from webhook.placement.pod_info import DeviceClaimUse, PodInfo
+
+# So many answers are kept, for as long as the device objects of the cluster hold.
+_MOST_ANSWERS = 64
+# Source: k8s.io/api/resource/v1/types.go, FirstAvailableDeviceRequestMaxSize
+_MOST_ALTERNATIVES = 8
+
+
+class DeviceFit(NamedTuple):
+    """What the claims of a pod make of each node.
+
+    `unallocatable`: devices are missing; `invalid`: so they are, and a pool is not fit for use; `unavailable`: the
+    devices that a claim has got are not reached from there. `preferred` is how far up in lists of alternatives its
+    claims come there. `is_decided`: no node is let through of which it is not known whether it will do.
+    """
+
+    unallocatable: Mask
+    invalid: Mask
+    unavailable: Mask
+    preferred: Column
+    is_decided: bool
+
+
+def device_claim(use: DeviceClaimUse, devices: Devices) -> DeviceClaim | None:
+    """The claim, or the template of one, that a pod uses; None where it is not there, or not known."""
+    known = devices.templates if use.is_template else devices.claims
+    return (known or {}).get((use.namespace, use.name))
+
+
+def device_fit(pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> DeviceFit:
+    """What the claims of `pod`, which has some, make of each of `nodes`.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    answers: dict[Any, _Answer] = nodes.devices.answers
+    key = (pod.device_claims, nodes.is_emptied)
+    answer = answers.get(key)
+    # Pods come and go without a change of these.
+    if answer is None or answer.labels is not nodes.labels or answer.rows is not nodes.rows:
+        if len(answers) >= _MOST_ANSWERS:
+            answers.clear()
+        answer = answers[key] = _Answer(nodes.labels, nodes.rows, _fit(pod, nodes, expired))
+    return answer.fit
+
+
+class _Answer(NamedTuple):
+    labels: object
+    rows: object
+    fit: DeviceFit
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What is to be allocated: the choices of all claims, and all that is asked of a device."""
+
+    choices: list[Choice]
+    asks: list[Ask]
+    attributes: list[str]
+
+
+def _fit(pod: PodInfo, nodes: Snapshot, expired: Expired) -> DeviceFit:
+    devices, count = nodes.devices, len(nodes.nodes)
+    claims = [device_claim(use, devices) for use in pod.device_claims]
+    known = [claim for claim in claims if claim is not None]
+    unavailable = np.zeros(count, dtype=np.bool_)
+    waiting = []
+    is_decided = _is_known(pod, devices)
+    for claim in in_time(known, expired):
+        if claim.allocation is None or nodes.is_emptied:
+            waiting.append(claim)
+            continue
+        is_decided = is_decided and claim.allocation.is_modelled
+        if claim.allocation.terms is not None:
+            unavailable |= ~any_matches(claim.allocation.terms, nodes.labels, nodes.rows, expired)
+    try:
+        fit = _allocated(waiting, nodes, expired)
+    except GivenUpError:
+        fit = None
+    if fit is None:
+        nothing = np.zeros(count, dtype=np.bool_)
+        return DeviceFit(nothing, nothing, unavailable, np.zeros(count, dtype=np.int64), is_decided=False)
+    short = fit.unallocatable | fit.invalid
+    has_got = 0 if nodes.is_emptied else sum(map(_preferred_of_allocated, known))
+    return DeviceFit(
+        fit.unallocatable, fit.invalid, unavailable & ~short, fit.preferred + has_got, is_decided and fit.is_decided
+    )
+
+
+def _is_known(pod: PodInfo, devices: Devices) -> bool:
+    """Whether all objects are known that say what the claims of the pod are and what others have taken."""
+    if devices.claims is None or any(use.is_template and devices.templates is None for use in pod.device_claims):
+        return False
+    return len(set(pod.device_claims)) == len(pod.device_claims) or all(use.is_template for use in pod.device_claims)
+
+
+def _preferred_of_allocated(claim: DeviceClaim) -> int:
+    got = set(claim.allocation.requests) if claim.allocation else set()
+    return sum(
+        _MOST_ALTERNATIVES - place
+        for alternatives in claim.requests
+        if alternatives.is_list
+        for place, request in enumerate(alternatives.requests)
+        if request.name in got
+    )
+
+
+def _allocated(claims: Sequence[DeviceClaim], nodes: Snapshot, expired: Expired) -> DeviceFit | None:
+    """What the claims that have no devices yet make of the nodes; None where nothing can be said.
+
+    Raises:
+        GivenUpError: kube-scheduler's answer would take too long to find.
+    """
+    count = len(nodes.nodes)
+    unallocatable, invalid, undecided = (np.zeros(count, dtype=np.bool_) for _ in range(3))
+    preferred = np.zeros(count, dtype=np.int64)
+    fit = DeviceFit(unallocatable, invalid, undecided, preferred, is_decided=True)
+    if not any(claim.requests for claim in claims):
+        return fit
+    plan, slices = _planned(claims, nodes.devices), nodes.devices.slices
+    if plan is None or slices is None:
+        return None
+    inventory = Inventory(slices, nodes, plan.asks, plan.attributes, expired)
+    alike: dict[NodeDevices, list[int]] = {}
+    for row in in_time(range(count), expired):
+        alike.setdefault(inventory.of(row), []).append(row)
+    budget = Budget(expired=expired)
+    is_decided = True
+    for found, rows in in_time(alike.items(), expired):
+        chosen = _chosen(plan, found, budget, is_emptied=nodes.is_emptied)
+        if chosen is None:
+            (invalid if found.is_invalid else unallocatable)[rows] = True
+        elif chosen == _UNDECIDED:
+            is_decided = False
+        else:
+            preferred[rows] = sum(
+                _MOST_ALTERNATIVES - place
+                for choice, place in zip(plan.choices, chosen, strict=True)
+                if "/" in choice.wanted[0].request.name
+            )
+    return fit._replace(is_decided=is_decided)
+
+
+_UNDECIDED = (-1,)
+
+
+def _chosen(plan: _Plan, found: NodeDevices, budget: Budget, *, is_emptied: bool) -> tuple[int, ...] | None:
+    """The alternatives that the choices get on nodes that have what was `found`; None: there is not enough."""
+    if found.is_odd:
+        return _UNDECIDED
+    if (found.is_incomplete or found.is_invalid) and (
+        is_emptied or any(ask.wanted.request.takes_all for ask in plan.asks)
+    ):
+        return _UNDECIDED
+    try:
+        return allocate(plan.choices, found.candidates, budget)
+    except GivenUpError:
+        return _UNDECIDED
+
+
+def _planned(claims: Sequence[DeviceClaim], devices: Devices) -> _Plan | None:
+    """The plan for `claims`; None where one asks for something that is not modelled, or for an unknown class."""
+    plan = _Plan([], [], [])
+    for number, claim in enumerate(claims):
+        if not all(constraint.attribute for constraint in claim.constraints):
+            return None
+        first = len(plan.attributes)
+        plan.attributes += [constraint.attribute for constraint in claim.constraints]
+        for alternatives in claim.requests:
+            wanted = []
+            for request in alternatives.requests:
+                device_class = (devices.classes or {}).get(request.device_class)
+                if device_class is None or not request.is_modelled:
+                    return None
+                wanted.append(Wanted(request, len(plan.asks), _constraints_of(request.name, claim.constraints, first)))
+                plan.asks.append(Ask(wanted[-1], (*device_class.selectors, *request.selectors)))
+            if not wanted:
+                return None
+            plan.choices.append(Choice(tuple(wanted), number))
+        if sum(map(_least, claim.requests)) > MOST_DEVICES_OF_A_CLAIM:
+            return None
+    return plan if sum(map(_most, plan.choices)) <= MOST_DEVICES_OF_A_POD else None
+
+
+def _least(alternatives: Alternatives) -> int:
+    return min(request.amount for request in alternatives.requests)
+
+
+def _most(choice: Choice) -> int:
+    return max(each.request.amount for each in choice.wanted)
+
+
+def _constraints_of(request: str, constraints: Sequence[MatchAttribute], first: int) -> tuple[int, ...]:
+    return tuple([place for place, each in enumerate(constraints, first) if each.concerns(request)])

@@ -1,0 +1,223 @@
+"""The devices that can be reached from a node, pool by pool, as far as the requests of a pod are concerned."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from webhook.cluster.deadline import Expired, in_time
+from webhook.cluster.device import Device, Reach
+from webhook.cluster.device_class import Selectors
+from webhook.cluster.labels import Mask
+from webhook.cluster.node_selector import any_matches
+from webhook.cluster.resource_slice import ResourceSlice, Slices
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.cel import compiled
+from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE
+from webhook.placement.device_search import FREE, REFUSED, TAKEN, Candidate, GivenUpError, Wanted
+
+# So many steps of selectors are made for one pod, over all devices that it has not been found out about yet.
+_MOST_STEPS = 3_000_000
+
+
+class Ask(NamedTuple):
+    """A request, and all selectors that a device must satisfy: those of the class, then its own."""
+
+    wanted: Wanted
+    selectors: Selectors
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDevices:
+    """What a node has. `is_odd`: a device, or its pool, is one that is not modelled, or not known to be selected.
+
+    `is_incomplete`: a pool lacks slices; `is_invalid`: a pool has two devices of one name. Neither gives devices.
+    """
+
+    candidates: tuple[Candidate, ...]
+    is_odd: bool
+    is_incomplete: bool
+    is_invalid: bool
+
+
+@dataclass(slots=True)
+class _Gathered:
+    candidates: list[Candidate] = field(default_factory=list)
+    is_odd: bool = False
+    is_incomplete: bool = False
+    is_invalid: bool = False
+
+
+class Inventory:
+    """Tells for each node of `nodes` what it has of what is asked; `attributes` are those of the constraints.
+
+    Where nodes are emptied, every device is free, and what keeps claims from one is taken to pass.
+
+    Raises:
+        GivenUpError: the selectors take too long.
+        DeadlineNearError: `expired()` holds.
+
+    Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go
+    """
+
+    def __init__(
+        self, slices: Slices, nodes: Snapshot, asks: Sequence[Ask], attributes: Sequence[str], expired: Expired
+    ) -> None:
+        self._slices = slices
+        self._nodes = nodes
+        self._asks = asks
+        self._attributes = attributes
+        self._taken = {} if nodes.is_emptied else nodes.devices.taken
+        self._steps = 0
+        self._known: dict[object, Candidate] = {}
+        self._found: dict[int, list[tuple[int, Candidate | None]]] = {}
+        self._reached: dict[int, list[Mask]] = {}
+        self._shared = self._shared_of_rows(expired)
+
+    def of(self, row: int) -> NodeDevices:
+        """What the node in `row` has."""
+        local = self._slices.of_node.get(self._nodes.nodes[row].node.name, ())
+        gathered = _Gathered()
+        for slices in _newest((*local, *self._shared[row])):
+            self._add_pool(row, slices, gathered)
+        return NodeDevices(tuple(gathered.candidates), gathered.is_odd, gathered.is_incomplete, gathered.is_invalid)
+
+    def _shared_of_rows(self, expired: Expired) -> Sequence[tuple[ResourceSlice, ...]]:
+        """The slices that are not of one node alone, for each node that it is reached from."""
+        count = len(self._nodes.nodes)
+        if not self._slices.shared:
+            return [()] * count
+        masks = np.array([self._relevant(each) for each in in_time(self._slices.shared, expired)])
+        known: dict[bytes, tuple[ResourceSlice, ...]] = {}
+        found = []
+        for key, relevant in zip(np.packbits(masks, axis=0).T, masks.T, strict=True):
+            packed = key.tobytes()
+            if packed not in known:
+                known[packed] = tuple(self._slices.shared[place] for place in np.flatnonzero(relevant).tolist())
+            found.append(known[packed])
+        return found
+
+    def _relevant(self, resource_slice: ResourceSlice) -> Mask:
+        if resource_slice.has_counters:
+            return np.ones(len(self._nodes.nodes), dtype=np.bool_)
+        if resource_slice.reach is not None:
+            return self._reaches(resource_slice.reach)
+        masks = [self._reaches(device.reach) for device in resource_slice.devices]
+        self._reached[id(resource_slice)] = masks
+        relevant: Mask = np.logical_or.reduce([np.zeros(len(self._nodes.nodes), dtype=np.bool_), *masks])
+        return relevant
+
+    def _reaches(self, reach: Reach) -> Mask:
+        if reach.node_name:
+            mask = np.zeros(len(self._nodes.nodes), dtype=np.bool_)
+            if reach.node_name in self._nodes.rows:
+                mask[self._nodes.rows[reach.node_name]] = True
+            return mask
+        if reach.terms is None or reach.all_nodes:
+            return np.full(len(self._nodes.nodes), reach.all_nodes)
+        return any_matches(reach.terms, self._nodes.labels, self._nodes.rows)
+
+    def _add_pool(self, row: int, slices: Sequence[ResourceSlice], gathered: _Gathered) -> None:
+        """Add what a pool has for the node; `slices` are those of it that concern the node."""
+        first = slices[0]
+        if len(slices) != first.slice_count:
+            everywhere = self._slices.of_pool[first.pool_name]
+            if any(each.generation > first.generation for each in everywhere):
+                # kube-scheduler passes such a pool over; once it is renewed, it may have devices for this node.
+                gathered.is_incomplete |= self._nodes.is_emptied
+                return
+            if sum(each.generation == first.generation for each in everywhere) != first.slice_count:
+                gathered.is_incomplete = True
+                return
+        giving = slices
+        if any(each.has_counters for each in slices):
+            giving = [each for each in slices if not each.has_counters]
+        names = frozenset[str]().union(*[each.device_names for each in giving])
+        if len(names) != sum(len(each.devices) for each in giving):
+            gathered.is_invalid = True
+            return
+        found = [each for one in giving for each in self._candidates(row, one)]
+        if found and (giving is not slices or None in found):
+            gathered.is_odd = True
+        gathered.candidates += [each for each in found if each is not None]
+
+    def _candidates(self, row: int, resource_slice: ResourceSlice) -> Iterable[Candidate | None]:
+        """What counts about each device that is asked for; None for one of which that is not known."""
+        key = id(resource_slice)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._judged(resource_slice)
+        reached = self._reached.get(key)
+        if reached is None:
+            return [candidate for _, candidate in found]
+        return [candidate for place, candidate in found if reached[place][row]]
+
+    def _judged(self, resource_slice: ResourceSlice) -> list[tuple[int, Candidate | None]]:
+        """The devices that are asked for, by their places in the slice."""
+        selected = [self._selected(resource_slice, ask.selectors) for ask in self._asks]
+        taken = self._taken.get(resource_slice.pool_name, ())
+        found: list[tuple[int, Candidate | None]] = []
+        for place, (device, wanting) in enumerate(
+            zip(resource_slice.devices, zip(*selected, strict=True), strict=True)
+        ):
+            if None in wanting or (True in wanting and not device.is_modelled):
+                found.append((place, None))
+            elif True in wanting:
+                found.append((place, self._candidate(device, wanting, is_taken=device.name in taken)))
+        return found
+
+    def _selected(self, resource_slice: ResourceSlice, selectors: Selectors) -> Sequence[bool | None]:
+        """Which devices the selectors take; the first that does not take one decides."""
+        selected: Sequence[bool | None] = [True] * len(resource_slice.devices)
+        for expression in selectors:
+            if expression is None:
+                return [each and None for each in selected]
+            if not resource_slice.knows(expression):
+                self._steps += (1 + compiled(expression).size) * len(resource_slice.devices)
+                if self._steps > _MOST_STEPS:
+                    raise GivenUpError
+            answers = resource_slice.taken_by(expression)
+            if all(selected):
+                selected = answers
+            else:
+                selected = [answer if each else each for each, answer in zip(selected, answers, strict=True)]
+        return selected
+
+    def _candidate(self, device: Device, wanting: Sequence[bool | None], *, is_taken: bool) -> Candidate:
+        """What counts about a device that is asked for: one object for all that are alike."""
+        values = tuple([device.attributes.get(name) for name in self._attributes]) if self._attributes else ()
+        key = (wanting, is_taken, device.taints, values)
+        known = self._known.get(key)
+        if known is None:
+            states = [
+                (TAKEN if is_taken or not self._is_tolerated(device, ask) else FREE) if wants else REFUSED
+                for ask, wants in zip(self._asks, wanting, strict=True)
+            ]
+            known = self._known[key] = Candidate(tuple(states), values)
+        return known
+
+    def _is_tolerated(self, device: Device, ask: Ask) -> bool:
+        return self._nodes.is_emptied or all(
+            any(toleration.tolerates(taint) for toleration in ask.wanted.request.tolerations)
+            for taint in device.taints
+            if taint.effect in (NO_EXECUTE, NO_SCHEDULE)
+        )
+
+
+def _newest(slices: Iterable[ResourceSlice]) -> list[list[ResourceSlice]]:
+    """The slices of the newest generation of each pool, pools and slices in the order of their names."""
+    pools: dict[tuple[str, str], list[ResourceSlice]] = {}
+    for each in slices:
+        known = pools.setdefault(each.pool_name, [])
+        if known and each.generation > known[0].generation:
+            known.clear()
+        if not known or each.generation == known[0].generation:
+            known.append(each)
+    if len(pools) == 1:
+        return [sorted(known, key=_name) for known in pools.values()]
+    return [sorted(pools[name], key=_name) for name in sorted(pools)]
+
+
+def _name(resource_slice: ResourceSlice) -> str:
+    return resource_slice.name
