@@ -39,12 +39,15 @@ class Reader:
         if not isinstance(value, list):
             self.error(path, value, "must be a list")
             return []
-        return [(f"{path}[{index}]", self._item(item, f"{path}[{index}]")) for index, item in enumerate(value)]
-
-    def _item(self, item: Any, path: str) -> Mapping[str, Any]:
-        if item is None:
-            self.error(path, item, "must be an object")
-        return self.object(item, path)
+        found: list[tuple[str, Mapping[str, Any]]] = []
+        for index, item in enumerate(value):
+            where = f"{path}[{index}]"
+            if isinstance(item, dict):
+                found.append((where, item))
+            else:
+                self.error(where, item, "must be an object")
+                found.append((where, _EMPTY))
+        return found
 
     def text(self, value: Any, path: str) -> str:
         """`value` as text."""
