@@ -33,6 +33,7 @@ from webhook.serving.health import Health
 from webhook.serving.http import REFUSALS, MutateEndpoint
 from webhook.serving.predictions import Predictions
 from webhook.serving.server import Server
+from webhook.serving.turns import Turns
 from webhook.settings import Settings
 from webhook.verdict import Patched, Unchanged, Verdict
 
@@ -164,17 +165,18 @@ def build_server(
             lambda: Cluster(view.snapshot(), scorer, doubt(view, check.max_view_age_seconds)), time.monotonic
         )
         _show_view(metrics, glance, view)
+    turns = Turns(audit)
     surroundings = Surroundings(
         policy=lambda: policy,
         cluster=glance or (lambda: None),
-        audit=audit.write,
+        audit=turns.audit,
         monotonic_seconds=time.monotonic,
         now=rfc3339_now,
         new_decision=new_decision,
         replica=settings.replica,
         foretold=partial(_remember, predictions) if predictions is not None else lambda *_: None,
     )
-    endpoint = MutateEndpoint(Admissions(surroundings, metrics), metrics, settings)
+    endpoint = MutateEndpoint(Admissions(surroundings, metrics), metrics, settings, turns.written)
     return Server(settings, context, endpoint, Health(metrics))
 
 

@@ -225,6 +225,48 @@ class TestForeignRotation:
         assert [orjson.loads(line)["sequence"] for line in log.lines()] == [2]
 
 
+class TestStaged:
+    def test_records_are_written_together_and_chained(self, log: Log) -> None:
+        with log.writer() as writer:
+            writer.write(make_record(1))
+            for number in (2, 3):
+                writer.stage(make_record(number))
+            assert len(log.lines()) == 1
+            writer.flush()
+            assert [orjson.loads(line)["decision"] for line in log.lines()] == ["d0001", "d0002", "d0003"]
+        assert log.results == ["written"] * 3
+        assert log.verify().faults == []
+
+    def test_records_are_written_before_one_that_cannot_wait(self, log: Log) -> None:
+        with log.writer() as writer:
+            writer.stage(make_record(1))
+            writer.write(make_record(2))
+            assert [orjson.loads(line)["sequence"] for line in log.lines()] == [1, 2]
+
+    def test_records_are_written_when_the_log_is_closed(self, log: Log) -> None:
+        with log.writer() as writer:
+            writer.stage(make_record(1))
+        assert (log.results, log.verify().records) == (["written"], 1)
+
+    def test_records_that_cannot_be_written_are_each_counted_and_printed_and_leave_a_gap(self, log: Log) -> None:
+        with log.writer() as writer, capture_logs():
+            writer.write(make_record(1))
+            shutil.move(log.path.parent, log.path.parent.with_suffix(".away"))
+            writer.stage(make_record(2))
+            writer.stage(make_record(3))
+            writer.flush()
+            shutil.move(log.path.parent.with_suffix(".away"), log.path.parent)
+            writer.stage(make_record(4))
+            writer.flush()
+        assert log.results == ["written", "failed", "failed", "written"]
+        assert [orjson.loads(line)["decision"] for line in log.printed()] == ["d0002", "d0003"]
+        verification = log.verify()
+        assert (verification.faults, verification.records) == ([], 2)
+        assert verification.notes == [
+            f"{log.path}:2: 2 records before it could not be written here; standard error has what it took"
+        ]
+
+
 class TestTrouble:
     def test_on_a_full_disk_records_go_to_standard_error_and_the_file_stays_whole(self, log: Log) -> None:
         limit_bytes = 5 * LINE_BYTES + LINE_BYTES // 2

@@ -64,6 +64,9 @@ class World:
         )
         return Admissions(surroundings, self.metrics)
 
+    async def written(self) -> None:
+        """Return: every record is kept at once."""
+
     def keep(self, draft: Draft) -> None:
         """Put the record, as it would be written, to the others."""
         self.records.append(parse_line(encode(draft, 0, FIRST)))
@@ -102,7 +105,7 @@ async def running(world: World, folder: Path, **settings: Any) -> AsyncIterator[
     """The server of `world` from its readiness to its end; settings by keyword."""
     write_certificate(folder)
     chosen = replace(Settings(tls_dir=folder, listen=LOOPBACK, admin_listen=LOOPBACK), **settings)
-    endpoint = MutateEndpoint(world.admissions(), world.metrics, chosen)
+    endpoint = MutateEndpoint(world.admissions(), world.metrics, chosen, world.written)
     server = Server(chosen, tls.server_context(folder), endpoint, Health(world.metrics))
     stop = asyncio.Event()
     ready: asyncio.Future[tuple[Address, Address]] = asyncio.get_running_loop().create_future()

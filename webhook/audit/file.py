@@ -39,6 +39,8 @@ class AuditFile:
     moved away or deleted is made anew at the next line, so that logrotate needs no signal.
     """
 
+    takes_many = True
+
     def __init__(self, path: Path, *, max_bytes: int, backups: int) -> None:
         """Open the file and hold it against other writers.
 

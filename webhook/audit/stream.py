@@ -23,6 +23,9 @@ class AuditStream:
     regular file has no reader to wait for and is written as it is.
     """
 
+    takes_many = False
+    """A part of several lines that was printed cannot be taken back."""
+
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._own = -1

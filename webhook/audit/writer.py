@@ -1,4 +1,4 @@
-"""The audit log of one process: each record is written, chained to the one before it, when `write` returns."""
+"""The audit log of one process: records are written, each chained to the one before it, when `write` returns."""
 
 import contextlib
 import os
@@ -21,7 +21,9 @@ BACKUPS = 10
 
 
 class Sink(Protocol):
-    """Where lines go."""
+    """Where lines go. `takes_many`: several at once are there whole or not at all, as one is."""
+
+    takes_many: bool
 
     def last_line(self) -> bytes | None:
         """The last line there that holds a record."""
@@ -40,7 +42,7 @@ class Sink(Protocol):
         ...
 
     def append(self, line: bytes) -> None:
-        """Write the line and a newline; OSError where it is not there whole."""
+        """Write the line, or many with newlines between, and a newline; OSError where it is not there whole."""
         ...
 
     def close(self) -> None:
@@ -51,8 +53,8 @@ class Sink(Protocol):
 class AuditWriter:
     """Writes records to a file, or to standard output for `-`.
 
-    `write` never raises and never waits for room or for a reader. A record that cannot be written goes to standard
-    error instead, and nowhere if that would have to be waited for; the next one is tried again:
+    `write` and `flush` never raise and never wait for room or for a reader. A record that cannot be written goes to
+    standard error instead, and nowhere if that would have to be waited for; the next one is tried again:
 
         writing --write fails: error logged once--> failing --write succeeds: warning logged--> writing
 
@@ -92,6 +94,8 @@ class AuditWriter:
         self._rotation_fails = False
         self._head_fails = False
         self._sequence, self._head = self._end()
+        self._staged: list[bytes] = []
+        self._staged_head = self._head
 
     def __enter__(self) -> Self:
         return self
@@ -111,22 +115,42 @@ class AuditWriter:
 
     def write(self, record: AuditRecord | Draft) -> None:
         """The record is in the file when this returns; if that cannot be, on standard error, counted and logged."""
+        self.stage(record)
+        self.flush()
+
+    def stage(self, record: AuditRecord | Draft) -> None:
+        """The record will be written by the next `flush`, together with the others: that costs little more than one.
+
+        Where the place of the log takes one at a time only, it is written at once.
+        """
         self._sequence += 1
-        line, own_hash = seal(record, self._sequence, self._head)
+        line, self._staged_head = seal(record, self._sequence, self._staged_head)
+        self._staged.append(line)
+        if not self._sink.takes_many:
+            self.flush()
+
+    def flush(self) -> None:
+        """What is staged is in the file when this returns, as `write` says."""
+        if not self._staged:
+            return
+        lines, self._staged = self._staged, []
+        data = lines[0] if len(lines) == 1 else b"\n".join(lines)
         try:
-            self._sink.make_room(len(line))
+            self._sink.make_room(len(data))
         except OSError as error:
             self._tell_rotation_fails(error)
         else:
             self._rotation_fails = False
         try:
-            self._sink.append(line)
+            self._sink.append(data)
         except OSError as error:
-            self._miss(line, error)
+            self._staged_head = self._head
+            for line in lines:
+                self._miss(line, error)
             return
-        self._head = own_hash
+        self._head = self._staged_head
         try:
-            self._sink.keep_head(Head(self._sequence, own_hash))
+            self._sink.keep_head(Head(self._sequence, self._head))
         except OSError as error:
             self._tell_head_fails(error)
         else:
@@ -136,10 +160,12 @@ class AuditWriter:
             self._log.warning("audit records are written again", path=self.path, missed=self._missed)
             self._missed = 0
             self._told_failing = False
-        self._on_result("written")
+        for _ in lines:
+            self._on_result("written")
 
     def close(self) -> None:
         """Let go of the file, so that another process may write it."""
+        self.flush()
         self._sink.close()
         self._fallback.close()
 

@@ -34,7 +34,7 @@ class Surroundings:
     cluster: Callable[[], Cluster | None]
     """The view of the cluster as it is now, if there is one."""
     audit: Callable[[Draft], None]
-    """Writes a record before it returns; never raises."""
+    """Has a record written before the answer leaves."""
     monotonic_seconds: Callable[[], float]
     now: Callable[[], str]
     """The time as RFC 3339 in UTC with microseconds."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -25,10 +25,20 @@ REFUSALS = (400, 404, 405, 408, 413, 415, 503)
 
 
 class MutateEndpoint:
-    """The webhook's endpoint. While `draining`, each answer closes its connection, so that callers go elsewhere."""
+    """The webhook's endpoint. While `draining`, each answer closes its connection, so that callers go elsewhere.
 
-    def __init__(self, admissions: Admissions, metrics: Metrics, settings: Settings) -> None:
+    No answer leaves before `written()` is done: its record must be written by then.
+    """
+
+    def __init__(
+        self,
+        admissions: Admissions,
+        metrics: Metrics,
+        settings: Settings,
+        written: Callable[[], Awaitable[None]],
+    ) -> None:
         self.draining = False
+        self._written = written
         self._admissions = admissions
         self._settings = settings
         self._answers = 0
@@ -67,6 +77,7 @@ class MutateEndpoint:
             body = await self._body(request)
             deadline_seconds = None if granted_seconds is None else arrived_seconds + granted_seconds
             answer = self._admissions.answer(body, arrived_seconds, deadline_seconds)
+            await self._written()
         finally:
             self._bytes_in_flight -= size_bytes
             self._in_flight -= 1

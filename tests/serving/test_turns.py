@@ -1,0 +1,84 @@
+"""Records of one turn of the event loop are written together, and every answer waits for its own."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.audit.records import make_record
+from webhook.audit.record import CommonPart, Draft
+from webhook.serving.turns import Turns
+
+
+@dataclass
+class Log:
+    """A staged log that notes what it was told, and fails while it is `broken`."""
+
+    told: list[str] = field(default_factory=list)
+    broken: bool = False
+
+    def stage(self, record: Draft) -> None:
+        self.told.append(record.decision)
+
+    def flush(self) -> None:
+        self.told.append("flush")
+        if self.broken:
+            raise RuntimeError("out of ink")
+
+
+def draft(decision: str) -> Draft:
+    record = make_record()
+    return Draft("", decision, "", False, "", "", "", "", 0.0, "", CommonPart.of(record))
+
+
+def run(log: Log, story: Callable[[Turns], Awaitable[None]]) -> None:
+    async def begin() -> None:
+        await story(Turns(log))
+
+    asyncio.run(begin())
+
+
+async def answer(turns: Turns, log: Log, decision: str) -> None:
+    turns.audit(draft(decision))
+    await turns.written()
+    log.told.append(f"answer to {decision}")
+
+
+def test_records_of_one_turn_are_written_together_before_any_of_their_answers_leaves() -> None:
+    log = Log()
+
+    async def story(turns: Turns) -> None:
+        await asyncio.gather(*(answer(turns, log, name) for name in "abc"))
+        await answer(turns, log, "d")
+
+    run(log, story)
+
+    assert log.told == [*"abc", "flush", *(f"answer to {name}" for name in "abc"), "d", "flush", "answer to d"]
+
+
+def test_who_gives_up_waiting_holds_up_nobody_else() -> None:
+    log = Log()
+
+    async def story(turns: Turns) -> None:
+        first, second = (asyncio.create_task(answer(turns, log, name)) for name in "ab")
+        await asyncio.sleep(0)
+        first.cancel()
+        await second
+        assert first.cancelled()
+
+    run(log, story)
+
+    assert log.told == ["a", "b", "flush", "answer to b"]
+
+
+def test_no_answer_leaves_whose_record_met_a_fault_of_the_log() -> None:
+    log = Log(broken=True)
+
+    async def story(turns: Turns) -> None:
+        with pytest.raises(RuntimeError, match="out of ink"):
+            await answer(turns, log, "a")
+
+    run(log, story)
+
+    assert log.told == ["a", "flush"]
