@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from itertools import count
 
 from tests.serving.running import Clock
-from webhook.app import Glance, new_decision, rfc3339_now
+from webhook.app import Decisions, Glance, rfc3339_now
 from webhook.cluster.snapshot import Snapshot
 from webhook.pipeline import Cluster
 from webhook.placement.framework import Framework
@@ -22,9 +22,10 @@ def test_the_time_is_now_in_utc_with_microseconds() -> None:
 
 
 def test_a_decision_is_a_random_uuid() -> None:
-    decisions = [new_decision() for _ in range(100)]
+    decide = Decisions()
+    decisions = [decide() for _ in range(1000)]
 
-    assert len(set(decisions)) == 100
+    assert len(set(decisions)) == 1000
     for text in decisions:
         parsed = uuid.UUID(text)
         assert (str(parsed), parsed.version, parsed.variant) == (text, 4, uuid.RFC_4122)
