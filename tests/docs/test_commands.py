@@ -84,7 +84,8 @@ def understand(arguments: list[str]) -> None:
         if found is None:
             raise click.UsageError(f"no such command: {name}")
         command = found
-    command.make_context(command.name, rest)
+    # As under the program itself: a command remembers its help option from the first context that asks.
+    command.make_context(command.name, rest, parent=click.Context(root, **root.context_settings))
 
 
 ALL_CALLS = [

@@ -44,6 +44,32 @@ def test_pod_that_would_fit_on_an_empty_node_waits(pod: PodBuilder, running: Pod
     assert _verdict(pod, node("a", running, capacity=_SMALL)) == "Waiting"
 
 
+@pytest.mark.parametrize(
+    ("nodes", "doubt"),
+    [
+        pytest.param(
+            [node("a", unschedulable=True)], "1 node would do that is cordoned, not ready or not well", id="cordoned"
+        ),
+        pytest.param(
+            [
+                node(name, taints=[f"node.kubernetes.io/{state}:NoSchedule"])
+                for name, state in (("a", "not-ready"), ("b", "disk-pressure"))
+            ],
+            "2 nodes would do that are cordoned, not ready or not well",
+            id="conditions",
+        ),
+        pytest.param(
+            [node("a", unschedulable=True, taints=["use=x:NoSchedule"]), node("b", capacity={"pods": "0"})],
+            "",
+            id="cordoned, and more against it",
+        ),
+    ],
+)
+def test_no_denial_rests_on_a_state_of_nodes_that_passes(nodes: list[NodeInfo], doubt: str) -> None:
+    placement = _place(make_pod(), *nodes)
+    assert (placement.verdict, placement.doubt) == ("Infeasible", doubt)
+
+
 def test_pod_waits_where_a_node_is_full_of_pods() -> None:
     assert _verdict(make_pod(), node("a", *[make_pod()] * 3, capacity=_SMALL)) == "Waiting"
 

@@ -11,6 +11,9 @@ NO_EXECUTE = "NoExecute"
 # A toleration of this key lets a pod onto a node that is marked unschedulable.
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 
+# Keys of taints by which Kubernetes tells the state that a node is in, beside those of the nodes' owners.
+CONDITION_DOMAINS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 

@@ -15,6 +15,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.reader import Reader
 from webhook.placement.changes import Situation
 from webhook.placement.crowd import crowd_of
+from webhook.placement.doubts import doubt
 from webhook.placement.explain import Reasons, explain, not_preselected, plugins_against
 from webhook.placement.passing import Passing
 from webhook.placement.pod_info import PodInfo
@@ -30,7 +31,7 @@ from webhook.placement.result import (
 )
 from webhook.placement.suggestions import Suggestion, suggest
 from webhook.placement.templates import TemplateNode
-from webhook.placement.unmodelled import Demands, unknown_resources
+from webhook.placement.unmodelled import Demands
 
 __all__ = ["Framework", "Placement", "Question", "never"]
 
@@ -204,25 +205,18 @@ class Framework:
         total = len(snapshot.nodes)
         if total and self._filter(info, snapshot.emptied(), expired, for_ever=True).feasible.any():
             return Placement("Waiting", None, total, 0, message, unmodelled=unmodelled)
-        doubt = self._doubt(info, snapshot, expired)
+        uncertain = doubt(info, snapshot, partial(self._fitting_when_empty, snapshot.emptied(), expired))
         if not self._templates:
-            return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, doubt=doubt)
+            return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, doubt=uncertain)
         new_nodes = snapshot.with_other_nodes(template.info for template in self._templates)
         feasible = self._filter(info, new_nodes, expired, for_ever=True).feasible
         fitting = [each.name for each in self._templates if feasible[new_nodes.rows[each.info.node.name]]]
         if not fitting:
-            return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, doubt=doubt)
+            return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, doubt=uncertain)
         return Placement("Waiting", None, total, 0, with_templates(message, fitting), unmodelled=unmodelled)
 
-    def _doubt(self, info: PodInfo, snapshot: Snapshot, expired: Expired) -> str:
-        """Why a pod that no node can take might be taken even so; empty where nothing that is unknown could do it."""
-        unknown = unknown_resources(info, snapshot)
-        if not unknown:
-            return ""
-        rest = tuple([each for each in info.requests if each[0] not in unknown])
-        if not self._filter(replace(info, requests=rest), snapshot.emptied(), expired, for_ever=True).feasible.any():
-            return ""
-        return f"no node offers {', '.join(unknown)}, and whether a DeviceClass stands behind it is not known"
+    def _fitting_when_empty(self, emptied: Snapshot, expired: Expired, info: PodInfo) -> int:
+        return int(np.count_nonzero(self._filter(info, emptied, expired, for_ever=True).feasible))
 
     def _filter(self, info: PodInfo, snapshot: Snapshot, expired: Expired, *, for_ever: bool = False) -> _Filtered:
         """The nodes that pass every filter; a node counts for the first filter that rejects it.

@@ -10,7 +10,7 @@ from webhook.cluster.deadline import Expired, in_time
 from webhook.cluster.labels import Mask
 from webhook.cluster.node_selector import Term, any_matches, matches
 from webhook.cluster.snapshot import Rows, Snapshot
-from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE, Taint
+from webhook.kube.taints import CONDITION_DOMAINS, NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE, Taint
 from webhook.placement.changes import Change, Situation
 from webhook.placement.explain import Rejection, rejections
 from webhook.placement.pod_changes import (
@@ -29,8 +29,7 @@ from webhook.placement.profile import Profile
 
 # So many obstacles are told apart, beside the taints: their set must fit in the bits of an integer.
 _MOST_OBSTACLES = 40
-# Taints of conditions, and of nodes that run the cluster itself: to tolerate one is no advice.
-_CONDITION_DOMAINS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+# To tolerate the taints of nodes that run the cluster itself is no advice, nor those of conditions.
 _CONTROL_PLANES = ("control-plane", "master")
 
 _CORDON = "NodeUnschedulable"
@@ -202,4 +201,4 @@ def _keeps_away(taint: Taint, pod: PodInfo) -> bool:
 
 
 def _may_be_tolerated(taint: Taint) -> bool:
-    return not taint.key.startswith(_CONDITION_DOMAINS) and taint.key.rpartition("/")[2] not in _CONTROL_PLANES
+    return not taint.key.startswith(CONDITION_DOMAINS) and taint.key.rpartition("/")[2] not in _CONTROL_PLANES
