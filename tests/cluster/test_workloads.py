@@ -101,8 +101,10 @@ def test_every_controller_and_service_may_be_lacking_where_services_are_not_know
     assert [unknown.lacks("x", owner) for owner in (None, _REPLICA_SET)] == [True, True]
 
 
-def test_read_keys_are_those_of_the_services_of_the_namespace() -> None:
+def test_read_keys_are_those_of_the_services_of_the_namespace_and_of_the_controller() -> None:
     workloads = Workloads.of([_SERVICE, _SERVICE._replace(namespace="y", selector=(_FRONT,)), _OWNER])
-    assert workloads.read_keys("x") == {"app"}
+    assert workloads.read_keys("x", None) == {"app"}
+    assert workloads.read_keys("x", _REPLICA_SET) == {"app", "tier"}
+    assert workloads.read_keys("z", _REPLICA_SET) == set()
     assert not NO_WORKLOADS
     assert workloads

@@ -1,5 +1,6 @@
 """Pods that nothing tells apart are one question."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,11 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.workloads import Owner, Workload, Workloads
 from webhook.kube.field import InvalidInput
 from webhook.kube.label_selector import exact_selector
+from webhook.kube.wellknown import HOSTNAME_LABEL
 from webhook.placement.framework import Framework
+from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
+from webhook.placement.profile import DEFAULT
+from webhook.placement.spread_constraint import DO_NOT_SCHEDULE, SpreadConstraint
 
 _TERM = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
 _JEALOUS = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_TERM]}}
@@ -25,6 +30,11 @@ _SPREAD = [
 _SERVICES = Workloads.of([Workload("default", Owner("v1", "Service", "web"), exact_selector({"app": "web"}))])
 _QUIET = Snapshot.of([node("a", make_pod().label("app", "web")), node("b")])
 _MINDING = Snapshot.of([node("a", make_pod().affinity(_JEALOUS)), node("b")])
+_REPLICA_SET = Owner("apps/v1", "ReplicaSet", "web")
+_OWNED = Snapshot.of(
+    [node("a", make_pod().label("app", "web")), node("b")],
+    workloads=Workloads.of([Workload("default", _REPLICA_SET, exact_selector({"app": "web"}))]),
+)
 _SERVED = Snapshot.of([node("a"), node("b")], workloads=_SERVICES)
 
 
@@ -39,6 +49,9 @@ _SERVED = Snapshot.of([node("a"), node("b")], workloads=_SERVICES)
         pytest.param(_QUIET, make_pod().spec(topologySpreadConstraints=_SPREAD), "app", False, id="a constraint does"),
         pytest.param(_SERVED, make_pod(), "app", False, id="a Service minds it"),
         pytest.param(_SERVED, make_pod(), "index", True, id="the Service minds another"),
+        pytest.param(_OWNED, make_pod().owner("ReplicaSet", "web"), "app", False, id="the pod's controller minds it"),
+        pytest.param(_OWNED, make_pod().owner("ReplicaSet", "web"), "index", True, id="the controller minds another"),
+        pytest.param(_OWNED, make_pod().owner("ReplicaSet", "db"), "app", True, id="another's controller minds it"),
     ],
 )
 def test_pods_that_differ_in_a_label_are_one_question_where_nothing_reads_it(
@@ -47,6 +60,13 @@ def test_pods_that_differ_in_a_label_are_one_question_where_nothing_reads_it(
     framework = Framework()
     first = framework.place(pod.label(label, "web").obj(), snapshot)
     assert (framework.place(pod.label(label, "db").obj(), snapshot) is first) is is_one
+
+
+def test_a_pod_counts_itself_among_those_of_its_controller_where_defaults_bar_nodes() -> None:
+    hard = SpreadConstraint(HOSTNAME_LABEL, 1, DO_NOT_SCHEDULE, None)
+    framework = Framework(replace(DEFAULT, filters=(PodTopologySpread((hard,), system_defaulted=False),)))
+    pod = make_pod().label("app", "web").owner("ReplicaSet", "web").obj()
+    assert set(framework.place(pod, _OWNED).scores) == {"b"}
 
 
 @pytest.mark.parametrize(("snapshot", "is_one"), [(_QUIET, True), (_MINDING, False), (_SERVED, False)])

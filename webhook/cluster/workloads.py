@@ -92,9 +92,11 @@ class Workloads:
     def __bool__(self) -> bool:
         return bool(self.services or self.controllers)
 
-    def read_keys(self, namespace: str) -> frozenset[str]:
-        """The labels that the selectors of the Services of `namespace` read."""
-        return frozenset(requirement.key for selector in self.services.get(namespace, ()) for requirement in selector)
+    def read_keys(self, namespace: str, owner: Owner | None) -> frozenset[str]:
+        """The labels that the selectors of the Services of `namespace` read, and that of a pod's `owner` there."""
+        of_owner = self.controllers.get((namespace, owner)) if owner is not None else None
+        selectors = (*self.services.get(namespace, ()), of_owner or ())
+        return frozenset(requirement.key for selector in selectors for requirement in selector)
 
     def lacks(self, namespace: str, owner: Owner | None) -> bool:
         """Whether the selector of a pod's `owner`, or of a Service, would be looked up and is not known."""

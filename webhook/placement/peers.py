@@ -43,7 +43,7 @@ class Peers:
         owner = self.owner if not self.spread and self.owner is not None and self.owner.is_looked_up else None
         read = {*snapshot.pods.term_keys, *snapshot.nominated.term_keys, *self._read_keys()}
         if not self.spread:
-            read |= snapshot.workloads.read_keys(self.namespace)
+            read |= snapshot.workloads.read_keys(self.namespace, owner)
         labels = tuple([label for label in self.labels if label[0] in read])
         is_selected = bool(self.terms or self.spread or owner or snapshot.pods.has_terms or snapshot.workloads)
         return Peers(self.namespace if is_selected else "", labels, owner, self.terms, self.spread)
