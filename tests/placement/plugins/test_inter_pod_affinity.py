@@ -154,6 +154,13 @@ def test_on_an_emptied_cluster_only_the_topology_is_required(key: str, rejected:
     assert found.tolist() == [name in rejected for name in "abc"]
 
 
+def test_a_required_term_without_a_selector_is_never_satisfied() -> None:
+    nodes = Snapshot.of([node("a", _web(), labels={"zone": "x"}), node("b", labels={"zone": "y"})])
+    pod = make_pod().affinity(_near(_term(_DB, "zone"), {"topologyKey": "zone"}))
+    for snapshot in (nodes, nodes.emptied()):
+        assert all(InterPodAffinity().filter(pod_info(pod), snapshot)[0].rejected)
+
+
 @pytest.mark.parametrize(
     ("pod", "expected"),
     [

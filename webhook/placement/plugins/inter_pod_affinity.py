@@ -101,7 +101,8 @@ def _without_wanted(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
     for term in in_time(terms, expired):
         complete &= nodes.labels.domains(term.topology_key).codes >= 0
     if nodes.is_emptied:
-        return ~complete
+        # Any pod may still come, but none that a term without a selector selects.
+        return ~complete | any(term.selector is None for term in terms)
     selected = np.ones(len(nodes.pods.classes), dtype=np.bool_)
     for term in in_time(terms, expired):
         selected &= nodes.pods.classes.selected(*_selection(term, nodes, expired), expired)
