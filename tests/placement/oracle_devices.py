@@ -33,9 +33,11 @@ def dynamic_resources(pod: Object, node: OracleNode, cluster: OracleCluster) -> 
     """What kube-scheduler's plugin has against the node."""
     if not claims_of(pod, cluster):
         return []
+    if cluster.is_emptied and next(allocations(pod, node, cluster, anew=True), None) is not None:
+        return []
     if next(allocations(pod, node, cluster), None) is None:
         return ["cannot allocate all claims"]
-    if any(not is_reached(claim, node) for claim in claims_of(pod, cluster) if is_allocated(claim, cluster)):
+    if any(not is_reached(claim, node) for claim in claims_of(pod, cluster) if is_allocated(claim)):
         return ["resourceclaim not available on the node"]
     return []
 
@@ -52,7 +54,7 @@ def dynamic_resources_scores(pod: Object, nodes: list[OracleNode], cluster: Orac
 def names_given(pod: Object, node: OracleNode, cluster: OracleCluster) -> set[str]:
     given = {f"{number} {name}" for number, name, _ in next(allocations(pod, node, cluster))}
     for number, claim in enumerate(claims_of(pod, cluster)):
-        if is_allocated(claim, cluster):
+        if is_allocated(claim):
             results = claim["status"]["allocation"]["devices"]["results"]
             given |= {f"{number} {result['request']}" for result in results}
     return given
@@ -73,8 +75,8 @@ def claims_of(pod: Object, cluster: OracleCluster) -> list[Object]:
     return [by_name[use["resourceClaimName"]] for use in pod["spec"].get("resourceClaims") or []]
 
 
-def is_allocated(claim: Object, cluster: OracleCluster) -> bool:
-    return not cluster.is_emptied and "status" in claim
+def is_allocated(claim: Object) -> bool:
+    return "status" in claim
 
 
 def is_reached(claim: Object, node: OracleNode) -> bool:
@@ -82,12 +84,15 @@ def is_reached(claim: Object, node: OracleNode) -> bool:
     return any(term_matches(term, node.labels, node.name) for term in terms)
 
 
-def allocations(pod: Object, node: OracleNode, cluster: OracleCluster) -> Iterator[Way]:
-    """Every way, in the order in which kube-scheduler tries them: the number of the claim, the request, its device."""
+def allocations(pod: Object, node: OracleNode, cluster: OracleCluster, *, anew: bool = False) -> Iterator[Way]:
+    """Every way, in the order in which kube-scheduler tries them: the number of the claim, the request, its device.
+
+    `anew`: claims that have got devices look for others.
+    """
     requests = [
         (number, claim, request)
         for number, claim in enumerate(claims_of(pod, cluster))
-        if not is_allocated(claim, cluster)
+        if anew or not is_allocated(claim)
         for request in claim["spec"]["devices"]["requests"]
     ]
     for way in ways(requests, devices_of(node, cluster), cluster):

@@ -305,3 +305,20 @@ def test_malformed_slice_is_told_with_place_and_name(spec: Object, path: str) ->
         snapshot_from_documents([Document("c.yaml", broken)])
     assert str(raised.value).startswith(f"c.yaml: ResourceSlice s: {path}")
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("pool", "verdict"),
+    [
+        pytest.param("a", "Waiting", id="where it can be used"),
+        pytest.param("gone", "Infeasible", id="on a node that is not there"),
+    ],
+)
+def test_a_claim_may_keep_a_device_that_no_slice_has_any_more(pool: str, verdict: str) -> None:
+    nodes = make_node_object("a", capacity={"cpu": 2}), make_node_object("b", capacity={"cpu": 2})
+    running = make_pod("big").requests(cpu=2).node_name("a").obj()
+    claim = allocated(make_claim("c", exactly()), pool, "card-9")
+    cluster = (*nodes, running, make_class(), claim, make_slice("b", *make_cards(1), driver="other.example.com"))
+    snapshot = snapshot_from_documents(Document("c", each) for each in cluster)
+    pod = make_pod().requests(cpu=1).spec(resourceClaims=claiming("c"))
+    assert Framework().place(pod.obj(), snapshot).verdict == verdict

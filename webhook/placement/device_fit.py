@@ -1,7 +1,7 @@
 """On which nodes the claims of a pod can have their devices."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +44,11 @@ class DeviceFit(NamedTuple):
     preferred: Column
     is_decided: bool
 
+    @property
+    def rejected(self) -> Mask:
+        """The nodes that will not do, for whichever reason."""
+        return self.unallocatable | self.invalid | self.unavailable
+
 
 def device_claim(use: DeviceClaimUse, devices: Devices) -> DeviceClaim | None:
     """The claim, or the template of one, that a pod uses; None where it is not there, or not known."""
@@ -84,14 +89,26 @@ class _Plan:
 
 
 def _fit(pod: PodInfo, nodes: Snapshot, expired: Expired) -> DeviceFit:
-    devices, count = nodes.devices, len(nodes.nodes)
-    claims = [device_claim(use, devices) for use in pod.device_claims]
+    claims = [device_claim(use, nodes.devices) for use in pod.device_claims]
     known = [claim for claim in claims if claim is not None]
+    is_decided = _is_known(pod, nodes.devices)
+    fit = _fit_of(known, nodes, expired, is_decided=is_decided)
+    if not nodes.is_emptied or all(claim.allocation is None for claim in known):
+        return fit
+    # A claim may keep the devices that it has got, which slices need not have any more, or lose them with its pods.
+    anew = _fit_of([replace(claim, allocation=None) for claim in known], nodes, expired, is_decided=is_decided)
+    rejected = fit.rejected & anew.rejected
+    nothing = np.zeros_like(rejected)
+    return DeviceFit(rejected, nothing, nothing, anew.preferred, fit.is_decided and anew.is_decided)
+
+
+def _fit_of(claims: Sequence[DeviceClaim], nodes: Snapshot, expired: Expired, *, is_decided: bool) -> DeviceFit:
+    """What `claims` make of each node; those that have got devices keep them."""
+    count = len(nodes.nodes)
     unavailable = np.zeros(count, dtype=np.bool_)
     waiting = []
-    is_decided = _is_known(pod, devices)
-    for claim in in_time(known, expired):
-        if claim.allocation is None or nodes.is_emptied:
+    for claim in in_time(claims, expired):
+        if claim.allocation is None:
             waiting.append(claim)
             continue
         is_decided = is_decided and claim.allocation.is_modelled
@@ -105,7 +122,7 @@ def _fit(pod: PodInfo, nodes: Snapshot, expired: Expired) -> DeviceFit:
         nothing = np.zeros(count, dtype=np.bool_)
         return DeviceFit(nothing, nothing, unavailable, np.zeros(count, dtype=np.int64), is_decided=False)
     short = fit.unallocatable | fit.invalid
-    has_got = 0 if nodes.is_emptied else sum(map(_preferred_of_allocated, known))
+    has_got = sum(map(_preferred_of_allocated, claims))
     return DeviceFit(
         fit.unallocatable, fit.invalid, unavailable & ~short, fit.preferred + has_got, is_decided and fit.is_decided
     )
