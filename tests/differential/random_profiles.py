@@ -3,6 +3,7 @@
 from tests.controlplane.configuration import scheduler_configuration
 from tests.differential.constraints import HOSTNAME, RACK, ZONE, Object
 from tests.differential.dice import Dice
+from tests.differential.profiles import STANDARD
 
 _SCORES = (
     "NodeResourcesBalancedAllocation",
@@ -32,8 +33,8 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def random_configuration(dice: Dice, names: tuple[str, ...]) -> Object:
-    """A KubeSchedulerConfiguration with a profile of each name, beside the default one."""
-    profiles = [{"schedulerName": "default-scheduler"}, *(_profile(dice, name) for name in names)]
+    """A KubeSchedulerConfiguration with a profile of each name, beside the standard ones, which nominated pods name."""
+    profiles = [*({"schedulerName": name} for name in STANDARD), *(_profile(dice, name) for name in names)]
     return {**scheduler_configuration(), "profiles": profiles}
 
 
