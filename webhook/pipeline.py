@@ -94,7 +94,12 @@ class Memory:
         return verdict
 
     def conclude(self, mutated: Mutated, placement: Placement, cluster: Cluster | None) -> Verdict:
-        """The verdict that follows from these: the same object, as long as the view of the cluster is the same."""
+        """The verdict that follows from these: the same object, as long as the view of the cluster is the same.
+
+        What still has its pod was too large to be remembered, and is not remembered here either.
+        """
+        if mutated.mutation.pod:
+            return _conclude(mutated, placement)
         snapshot = cluster.snapshot if cluster else None
         if self._snapshot is not snapshot or len(self._conclusions) > self._size:
             # A placement holds on to its snapshot, which is large.

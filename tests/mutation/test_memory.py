@@ -1,5 +1,6 @@
 """What is remembered of equal pods is what would be said of each."""
 
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from webhook.kube.documents import Document
 from webhook.pipeline import Memory, admit
 from webhook.placement.framework import Framework
 from webhook.policy.policy import Policy
+from webhook.serving.rendering import Renderings
 from webhook.verdict import Patched, Unchanged, Verdict
 
 POLICY = policy_with()
@@ -183,6 +185,21 @@ def test_large_pods_are_forgotten_before_they_fill_the_process() -> None:
         judged(memory, pod)
 
     assert judged(memory, first) is not before
+
+
+@pytest.mark.parametrize("has_view", [False, True])
+def test_nothing_holds_on_to_a_large_pod_that_has_been_answered(has_view: bool) -> None:
+    text = "x" * 2**20
+    request = make_request(TRAINING.spec(hostname=text).obj())
+    cluster = cluster_of({"cluster": [make_node_object("node-1")]}) if has_view else None
+    memory, renderings = Memory(), Renderings()
+    before = sys.getrefcount(text)
+
+    verdict = admit(request, POLICY, cluster, memory=memory)
+    renderings.of(request, verdict, POLICY, cluster.snapshot if cluster else None)
+    del verdict
+
+    assert sys.getrefcount(text) == before
 
 
 def test_large_pods_are_forgotten_by_the_scorer_too() -> None:

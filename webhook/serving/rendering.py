@@ -9,7 +9,7 @@ from webhook.kube.admission import AdmissionRequest, ReviewAnswer
 from webhook.placement.framework import Placement
 from webhook.policy.policy import Policy
 from webhook.serving.journal import audit_record
-from webhook.verdict import Bypassed, Denied, Patched, Verdict
+from webhook.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,9 @@ class Renderings:
 
     def of(self, request: AdmissionRequest, verdict: Verdict, policy: Policy, snapshot: Snapshot | None) -> Rendered:
         """What is told of `verdict`, the answer to `request`."""
+        if isinstance(verdict, Patched | Unchanged) and verdict.pod:
+            # Nobody gets this object again: the memory leaves the pod out of what it remembers. It may be of 3 MiB.
+            return _render(request, verdict, policy)
         if self._snapshot is not snapshot or self._policy is not policy or len(self._rendered) >= self._size:
             self._rendered.clear()
             self._snapshot, self._policy = snapshot, policy
