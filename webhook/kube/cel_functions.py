@@ -13,12 +13,14 @@ from webhook.kube.semver import Semver
 Call = Callable[..., Any]
 
 # A pattern that Python and RE2 read alike, and that is matched in no time: each quantifier goes through a text once
-# more, so few are let through, and none on a group.
+# more, and each group of alternatives tries all that follows once for each, so few are let through, and no quantifier
+# on a group.
 _CHARACTER = r"(?:[A-Za-z0-9 _,:;/=%#@!~<>&'\"-]|\\[.\\+*?()|/_-]|\\d|\.|\[(?!\^?\])\^?[A-Za-z0-9_. -]+\])"
 _ATOM = rf"(?:{_CHARACTER}[*+?]?)"
 _GROUP = rf"\((?:\?:)?{_ATOM}*(?:\|{_ATOM}*)*\)(?![*+?{{])"
 _PATTERN = re.compile(rf"(?:\(\?i\))?\^?(?:{_ATOM}|{_GROUP})*\$?", re.ASCII)
-_MOST_QUANTIFIERS = 2
+_MOST_CHOICES = 2
+_MOST_BARS = 16
 _LONGEST_PATTERN = 256
 # Source: k8s.io/api/resource/v1/types.go, DeviceAttributeMaxValueLength
 _LONGEST_TEXT = 64
@@ -86,7 +88,9 @@ def _compiled(pattern: str) -> re.Pattern[str] | None:
     """`pattern` of RE2, None where it is not one that is evaluated here."""
     if len(pattern) > _LONGEST_PATTERN or _PATTERN.fullmatch(pattern) is None:
         return None
-    if sum(map(pattern.count, "*+?")) > _MOST_QUANTIFIERS:
+    bars = pattern.count("|")
+    # Those that are escaped count, too: rather too many than too few.
+    if bars > _MOST_BARS or sum(map(pattern.count, "*+?")) + min(bars, pattern.count("(")) > _MOST_CHOICES:
         return None
     python = pattern[:-1] + r"\Z" if pattern.endswith("$") else pattern
     try:
