@@ -45,6 +45,9 @@ def test_value_of_the_right_type_is_read(read: Callable[[Reader, Any, str], Any]
         pytest.param(Reader.texts, [1], "f[0]: Invalid value: 1; must be text; put it in quotes", id="one of texts"),
         pytest.param(Reader.text_map, {"a": 1}, "f[a]: Invalid value: 1; must be text; put it in quotes", id="label"),
         pytest.param(Reader.integer, True, "f: Invalid value: true; must be an integer", id="integer"),
+        pytest.param(
+            Reader.integer, 2**63, f"f: Invalid value: {2**63}; must be an integer of 64 bits", id="integer, too large"
+        ),
         pytest.param(Reader.boolean, "yes", 'f: Invalid value: "yes"; must be true or false', id="boolean"),
     ],
 )

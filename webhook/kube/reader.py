@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput, invalid
+from webhook.kube.quantity import MAX_INT64
 
 _EMPTY: Mapping[str, Any] = {}
 
@@ -80,10 +81,12 @@ class Reader:
         return mapping
 
     def integer(self, value: Any, path: str) -> int:
-        """`value` as an integer."""
+        """`value` as an integer; the API has none beyond 64 bits."""
         if isinstance(value, int) and not isinstance(value, bool):
-            return value
-        if value is not None:
+            if -MAX_INT64 <= value <= MAX_INT64:
+                return value
+            self.error(path, value, "must be an integer of 64 bits")
+        elif value is not None:
             self.error(path, value, "must be an integer")
         return 0
 

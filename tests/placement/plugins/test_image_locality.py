@@ -36,6 +36,13 @@ def test_node_with_the_images_is_the_better_one(pod: PodBuilder, on_a: dict[str,
     assert scores(ImageLocality(), pod, node("a", images=on_a), node("b")) == expected
 
 
+def test_image_beyond_all_sizes_counts_as_it_does_where_kube_scheduler_counts_in_64_bits() -> None:
+    """A float of 2**63 - 1 is 2**63, which amd64 makes the least number of 64 bits."""
+    held = {"vast:latest": 2**63 - 1}
+    assert scores(ImageLocality(), _pod("vast"), node("a", images=held), node("b", images=held)) == [0, 0]
+    assert scores(ImageLocality(), _pod("vast"), node("a", images=held), node("b")) == [100, 0]
+
+
 def test_image_that_every_node_has_counts_in_full() -> None:
     held = {"big:latest": 1000 * _MIB}
     assert scores(ImageLocality(), _pod("big"), node("a", images=held), node("b", images=held)) == [100, 100]

@@ -8,6 +8,7 @@ from webhook.placement.plugin import MAX_NODE_SCORE
 from webhook.placement.pod_info import PodInfo
 
 _MEBIBYTE = 1024 * 1024
+_BEYOND_INT64 = 2**63
 MIN_THRESHOLD_BYTES = 23 * _MEBIBYTE
 MAX_CONTAINER_THRESHOLD_BYTES = 1000 * _MEBIBYTE
 
@@ -33,7 +34,12 @@ class ImageLocality:
             image = nodes.images.get(name)
             if image is not None:
                 spread_ratio = int(np.count_nonzero(image.held)) / len(nodes.nodes)
-                held_bytes += int(image.size_bytes * spread_ratio) * image.held[rows]
+                held_bytes += _int64(image.size_bytes * spread_ratio) * image.held[rows]
         most_bytes = MAX_CONTAINER_THRESHOLD_BYTES * max(pod.containers, 1)
         counted_bytes = np.clip(held_bytes, MIN_THRESHOLD_BYTES, most_bytes) - MIN_THRESHOLD_BYTES
         return MAX_NODE_SCORE * counted_bytes // (most_bytes - MIN_THRESHOLD_BYTES)
+
+
+def _int64(number: float) -> int:
+    """`number` without its fraction; one beyond 64 bits is what kube-scheduler on amd64 makes of it, the least."""
+    return int(number) if number < _BEYOND_INT64 else -_BEYOND_INT64
