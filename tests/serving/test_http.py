@@ -127,6 +127,17 @@ def head(length: int | None, *more: str) -> bytes:
     return "\r\n".join(lines).encode()
 
 
+def test_a_path_that_is_no_url_is_not_found(tmp_path: Path) -> None:
+    async def story(server: Running, _: aiohttp.ClientSession) -> None:
+        reader, writer = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)
+        writer.write(HEAD.replace(b"/mutate", b"//[x/mutate") + REVIEW)
+        assert await reader.readline() == b"HTTP/1.1 404 Not Found\r\n"
+        writer.close()
+        await writer.wait_closed()
+
+    with_server(story, tmp_path)
+
+
 async def in_flight(server: Running, client: aiohttp.ClientSession, requests: int) -> None:
     """Return when so many requests are being answered."""
     text = ""

@@ -44,7 +44,9 @@ def parse(text: str | bytes, place: str) -> list[Document]:
 
 
 def _items(content: JsonObject, where: str) -> Iterator[Document]:
-    kind, items = content.get("kind"), content.get("items")
+    kind, items = content.get("kind"), content.get("items", "")
+    if items is None:  # as Go may write a list without items
+        items = []
     if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
         yield Document(where, content)
         return

@@ -141,7 +141,10 @@ def _granted_seconds(target: str) -> float | None:
     Raises:
         HTTPNotFound: the path is another.
     """
-    url = urlsplit(target)
+    try:
+        url = urlsplit(target)
+    except ValueError as error:  # the brackets of an IPv6 address, one of them missing
+        raise web.HTTPNotFound from error
     if unquote(url.path) != PATH:
         raise web.HTTPNotFound
     timeout_seconds = parse_go_duration(dict(parse_qsl(url.query)).get("timeout", ""))
