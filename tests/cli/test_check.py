@@ -209,7 +209,7 @@ def test_bad_input_is_code_2_and_names_file_and_field(
 ) -> None:
     paths = {"<pod>": tmp_path / "pod.yaml", "<cluster>": tmp_path / "cluster.yaml"}
     paths["<pod>"].write_text(pod)
-    paths["<cluster>"].write_text(cluster)
+    paths["<cluster>"].write_text(cluster or "kind: List\nitems: []\n")
 
     outcome = run("check", "-f", paths["<pod>"], "--cluster", paths["<cluster>"])
 
@@ -217,6 +217,17 @@ def test_bad_input_is_code_2_and_names_file_and_field(
         told = told.replace(placeholder, str(path))
     assert (outcome.code, outcome.output) == (2, "")
     assert outcome.errors.startswith(told)
+
+
+def test_an_empty_file_is_no_cluster(run: Run, tmp_path: Path) -> None:
+    """It is what a command that failed has left."""
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text("\n")
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, stdin=as_list(FEASIBLE))
+
+    assert outcome.code == 2
+    assert "holds no Node, Pod or Namespace" in outcome.errors
 
 
 def test_an_empty_cluster_takes_nobody(run: Run, tmp_path: Path) -> None:

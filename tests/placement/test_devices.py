@@ -18,6 +18,7 @@ from tests.placement.device_objects import (
     make_slice,
 )
 from tests.placement.storage_objects import make_device_claim, make_device_class
+from webhook.cluster.cache import ClusterCache
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.update import updated
 from webhook.kube.documents import Document
@@ -67,13 +68,24 @@ def test_alternative_of_an_unknown_class_is_named_with_its_request() -> None:
     "objects",
     [
         pytest.param([_GPU, make_device_claim("c", _RIGHT)], id="a class that there is"),
-        pytest.param([make_device_claim("c", _WRONG)], id="no classes known"),
         pytest.param([_GPU], id="no such claim known"),
     ],
 )
 def test_whether_devices_are_there_is_not_known(objects: list[Object]) -> None:
     placement = _place(_claims(resourceClaimName="c"), *objects)
     assert (placement.verdict, placement.unmodelled) == ("Unknown", ("DynamicResources",))
+
+
+def test_classes_that_a_live_view_may_not_list_are_not_known() -> None:
+    cache = ClusterCache()
+    cache.replace("Node", [make_node_object("a"), make_node_object("b")])
+    cache.replace("ResourceClaim", [make_device_claim("c", _WRONG)])
+    cache.complete("ResourceClaim")
+    cache.complete("Service")
+    placement = Framework().place(_claims(resourceClaimName="c").obj(), cache.snapshot())
+    assert (placement.verdict, placement.unmodelled) == ("Unknown", ("DynamicResources",))
+    cache.complete("DeviceClass")
+    assert Framework().place(_claims(resourceClaimName="c").obj(), cache.snapshot()).verdict == "Infeasible"
 
 
 def test_resource_behind_which_a_class_stands_is_not_missing() -> None:
@@ -118,16 +130,16 @@ def _place_claim(claim: Object, *objects: Object, template: bool = False) -> Pla
     return _place(pod, claim, *objects)
 
 
-@pytest.mark.parametrize(
-    "objects",
-    [
-        pytest.param([_CLASS, _OTHER], id="slices"),
-        pytest.param([_CARDS, _OTHER], id="classes"),
-    ],
-)
-def test_without_all_kinds_of_objects_nothing_is_known(objects: list[Object]) -> None:
-    placement = _place_claim(make_claim("own", exactly("cards", 9)), *objects)
+def test_without_slices_it_is_not_known_which_devices_there_are() -> None:
+    placement = _place_claim(make_claim("own", exactly("cards", 9)), _CLASS, _OTHER)
     assert (placement.verdict, placement.feasible, placement.unmodelled) == ("Unknown", 2, ("DynamicResources",))
+
+
+@pytest.mark.parametrize("others", [[_CARDS, _OTHER], []], ids=["all kinds", "claims alone"])
+def test_where_claims_are_listed_a_class_that_is_not_does_not_exist(others: list[Object]) -> None:
+    placement = _place_claim(make_claim("own", exactly("cards", 9)), *others)
+    assert (placement.verdict, placement.feasible) == ("Infeasible", 0)
+    assert placement.message == "0/2 nodes are available: request cards: device class gpu does not exist."
 
 
 def test_without_claims_it_is_not_known_which_devices_are_taken() -> None:

@@ -83,9 +83,12 @@ def read_cluster(filename: str) -> Snapshot:
         InvalidInput: it cannot be read, or is not what `kubectl get nodes,pods,namespaces -A -o json` prints.
     """
     place = "<stdin>" if filename == STANDARD_INPUT else filename
-    documents = parse(read_text(filename, "--cluster"), place)
+    text = read_text(filename, "--cluster")
+    documents = parse(text, place)
     kinds = {document.content.get("kind") for document in documents}
-    if kinds and not kinds & {"Node", "Pod", "Namespace"}:
+    # A list without items is a cluster without nodes; an empty file is what a command that failed has left.
+    is_empty_list = not kinds and text.strip()
+    if not (is_empty_list or kinds & {"Node", "Pod", "Namespace"}):
         detail = "holds no Node, Pod or Namespace; give what `kubectl get nodes,pods,namespaces -A -o json` prints"
         raise InvalidInput([invalid("--cluster", filename, detail)])
     return snapshot_from_documents(documents)

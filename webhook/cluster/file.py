@@ -19,7 +19,8 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     """The snapshot of the nodes, pods, namespaces and FURTHER_KINDS among `documents`; other kinds are passed over.
 
     Of a further kind without an object nothing is known: it may not have been asked for. But where StorageClasses or
-    CSINodes are there, so are all the claims, and volumes if none of the claims names one.
+    CSINodes are there, so are all the claims, and volumes if none of the claims names one; and where ResourceClaims or
+    templates of them are there, so are all the DeviceClasses.
 
     A pod counts on the node that it is bound to unless it has ended, one being deleted too. A pod that waits for a
     node, or whose node is not there, counts nowhere; one that is nominated to a node is among `nominated`.
@@ -72,16 +73,19 @@ def _snapshot(
 
 
 def _told_to_be_none(found: FactsByKind) -> FactsByKind:
-    """The kinds of storage without an object that have been asked for, by all appearances: there is none of them.
+    """The kinds without an object that have been asked for, by all appearances: there is none of them.
 
     Nobody asks for the classes and limits of storage and leaves out claims; a claim that names a volume shows that
-    volumes were left out.
+    volumes were left out. Nor does anybody ask for claims of devices and leave out the classes that these name.
     """
-    if not {"StorageClass", "CSINode"} & found.keys():
-        return {}
-    claims = found.get("PersistentVolumeClaim", ())
-    has_volumes = any(claim.volume_name for claim in claims)
-    return {"PersistentVolumeClaim": []} | ({} if has_volumes else {"PersistentVolume": []})
+    told: dict[str, Iterable[Any]] = {}
+    if {"ResourceClaim", "ResourceClaimTemplate"} & found.keys():
+        told["DeviceClass"] = ()
+    if {"StorageClass", "CSINode"} & found.keys():
+        claims = found.get("PersistentVolumeClaim", ())
+        has_volumes = any(claim.volume_name for claim in claims)
+        told |= {"PersistentVolumeClaim": []} | ({} if has_volumes else {"PersistentVolume": []})
+    return told
 
 
 def holds_a_place(pod: Mapping[str, Any]) -> bool:
