@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.builders import PodBuilder, make_pod, match_expressions
+from tests.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from tests.placement.asking import node
+from tests.placement.device_objects import claiming, exactly, make_cards, make_claim, make_class, make_slice
 from webhook.cluster.deadline import DeadlineNearError, in_time, never
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
@@ -126,6 +127,19 @@ def test_answer_goes_out_without_suggestions_that_take_too_long(pod: PodBuilder)
         found = Framework(suggestions=1).answer(question, snapshot, _ticking(last))
         assert found == _UNKNOWN or (found.verdict, found.message) == (whole.verdict, whole.message)
         assert found.suggestions in ((), whole.suggestions)
+
+
+def test_deadline_is_asked_about_before_each_selector_of_devices() -> None:
+    selectors = _many(lambda index: f'device.driver != "{index}"')
+    claim = make_claim("own", exactly("card", 1, *selectors))
+    objects = [make_node_object("a"), claim, make_class(), make_slice("a", *make_cards(1))]
+    question = Question.of(make_pod().spec(resourceClaims=claiming("own")).obj())
+
+    def snapshot() -> Snapshot:
+        return snapshot_from_documents(Document("c", each) for each in objects)
+
+    assert Framework().answer(question, snapshot()).verdict == "Feasible"
+    assert Framework().answer(question, snapshot(), _ticking(_COUNT)) == _UNKNOWN
 
 
 def test_in_time_gives_everything_or_raises() -> None:

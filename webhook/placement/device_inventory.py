@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired, in_time
+from webhook.cluster.deadline import DeadlineNearError, Expired, in_time
 from webhook.cluster.device import Device, Reach
 from webhook.cluster.device_class import Selectors
 from webhook.cluster.labels import Mask
@@ -55,7 +55,6 @@ class Inventory:
     Where nodes are emptied, every device is free, and what keeps claims from one is taken to pass.
 
     Raises:
-        GivenUpError: the selectors take too long.
         DeadlineNearError: `expired()` holds.
 
     Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go
@@ -69,6 +68,7 @@ class Inventory:
         self._asks = asks
         self._attributes = attributes
         self._taken = {} if nodes.is_emptied else nodes.devices.taken
+        self._expired = expired
         self._steps = 0
         self._known: dict[object, Candidate] = {}
         self._found: dict[int, list[tuple[int, Candidate | None]]] = {}
@@ -76,7 +76,12 @@ class Inventory:
         self._shared = self._shared_of_rows(expired)
 
     def of(self, row: int) -> NodeDevices:
-        """What the node in `row` has."""
+        """What the node in `row` has.
+
+        Raises:
+            GivenUpError: the selectors take too long.
+            DeadlineNearError: `expired()` holds.
+        """
         local = self._slices.of_node.get(self._nodes.nodes[row].node.name, ())
         gathered = _Gathered()
         for slices in _newest((*local, *self._shared[row])):
@@ -174,6 +179,9 @@ class Inventory:
             if expression is None:
                 return [each and None for each in selected]
             if not resource_slice.knows(expression):
+                # Anybody may write selectors, each of which is to be parsed, and asked about a hundred devices.
+                if self._expired():
+                    raise DeadlineNearError
                 self._steps += (1 + compiled(expression).size) * len(resource_slice.devices)
                 if self._steps > _MOST_STEPS:
                     raise GivenUpError
