@@ -119,3 +119,21 @@ def test_pod_without_a_readable_time_is_left_out() -> None:
     content = bound(pod(), "large-1")
     content["metadata"]["creationTimestamp"] = None
     assert predictions.compare(content) is None
+
+
+def test_only_so_many_different_placements_are_kept() -> None:
+    """Each holds on to the snapshot that it is about."""
+    predictions = Predictions(placements=2)
+    same = Framework().place(pod().obj(), SNAPSHOT)
+    for number in range(5):
+        given = pod(name=f"alike-{number}").obj()
+        predictions.remember("x", given, same, SNAPSHOT.rows, NOW_SECONDS, again=False)
+    assert len(predictions) == 5
+
+    remember(predictions, pod(name="second"))
+    assert len(predictions) == 6
+    remember(predictions, pod(name="third"))
+
+    assert len(predictions) == 2
+    assert predictions.compare(bound(pod(), "large-1", "alike-4")) is None
+    assert predictions.compare(bound(pod(), "large-1", "third")) == "same_node"

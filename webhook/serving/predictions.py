@@ -10,7 +10,7 @@ foretold to wait, and nodes that were not in the view then. So is the time betwe
 because the cluster has changed since.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Container, Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -37,13 +37,16 @@ class _Foretold(NamedTuple):
 
 
 class Predictions:
-    """The last `size` placements that were foretold Feasible or Infeasible. An instance is for one thread.
+    """What was foretold of the last `size` pods, Feasible or Infeasible. An instance is for one thread.
 
-    Each placement holds on to the snapshot that it is about, hence the small number.
+    A placement holds on to the snapshot that it is about, so at most `placements` different ones are kept: equal pods
+    that come at once have one.
     """
 
-    def __init__(self, size: int = 256) -> None:
+    def __init__(self, size: int = 256, placements: int = 64) -> None:
         self._size = size
+        self._most_placements = placements
+        self._pods_by_placement: Counter[int] = Counter()
         self._next = 0
         self._foretold: OrderedDict[int, _Foretold] = OrderedDict()
         self._numbers: dict[_Identity, list[int]] = {}
@@ -71,7 +74,8 @@ class Predictions:
             self._forget(numbers[-1])
         if placement.verdict not in ("Feasible", "Infeasible"):
             return
-        if len(self._foretold) >= self._size:
+        self._pods_by_placement[id(placement)] += 1
+        while len(self._foretold) >= self._size or len(self._pods_by_placement) > self._most_placements:
             self._forget(next(iter(self._foretold)))
         self._foretold[self._next] = _Foretold(identity, at_seconds, placement, known_nodes)
         self._numbers.setdefault(identity, []).append(self._next)
@@ -93,7 +97,10 @@ class Predictions:
         return None
 
     def _forget(self, number: int) -> None:
-        identity = self._foretold.pop(number).identity
+        identity, _, placement, _ = self._foretold.pop(number)
+        self._pods_by_placement[id(placement)] -= 1
+        if not self._pods_by_placement[id(placement)]:
+            del self._pods_by_placement[id(placement)]
         numbers = self._numbers[identity]
         numbers.remove(number)
         if not numbers:
