@@ -108,7 +108,7 @@ class Glance:
     """A look at the cluster that admissions close to one another share.
 
     While events come by the hundred a second, each would else be answered on a snapshot of its own, and nothing worked
-    out for one pod would hold for the next of its kind. A watch is late by more than `_GLANCE_SECONDS`.
+    out for one pod would hold for the next of its kind. It is late by `_GLANCE_SECONDS` at most, beside its watch.
     """
 
     def __init__(self, look: Callable[[], Cluster], monotonic_seconds: Callable[[], float]) -> None:

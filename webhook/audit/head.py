@@ -1,6 +1,6 @@
 """The head file: the newest record's sequence and hash, beside the audit file, so that a cut off end shows.
 
-`PATH.head` is one short line that is overwritten in place behind each record: `00000000000000000042 HASH`. It may lag
+`PATH.head` is one short line that is overwritten in place behind each write: `00000000000000000042 HASH`. It may lag
 behind the audit file by the records of a crash, never be ahead of it.
 """
 
