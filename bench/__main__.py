@@ -122,6 +122,7 @@ def certificate(folder: Path) -> ssl.SSLContext:
     now = datetime.now(UTC)
     ca = issue_ca(now=now)
     server = issue_server(ca, dns_names=["localhost"], ip_addresses=["127.0.0.1"], now=now)
+    (folder / "ca.crt").write_bytes(ca.certificate)
     (folder / "tls.crt").write_bytes(server.certificate)
     (folder / "tls.key").write_bytes(server.key)
     return ssl.create_default_context(cadata=ca.certificate.decode())

@@ -37,17 +37,17 @@ async def _serve_bare(folder: Path, port: int) -> None:
 
 
 def main() -> None:
-    """Serve `bare`, or `webhook` with so many nodes and pods a node: KIND FOLDER PORT [NODES PODS_PER_NODE]."""
+    """Serve `bare`, or `webhook` on so many nodes with pods: KIND FOLDER PORT [NODES PODS_PER_NODE [ADMIN_PORT]]."""
     kind, folder, port = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     if kind == "bare":
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve_bare(folder, port))
         return
     configure_logs("text", "warning")
-    nodes, pods_per_node = int(sys.argv[4]), int(sys.argv[5])
+    nodes, pods_per_node, admin_port = int(sys.argv[4]), int(sys.argv[5]), int((*sys.argv[6:], "0")[0])
     snapshot = snapshot_from_documents(cluster_documents(nodes, pods_per_node))
     settings = Settings(
-        tls_dir=folder, listen=Address("127.0.0.1", port), admin_listen=Address("127.0.0.1", 0), replica="bench"
+        tls_dir=folder, listen=Address("127.0.0.1", port), admin_listen=Address("127.0.0.1", admin_port), replica="bench"
     )
     metrics = Metrics()
     with AuditWriter(folder / f"audit-{nodes}.jsonl", on_result=metrics.count_audit_record) as audit:

@@ -6,6 +6,8 @@ from typing import Any
 
 import orjson
 
+from webhook.byte_cache import parsed_bytes
+from webhook.cluster.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.admission import AdmissionRequest, Refusal
 from webhook.kube.field import FieldError, InvalidInput, forbidden
 from webhook.kube.shape import check_pod
@@ -28,8 +30,12 @@ class Mutated:
     workload: Workload
     mutation: Mutation
     warnings: tuple[str, ...]
-    question: Question | InvalidInput
-    """What to ask the scorer; or why it cannot read the pod, which is for the API server to refuse or to take."""
+    question: Question | str
+    """What to ask the scorer; or why it is not asked, as the message of the verdict Unknown."""
+    is_final: bool = True
+    """Whether an equal pod gets the same question: not where the deadline has ended the reading."""
+    size_bytes: int = 0
+    """The memory that it takes at most, once it is remembered."""
 
 
 StaticVerdict = Bypassed | Denied | Mutated
@@ -39,8 +45,9 @@ StaticVerdict = Bypassed | Denied | Mutated
 _UNREAD_METADATA = {"name", "generateName", "uid", "creationTimestamp", "managedFields"}
 _READ_OF_CONTAINER = ("image", "ports", "resources", "restartPolicy", "restartPolicyRules")
 _CONTAINERS = ("containers", "initContainers")
-# Reading a pod cannot be interrupted: the scorer is not asked about one of which it would have to read more.
+# The scorer is not asked about a pod of which it would have to read more.
 LARGEST_ASKED_BYTES = 256 * 1024
+_UNREADABLE = "the scorer cannot read the pod"
 _PLAIN_VOLUMES = {"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"}
 
 
@@ -66,8 +73,16 @@ def read_of(pod: JsonObject) -> JsonObject:
     return {"metadata": {key: value for key, value in metadata.items() if key not in _UNREAD_METADATA}, "spec": read}
 
 
-def judge(request: AdmissionRequest, pod: JsonObject, defaults: Mapping[str, str], policy: Policy) -> StaticVerdict:
+def judge(
+    request: AdmissionRequest,
+    pod: JsonObject,
+    defaults: Mapping[str, str],
+    policy: Policy,
+    expired: Expired = never,
+) -> StaticVerdict:
     """What `policy` makes of `pod`, whatever the cluster; `defaults` are the annotations of its namespace.
+
+    Once `expired()` holds, what the scorer is to be asked is not read any more; the rest does not depend on it.
 
     Raises:
         InvalidInput: `pod` cannot be read as a Pod.
@@ -89,28 +104,34 @@ def judge(request: AdmissionRequest, pod: JsonObject, defaults: Mapping[str, str
         mutation = mutate(pod, reading.workload, policy, RULES)
     except PodTooLargeError as error:
         return Denied(Refusal(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
-    question = _question(_as_created(mutation.pod, request.namespace))
-    return Mutated(reading.workload, mutation, (*warnings, *mutation.warnings), question)
-
-
-def _question(pod: JsonObject) -> Question | InvalidInput:
-    """What to ask the scorer about `pod`, or why it cannot be asked."""
+    warnings = (*warnings, *mutation.warnings)
     try:
-        if _is_beyond_reading(pod):
-            detail = f"more than {LARGEST_ASKED_BYTES // 1024} KiB, beside environment, commands and mounts"
-            return InvalidInput([forbidden("spec", detail)])
-        return Question.of(pod)
-    except InvalidInput as error:
-        return error
+        question = _question(_as_created(mutation.pod, request.namespace), expired)
+    except DeadlineNearError as error:
+        is_final = isinstance(error, BudgetSpentError)
+        return Mutated(reading.workload, mutation, warnings, str(error), is_final)
+    return Mutated(reading.workload, mutation, warnings, question)
 
 
-def _is_beyond_reading(pod: JsonObject) -> bool:
+def _question(pod: JsonObject, expired: Expired) -> Question | str:
+    """What to ask the scorer about `pod`, or why it is not asked.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
     read = read_of(pod)
     metadata = {key: read["metadata"].get(key) for key in ("labels", "ownerReferences")}
     try:
-        return len(orjson.dumps({**read, "metadata": metadata})) > LARGEST_ASKED_BYTES
-    except orjson.JSONEncodeError:  # nested deeper than it writes
-        return True
+        data = orjson.dumps({**read, "metadata": metadata})
+    except orjson.JSONEncodeError:
+        return f"{_UNREADABLE}: {forbidden('spec', 'nested deeper than any pod')}"
+    if len(data) > LARGEST_ASKED_BYTES:
+        detail = f"more than {LARGEST_ASKED_BYTES // 1024} KiB, beside environment, commands and mounts"
+        return f"{_UNREADABLE}: {forbidden('spec', detail)}"
+    try:
+        return Question.of(pod, expired, parsed_bytes(data))
+    except InvalidInput as error:
+        return f"{_UNREADABLE}: {error.errors[0]}"
 
 
 def _as_created(pod: JsonObject, namespace: str) -> JsonObject:

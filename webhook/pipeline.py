@@ -1,19 +1,20 @@
 """One request's story, from the question to the verdict. Pure: the same question has the same answer."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
 import orjson
 
+from webhook.byte_cache import ByteCache
 from webhook.cluster.snapshot import Snapshot
 from webhook.judgement import Mutated, StaticVerdict, judge, read_of
 from webhook.kube.admission import AdmissionRequest, Refusal
 from webhook.kube.field import InvalidInput
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
-from webhook.placement.framework import LARGEST_REMEMBERED_BYTES, Framework, Placement, Question
+from webhook.placement.framework import ANSWER_CACHE_BYTES, Framework, Placement, Question
 from webhook.placement.profile import PROFILES
 from webhook.placement.templates import template_nodes
 from webhook.policy.policy import Policy
@@ -42,10 +43,10 @@ class Cluster:
     doubt: str = ""
 
 
-def framework_for(policy: Policy) -> Framework:
+def framework_for(policy: Policy, cache_bytes: int = ANSWER_CACHE_BYTES) -> Framework:
     """The scorer that foretells at admission what `policy` wants to know: one suggestion is as much as is told."""
-    templates = template_nodes(policy.spec.node_templates)
-    return Framework(PROFILES[policy.spec.placement_check.profile], templates=templates, suggestions=1)
+    profile, templates = PROFILES[policy.spec.placement_check.profile], template_nodes(policy.spec.node_templates)
+    return Framework(profile, templates=templates, suggestions=1, cache_bytes=cache_bytes)
 
 
 class _Conclusion(NamedTuple):
@@ -54,44 +55,57 @@ class _Conclusion(NamedTuple):
     verdict: Verdict
 
 
+MEMORY_BYTES = 12 * 1024 * 1024
+
+
 class Memory:
-    """Remembers what a policy made of the last `size` pods: those of one template are alike in what is read of them.
+    """Remembers what a policy made of the last pods: those of one template are alike in what is read of them.
 
     Holds for one policy; asked about another, all is forgotten. It keeps what is to be done to a pod, not the pod: in
-    its mutations that is empty. An instance is for one thread.
+    its mutations that is empty. All that it keeps takes `cache_bytes` at most. An instance is for one thread.
     """
 
-    def __init__(self, size: int = 1024) -> None:
-        self._size = size
+    def __init__(self, cache_bytes: int = MEMORY_BYTES) -> None:
         self._policy: Policy | None = None
-        self._verdicts: OrderedDict[tuple[str, bytes], StaticVerdict] = OrderedDict()
+        self._verdicts: ByteCache[tuple[str, bytes], StaticVerdict] = ByteCache(cache_bytes * 3 // 4)
         self._snapshot: Snapshot | None = None
-        self._conclusions: dict[int, _Conclusion] = {}
+        self._conclusions: ByteCache[int, _Conclusion] = ByteCache(cache_bytes // 4)
+
+    @property
+    def caches(self) -> tuple[ByteCache[Any, Any], ...]:
+        """The caches, to be measured."""
+        return self._verdicts, self._conclusions
 
     def judge(
-        self, request: AdmissionRequest, pod: JsonObject, defaults: Mapping[str, str], policy: Policy
+        self,
+        request: AdmissionRequest,
+        pod: JsonObject,
+        defaults: Mapping[str, str],
+        policy: Policy,
+        expired: Callable[[], bool] = lambda: False,
     ) -> StaticVerdict:
         """What `judge` says, or said of an equal pod."""
         if self._policy is not policy:
             self._verdicts.clear()
             self._policy = policy
         try:
-            question = (request.namespace, orjson.dumps([read_of(pod), dict(defaults)]))
+            read = orjson.dumps([read_of(pod), dict(defaults)])
         except orjson.JSONEncodeError:  # nested deeper than it writes, though not than it reads
-            return judge(request, pod, defaults, policy)
+            return judge(request, pod, defaults, policy, expired)
+        # Not the text itself: what users send is not worth keeping to tell it from what they send next.
+        question = (request.namespace, blake2b(read, digest_size=32).digest())
         verdict = self._verdicts.get(question)
         if verdict is not None:
-            self._verdicts.move_to_end(question)
             return verdict
-        verdict = judge(request, pod, defaults, policy)
-        if len(question[1]) > LARGEST_REMEMBERED_BYTES:
+        verdict = judge(request, pod, defaults, policy, expired)
+        size_bytes = _size_bytes(verdict)
+        if not isinstance(verdict, Mutated):
+            self._verdicts.put(question, verdict, size_bytes)
             return verdict
-        if isinstance(verdict, Mutated):
-            verdict = replace(verdict, mutation=replace(verdict.mutation, pod={}))
-        self._verdicts[question] = verdict
-        if len(self._verdicts) > self._size:
-            self._verdicts.popitem(last=False)
-        return verdict
+        if not verdict.is_final:
+            return verdict
+        remembered = replace(verdict, mutation=replace(verdict.mutation, pod={}), size_bytes=size_bytes)
+        return remembered if self._verdicts.put(question, remembered, size_bytes) else verdict
 
     def conclude(self, mutated: Mutated, placement: Placement, cluster: Cluster | None) -> Verdict:
         """The verdict that follows from these: the same object, as long as the view of the cluster is the same.
@@ -101,7 +115,7 @@ class Memory:
         if mutated.mutation.pod:
             return _conclude(mutated, placement)
         snapshot = cluster.snapshot if cluster else None
-        if self._snapshot is not snapshot or len(self._conclusions) > self._size:
+        if self._snapshot is not snapshot:
             # A placement holds on to its snapshot, which is large.
             self._conclusions.clear()
             self._snapshot = snapshot
@@ -109,8 +123,27 @@ class Memory:
         if known is not None and known.mutated is mutated and known.placement is placement:
             return known.verdict
         verdict = _conclude(mutated, placement)
-        self._conclusions[id(mutated)] = _Conclusion(mutated, placement, verdict)
+        # It holds `mutated`, so that nothing else gets its id.
+        size_bytes = mutated.size_bytes + len(placement.message) + _VERDICT_BYTES
+        self._conclusions.put(id(mutated), _Conclusion(mutated, placement, verdict), size_bytes)
         return verdict
+
+
+# A verdict and what it is made of, but for what grows with the pod; an operation of a patch with a value of ours.
+_VERDICT_BYTES = 4096
+_OPERATION_BYTES = 1024
+
+
+def _size_bytes(verdict: StaticVerdict) -> int:
+    """The memory that `verdict` takes at most."""
+    size_bytes = _VERDICT_BYTES + sum(len(text) * 4 for text in verdict.warnings)
+    if isinstance(verdict, Denied):
+        size_bytes += len(verdict.refusal.message) * 4
+    if isinstance(verdict, Mutated):
+        asked = verdict.question
+        size_bytes += len(asked) if isinstance(asked, str) else asked.size_bytes
+        size_bytes += len(verdict.mutation.operations) * _OPERATION_BYTES
+    return size_bytes
 
 
 def admit(
@@ -133,7 +166,7 @@ def admit(
     pod = request.object or {}
     defaults = cluster.snapshot.namespace_annotations(request.namespace or DEFAULT_NAMESPACE) if cluster else {}
     try:
-        verdict = (memory.judge if memory else judge)(request, pod, defaults, policy)
+        verdict = (memory.judge if memory else judge)(request, pod, defaults, policy, expired)
         if not isinstance(verdict, Mutated):
             return verdict
         placement = _placement(verdict, cluster, expired)
@@ -159,8 +192,8 @@ def _placement(mutated: Mutated, cluster: Cluster | None, expired: Callable[[], 
         return _unknown("no view of the cluster")
     if cluster.doubt:
         return _unknown(cluster.doubt)
-    if isinstance(mutated.question, InvalidInput):
-        return _unknown(f"the scorer cannot read the pod: {mutated.question.errors[0]}")
+    if isinstance(mutated.question, str):
+        return _unknown(mutated.question)
     placement = cluster.scorer.answer(mutated.question, cluster.snapshot, expired)
     if placement.verdict == "Infeasible" and placement.total == 0:
         # Nothing is known of a cluster whose nodes are still to come; a wrong file must not refuse every pod.

@@ -154,14 +154,18 @@ def test_another_policy_forgets_everything() -> None:
     assert after is not before
 
 
-def test_only_the_last_asked_are_remembered() -> None:
-    memory = Memory(size=2)
-    kinds = [TRAINING.label("kind", str(number)) for number in range(3)]
-    first, second = judged(memory, kinds[0]), judged(memory, kinds[1])
+def test_only_what_fits_the_budget_is_remembered_the_last_asked_first() -> None:
+    measuring = Memory()
+    kinds = [TRAINING.label("kind", str(number)) for number in range(6)]
+    judged(measuring, kinds[0])
+    room_for_five = 5 * measuring.caches[0].used_bytes * 4 // 3 + 3
+    memory = Memory(room_for_five)
+    first, second, *_ = [judged(memory, kind) for kind in kinds[:5]]
     assert judged(memory, kinds[0]) is first
 
-    judged(memory, kinds[2])
+    judged(memory, kinds[5])
 
+    assert all(cache.used_bytes <= cache.budget_bytes for cache in memory.caches)
     assert judged(memory, kinds[0]) is first
     assert judged(memory, kinds[1]) is not second
 
@@ -178,7 +182,9 @@ def test_a_pod_that_cannot_be_written_back_is_judged_all_the_same() -> None:
 def test_large_pods_are_forgotten_before_they_fill_the_process() -> None:
     """An API server takes pods up to 3 MiB, from everybody who may create pods; the container has 512 MiB."""
     memory = Memory()
-    first, *others = [TRAINING.annotate("number", str(number)).spec(hostname="x" * 2**20) for number in range(64)]
+    first, *others = [
+        TRAINING.spec(nodeSelector={f"key-{number}-{each}": "value" for each in range(1000)}) for number in range(64)
+    ]
     before = judged(memory, first)
 
     for pod in others:

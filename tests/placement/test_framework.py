@@ -256,14 +256,18 @@ def test_another_snapshot_is_another_question() -> None:
     assert framework.place(pod, Snapshot.of([node("a", capacity=_SMALL)])).verdict == "Feasible"
 
 
-def test_oldest_answer_is_forgotten_first() -> None:
-    framework, snapshot = Framework(memory=2), Snapshot.of([node("a")])
-    ask = [make_pod().requests(cpu=count).obj() for count in (1, 2, 3)]
-    first, second = (framework.place(pod, snapshot) for pod in ask[:2])
+def test_answers_are_forgotten_the_oldest_first_once_they_take_more_than_the_budget() -> None:
+    measuring, snapshot = Framework(), Snapshot.of([node("a")])
+    ask = [make_pod().requests(cpu=count).obj() for count in range(1, 7)]
+    measuring.place(ask[0], snapshot)
+    room_for_five = 2 * 5 * measuring.caches[0].used_bytes
+    framework = Framework(cache_bytes=room_for_five)
+    first, second, *_ = [framework.place(pod, snapshot) for pod in ask[:5]]
     assert framework.place(ask[0], snapshot) is first
-    framework.place(ask[2], snapshot)
+    framework.place(ask[5], snapshot)
     assert framework.place(ask[0], snapshot) is first
     assert framework.place(ask[1], snapshot) is not second
+    assert all(cache.used_bytes <= cache.budget_bytes for cache in framework.caches)
 
 
 def test_pod_is_not_changed() -> None:

@@ -9,7 +9,17 @@ Expired = Callable[[], bool]
 
 
 class DeadlineNearError(Exception):
-    """Ends a question that takes too long."""
+    """Ends a question that takes too long; its text becomes the message of the verdict Unknown."""
+
+    def __init__(self, text: str = "the deadline was near: not every plugin was asked") -> None:
+        super().__init__(text)
+
+
+class BudgetSpentError(DeadlineNearError):
+    """Ends a question that costs too much, however much time there is: asked again, it would cost as much again."""
+
+    def __init__(self, budget_milliseconds: int) -> None:
+        super().__init__(f"the work budget of {budget_milliseconds} ms is spent: not every plugin was asked")
 
 
 def never() -> bool:
@@ -20,7 +30,8 @@ def never() -> bool:
 def in_time(items: Iterable[T], expired: Expired) -> Iterator[T]:
     """`items`, one after the other, as long as `expired()` does not hold.
 
-    A pod can have thousands of terms, each of which costs as much as the cluster is large.
+    A pod can have thousands of terms, each of which costs as much as the cluster is large. `expired()` may raise
+    instead, to say what else has come to its end.
 
     Raises:
         DeadlineNearError: `expired()` holds.

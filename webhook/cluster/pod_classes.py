@@ -66,10 +66,11 @@ class _Codes:
 
     def among(self, wanted: Iterable[str], count: int) -> Mask:
         """Which of the first `count` classes have one of the `wanted` values."""
+        answers = np.zeros(count, dtype=np.bool_)
+        # The codes before the values: another thread may number new classes meanwhile, and values come before codes.
+        codes = self.codes[:count].copy()
         found = np.zeros(len(self.values) + 1, dtype=np.bool_)
         found[[self.values[value] for value in wanted if value in self.values]] = True
-        answers = np.zeros(count, dtype=np.bool_)
-        codes = self.codes[:count]
         answers[: len(codes)] = found[codes]
         return answers
 

@@ -20,7 +20,7 @@ def read_milli(reader: Reader, value: Any, path: str) -> dict[str, int]:
         return {}
     amounts: dict[str, int] = {}
     names: Mapping[Any, Any] = reader.object(value, path)
-    for name, quantity in names.items():
+    for name, quantity in reader.interruptible(names.items()):
         try:
             amount = milli_value(quantity)
         except ValueError as error:

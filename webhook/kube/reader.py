@@ -1,24 +1,42 @@
 """Raw objects read with the types that Kubernetes gives their fields; what does not fit is collected, not raised."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput, invalid
 from webhook.kube.quantity import MAX_INT64
 
 _EMPTY: Mapping[str, Any] = {}
 
+# So many items are read between two looks at the clock.
+_ITEMS_AT_ONCE = 64
+
+T = TypeVar("T")
+
 
 class Reader:
     """Reads fields of one object and keeps the errors found, the first MOST_ERRORS, so that they are told at once.
 
     A missing field and null read as empty, as Go decodes them; so does a value of the wrong type, beside its error.
+    `check` is called again and again while lists and maps are read, and may raise to end the reading.
     """
 
-    __slots__ = ("errors",)
+    __slots__ = ("_check", "errors")
 
-    def __init__(self) -> None:
+    def __init__(self, check: Callable[[], object] | None = None) -> None:
         self.errors: list[FieldError] = []
+        self._check = check
+
+    def interruptible(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield `items`, of which a user may have sent a hundred thousand, with calls of `check` in between."""
+        check = self._check
+        if check is None:
+            yield from items
+            return
+        for number, item in enumerate(items, start=1):
+            if number % _ITEMS_AT_ONCE == 0:
+                check()
+            yield item
 
     def error(self, path: str, value: object, detail: str) -> None:
         """Note that the field at `path` is invalid."""
@@ -41,7 +59,7 @@ class Reader:
             self.error(path, value, "must be a list")
             return []
         found: list[tuple[str, Mapping[str, Any]]] = []
-        for index, item in enumerate(value):
+        for index, item in enumerate(self.interruptible(value)):
             where = f"{path}[{index}]"
             if isinstance(item, dict):
                 found.append((where, item))
@@ -65,7 +83,7 @@ class Reader:
         if not isinstance(value, list):
             self.error(path, value, "must be a list of texts")
             return ()
-        for index, item in enumerate(value):
+        for index, item in enumerate(self.interruptible(value)):
             if not isinstance(item, str):
                 self.error(f"{path}[{index}]", item, "must be text; put it in quotes")
                 return ()
@@ -74,7 +92,7 @@ class Reader:
     def text_map(self, value: Any, path: str) -> Mapping[str, str]:
         """`value` as an object of texts, such as labels."""
         mapping: Mapping[Any, Any] = self.object(value, path)
-        for key, item in mapping.items():
+        for key, item in self.interruptible(mapping.items()):
             if not (isinstance(key, str) and isinstance(item, str)):
                 self.error(f"{path}[{key}]", item, "must be text; put it in quotes")
                 return _EMPTY

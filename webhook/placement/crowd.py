@@ -6,7 +6,7 @@ takes no place that is kept for another, and does not count on a neighbour who i
 Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -47,7 +47,7 @@ class Crowd:
             self._together = _with_pods(self._nodes, self._pods_by_row)
         return self._together
 
-    def failures(self, plugin: FilterPlugin, asked: Mask) -> Sequence[Failure]:
+    def failures(self, plugin: FilterPlugin, asked: Mask) -> Iterable[Failure]:
         """Which of the `rows` that are `asked` for `plugin` rejects.
 
         What a plugin sees of other nodes, it sees without the pods that are nominated to these. One that has nothing
@@ -59,7 +59,7 @@ class Crowd:
         rows = asked & self.rows
         if not isinstance(plugin, FarSightedPlugin):
             failures = plugin.filter(self._pod, self.together, self._expired)
-            return [Failure(reason, rejected & rows) for reason, rejected in failures]
+            return (Failure(reason, rejected & rows) for reason, rejected in failures)
         if not plugin.looks_afar(self._pod, self._nodes, self._expired):
             return ()
         found: dict[str, Mask] = {}

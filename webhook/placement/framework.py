@@ -1,6 +1,6 @@
 """Whether a pod fits somewhere, and where best: kube-scheduler's scheduling cycle over a snapshot."""
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from webhook.cluster.deadline import DeadlineNearError, Expired, in_time, never
+from webhook.byte_cache import ByteCache, parsed_bytes
+from webhook.cluster.deadline import BudgetSpentError, DeadlineNearError, Expired, in_time, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.reader import Reader
@@ -42,31 +43,38 @@ class Question:
 
     info: PodInfo
     demands: Demands
-    is_large: bool = field(default=False, compare=False)
-    """Whether the pod is so large that its answer is not worth the room: anybody may send some of 3 MiB each."""
+    size_bytes: int = field(default=0, compare=False)
+    """The memory that it takes at most, for the caches that keep it."""
 
     @classmethod
-    def of(cls, pod: Mapping[str, Any]) -> "Question":
-        """What there is to ask about `pod`, a raw object of the API.
+    def of(cls, pod: Mapping[str, Any], expired: Expired = never, size_bytes: int | None = None) -> "Question":
+        """What there is to ask about `pod`, a raw object of the API; `size_bytes`, if it is known how much it takes.
 
         Raises:
             InvalidInput: a field of the pod that is read is malformed; holds every error.
+            DeadlineNearError: `expired()` holds.
         """
-        reader = Reader()
+        reader = Reader(partial(_end_if, expired))
         info = PodInfo.of(reader, pod)
         demands = Demands.of(reader, pod, info)
         reader.finish()
-        return cls(info, demands, _is_large(pod))
+        return cls(info, demands, _size_bytes(pod) if size_bytes is None else size_bytes)
 
 
-LARGEST_REMEMBERED_BYTES = 16 * 1024
-
-
-def _is_large(pod: Mapping[str, Any]) -> bool:
+def _size_bytes(pod: Mapping[str, Any]) -> int:
     try:
-        return len(orjson.dumps(pod)) > LARGEST_REMEMBERED_BYTES
-    except orjson.JSONEncodeError:
-        return True
+        return parsed_bytes(orjson.dumps(pod))
+    except orjson.JSONEncodeError:  # nested deeper than it writes
+        return ANSWER_CACHE_BYTES
+
+
+def _end_if(expired: Expired) -> None:
+    if expired():
+        raise DeadlineNearError
+
+
+# The answers to pods of one template are looked up a thousand times a second; templates in use are hundreds.
+ANSWER_CACHE_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +95,7 @@ class _Preselected(NamedTuple):
 
 
 class Framework:
-    """Runs the plugins of a profile. Equal pods are one question: the last `memory` answers are kept.
+    """Runs the plugins of a profile. Equal pods are one question: the answers used last are kept, in `cache_bytes`.
 
     The answers hold for one snapshot; asked about another, all are forgotten. An instance is for one thread.
     `templates` are the nodes that an autoscaler can add; a pod that cannot be placed gets up to `suggestions`.
@@ -96,18 +104,22 @@ class Framework:
     def __init__(
         self,
         profile: Profile = DEFAULT,
-        memory: int = 1024,
         *,
+        cache_bytes: int = ANSWER_CACHE_BYTES,
         templates: Sequence[TemplateNode] = (),
         suggestions: int = 0,
     ) -> None:
         self._profile = profile
-        self._memory = memory
         self._templates = templates
         self._suggestions = suggestions
-        self._answers: OrderedDict[Question, Placement] = OrderedDict()
+        self._answers: ByteCache[Question, Placement] = ByteCache(cache_bytes // 2)
         self._answers_for: Snapshot | None = None
-        self._asked: dict[int, tuple[Question, Placement]] = {}
+        self._asked: ByteCache[int, tuple[Question, Placement]] = ByteCache(cache_bytes // 2)
+
+    @property
+    def caches(self) -> tuple[ByteCache[Any, Any], ...]:
+        """The caches, to be measured."""
+        return self._answers, self._asked
 
     def place(self, pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired = never) -> Placement:
         """Where kube-scheduler would put `pod`: the answer to `Question.of(pod)`.
@@ -132,33 +144,28 @@ class Framework:
         if known is not None:
             return known[1]
         question = Question(asked.info.within(snapshot), asked.demands)
+        size_bytes = asked.size_bytes + len(snapshot.nodes)
         answer = self._answers.get(question)
         if answer is not None:
-            self._answers.move_to_end(question)
-            self._remember(asked, answer)
+            self._asked.put(id(asked), (asked, answer), size_bytes)
             return answer
         try:
             answer = self._answer(question.info, question.demands, snapshot, expired)
-        except DeadlineNearError:
-            return Placement.unknown("the deadline was near: not every plugin was asked")
+        except BudgetSpentError as error:
+            answer = Placement.unknown(str(error))
+        except DeadlineNearError as error:
+            return Placement.unknown(str(error))
         if self._suggestions and answer.verdict in ("Waiting", "Infeasible"):
             try:
                 found = self.suggest(question, snapshot, answer.verdict, self._suggestions, expired)
             except DeadlineNearError:
                 return answer
             answer = replace(answer, suggestions=tuple(each.text for each in found))
-        if asked.is_large:
-            return answer
-        self._answers[question] = answer
-        if len(self._answers) > self._memory:
-            self._answers.popitem(last=False)
-        self._remember(asked, answer)
+        size_bytes += len(answer.message)
+        self._answers.put(question, answer, size_bytes)
+        # The question is held, so that nothing else gets its id.
+        self._asked.put(id(asked), (asked, answer), size_bytes)
         return answer
-
-    def _remember(self, asked: Question, answer: Placement) -> None:
-        if len(self._asked) >= self._memory:
-            self._asked.clear()
-        self._asked[id(asked)] = asked, answer  # held, so that nothing else gets its id
 
     def explain(self, asked: Question, snapshot: Snapshot) -> Reasons:
         """For each node of `snapshot` that cannot take the pod now, why, in the words that the message counts."""

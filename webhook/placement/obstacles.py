@@ -1,6 +1,6 @@
 """What keeps a pod from each node, and what would have to be otherwise: nodes with the same obstacles are one group."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,9 +89,7 @@ def groups_of(profile: Profile, situation: Situation, most: int, expired: Expire
         return []
     masks = _masks(rejections(profile, pod, nodes, expired), situation, expired)
     needs, need_of = _needs(pod, nodes) if masks.pop(_TAINTS, None) is not None else ([()], None)
-    told = [key for key in masks if key != _OTHER][:_MOST_OBSTACLES]
-    for key in in_time(masks.keys() - {*told, _OTHER}, expired):
-        masks[_OTHER] = masks[_OTHER] | masks[key]
+    told = [key for key in masks if key != _OTHER]
     codes = np.zeros(len(nodes.nodes), dtype=np.int64) if need_of is None else need_of << len(told)
     for place, key in enumerate(told):
         codes |= masks[key].astype(np.int64) << place
@@ -131,16 +129,27 @@ def _masks(found: Iterable[Rejection], situation: Situation, expired: Expired) -
     for _, plugin, reason, rejected in found:
         if plugin == "NodeAffinity":
             by_affinity = by_affinity | rejected
-            continue
-        key = _key(plugin, reason)
-        masks[key] = masks.get(key, nothing) | rejected
+        else:
+            _add(masks, _key(plugin, reason), rejected)
     if _TAINTS in masks:
-        masks[_CORDON] = masks.get(_CORDON, nothing) | (_has_cordon_taint(pod, nodes) & nodes.unschedulable)
+        _add(masks, _CORDON, _has_cordon_taint(pod, nodes) & nodes.unschedulable)
     if by_affinity.any():
-        affinity = _affinity_masks(pod, nodes, expired)
-        masks[_OTHER] = masks[_OTHER] | (by_affinity & ~np.logical_or.reduce([nothing, *affinity.values()]))
-        masks |= affinity
-    return {key: mask for key, mask in masks.items() if key == _OTHER or mask.any()}
+        explained = nothing
+        for change, missed in _affinity_masks(pod, nodes, expired):
+            explained = explained | missed
+            _add(masks, change, missed)
+        _add(masks, _OTHER, by_affinity & ~explained)
+    return masks
+
+
+def _add(masks: Masks, key: Change | str, mask: Mask) -> None:
+    """Add `mask` under `key`, or among the others once there are many: each is as long as the cluster."""
+    if not mask.any():
+        return
+    if key not in masks and key != _TAINTS and len(masks) - (_TAINTS in masks) > _MOST_OBSTACLES:
+        key = _OTHER
+    known = masks.get(key)
+    masks[key] = mask if known is None else known | mask
 
 
 def _key(plugin: str, reason: str) -> Change | str:
@@ -151,19 +160,18 @@ def _key(plugin: str, reason: str) -> Change | str:
     return _DROPPED.get(reason, _OTHER)
 
 
-def _affinity_masks(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Masks:
+def _affinity_masks(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator[tuple[Change, Mask]]:
     """The nodes that miss each label of nodeSelector, each requirement that all terms share, and what terms add."""
-    masks: Masks = {}
     for key, value in in_time(pod.node_selector, expired):
-        masks[WithoutNodeSelector(key, value)] = ~nodes.labels.matches(key, "In", (value,))
+        yield WithoutNodeSelector(key, value), ~nodes.labels.matches(key, "In", (value,))
     if pod.required is None:
-        return masks
+        return
     common = common_part(pod)
     for requirement in in_time(common.expressions, expired):
-        masks[WithoutRequirement(requirement)] = ~nodes.labels.matches(*requirement)
+        yield WithoutRequirement(requirement), ~nodes.labels.matches(*requirement)
     for requirement in in_time(common.fields, expired):
         term = Term((), (requirement,))
-        masks[WithoutRequirement(requirement, is_of_field=True)] = ~matches(term, nodes.labels, nodes.rows)
+        yield WithoutRequirement(requirement, is_of_field=True), ~matches(term, nodes.labels, nodes.rows)
     expressions, fields = frozenset(common.expressions), frozenset(common.fields)
     rest = [
         Term(
@@ -173,8 +181,7 @@ def _affinity_masks(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Masks:
         for term in in_time(telling_terms(pod), expired)
     ]
     if all(term.expressions or term.fields for term in rest):
-        masks[WithoutTerms()] = ~any_matches(rest, nodes.labels, nodes.rows, expired)
-    return masks
+        yield WithoutTerms(), ~any_matches(rest, nodes.labels, nodes.rows, expired)
 
 
 def _needs(pod: PodInfo, nodes: Snapshot) -> tuple[list[Need], NDArray[np.int64]]:

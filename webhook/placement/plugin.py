@@ -5,7 +5,7 @@ look at the cluster, it goes through them by `in_time` (webhook/cluster/deadline
 holds: the answer is then Unknown.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -65,8 +65,11 @@ class PreFilterPlugin(Plugin, Protocol):
 class FilterPlugin(Plugin, Protocol):
     """Rejects nodes."""
 
-    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Sequence[Failure]:
-        """Which of `nodes` cannot take `pod`, by reason; a node may fail for several. Empty where all can."""
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterable[Failure]:
+        """Which of `nodes` cannot take `pod`, by reason; a node may fail for several. Empty where all can.
+
+        Failures are looked at one by one, so a plugin that may have many need not make them all at once.
+        """
 
 
 @runtime_checkable

@@ -1,9 +1,11 @@
 """What answer, audit record and metrics say of a verdict: worked out once for the pods of one template."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from webhook.admission_counts import Tally
 from webhook.audit.record import CommonPart
+from webhook.byte_cache import ByteCache
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import AdmissionRequest, ReviewAnswer
 from webhook.placement.framework import Placement
@@ -22,33 +24,51 @@ class Rendered:
     tally: Tally
 
 
+RENDERINGS_BYTES = 8 * 1024 * 1024
+# A rendering but for what its texts take.
+_RENDERED_BYTES = 4096
+_OPERATION_BYTES = 2048
+
+
 class Renderings:
-    """The last renderings, at most `size`, for the verdicts on one snapshot under one policy.
+    """The last renderings, as many as `cache_bytes` hold, for the verdicts on one snapshot under one policy.
 
     The pods of one template get one verdict object (`webhook.pipeline.Memory`), and pods that differ in anything that
     is told of a verdict get two. A verdict holds on to the snapshot that it is about: once another comes, all are
     forgotten. An instance is for one thread.
     """
 
-    def __init__(self, size: int = 1024) -> None:
-        self._size = size
+    def __init__(self, cache_bytes: int = RENDERINGS_BYTES) -> None:
         self._snapshot: Snapshot | None = None
         self._policy: Policy | None = None
-        self._rendered: dict[int, Rendered] = {}
+        self._rendered: ByteCache[int, Rendered] = ByteCache(cache_bytes)
+
+    @property
+    def caches(self) -> tuple[ByteCache[Any, Any], ...]:
+        """The caches, to be measured."""
+        return (self._rendered,)
 
     def of(self, request: AdmissionRequest, verdict: Verdict, policy: Policy, snapshot: Snapshot | None) -> Rendered:
         """What is told of `verdict`, the answer to `request`."""
         if isinstance(verdict, Patched | Unchanged) and verdict.pod:
-            # Nobody gets this object again: the memory leaves the pod out of what it remembers. It may be of 3 MiB.
+            # No equal pod gets this object: the memory leaves the pod out of what it remembers. It may be of 3 MiB.
             return _render(request, verdict, policy)
-        if self._snapshot is not snapshot or self._policy is not policy or len(self._rendered) >= self._size:
+        if self._snapshot is not snapshot or self._policy is not policy:
             self._rendered.clear()
             self._snapshot, self._policy = snapshot, policy
         rendered = self._rendered.get(id(verdict))
         if rendered is None:
             # It holds the verdict, so that no other gets its id.
-            rendered = self._rendered[id(verdict)] = _render(request, verdict, policy)
+            rendered = _render(request, verdict, policy)
+            self._rendered.put(id(verdict), rendered, _size_bytes(rendered))
         return rendered
+
+
+def _size_bytes(rendered: Rendered) -> int:
+    """The memory of a rendering at most: answer and record have the patch in them, once more each."""
+    verdict = rendered.verdict
+    operations = len(verdict.operations) if isinstance(verdict, Patched) else 0
+    return _RENDERED_BYTES + operations * _OPERATION_BYTES + 2 * sum(map(len, rendered.record))
 
 
 def _render(request: AdmissionRequest, verdict: Verdict, policy: Policy) -> Rendered:

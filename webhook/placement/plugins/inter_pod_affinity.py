@@ -107,12 +107,14 @@ def _without_wanted(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
     for term in in_time(terms, expired):
         selected &= nodes.pods.classes.selected(*_selection(term, nodes, expired), expired)
     wanted = nodes.pods.rows_of(selected)
-    held = [_sharing(key, wanted, nodes) for key in in_time({term.topology_key for term in terms}, expired)]
-    if not any(each.any() for each in held) and _selects_itself(pod, nodes, expired):
+    together, is_anywhere = complete.copy(), False
+    for key in in_time({term.topology_key for term in terms}, expired):
+        sharing = _sharing(key, wanted, nodes)
+        is_anywhere |= bool(sharing.any())
+        together &= sharing
+    if not is_anywhere and _selects_itself(pod, nodes, expired):
         return ~complete
-    for each in held:
-        complete &= each
-    return ~complete
+    return ~together
 
 
 def _with_unwanted(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
@@ -125,7 +127,7 @@ def _with_unwanted(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
 
 def _barred(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask | None:
     """The nodes in whose domain runs a pod with required anti-affinity to `pod`; None where no pod has such."""
-    barring = [carried for carried in _concerning(pod, nodes) if carried.kind == "bars"]
+    barring = [carried for carried in in_time(_concerning(pod, nodes), expired) if carried.kind == "bars"]
     if not barring:
         return None
     found = np.zeros(len(nodes.nodes), dtype=np.bool_)

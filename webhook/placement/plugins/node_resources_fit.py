@@ -1,6 +1,6 @@
 """NodeResourcesFit: what a pod requests must be free, and the fuller or the emptier node is the better one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -89,20 +89,20 @@ class NodeResourcesFit:
         self._ignored = ignored
         self._ignored_groups = ignored_groups
 
-    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
         """The nodes that are short of something, by each of the things that they are short of.
 
         What a device class stands behind is left to DynamicResources on the nodes that do not offer it themselves.
         """
-        failures = [Failure(ERR_REASON_TOO_MANY_PODS, nodes.load.pods >= nodes.allowed_pods)]
+        yield Failure(ERR_REASON_TOO_MANY_PODS, nodes.load.pods >= nodes.allowed_pods)
         for resource, amount in in_time(pod.requests, expired):
             if not self._is_ignored(resource):
                 offered = nodes.allocatable(resource)
                 short = offered - nodes.requested(resource) < min(amount, LARGEST_AMOUNT)
                 if nodes.devices.back(resource):
                     short &= offered > 0
-                failures.append(Failure(f"Insufficient {resource}", short))
-        return failures
+                # One by one: a pod can name ten thousand resources, and each mask is as long as the cluster.
+                yield Failure(f"Insufficient {resource}", short)
 
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended_resource(resource):

@@ -1,0 +1,396 @@
+"""`make abuse`: the webhook under the worst that one user or one client can send, and what others notice of it.
+
+Everything is bounded in count and time and stays on loopback. The server runs with the manifest's memory limit where
+this machine lets a process make a memory cgroup, and its peak memory is printed in any case.
+"""
+
+import asyncio
+import os
+import random
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+
+import click
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from bench.__main__ import await_port, certificate, free_port
+from bench.attacks import WORST, attack_review, distinct_spec, gzip_bomb
+from bench.clusters import review
+
+_LIMIT_BYTES = 512 * 1024 * 1024
+_MIB = 1024 * 1024
+_VICTIM_PAUSE_SECONDS = 0.02
+# As the manifest's timeoutSeconds.
+_TIMEOUT_SECONDS = 5.0
+_ATTACKERS = 8
+# The start of a TLS record that announces 16 KiB, of which little comes.
+_PARTIAL_RECORD = b"\x16\x03\x01\x40\x00\x01" + bytes(64)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A running server."""
+
+    port: int
+    admin_port: int
+    pid: int
+    ca_file: Path
+
+    @property
+    def trust(self) -> ssl.SSLContext:
+        """The client's side of its TLS."""
+        return ssl.create_default_context(cafile=str(self.ca_file))
+
+    def peak_mib(self) -> float:
+        """The most memory that the process ever had resident."""
+        return self._status_kib("VmHWM") / 1024
+
+    def resident_mib(self) -> float:
+        """The memory that it has resident now."""
+        return self._status_kib("VmRSS") / 1024
+
+    def cpu_seconds(self) -> float:
+        """The processor time that it has had."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def reset_peak(self) -> None:
+        """Let `peak_mib` count from now."""
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
+    def _status_kib(self, name: str) -> int:
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith(f"{name}:")).split()[1])
+
+
+@dataclass(slots=True)
+class Seen:
+    """Answers by status (`-` where none came), and how long each took in seconds."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    seconds: list[float] = field(default_factory=list)
+    unpatched: int = 0
+
+    def quantile_ms(self, share: float) -> float:
+        """The latency that this share of the answers stays within."""
+        ordered = sorted(self.seconds)
+        return ordered[min(int(len(ordered) * share), len(ordered) - 1)] * 1000 if ordered else float("nan")
+
+    def text(self) -> str:
+        """One cell of a table."""
+        statuses = ", ".join(f"{count}x {status}" for status, count in self.statuses.most_common())
+        return f"{statuses}; p50 {self.quantile_ms(0.5):.0f}, p99 {self.quantile_ms(0.99):.0f}, max {self.quantile_ms(1):.0f} ms"
+
+
+async def post(
+    target: Target, trust: ssl.SSLContext, body: bytes, seen: Seen, *headers: str, give_up: float = 30.0
+) -> None:
+    """Post one review on a connection of its own and note what came back."""
+    began = time.perf_counter()
+    status, answer = "-", b""
+    with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+        async with asyncio.timeout(give_up):
+            status, answer = await _exchange(target, trust, body, headers)
+    seen.statuses[status] += 1
+    seen.seconds.append(time.perf_counter() - began)
+    seen.unpatched += b'"patch"' not in answer
+
+
+async def _exchange(
+    target: Target, trust: ssl.SSLContext, body: bytes, headers: tuple[str, ...]
+) -> tuple[str, bytes]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", target.port, ssl=trust)
+    try:
+        lines = ["POST /mutate?timeout=5s HTTP/1.1", "Host: abuse", "Content-Type: application/json", *headers]
+        head = "\r\n".join([*lines, f"Content-Length: {len(body)}", "Connection: close", "", ""])
+        writer.write(head.encode() + body)
+        answer = await reader.read(-1)
+        return answer[9:12].decode() or "-", answer
+    finally:
+        writer.transport.abort()
+
+
+async def alone(target: Target) -> Iterator[list[str]]:
+    """Each of the worst pods on its own, twice, the second time as another replica of the template."""
+    rows = []
+    for name, spec in WORST.items():
+        times = []
+        statuses: Counter[str] = Counter()
+        for number in range(2):
+            cpu, seen = target.cpu_seconds(), Seen()
+            await post(target, target.trust, attack_review(number, spec()), seen)
+            times.append(f"{seen.seconds[0]:.2f} s ({target.cpu_seconds() - cpu:.2f} CPU)")
+            statuses += seen.statuses
+        rows.append([name, *times, ", ".join(statuses), f"{target.peak_mib():.0f}"])
+    return iter(rows)
+
+
+async def caches(target: Target) -> str:
+    """1,300 distinct pods of 12.7 KB."""
+    before, seen = target.resident_mib(), Seen()
+    for number in range(1300):
+        await post(target, target.trust, attack_review(number, distinct_spec(number)), seen)
+    return f"{seen.text()}; memory {before:.0f} -> {target.resident_mib():.0f} MiB"
+
+
+async def handshakes(target: Target) -> str:
+    """5,000 sockets with a part of a TLS record."""
+    before = target.resident_mib()
+    sockets = []
+    for _ in range(5000):
+        each = socket.socket()
+        each.setblocking(False)
+        with suppress(BlockingIOError):
+            each.connect(("127.0.0.1", target.port))
+        sockets.append(each)
+        if len(sockets) % 100 == 0:
+            await asyncio.sleep(0.02)
+    for each in sockets:
+        with suppress(OSError):
+            each.send(_PARTIAL_RECORD)
+    await asyncio.sleep(2)
+    during, seen = target.resident_mib(), Seen()
+    await post(target, target.trust, review(1, shape=0), seen)
+    for each in sockets:
+        each.close()
+    await asyncio.sleep(2)
+    return f"memory {before:.0f} -> {during:.0f} -> {target.resident_mib():.0f} MiB; another client: {seen.text()}"
+
+
+async def compressed(target: Target) -> str:
+    """A body of 1 MB that gzip expands to 1 GiB."""
+    bomb, seen, cpu = gzip_bomb(), Seen(), target.cpu_seconds()
+    await post(target, target.trust, bomb, seen, "Content-Encoding: gzip")
+    return f"{seen.text()}; {target.cpu_seconds() - cpu:.2f} s CPU; peak {target.peak_mib():.0f} MiB"
+
+
+async def idlers(target: Target) -> str:
+    """600 connections that each sent one valid request, then stay."""
+    trust, body = target.trust, review(1, shape=0)
+    head = b"POST /mutate HTTP/1.1\r\nHost: abuse\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    writers, before = [], target.resident_mib()
+    for _ in range(600):
+        with suppress(OSError, asyncio.IncompleteReadError):
+            reader, writer = await asyncio.open_connection("127.0.0.1", target.port, ssl=trust)
+            writer.write(head % len(body) + body)
+            await reader.readuntil(b"\r\n\r\n")
+            writers.append(writer)
+    seen = Seen()
+    for _ in range(20):
+        await post(target, trust, body, seen, give_up=_TIMEOUT_SECONDS)
+    text = f"{len(writers)} got an answer; another client: {seen.text()}; memory {before:.0f} -> {target.resident_mib():.0f} MiB"
+    for writer in writers:
+        writer.transport.abort()
+    return text
+
+
+async def abandoned(target: Target) -> str:
+    """30 large requests whose clients leave after half a second."""
+    body = attack_review(1, WORST["1,400 anti-affinity terms"]())
+    bodies = [attack_review(number, WORST["21,000 nodeSelector keys"]()) for number in range(15)] + [body] * 15
+    gone, cpu = Seen(), target.cpu_seconds()
+    await asyncio.gather(*(post(target, target.trust, each, gone, give_up=0.5) for each in bodies))
+    seen = Seen()
+    await post(target, target.trust, review(1, shape=0), seen, give_up=120)
+    await asyncio.sleep(0.5)
+    return f"another client afterwards: {seen.text()}; {target.cpu_seconds() - cpu:.1f} s CPU in all"
+
+
+async def termination(target: Target) -> str:
+    """SIGTERM while 20 large requests wait."""
+    specs = list(WORST.values())
+    bodies = [attack_review(number, specs[number % 7]()) for number in range(20)]
+    waiting = [asyncio.create_task(post(target, target.trust, body, Seen())) for body in bodies]
+    await asyncio.sleep(0.3)
+    began = time.monotonic()
+    os.kill(target.pid, signal.SIGTERM)
+    while Path(f"/proc/{target.pid}/exe").exists():
+        if time.monotonic() - began > 120:
+            return "still there after 120 s"
+        await asyncio.sleep(0.05)
+    for each in waiting:
+        each.cancel()
+    return f"gone after {time.monotonic() - began:.1f} s"
+
+
+def attack(port: int, ca_file: Path, seconds: float, seed: int) -> dict[str, int]:
+    """One attacker's process: the worst pods, one after the other, as fast as they are answered, with what else hurts."""
+
+    async def run() -> Counter[str]:
+        target, choose, seen = Target(port, 0, 0, ca_file), random.Random(seed), Seen()
+        trust, specs = target.trust, [spec() for spec in WORST.values()]
+        bomb, ends, number = gzip_bomb() if seed == 0 else b"", time.monotonic() + seconds, 0
+        partial: list[socket.socket] = []
+        while time.monotonic() < ends:
+            number += 1
+            body = attack_review(number, choose.choice(specs), user=f"mallory-{seed}", namespace=f"team-{seed}")
+            await post(target, trust, body, seen, give_up=choose.choice([0.5, 5.0]))
+            if bomb and number % 5 == 0:
+                await post(target, trust, bomb, seen, "Content-Encoding: gzip", give_up=5.0)
+            if seed == 1:
+                partial += _partial_handshakes(port, 50)
+        for each in partial:
+            each.close()
+        return seen.statuses
+
+    return dict(uvloop.run(run()))
+
+
+def _partial_handshakes(port: int, count: int) -> list[socket.socket]:
+    found = []
+    for _ in range(count):
+        each = socket.socket()
+        each.settimeout(0.5)
+        with suppress(OSError):
+            each.connect(("127.0.0.1", port))
+            each.send(_PARTIAL_RECORD)
+        found.append(each)
+    return found[-500:]
+
+
+async def storm(target: Target, seconds: float) -> tuple[Seen, Seen, Counter[str]]:
+    """Eight attackers for so long, while a normal client posts pods and another asks for `/healthz`."""
+    loop, ends = asyncio.get_running_loop(), time.monotonic() + seconds
+    victims, health, trust = Seen(), Seen(), target.trust
+
+    async def victim() -> None:
+        number = 0
+        while time.monotonic() < ends:
+            number += 1
+            await post(target, trust, review(number, shape=number % 50), victims, give_up=_TIMEOUT_SECONDS)
+            await asyncio.sleep(_VICTIM_PAUSE_SECONDS)
+
+    async def prober() -> None:
+        while time.monotonic() < ends:
+            began = time.perf_counter()
+            status = await loop.run_in_executor(None, _healthz, target.admin_port)
+            health.statuses[status] += 1
+            health.seconds.append(time.perf_counter() - began)
+            await asyncio.sleep(0.05)
+
+    with ProcessPoolExecutor(_ATTACKERS, mp_context=get_context("spawn")) as pool:
+        running = [
+            loop.run_in_executor(pool, attack, target.port, target.ca_file, seconds, seed)
+            for seed in range(_ATTACKERS)
+        ]
+        await asyncio.gather(victim(), prober())
+        answers: Counter[str] = Counter()
+        for each in await asyncio.gather(*running):
+            answers.update(each)
+    return victims, health, answers
+
+
+def _healthz(port: int) -> str:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=_TIMEOUT_SECONDS) as answer:
+            return str(answer.status)
+    except OSError:
+        return "-"
+
+
+@contextmanager
+def serving(folder: Path, nodes: int, pods_per_node: int) -> Iterator[Target]:
+    """A server in a process of its own, under the manifest's memory limit where that can be set."""
+    port, admin_port = free_port(), free_port()
+    arguments = ["webhook", str(folder), str(port), str(nodes), str(pods_per_node), str(admin_port)]
+    process = subprocess.Popen([sys.executable, "-m", "bench.servers", *arguments])
+    try:
+        await_port(port, "the webhook")
+        target = Target(port, admin_port, process.pid, folder / "ca.crt")
+        with _limited(process.pid):
+            yield target
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def _limited(pid: int) -> Iterator[None]:
+    """The process in a memory cgroup of its own (version 1 or 2), if this user may make one."""
+    group = Path(f"/sys/fs/cgroup/memory/placement-webhook-{pid}")
+    limit = group / "memory.limit_in_bytes"
+    if not group.parent.exists():
+        group = Path(f"/sys/fs/cgroup/placement-webhook-{pid}")
+        limit = group / "memory.max"
+    try:
+        group.mkdir()
+        limit.write_text(str(_LIMIT_BYTES))
+        (group / "cgroup.procs").write_text(str(pid))
+    except OSError as error:
+        click.echo(f"no memory cgroup ({error}): peak memory is measured, not limited", err=True)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            group.rmdir()
+
+
+_TRIALS: dict[str, Callable[[Target], Awaitable[str]]] = {
+    "1,300 distinct pods": caches,
+    "5,000 partial handshakes": handshakes,
+    "a gzip body of 1 GiB": compressed,
+    "600 idle connections": idlers,
+    "30 abandoned requests": abandoned,
+    "SIGTERM, 20 pods wait": termination,
+}
+
+
+@click.command()
+@click.option("--nodes", default=5000, show_default=True)
+@click.option("--pods-per-node", default=10, show_default=True)
+@click.option("--seconds", default=20.0, show_default=True, help="Length of the storm.")
+@click.option("--only", default="", help="Run the trials whose name has this in it.")
+def main(nodes: int, pods_per_node: int, seconds: float, only: str) -> None:
+    """Attack a webhook of our own on loopback, each trial on a server of its own, and print what others notice."""
+    console = Console(width=max(Console().width, 160))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        certificate(folder)
+        if only in "each pod alone":
+            with serving(folder, nodes, pods_per_node) as target:
+                table = Table("pod", "first", "again", "status", "peak MiB so far", title=f"alone, {nodes} nodes")
+                table.add_row("(nothing yet)", "", "", "", f"{target.peak_mib():.0f}")
+                for row in uvloop.run(alone(target)):
+                    table.add_row(*row)
+                console.print(table)
+        for label, trial in _TRIALS.items():
+            if only in label:
+                with serving(folder, nodes, pods_per_node) as target:
+                    text = uvloop.run(_told(trial, target))
+                console.print(f"{label}: {text}", highlight=False)
+        if only in "storm":
+            with serving(folder, nodes, pods_per_node) as target:
+                victims, health, answers = uvloop.run(storm(target, seconds))
+                console.print(
+                    f"storm of {_ATTACKERS} attackers, {seconds:g} s: victims {victims.text()}, {victims.unpatched} "
+                    f"without injection\n  /healthz {health.text()}\n  attackers {dict(answers)}\n"
+                    f"  peak {target.peak_mib():.0f} MiB",
+                    highlight=False,
+                )
+
+
+async def _told(trial: Callable[[Target], Awaitable[str]], target: Target) -> str:
+    text = await trial(target)
+    if Path(f"/proc/{target.pid}/clear_refs").exists():
+        with suppress(OSError, StopIteration):
+            text += f" (peak {target.peak_mib():.0f} MiB)"
+    return text
+
+
+if __name__ == "__main__":
+    main()

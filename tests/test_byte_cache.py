@@ -1,0 +1,127 @@
+"""A cache keeps what fits its budget, and what it says of memory is not less than what is taken."""
+
+import tracemalloc
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.admitting import TYPE, make_request, policy_with
+from tests.builders import PodBuilder, make_pod
+from webhook.byte_cache import ByteCache, parsed_bytes, value_count
+from webhook.pipeline import Memory
+
+POLICY = policy_with()
+OVERHEAD = 256
+
+
+def test_what_was_used_longest_ago_is_dropped_first() -> None:
+    cache: ByteCache[str, int] = ByteCache(5 * (100 + OVERHEAD))
+    for number, key in enumerate("abcde"):
+        assert cache.put(key, number, 100)
+    assert cache.get("a") == 0
+
+    assert cache.put("f", 5, 100)
+
+    assert [cache.get(key) for key in "abcdef"] == [0, None, 2, 3, 4, 5]
+    assert cache.used_bytes == cache.budget_bytes
+
+
+def test_a_larger_entry_drops_as_many_as_it_needs() -> None:
+    cache: ByteCache[str, int] = ByteCache(8 * (100 + OVERHEAD))
+    for number, key in enumerate("abcdefgh"):
+        cache.put(key, number, 100)
+
+    cache.put("large", 9, 2 * 100 + OVERHEAD)
+
+    assert [key for key in "abcdefgh" if cache.get(key) is None] == ["a", "b"]
+    assert cache.used_bytes == cache.budget_bytes
+
+
+def test_an_entry_of_more_than_a_quarter_of_the_budget_is_not_kept() -> None:
+    cache: ByteCache[str, int] = ByteCache(4096)
+    assert cache.put("fits", 1, 1024 - OVERHEAD)
+    assert not cache.put("too large", 2, 1025 - OVERHEAD)
+    assert (cache.get("fits"), cache.get("too large"), len(cache)) == (1, None, 1)
+
+
+def test_an_entry_put_again_counts_once_and_one_dropped_not_at_all() -> None:
+    cache: ByteCache[str, int] = ByteCache(4096)
+    cache.put("a", 1, 100)
+    cache.put("a", 2, 200)
+    assert (cache.get("a"), cache.used_bytes) == (2, 200 + OVERHEAD)
+    cache.drop("a")
+    cache.drop("a")
+    assert (len(cache), cache.used_bytes) == (0, 0)
+    cache.put("b", 1, 100)
+    cache.clear()
+    assert (cache.get("b"), cache.used_bytes) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"[" + b"{}," * 10_000 + b"{}]", id="empty objects"),
+        pytest.param(b"[" + b"[]," * 10_000 + b"[]]", id="empty lists"),
+        pytest.param(b"[" + b"0.1," * 10_000 + b"1]", id="numbers"),
+        pytest.param(b'{"a":' * 200 + b"1" + b"}" * 200, id="nested"),
+        pytest.param(orjson.dumps({f"key-{number}": "" for number in range(10_000)}), id="keys"),
+        pytest.param(orjson.dumps(["é" * 500] * 100), id="text that is no ASCII"),
+    ],
+)
+def test_the_estimate_of_parsed_json_is_not_below_what_it_takes(data: bytes) -> None:
+    tracemalloc.start()
+    try:
+        parsed = orjson.loads(data)
+        taken_bytes = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert parsed
+    assert taken_bytes <= parsed_bytes(data)
+
+
+def test_values_are_counted_without_parsing() -> None:
+    assert value_count(b'{"a":[1,2,{}]}') >= 6
+
+
+def _selector(number: int) -> PodBuilder:
+    return make_pod("a").spec(nodeSelector={f"key-{number}-{each}": "value" for each in range(400)})
+
+
+def _tolerations(number: int) -> PodBuilder:
+    return make_pod("a").spec(tolerations=[{"key": f"{number}-{each}", "operator": "Exists"} for each in range(400)])
+
+
+def _terms(number: int) -> PodBuilder:
+    terms = [
+        {
+            "labelSelector": {"matchLabels": {f"{number}-{each}": "v"}},
+            "topologyKey": "zone",
+            "namespaces": [f"n-{each}"],
+        }
+        for each in range(150)
+    ]
+    return make_pod("a").spec(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}})
+
+
+def _resources(number: int) -> PodBuilder:
+    requests = {f"example.com/{number}-{each}": "1" for each in range(400)}
+    return make_pod("a").spec(containers=[{"name": "main", "resources": {"requests": requests}}])
+
+
+@pytest.mark.parametrize("make", [_selector, _tolerations, _terms, _resources])
+def test_a_memory_takes_no_more_than_it_says(make: Any) -> None:
+    """Pods of about 12 KB, each another: what is kept of them is measured, and held against what the caches count."""
+    memory = Memory()
+    bodies = [orjson.dumps(make(number).annotate(TYPE, "training").obj()) for number in range(60)]
+    tracemalloc.start()
+    try:
+        for body in bodies:
+            request = make_request(orjson.loads(body))
+            memory.judge(request, request.object or {}, {}, POLICY)
+            del request
+        taken_bytes = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert len(memory.caches[0]) > 10
+    assert taken_bytes <= sum(cache.used_bytes for cache in memory.caches) + 2**20
