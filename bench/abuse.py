@@ -111,9 +111,7 @@ async def post(
     seen.unpatched += b'"patch"' not in answer
 
 
-async def _exchange(
-    target: Target, trust: ssl.SSLContext, body: bytes, headers: tuple[str, ...]
-) -> tuple[str, bytes]:
+async def _exchange(target: Target, trust: ssl.SSLContext, body: bytes, headers: tuple[str, ...]) -> tuple[str, bytes]:
     reader, writer = await asyncio.open_connection("127.0.0.1", target.port, ssl=trust)
     try:
         lines = ["POST /mutate?timeout=5s HTTP/1.1", "Host: abuse", "Content-Type: application/json", *headers]
@@ -285,8 +283,7 @@ async def storm(target: Target, seconds: float) -> tuple[Seen, Seen, Counter[str
 
     with ProcessPoolExecutor(_ATTACKERS, mp_context=get_context("spawn")) as pool:
         running = [
-            loop.run_in_executor(pool, attack, target.port, target.ca_file, seconds, seed)
-            for seed in range(_ATTACKERS)
+            loop.run_in_executor(pool, attack, target.port, target.ca_file, seconds, seed) for seed in range(_ATTACKERS)
         ]
         await asyncio.gather(victim(), prober())
         answers: Counter[str] = Counter()

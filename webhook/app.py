@@ -5,10 +5,10 @@ import gc
 import math
 import os
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
 from typing import Any, Protocol, get_args
@@ -23,15 +23,17 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import field
 from webhook.metrics import Metrics
-from webhook.pipeline import Cluster, framework_for
-from webhook.placement.framework import Framework, Placement, Question
+from webhook.pipeline import Cluster, Memory, framework_for
 from webhook.placement.result import PlacementVerdict
 from webhook.policy.policy import Policy
 from webhook.serving import tls
-from webhook.serving.admissions import Admissions, Surroundings
+from webhook.serving.admissions import Admissions, Lane, Surroundings
+from webhook.serving.dispatcher import Dispatcher
 from webhook.serving.health import Health
 from webhook.serving.http import REFUSALS, MutateEndpoint
 from webhook.serving.predictions import Predictions
+from webhook.serving.rendering import Renderings
+from webhook.serving.scorers import PatientScorer, TimedScorer
 from webhook.serving.server import Server
 from webhook.serving.turns import Turns
 from webhook.settings import Settings
@@ -39,24 +41,13 @@ from webhook.verdict import Patched, Unchanged, Verdict
 
 _FEW_DAYS = timedelta(days=30)
 _GLANCE_SECONDS = 0.02
+# Each cache of the worker thread; a large template takes up to a quarter of one.
+_LARGE_BYTES = 6 * 1024 * 1024
+# Between two threads that both want the processor, the event loop gets it back this soon.
+_SWITCH_SECONDS = 0.001
 # By a random hexadecimal digit, the one that marks a UUID of RFC 9562.
 _VARIANTS = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
 _RENEWAL = "renew it (`placement-webhook certs issue`, or whoever issued it) and restart"
-
-
-@dataclass(frozen=True, slots=True)
-class TimedScorer:
-    """A framework whose placements are timed into the metrics."""
-
-    framework: Framework
-    metrics: Metrics
-
-    def answer(self, asked: Question, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
-        """What the framework says."""
-        began_seconds = time.perf_counter()
-        placement = self.framework.answer(asked, snapshot, expired)
-        self.metrics.placement_seconds.observe(time.perf_counter() - began_seconds)
-        return placement
 
 
 class View(Protocol):
@@ -158,7 +149,8 @@ def build_server(
     metrics.policy.info({"name": policy.name, "revision": policy.revision})
     metrics.policy_reloads.labels("success").inc()
     check = policy.spec.placement_check
-    scorer = TimedScorer(framework_for(policy), metrics)
+    small_scorer = framework_for(policy)
+    scorer = TimedScorer(small_scorer, metrics.placement_seconds.observe)
     glance: Glance | None = None
     if view is not None:
         glance = Glance(
@@ -167,17 +159,26 @@ def build_server(
         _show_view(metrics, glance, view)
     turns = Turns(audit)
     surroundings = Surroundings(
-        policy=lambda: policy,
-        cluster=glance or (lambda: None),
         audit=turns.audit,
         monotonic_seconds=time.monotonic,
-        now=rfc3339_now,
         new_decision=Decisions(),
         replica=settings.replica,
         foretold=partial(_remember, predictions) if predictions is not None else lambda *_: None,
     )
-    endpoint = MutateEndpoint(Admissions(surroundings, metrics), metrics, settings, turns.written)
-    return Server(settings, context, endpoint, Health(metrics))
+    small, large_scorer = Lane(), framework_for(policy, _LARGE_BYTES)
+    timed = TimedScorer(large_scorer, metrics.placement_seconds.observe_from_thread)
+    patient = PatientScorer(timed, _LARGE_BYTES)
+    large = Lane(Memory(_LARGE_BYTES), Renderings(_LARGE_BYTES), patient, is_told=False)
+    metrics.show_caches(
+        {
+            "decisions": (*small.memory.caches, *large.memory.caches),
+            "renderings": (*small.renderings.caches, *large.renderings.caches),
+            "placements": (*small_scorer.caches, *large_scorer.caches, *patient.caches),
+        }
+    )
+    dispatcher = Dispatcher(Admissions(surroundings, metrics), lambda: policy, glance or (lambda: None), small, large)
+    endpoint = MutateEndpoint(dispatcher, metrics, settings, turns.written, rfc3339_now)
+    return Server(settings, context, endpoint, Health(metrics), metrics)
 
 
 def _show_view(metrics: Metrics, glance: Glance, view: View) -> None:
@@ -218,6 +219,7 @@ def _tell_validity(validity: tls.Validity, now: datetime) -> None:
 
 def serve_until_signalled(server: Server, live: LiveCluster | None = None) -> None:
     """Run `server` until SIGTERM or SIGINT, on uvloop where it can be had, and `live` beside it."""
+    sys.setswitchinterval(_SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=_event_loop()) as runner:
         runner.run(_until_signalled(server, live))
 

@@ -1,7 +1,8 @@
 """The Prometheus metrics, under the names of the public contract."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from prometheus_client import (
     CollectorRegistry,
@@ -15,6 +16,7 @@ from prometheus_client import (
 )
 
 from webhook.admission_counts import AdmissionCounts
+from webhook.byte_cache import ByteCache
 from webhook.durations import Durations
 
 PREDICTION_RESULTS = ("same_node", "in_best_set", "feasible_elsewhere", "foretold_infeasible_but_bound")
@@ -32,6 +34,20 @@ class Metrics:
         self.registry.register(self.admissions)
         self.admission_seconds = self._durations("admission_duration_seconds", "From a request's body to its answer.")
         self.in_flight = self._gauge("admissions_in_flight", "Admission requests being answered now.")
+        self.waiting = self._gauge("admissions_waiting", "Large or costly admissions that wait for the worker thread.")
+        self.connections = self._gauge("connections", "Open connections, by port.", ("port",))
+        self.connections_closed = self._counter(
+            "connections_closed",
+            "Connections closed to make room for others (evicted) or for want of room (refused), by port.",
+            ("port", "result"),
+        )
+        for port in ("webhook", "admin"):
+            for result in ("evicted", "refused"):
+                self.connections_closed.labels(port, result)
+        self.cache_bytes = self._gauge("cache_bytes", "Memory that the entries of a cache take at most.", ("cache",))
+        self.cache_budget_bytes = self._gauge(
+            "cache_budget_bytes", "Memory that the entries of a cache may take.", ("cache",)
+        )
         self.predictions = self._counter(
             "predictions", "Pods that were bound, by how that compares with what was foretold of them.", ("result",)
         )
@@ -92,8 +108,18 @@ class Metrics:
     def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
         return Counter(name, text, labels, namespace="placement_webhook", registry=self.registry)
 
-    def _gauge(self, name: str, text: str) -> Gauge:
-        return Gauge(name, text, namespace="placement_webhook", registry=self.registry)
+    def show_caches(self, caches: Mapping[str, Sequence[ByteCache[Any, Any]]]) -> None:
+        """Show how much the entries of these caches take and may take, those of one name together."""
+
+        def used(of: Sequence[ByteCache[Any, Any]]) -> Callable[[], float]:
+            return lambda: sum(each.used_bytes for each in of)
+
+        for name, of in caches.items():
+            self.cache_bytes.labels(name).set_function(used(of))
+            self.cache_budget_bytes.labels(name).set(sum(each.budget_bytes for each in of))
+
+    def _gauge(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
+        return Gauge(name, text, labels, namespace="placement_webhook", registry=self.registry)
 
     def _durations(self, name: str, text: str) -> Durations:
         durations = Durations(f"placement_webhook_{name}", text)

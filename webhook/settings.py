@@ -25,8 +25,10 @@ class Settings:
     """Settings of `serve`.
 
     `max_body_bytes` bounds an AdmissionReview: etcd holds objects of 1.5 MiB, and the API server takes requests of 3.
-    `max_bytes_in_flight` bounds the bodies that are being read and answered, all together, and `max_connections` the
-    connections to each of the two ports: anybody who reaches the port may send, and memory is bounded, too.
+    `max_bytes_in_flight` bounds the bodies that are being read and answered, all together, `max_connections` the
+    connections to the webhook's port and `max_connections_per_address` those of one address: anybody who reaches the
+    port may send, and memory is bounded, too. An API server opens one connection for each pod that it admits at a
+    time.
     `read_timeout_seconds` is how long a body may take, and the head of a connection's first request.
     `shutdown_delay_seconds` is how long a stopping server goes on to serve while load balancers learn that it is not
     ready; `grace_seconds` how long it then waits for what is in flight.
@@ -38,8 +40,9 @@ class Settings:
     listen: Address = Address("0.0.0.0", 8443)  # noqa: S104 - a server of a cluster listens on its pod's address
     admin_listen: Address = Address("0.0.0.0", 8080)  # noqa: S104
     max_body_bytes: int = 4 * 1024 * 1024
-    max_bytes_in_flight: int = 64 * 1024 * 1024
+    max_bytes_in_flight: int = 32 * 1024 * 1024
     max_connections: int = 512
+    max_connections_per_address: int = 384
     read_timeout_seconds: float = 10.0
     shutdown_delay_seconds: float = 0.0
     grace_seconds: float = 20.0

@@ -20,7 +20,8 @@ from webhook.metrics import Metrics
 from webhook.pipeline import Cluster
 from webhook.policy.policy import Policy
 from webhook.serving import tls
-from webhook.serving.admissions import Admissions, Surroundings
+from webhook.serving.admissions import Admissions, Answer, Lane, Surroundings
+from webhook.serving.dispatcher import Dispatcher
 from webhook.serving.health import Health
 from webhook.serving.http import MutateEndpoint
 from webhook.serving.server import Server
@@ -51,18 +52,20 @@ class World:
     now: Callable[[], str] = rfc3339_now
     audit: Callable[[Draft], None] | None = None
 
-    def admissions(self) -> Admissions:
-        """The admissions of this world; decisions are numbered."""
+    def admissions(self) -> "Answering":
+        """What answers in this world; decisions are numbered."""
         surroundings = Surroundings(
-            policy=lambda: self.policy,
-            cluster=lambda: self.cluster,
             audit=lambda draft: (self.audit or self.keep)(draft),
             monotonic_seconds=self.clock,
-            now=self.now,
             new_decision=lambda: f"decision-{len(self.records) + 1}",
             replica="replica-a",
         )
-        return Admissions(surroundings, self.metrics)
+        return Answering(self, Admissions(surroundings, self.metrics))
+
+    def dispatcher(self) -> Dispatcher:
+        """The dispatcher of this world's admissions, on the clock of its event loop."""
+        admissions = self.admissions().admissions
+        return Dispatcher(admissions, lambda: self.policy, lambda: self.cluster, Lane(), Lane())
 
     async def written(self) -> None:
         """Return: every record is kept at once."""
@@ -75,6 +78,25 @@ class World:
         """The value of a metric."""
         value = self.metrics.registry.get_sample_value(f"placement_webhook_{name}", labels)
         return 0.0 if value is None else value
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """The admissions of a world, asked one after the other."""
+
+    world: World
+    admissions: Admissions
+    lane: Lane = field(default_factory=Lane)
+
+    def answer(self, body: bytes, arrived_seconds: float, deadline_seconds: float | None) -> Answer:
+        """The answer to the review in `body`; after the deadline, without the placement check."""
+        world = self.world
+
+        def expired() -> bool:
+            return deadline_seconds is not None and world.clock() >= deadline_seconds
+
+        decided = self.admissions.decide(self.lane, body, world.policy, world.cluster, expired)
+        return self.admissions.finish(decided, world.now(), arrived_seconds)
 
 
 def write_certificate(folder: Path, issued_ago: timedelta = timedelta()) -> KeyPair:
@@ -105,8 +127,8 @@ async def running(world: World, folder: Path, **settings: Any) -> AsyncIterator[
     """The server of `world` from its readiness to its end; settings by keyword."""
     write_certificate(folder)
     chosen = replace(Settings(tls_dir=folder, listen=LOOPBACK, admin_listen=LOOPBACK), **settings)
-    endpoint = MutateEndpoint(world.admissions(), world.metrics, chosen, world.written)
-    server = Server(chosen, tls.server_context(folder), endpoint, Health(world.metrics))
+    endpoint = MutateEndpoint(world.dispatcher(), world.metrics, chosen, world.written, world.now)
+    server = Server(chosen, tls.server_context(folder), endpoint, Health(world.metrics), world.metrics)
     stop = asyncio.Event()
     ready: asyncio.Future[tuple[Address, Address]] = asyncio.get_running_loop().create_future()
     done = asyncio.create_task(server.run(stop, lambda *addresses: ready.set_result(addresses)))

@@ -86,7 +86,21 @@ _SECONDS = click.FloatRange(min=0)
     type=click.IntRange(min=1024),
     default=_DEFAULTS.max_bytes_in_flight,
     show_default=True,
-    help="Most bytes of AdmissionReviews at one time; over it: 503.",
+    help="Most bytes of AdmissionReviews at one time; more wait, then: 503.",
+)
+@click.option(
+    "--max-connections",
+    type=click.IntRange(min=1),
+    default=_DEFAULTS.max_connections,
+    show_default=True,
+    help="Most connections to the webhook's port; beyond, the idlest one gives way.",
+)
+@click.option(
+    "--max-connections-per-address",
+    type=click.IntRange(min=1),
+    default=_DEFAULTS.max_connections_per_address,
+    show_default=True,
+    help="Most of them from one address, such as that of an API server.",
 )
 @click.option(
     "--read-timeout-seconds",

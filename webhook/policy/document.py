@@ -118,6 +118,10 @@ class PlacementCheck(StrictModel):
     profile: ScorerProfile = "default"
     """The scheduler profile whose choice is foretold: kube-scheduler's default, or `binpack` (MostAllocated)."""
 
+    work_budget_milliseconds: Annotated[int, Field(ge=1, le=10_000)] = 150
+    """How much processor time the scorer may spend on one pod, reading it included. A pod that needs more, as only one
+    with thousands of terms or labels does, has the verdict Unknown; its patch goes out all the same."""
+
     max_view_age_seconds: Seconds = 60
     """How old the view of a live cluster may be, counted since it was last known to be current. With an older one, as
     when the API server is away, every verdict is Unknown. A view of a quiet cluster is up to 36 seconds old."""

@@ -1,21 +1,26 @@
 """The body of an AdmissionReview into the body of its answer, counted and audited on the way."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import structlog
 
 from webhook.admission_counts import Tally
 from webhook.audit.record import CommonPart, Draft
+from webhook.byte_cache import value_count
 from webhook.kube.admission import AdmissionRequest, parse_review
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
-from webhook.pipeline import Cluster, Memory, admit
+from webhook.pipeline import MEMORY_BYTES, Cluster, Memory, Scorer, admit
 from webhook.policy.policy import Policy
+from webhook.serving.effort import TurnEndedError
 from webhook.serving.journal import audit_record
-from webhook.serving.rendering import Renderings
+from webhook.serving.rendering import RENDERINGS_BYTES, Rendered, Renderings
 from webhook.verdict import Verdict
+
+# Parsed, a value takes about 72 bytes, however short it is in JSON. A pod of 3 MiB that somebody needs has a tenth.
+MAX_VALUES = 600_000
 
 
 class Answer(NamedTuple):
@@ -29,20 +34,47 @@ class Answer(NamedTuple):
 class Surroundings:
     """What a decision needs from outside the core."""
 
-    policy: Callable[[], Policy]
-    """The policy in force now."""
-    cluster: Callable[[], Cluster | None]
-    """The view of the cluster as it is now, if there is one."""
     audit: Callable[[Draft], None]
     """Has a record written before the answer leaves."""
     monotonic_seconds: Callable[[], float]
-    now: Callable[[], str]
-    """The time as RFC 3339 in UTC with microseconds."""
     new_decision: Callable[[], str]
     """An identifier that no other decision has."""
     replica: str
     foretold: Callable[[AdmissionRequest, Verdict, Cluster | None, Policy], None] = lambda *_: None
     """Is told every verdict and the view that it was given on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What one thread of admissions remembers, and its `scorer`, if it needs one of its own.
+
+    `is_told`: whether what is predicted for its pods is compared with where they are bound.
+    """
+
+    memory: Memory = field(default_factory=lambda: Memory(MEMORY_BYTES))
+    renderings: Renderings = field(default_factory=lambda: Renderings(RENDERINGS_BYTES))
+    scorer: Scorer | None = None
+    is_told: bool = True
+
+
+class TooManyValuesError(Exception):
+    """Parsed, the review would take more memory than one may."""
+
+
+def _parsed(body: bytes) -> AdmissionRequest:
+    if len(body) > MAX_VALUES and value_count(body) > MAX_VALUES:
+        raise TooManyValuesError
+    return parse_review(body)
+
+
+class Decided(NamedTuple):
+    """What becomes of one review; `what` is an exception where no verdict does."""
+
+    request: AdmissionRequest | None
+    policy: Policy
+    cluster: Cluster | None
+    what: Rendered | Exception
+    is_told: bool = True
 
 
 class _Asked(NamedTuple):
@@ -56,40 +88,61 @@ class _Asked(NamedTuple):
 
 
 class Admissions:
-    """Answers admission requests, one after the other."""
+    """Answers admission requests: `decide` in whichever thread a lane is for, `finish` in that of the event loop."""
 
     def __init__(self, surroundings: Surroundings, metrics: Metrics) -> None:
         self._world = surroundings
         self._refused = metrics.refused_requests
         self._counts = metrics.admissions
         self._seconds = metrics.admission_seconds
-        self._memory = Memory()
-        self._renderings = Renderings()
         self._log = structlog.get_logger()
 
-    def answer(self, body: bytes, arrived_seconds: float, deadline_seconds: float | None) -> Answer:
-        """The answer to the review in `body`.
+    def decide(
+        self, lane: Lane, body: bytes, policy: Policy, cluster: Cluster | None, expired: Callable[[], bool]
+    ) -> Decided:
+        """Return what becomes of the review in `body`; once `expired()` holds, without the placement check.
 
-        `arrived_seconds` and `deadline_seconds` are on the monotonic clock; after the deadline the placement check is
-        given up and the static patch goes out.
+        Raises:
+            TurnEndedError: by `expired`.
         """
+        request = None
+        if cluster is not None and lane.scorer is not None:
+            cluster = replace(cluster, scorer=lane.scorer)
         try:
-            request = parse_review(body)
-        except InvalidInput as error:
-            return self._unreadable(error)
-        world = self._world
-        asked = _Asked(request, world.policy(), world.now(), world.new_decision(), arrived_seconds)
+            request = _parsed(body)
+            verdict = admit(request, policy, cluster, expired, lane.memory)
+            rendered = lane.renderings.of(request, verdict, policy, cluster.snapshot if cluster else None)
+            return Decided(request, policy, cluster, rendered, lane.is_told)
+        except TurnEndedError:
+            raise
+        except Exception as error:
+            return Decided(request, policy, cluster, error)
+
+    def finish(self, decided: Decided, time: str, arrived_seconds: float) -> Answer:
+        """Return the answer, once it is counted and its record is on its way.
+
+        `time` is when the request came, in RFC 3339; `arrived_seconds` the same on the monotonic clock.
+        """
+        request, what = decided.request, decided.what
+        if isinstance(what, TooManyValuesError):
+            self.refused(413)
+            return Answer(413, f"the review has more than {MAX_VALUES} JSON values\n".encode())
+        if request is None:
+            if isinstance(what, InvalidInput):
+                return self._unreadable(what)
+            raise what if isinstance(what, Exception) else AssertionError
+        asked = _Asked(request, decided.policy, time, self._world.new_decision(), arrived_seconds)
+        if isinstance(what, InvalidInput):
+            return self._no_pod(asked, what)
+        if isinstance(what, Exception):
+            return self._failed(asked, what)
         try:
-            cluster = world.cluster()
-            verdict = admit(request, asked.policy, cluster, self._expired(deadline_seconds), self._memory)
-            rendered = self._renderings.of(request, verdict, asked.policy, cluster.snapshot if cluster else None)
-            response = rendered.answer.to(request.uid, asked.decision)
-            self._world.audit(self._draft(asked, rendered.record))
-            self._counts.count(rendered.tally)
-            self._seconds.observe(world.monotonic_seconds() - arrived_seconds)
-            world.foretold(request, verdict, cluster, asked.policy)
-        except InvalidInput as error:
-            return self._no_pod(asked, error)
+            response = what.answer.to(request.uid, asked.decision)
+            self._world.audit(self._draft(asked, what.record))
+            self._counts.count(what.tally)
+            self._seconds.observe(self._world.monotonic_seconds() - arrived_seconds)
+            if decided.is_told:
+                self._world.foretold(request, what.verdict, decided.cluster, asked.policy)
         except Exception as error:
             return self._failed(asked, error)
         return Answer(200, response)
@@ -143,9 +196,3 @@ class Admissions:
     def _unreadable(self, error: InvalidInput) -> Answer:
         self.refused(400)
         return Answer(400, f"{error}\n".encode("utf-8", "replace"))
-
-    def _expired(self, deadline_seconds: float | None) -> Callable[[], bool]:
-        if deadline_seconds is None:
-            return lambda: False
-        clock = self._world.monotonic_seconds
-        return lambda: clock() >= deadline_seconds

@@ -1,6 +1,6 @@
 """The admin port: liveness, readiness, metrics."""
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from webhook.metrics import CONTENT_TYPE, Metrics
 
@@ -12,21 +12,15 @@ class Health:
         self.ready = False
         self._metrics = metrics
 
-    def application(self) -> web.Application:
-        """The aiohttp application with `/healthz`, `/readyz` and `/metrics`."""
-        application = web.Application()
-        application.router.add_get("/healthz", self._healthz)
-        application.router.add_get("/readyz", self._readyz)
-        application.router.add_get("/metrics", self._metrics_text)
-        return application
-
-    async def _healthz(self, _: web.Request) -> web.Response:
-        return web.Response(text="ok\n")
-
-    async def _readyz(self, _: web.Request) -> web.Response:
-        if self.ready:
+    async def answer(self, request: web.BaseRequest) -> web.Response:
+        """Answer `/healthz`, `/readyz` and `/metrics`."""
+        path = request.raw_path.partition("?")[0]
+        if path not in ("/healthz", "/readyz", "/metrics"):
+            raise web.HTTPNotFound
+        if request.method not in (hdrs.METH_GET, hdrs.METH_HEAD):
+            raise web.HTTPMethodNotAllowed(request.method, [hdrs.METH_GET, hdrs.METH_HEAD])
+        if path == "/metrics":
+            return web.Response(body=self._metrics.render(), headers={"Content-Type": CONTENT_TYPE})
+        if path == "/healthz" or self.ready:
             return web.Response(text="ok\n")
         return web.Response(status=503, text="not ready: starting or stopping\n")
-
-    async def _metrics_text(self, _: web.Request) -> web.Response:
-        return web.Response(body=self._metrics.render(), headers={"Content-Type": CONTENT_TYPE})

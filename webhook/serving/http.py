@@ -1,102 +1,129 @@
-"""`POST /mutate` over HTTP: content type, sizes and time are checked here, the rest is the admissions' matter."""
+"""`POST /mutate` over HTTP: content type, sizes and time are checked here, the rest is the dispatcher's matter."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from functools import lru_cache
-from typing import Any
+from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from aiohttp import StreamReader, hdrs, web
 
 from webhook.metrics import Metrics
-from webhook.serving.admissions import Admissions, Answer
+from webhook.serving.admissions import Answer
+from webhook.serving.dispatcher import CLIENT_GONE, SMALL_BYTES, Dispatcher, OverdueError, Timeouts
+from webhook.serving.listener import working
+from webhook.serving.room import NoRoomError, Room
 from webhook.settings import Settings, parse_go_duration
 
 # Of the time that the API server grants, this much is kept for the way back.
 _MARGIN_RATIO = 0.2
 _LONGEST_MARGIN_SECONDS = 0.5
+# An API server waits for no webhook longer than that.
+_LONGEST_TIMEOUT_SECONDS = 30.0
+# Of the bytes in flight, this share is kept for small requests.
+_SMALL_SHARE = 0.25
 _JSON = "application/json"
 
 PATH = "/mutate"
 
-REFUSALS = (400, 404, 405, 408, 413, 415, 503)
+REFUSALS = (400, 404, 405, 408, 413, 415, CLIENT_GONE, 500, 503)
 """The statuses of what never became an admission."""
 
 
 class MutateEndpoint:
     """The webhook's endpoint. While `draining`, each answer closes its connection, so that callers go elsewhere.
 
-    No answer leaves before `written()` is done: its record must be written by then.
+    No answer leaves before `written()` is done: its record must be written by then. `now` is the time in RFC 3339.
     """
 
     def __init__(
         self,
-        admissions: Admissions,
+        dispatcher: Dispatcher,
         metrics: Metrics,
         settings: Settings,
         written: Callable[[], Awaitable[None]],
+        now: Callable[[], str],
     ) -> None:
         self.draining = False
         self._written = written
-        self._admissions = admissions
+        self._now = now
+        self._dispatcher = dispatcher
+        self._refused = metrics.refused_requests
         self._settings = settings
         self._answers = 0
         self._in_flight = 0
-        self._bytes_in_flight = 0
+        small_bytes = int(settings.max_bytes_in_flight * _SMALL_SHARE)
+        self._room_for_small = Room(small_bytes)
+        self._room_for_large = Room(settings.max_bytes_in_flight - small_bytes)
         metrics.in_flight.set_function(lambda: self._in_flight)
+        metrics.waiting.set_function(lambda: dispatcher.waiting)
 
-    def server(self, keepalive_seconds: float) -> web.Server:
-        """The protocol factory of the one path: aiohttp's low-level server, which needs neither router nor middleware.
+    def hurry(self) -> None:
+        """Answer what is there as fast as can be: the process is about to end."""
+        self._dispatcher.draining = True
 
-        To be called while the event loop runs.
-        """
-        return web.Server(
-            self.answer, request_factory=self._request, access_log=None, keepalive_timeout=keepalive_seconds
-        )
+    def close(self) -> None:
+        """End what works for the endpoint."""
+        self._dispatcher.close()
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Answer one request, whatever its path and method."""
         try:
             return await self._mutate(request)
         except web.HTTPException as refusal:
-            self._admissions.refused(refusal.status)
+            self._refused.labels(str(refusal.status)).inc()
             raise
 
     async def _mutate(self, request: web.BaseRequest) -> web.Response:
         arrived_seconds = time.monotonic()
-        granted_seconds = _granted_seconds(request.raw_path)
+        granted = _granted(request.raw_path)
         if request.method != hdrs.METH_POST:
             raise web.HTTPMethodNotAllowed(request.method, [hdrs.METH_POST])
         headers = request.headers
         _check_json(headers.get(hdrs.CONTENT_TYPE, ""))
+        _check_identity(headers.get(hdrs.CONTENT_ENCODING, ""))
         size_bytes = self._size_bytes(headers)
         self._in_flight += 1
-        self._bytes_in_flight += size_bytes
         try:
-            body = await self._body(request)
-            deadline_seconds = None if granted_seconds is None else arrived_seconds + granted_seconds
-            answer = self._admissions.answer(body, arrived_seconds, deadline_seconds)
-            await self._written()
+            async with self._room(size_bytes, granted.whole_seconds):
+                body = await self._body(request)
+                working(request)
+                timeouts = granted.timeouts(arrived_seconds)
+                try:
+                    answer = await self._dispatcher.answer(body, timeouts, self._now())
+                except OverdueError as error:
+                    text = f"its turn did not come within {granted.whole_seconds:g} s\n"
+                    raise web.HTTPServiceUnavailable(text=text) from error
+                await self._written()
         finally:
-            self._bytes_in_flight -= size_bytes
             self._in_flight -= 1
         return self._response(answer)
 
     def _size_bytes(self, headers: Mapping[str, str]) -> int:
-        """How much a request's body counts among those in flight; a single one has room whatever its size."""
-        limit, most = self._settings.max_body_bytes, self._settings.max_bytes_in_flight
+        """How much a request's body counts among those in flight; in chunks, it may become as large as any may be."""
+        limit = self._settings.max_body_bytes
         length = headers.get(hdrs.CONTENT_LENGTH)
-        announced_bytes = None if length is None else int(length)
-        if announced_bytes is not None and announced_bytes > limit:
-            raise web.HTTPRequestEntityTooLarge(limit, announced_bytes)
-        # In chunks or compressed, it may become as large as any may be.
-        is_told = announced_bytes is not None and hdrs.CONTENT_ENCODING not in headers
-        size_bytes = (announced_bytes or 0) if is_told else limit
-        if self._bytes_in_flight and self._bytes_in_flight + size_bytes > most:
-            text = f"{self._bytes_in_flight} bytes of requests are in flight, {size_bytes} more are over {most}\n"
-            raise web.HTTPServiceUnavailable(text=text)
-        return size_bytes
+        if length is None:
+            return limit
+        if int(length) > limit:
+            raise web.HTTPRequestEntityTooLarge(limit, int(length))
+        return int(length)
+
+    @asynccontextmanager
+    async def _room(self, size_bytes: int, patience_seconds: float) -> AsyncIterator[None]:
+        """Hold room for the body; what is small does not wait for what is large."""
+        is_small = size_bytes <= SMALL_BYTES and self._room_for_small.fits(size_bytes)
+        room = self._room_for_small if is_small else self._room_for_large
+        try:
+            await room.take(size_bytes, min(patience_seconds, self._settings.read_timeout_seconds))
+        except NoRoomError as error:
+            raise web.HTTPServiceUnavailable(text=f"{error}\n") from error
+        try:
+            yield
+        finally:
+            room.give_back(size_bytes)
 
     async def _body(self, request: web.BaseRequest) -> bytes:
         try:
@@ -110,7 +137,7 @@ class MutateEndpoint:
             seconds = self._settings.read_timeout_seconds
             raise web.HTTPRequestTimeout(text=f"the body did not arrive within {seconds:g} s\n") from error
         except web.RequestPayloadError as error:
-            text = f"the body is not what Content-Encoding and Transfer-Encoding say: {error}\n"
+            text = "the body is not what Content-Length and Transfer-Encoding say\n"
             raise web.HTTPBadRequest(text=text) from error
 
     def _whole_body(self, content: StreamReader) -> bytes:
@@ -127,16 +154,22 @@ class MutateEndpoint:
             response.force_close()
         return response
 
-    def _request(
-        self, message: Any, payload: Any, http: web.RequestHandler, writer: Any, task: "asyncio.Task[None]"
-    ) -> web.BaseRequest:
-        loop, most = task.get_loop(), self._settings.max_body_bytes
-        return web.BaseRequest(message, payload, http, writer, task, loop, client_max_size=most)
+
+class _Granted(NamedTuple):
+    """How long an answer may take in all, and how long the scorer may be asked; None: without end."""
+
+    whole_seconds: float
+    scorer_seconds: float | None
+
+    def timeouts(self, arrived_seconds: float) -> Timeouts:
+        """The same for a request that came then."""
+        deadline_seconds = None if self.scorer_seconds is None else arrived_seconds + self.scorer_seconds
+        return Timeouts(arrived_seconds, deadline_seconds, arrived_seconds + self.whole_seconds)
 
 
 @lru_cache(maxsize=64)
-def _granted_seconds(target: str) -> float | None:
-    """How long the scorer may take where the URL says `?timeout=`; an API server sends the same one each time.
+def _granted(target: str) -> _Granted:
+    """How long the answer may take where the URL says `?timeout=`; an API server sends the same one each time.
 
     Raises:
         HTTPNotFound: the path is another.
@@ -149,8 +182,9 @@ def _granted_seconds(target: str) -> float | None:
         raise web.HTTPNotFound
     timeout_seconds = parse_go_duration(dict(parse_qsl(url.query)).get("timeout", ""))
     if timeout_seconds is None:
-        return None
-    return timeout_seconds - min(timeout_seconds * _MARGIN_RATIO, _LONGEST_MARGIN_SECONDS)
+        return _Granted(_LONGEST_TIMEOUT_SECONDS, None)
+    margin_seconds = min(timeout_seconds * _MARGIN_RATIO, _LONGEST_MARGIN_SECONDS)
+    return _Granted(min(timeout_seconds, _LONGEST_TIMEOUT_SECONDS), timeout_seconds - margin_seconds)
 
 
 @lru_cache(maxsize=64)
@@ -163,3 +197,14 @@ def _check_json(content_type: str) -> None:
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type != _JSON:
         raise web.HTTPUnsupportedMediaType(text=f"Content-Type is {media_type or 'not given'}; must be {_JSON}\n")
+
+
+def _check_identity(encoding: str) -> None:
+    """Refuse a body that is compressed: what it would become is bounded by nothing, and an API server sends none.
+
+    Raises:
+        HTTPUnsupportedMediaType: its Content-Encoding says so.
+    """
+    if encoding.strip().lower() not in ("", "identity"):
+        text = f"Content-Encoding is {encoding[:40]}; must be identity, or not given\n"
+        raise web.HTTPUnsupportedMediaType(text=text)

@@ -8,32 +8,33 @@ A draining server is not ready but goes on to answer: load balancers and the API
 import asyncio
 import ssl
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 
 import structlog
-from aiohttp import web
 
-from webhook.kube.field import InvalidInput, invalid
-from webhook.serving.connections import Connections
+from webhook.metrics import Metrics
 from webhook.serving.health import Health
 from webhook.serving.http import MutateEndpoint
+from webhook.serving.listener import Counts, Limits, Listener
 from webhook.settings import Address, Settings
 
-_BACKLOG = 1024
-_HANDSHAKE_SECONDS = 10.0
-_GOODBYE_SECONDS = 5.0
 # Longer than the 90 s after which Go's client drops an idle connection, so that it never sends into a closing one.
 _KEEPALIVE_SECONDS = 120.0
+
+# The kubelet and Prometheus, each with a few connections.
+_ADMIN_LIMITS = Limits(most=64, most_per_address=32, head_seconds=5.0, keepalive_seconds=30.0)
 
 
 class Server:
     """Serves `/mutate` over TLS and the admin endpoints in the clear, until told to stop."""
 
-    def __init__(self, settings: Settings, tls: ssl.SSLContext, endpoint: MutateEndpoint, health: Health) -> None:
+    def __init__(
+        self, settings: Settings, tls: ssl.SSLContext, endpoint: MutateEndpoint, health: Health, metrics: Metrics
+    ) -> None:
         self._settings = settings
         self._tls = tls
         self._endpoint = endpoint
         self._health = health
+        self._metrics = metrics
         self._log = structlog.get_logger()
 
     async def run(self, stop: asyncio.Event, on_ready: Callable[[Address, Address], None] = lambda *_: None) -> None:
@@ -42,51 +43,44 @@ class Server:
         Raises:
             InvalidInput: an address cannot be listened on.
         """
-        settings = self._settings
-        grace_seconds = settings.grace_seconds
-        admin = web.AppRunner(
-            self._health.application(),
-            access_log=None,
-            keepalive_timeout=_KEEPALIVE_SECONDS,
-            shutdown_timeout=grace_seconds,
+        settings, metrics = self._settings, self._metrics
+        admin = Listener(self._health.answer, _ADMIN_LIMITS, counts=self._counts("admin"))
+        limits = Limits(
+            settings.max_connections,
+            settings.max_connections_per_address,
+            settings.read_timeout_seconds,
+            _KEEPALIVE_SECONDS,
         )
-        webhook = web.ServerRunner(self._endpoint.server(_KEEPALIVE_SECONDS), shutdown_timeout=grace_seconds)
-        async with AsyncExitStack() as ending:
-            admin_address = await self._listen(ending, admin, "--admin-listen", settings.admin_listen, None)
-            address = await self._listen(ending, webhook, "--listen", settings.listen, self._tls)
+        webhook = Listener(
+            self._endpoint.answer,
+            limits,
+            tls=self._tls,
+            max_body_bytes=settings.max_body_bytes,
+            counts=self._counts("webhook"),
+        )
+        metrics.connections.labels("webhook").set_function(lambda: webhook.connections)
+        metrics.connections.labels("admin").set_function(lambda: admin.connections)
+        try:
+            admin_address = await admin.start("--admin-listen", settings.admin_listen)
+            address = await webhook.start("--listen", settings.listen)
             self._health.ready = True
             self._log.info("serving", webhook=str(address), admin=str(admin_address))
             on_ready(address, admin_address)
             await stop.wait()
             self._health.ready = False
-            self._endpoint.draining = True
             self._log.info("stopping", delay_seconds=settings.shutdown_delay_seconds)
+            self._endpoint.draining = True
             await asyncio.sleep(settings.shutdown_delay_seconds)
+        finally:
+            self._endpoint.hurry()
+            await webhook.close(settings.grace_seconds)
+            self._endpoint.close()
+            await admin.close(0)
         self._log.info("stopped")
 
-    async def _listen(
-        self, ending: AsyncExitStack, runner: web.BaseRunner, flag: str, address: Address, tls: ssl.SSLContext | None
-    ) -> Address:
-        """Listen on `address`, until `ending` takes no more connections and then waits for what is in flight."""
-        settings = self._settings
-        await runner.setup()
-        ending.push_async_callback(runner.cleanup)
-        assert runner.server is not None  # noqa: S101 - setup() has made it
-        try:
-            server = await asyncio.get_running_loop().create_server(
-                Connections(runner.server, settings.max_connections, settings.read_timeout_seconds),
-                address.host,
-                address.port,
-                ssl=tls,
-                backlog=_BACKLOG,
-                ssl_handshake_timeout=_HANDSHAKE_SECONDS if tls else None,
-                ssl_shutdown_timeout=_GOODBYE_SECONDS if tls else None,
-            )
-        except (OSError, UnicodeError) as error:
-            # UnicodeError: what cannot be the name of a host, such as one with an empty label.
-            reason = (error.strerror if isinstance(error, OSError) else None) or error
-            detail = f"cannot be listened on: {reason}; give another address or port"
-            raise InvalidInput([invalid(flag, str(address), detail)]) from error
-        ending.callback(server.close)
-        host, port = server.sockets[0].getsockname()[:2]
-        return Address(host, port)
+    def _counts(self, port: str) -> Counts:
+        metrics = self._metrics
+        return Counts(
+            request=lambda status: metrics.refused_requests.labels(str(status)).inc(),
+            connection=lambda result: metrics.connections_closed.labels(port, result).inc(),
+        )

@@ -1,0 +1,232 @@
+"""Who is worked for when: small admissions at once, all that cost more one after the other in a thread of their own.
+
+The event loop answers what is quickly answered, as most pods are. A review that is large, or whose scorer does not come
+to an end within a turn, or whose user or namespace has lately had more work than others, waits in a fair queue for a
+worker thread. The interpreter takes the processor from that thread every few milliseconds, whatever it does, so that
+nobody else waits for it: neither normal pods nor `/healthz`. (A process of its own would need a view of the cluster of
+its own, twice the memory; ARCHITECTURE.md has the figures.)
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import SimpleQueue
+
+from webhook.pipeline import Cluster
+from webhook.policy.policy import Policy
+from webhook.serving.admissions import Admissions, Answer, Decided, Lane
+from webhook.serving.effort import Effort, TurnEndedError
+from webhook.serving.fair_queue import FairQueue, payers
+
+# A review of a pod that people write has a few KiB; one of 32 KiB costs a few milliseconds without the scorer.
+SMALL_BYTES = 32 * 1024
+# A cold placement takes 0.3 to 3 ms at 5,000 to 15,000 nodes.
+_TURN_SECONDS = 0.01
+# So much is answered at once before the loop looks after connections, health and metrics again.
+_PASS_SECONDS = 0.01
+# More than that in the last seconds is more than others need.
+_SHARE_SECONDS = 0.05
+
+CLIENT_GONE = 499
+"""The status under which a request is counted whose client left before its turn (as nginx logs it)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """When one request's time is over, on the monotonic clock.
+
+    After `deadline_seconds` the placement check is given up; after `overdue_seconds` nobody waits for an answer.
+    """
+
+    arrived_seconds: float
+    deadline_seconds: float | None
+    overdue_seconds: float
+
+
+class OverdueError(Exception):
+    """The client has given up by now."""
+
+
+class _Job:
+    """One review that waits for the worker, or that it works on."""
+
+    def __init__(self, body: bytes, timeouts: Timeouts, now: str, answer: "asyncio.Future[Answer]") -> None:
+        self.body = body
+        self.timeouts = timeouts
+        self.now = now
+        self.answer = answer
+        self.payers = payers(body)
+        self.effort: Effort | None = None
+
+
+Finished = Decided | BaseException
+
+
+class Dispatcher:
+    """Gives each review its turn. An instance is for one event loop.
+
+    While `draining`, no scorer is asked any more, so that what waits is soon answered.
+    """
+
+    def __init__(
+        self,
+        admissions: Admissions,
+        policy: Callable[[], Policy],
+        cluster: Callable[[], Cluster | None],
+        small: Lane,
+        large: Lane,
+        monotonic_seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.draining = False
+        self._admissions = admissions
+        self._policy = policy
+        self._cluster = cluster
+        self._small = small
+        self._large = large
+        self._monotonic_seconds = monotonic_seconds
+        self._queue: FairQueue[_Job] = FairQueue(monotonic_seconds)
+        self._running: _Job | None = None
+        self._worker: _Worker | None = None
+        self._pass_seconds = 0.0
+        self._has_time = asyncio.Event()
+        self._has_time.set()
+
+    @property
+    def waiting(self) -> int:
+        """How many reviews wait for the worker, the one that it works on included."""
+        return len(self._queue) + (self._running is not None)
+
+    async def answer(self, body: bytes, timeouts: Timeouts, now: str) -> Answer:
+        """Return the answer to the review in `body`, which came at `now` (RFC 3339).
+
+        Raises:
+            OverdueError: its turn did not come in time.
+        """
+        if len(body) <= SMALL_BYTES and not self._has_had_its_share(body):
+            while not self._has_time.is_set():
+                await self._has_time.wait()
+            if self._monotonic_seconds() >= timeouts.overdue_seconds:
+                raise OverdueError
+            began_seconds = time.perf_counter()
+            if not self._pass_seconds:
+                asyncio.get_running_loop().call_soon(self._next_pass)
+            try:
+                return self._at_once(body, timeouts, now)
+            except TurnEndedError:
+                self._queue.charge(payers(body), time.perf_counter() - began_seconds)
+            finally:
+                self._pass_seconds += time.perf_counter() - began_seconds
+                if self._pass_seconds >= _PASS_SECONDS:
+                    self._has_time.clear()
+        return await self._in_turn(body, timeouts, now)
+
+    def close(self) -> None:
+        """End the worker, once it is done with what it works on."""
+        if self._worker is not None:
+            self._worker.end()
+
+    def _next_pass(self) -> None:
+        self._pass_seconds = 0.0
+        self._has_time.set()
+
+    def _has_had_its_share(self, body: bytes) -> bool:
+        return self._queue.is_anyone_known and self._queue.worked_seconds(payers(body)) > _SHARE_SECONDS
+
+    def _at_once(self, body: bytes, timeouts: Timeouts, now: str) -> Answer:
+        effort = self._effort(timeouts, time.perf_counter, _TURN_SECONDS)
+        decided = self._admissions.decide(self._small, body, self._policy(), self._cluster(), effort)
+        return self._admissions.finish(decided, now, timeouts.arrived_seconds)
+
+    async def _in_turn(self, body: bytes, timeouts: Timeouts, now: str) -> Answer:
+        job = _Job(body, timeouts, now, asyncio.get_running_loop().create_future())
+        self._queue.put(job, job.payers)
+        self._start_next()
+        try:
+            return await job.answer
+        except asyncio.CancelledError:
+            self._queue.remove(job)
+            if job.effort is not None:
+                job.effort.abandoned = True
+            self._admissions.refused(CLIENT_GONE)
+            raise
+
+    def _effort(self, timeouts: Timeouts, clock: Callable[[], float], turn_seconds: float | None) -> Effort:
+        return Effort(
+            float("-inf") if self.draining else timeouts.deadline_seconds,
+            self._policy().spec.placement_check.work_budget_milliseconds,
+            monotonic_seconds=self._monotonic_seconds,
+            worked_seconds=clock,
+            turn_seconds=turn_seconds,
+        )
+
+    def _start_next(self) -> None:
+        """Hand the worker the next review, unless it still works on one or none waits."""
+        while self._running is None and len(self._queue):
+            job = self._queue.take()
+            if self._monotonic_seconds() >= job.timeouts.overdue_seconds:
+                job.answer.set_exception(OverdueError())
+                continue
+            job.effort = self._effort(job.timeouts, time.thread_time, None)
+            self._running = job
+            self._work(job, job.effort)
+
+    def _work(self, job: _Job, effort: Effort) -> None:
+        policy, cluster = self._policy(), self._cluster()
+        decide, lane = self._admissions.decide, self._large
+        if self._worker is None:
+            self._worker = _Worker(asyncio.get_running_loop())
+        self._worker.work(
+            lambda: decide(lane, job.body, policy, cluster, effort),
+            lambda finished, seconds: self._done(job, finished, seconds),
+        )
+
+    def _done(self, job: _Job, finished: Finished, seconds: float) -> None:
+        self._running = None
+        self._queue.charge(job.payers, seconds)
+        try:
+            if job.answer.done():
+                return
+            if isinstance(finished, BaseException):
+                job.answer.set_exception(finished)
+            else:
+                job.answer.set_result(self._admissions.finish(finished, job.now, job.timeouts.arrived_seconds))
+        finally:
+            self._start_next()
+
+
+class _Worker:
+    """A thread that works on one thing after the other, and tells `loop` of each when it is done."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._tasks: SimpleQueue[tuple[Callable[[], Decided], Callable[[Finished, float], None]] | None] = SimpleQueue()
+        # A daemon: a process that has to end does not wait for what nobody waits for.
+        self._thread = threading.Thread(target=self._run, name="large admissions", daemon=True)
+        self._thread.start()
+
+    def work(self, task: Callable[[], Decided], done: Callable[[Finished, float], None]) -> None:
+        """Run `task` in the thread, then `done` in the loop, with its result and the processor time that it took."""
+        self._tasks.put((task, done))
+
+    def end(self) -> None:
+        """End the thread after what it was given so far."""
+        self._tasks.put(None)
+
+    def _run(self) -> None:
+        while (given := self._tasks.get()) is not None:
+            task, done = given
+            began_seconds = time.thread_time()
+            finished: Finished
+            try:
+                finished = task()
+            except BaseException as error:
+                finished = error
+            seconds = time.thread_time() - began_seconds
+            try:
+                self._loop.call_soon_threadsafe(done, finished, seconds)
+            except RuntimeError:  # the loop is closed: the process ends
+                return
+            # Held until the next task comes, else: a review can be of 3 MiB, and a verdict too.
+            del given, task, done, finished

@@ -1,0 +1,69 @@
+"""How much work one admission may cost, asked for between the steps of that work."""
+
+from collections.abc import Callable
+
+from webhook.cluster.deadline import BudgetSpentError
+
+
+class TurnEndedError(Exception):
+    """Ends work that has to go on elsewhere, or that no client waits for any more. No verdict follows from it."""
+
+
+class Effort:
+    """The bounds of the work for one admission, as the scorer's `expired()`.
+
+    - It expires at `deadline_seconds` of the monotonic clock: then there is no time for the scorer.
+    - The scorer may work for `budget_milliseconds`, from the first time that it asks, by the clock `worked_seconds`.
+    - After `turn_seconds` of that work, if there is such a bound, or once it is `abandoned`, all of the work ends.
+
+    An instance is for one thread, but any may set `abandoned`.
+    """
+
+    __slots__ = (
+        "_began_seconds",
+        "_budget_milliseconds",
+        "_deadline_seconds",
+        "_monotonic_seconds",
+        "_turn_seconds",
+        "_worked_seconds",
+        "abandoned",
+    )
+
+    def __init__(
+        self,
+        deadline_seconds: float | None,
+        budget_milliseconds: int,
+        *,
+        monotonic_seconds: Callable[[], float],
+        worked_seconds: Callable[[], float],
+        turn_seconds: float | None = None,
+    ) -> None:
+        self.abandoned = False
+        self._deadline_seconds = deadline_seconds
+        self._budget_milliseconds = budget_milliseconds
+        self._monotonic_seconds = monotonic_seconds
+        self._worked_seconds = worked_seconds
+        self._turn_seconds = turn_seconds
+        self._began_seconds: float | None = None
+
+    def __call__(self) -> bool:
+        """Return whether the deadline has come.
+
+        Raises:
+            BudgetSpentError: the scorer has worked for as long as it may.
+            TurnEndedError: nobody waits for the answer any more, or it is another's turn.
+        """
+        if self.abandoned:
+            raise TurnEndedError
+        if self._deadline_seconds is not None and self._monotonic_seconds() >= self._deadline_seconds:
+            return True
+        now_seconds = self._worked_seconds()
+        if self._began_seconds is None:
+            self._began_seconds = now_seconds
+            return False
+        worked_seconds = now_seconds - self._began_seconds
+        if worked_seconds * 1000 >= self._budget_milliseconds:
+            raise BudgetSpentError(self._budget_milliseconds)
+        if self._turn_seconds is not None and worked_seconds >= self._turn_seconds:
+            raise TurnEndedError
+        return False
