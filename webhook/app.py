@@ -15,6 +15,7 @@ from typing import Any, Protocol, get_args
 
 import structlog
 
+from webhook.allocator import give_memory_back
 from webhook.audit.record import Outcome
 from webhook.audit.writer import AuditWriter
 from webhook.cluster.api_server import Source
@@ -23,17 +24,16 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import field
 from webhook.metrics import Metrics
-from webhook.pipeline import Cluster, Memory, framework_for
+from webhook.pipeline import Cluster, framework_for
 from webhook.placement.result import PlacementVerdict
 from webhook.policy.policy import Policy
 from webhook.serving import tls
-from webhook.serving.admissions import Admissions, Lane, Surroundings
+from webhook.serving.admissions import Admissions, Surroundings
 from webhook.serving.dispatcher import Dispatcher
 from webhook.serving.health import Health
 from webhook.serving.http import REFUSALS, MutateEndpoint
+from webhook.serving.lanes import LargeLane, SmallLane, TimedScorer
 from webhook.serving.predictions import Predictions
-from webhook.serving.rendering import Renderings
-from webhook.serving.scorers import PatientScorer, TimedScorer
 from webhook.serving.server import Server
 from webhook.serving.turns import Turns
 from webhook.settings import Settings
@@ -41,8 +41,8 @@ from webhook.verdict import Patched, Unchanged, Verdict
 
 _FEW_DAYS = timedelta(days=30)
 _GLANCE_SECONDS = 0.02
-# Each cache of the worker thread; a large template takes up to a quarter of one.
-_LARGE_BYTES = 6 * 1024 * 1024
+# The scorer of the worker thread hardly sees a question twice: the verdicts are kept instead.
+_LARGE_BYTES = 1024 * 1024
 # Between two threads that both want the processor, the event loop gets it back this soon.
 _SWITCH_SECONDS = 0.001
 # By a random hexadecimal digit, the one that marks a UUID of RFC 9562.
@@ -165,17 +165,10 @@ def build_server(
         replica=settings.replica,
         foretold=partial(_remember, predictions) if predictions is not None else lambda *_: None,
     )
-    small, large_scorer = Lane(), framework_for(policy, _LARGE_BYTES)
-    timed = TimedScorer(large_scorer, metrics.placement_seconds.observe_from_thread)
-    patient = PatientScorer(timed, _LARGE_BYTES)
-    large = Lane(Memory(_LARGE_BYTES), Renderings(_LARGE_BYTES), patient, is_told=False)
-    metrics.show_caches(
-        {
-            "decisions": (*small.memory.caches, *large.memory.caches),
-            "renderings": (*small.renderings.caches, *large.renderings.caches),
-            "placements": (*small_scorer.caches, *large_scorer.caches, *patient.caches),
-        }
-    )
+    small, large_scorer = SmallLane(), framework_for(policy, _LARGE_BYTES)
+    large = LargeLane(TimedScorer(large_scorer, metrics.placement_seconds.observe_from_thread))
+    placements = {"placements": (*small_scorer.caches, *large_scorer.caches)}
+    metrics.show_caches({**small.caches, **large.caches, **placements})
     dispatcher = Dispatcher(Admissions(surroundings, metrics), lambda: policy, glance or (lambda: None), small, large)
     endpoint = MutateEndpoint(dispatcher, metrics, settings, turns.written, rfc3339_now)
     return Server(settings, context, endpoint, Health(metrics), metrics)
@@ -220,6 +213,7 @@ def _tell_validity(validity: tls.Validity, now: datetime) -> None:
 def serve_until_signalled(server: Server, live: LiveCluster | None = None) -> None:
     """Run `server` until SIGTERM or SIGINT, on uvloop where it can be had, and `live` beside it."""
     sys.setswitchinterval(_SWITCH_SECONDS)
+    give_memory_back()
     with asyncio.Runner(loop_factory=_event_loop()) as runner:
         runner.run(_until_signalled(server, live))
 

@@ -88,12 +88,9 @@ class Memory:
         if self._policy is not policy:
             self._verdicts.clear()
             self._policy = policy
-        try:
-            read = orjson.dumps([read_of(pod), dict(defaults)])
-        except orjson.JSONEncodeError:  # nested deeper than it writes, though not than it reads
+        question = template_key(request, defaults)
+        if question is None:
             return judge(request, pod, defaults, policy, expired)
-        # Not the text itself: what users send is not worth keeping to tell it from what they send next.
-        question = (request.namespace, blake2b(read, digest_size=32).digest())
         verdict = self._verdicts.get(question)
         if verdict is not None:
             return verdict
@@ -127,6 +124,18 @@ class Memory:
         size_bytes = mutated.size_bytes + len(placement.message) + _VERDICT_BYTES
         self._conclusions.put(id(mutated), _Conclusion(mutated, placement, verdict), size_bytes)
         return verdict
+
+
+def template_key(request: AdmissionRequest, defaults: Mapping[str, str]) -> tuple[str, bytes] | None:
+    """Return what tells pods of different templates apart; None for one that cannot be told.
+
+    `defaults` are the annotations of the namespace. The key has a hash, not what the pod has in it: that can be long.
+    """
+    try:
+        read = orjson.dumps([read_of(request.object or {}), dict(defaults)])
+    except orjson.JSONEncodeError:  # nested deeper than it writes, though not than it reads
+        return None
+    return request.namespace, blake2b(read, digest_size=32).digest()
 
 
 # A verdict and what it is made of, but for what grows with the pod; an operation of a patch with a value of ours.

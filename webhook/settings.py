@@ -40,7 +40,7 @@ class Settings:
     listen: Address = Address("0.0.0.0", 8443)  # noqa: S104 - a server of a cluster listens on its pod's address
     admin_listen: Address = Address("0.0.0.0", 8080)  # noqa: S104
     max_body_bytes: int = 4 * 1024 * 1024
-    max_bytes_in_flight: int = 32 * 1024 * 1024
+    max_bytes_in_flight: int = 16 * 1024 * 1024
     max_connections: int = 512
     max_connections_per_address: int = 384
     read_timeout_seconds: float = 10.0

@@ -20,10 +20,12 @@ from webhook.metrics import Metrics
 from webhook.pipeline import Cluster
 from webhook.policy.policy import Policy
 from webhook.serving import tls
-from webhook.serving.admissions import Admissions, Answer, Lane, Surroundings
+from webhook.serving.admissions import Admissions, Answer, Surroundings
 from webhook.serving.dispatcher import Dispatcher
+from webhook.serving.effort import Effort
 from webhook.serving.health import Health
 from webhook.serving.http import MutateEndpoint
+from webhook.serving.lanes import Lane, LargeLane, SmallLane
 from webhook.serving.server import Server
 from webhook.settings import Address, Settings
 
@@ -51,6 +53,8 @@ class World:
     clock: Callable[[], float] = field(default_factory=Clock)
     now: Callable[[], str] = rfc3339_now
     audit: Callable[[Draft], None] | None = None
+    gate: asyncio.Event | None = None
+    """What answers wait for, as they do for their records to be written."""
 
     def admissions(self) -> "Answering":
         """What answers in this world; decisions are numbered."""
@@ -65,10 +69,12 @@ class World:
     def dispatcher(self) -> Dispatcher:
         """The dispatcher of this world's admissions, on the clock of its event loop."""
         admissions = self.admissions().admissions
-        return Dispatcher(admissions, lambda: self.policy, lambda: self.cluster, Lane(), Lane())
+        return Dispatcher(admissions, lambda: self.policy, lambda: self.cluster, SmallLane(), LargeLane())
 
     async def written(self) -> None:
-        """Return: every record is kept at once."""
+        """Return once the gate is open: every record is kept at once."""
+        if self.gate is not None:
+            await self.gate.wait()
 
     def keep(self, draft: Draft) -> None:
         """Put the record, as it would be written, to the others."""
@@ -86,16 +92,14 @@ class Answering:
 
     world: World
     admissions: Admissions
-    lane: Lane = field(default_factory=Lane)
+    lane: Lane = field(default_factory=SmallLane)
 
     def answer(self, body: bytes, arrived_seconds: float, deadline_seconds: float | None) -> Answer:
         """The answer to the review in `body`; after the deadline, without the placement check."""
         world = self.world
-
-        def expired() -> bool:
-            return deadline_seconds is not None and world.clock() >= deadline_seconds
-
-        decided = self.admissions.decide(self.lane, body, world.policy, world.cluster, expired)
+        budget = world.policy.spec.placement_check.work_budget_milliseconds
+        effort = Effort(deadline_seconds, budget, monotonic_seconds=world.clock, worked_seconds=lambda: 0.0)
+        decided = self.admissions.decide(self.lane, body, world.policy, world.cluster, effort)
         return self.admissions.finish(decided, world.now(), arrived_seconds)
 
 

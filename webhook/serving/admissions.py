@@ -1,7 +1,7 @@
 """The body of an AdmissionReview into the body of its answer, counted and audited on the way."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import structlog
@@ -12,11 +12,12 @@ from webhook.byte_cache import value_count
 from webhook.kube.admission import AdmissionRequest, parse_review
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
-from webhook.pipeline import MEMORY_BYTES, Cluster, Memory, Scorer, admit
+from webhook.pipeline import Cluster
 from webhook.policy.policy import Policy
-from webhook.serving.effort import TurnEndedError
+from webhook.serving.effort import Effort, TurnEndedError
 from webhook.serving.journal import audit_record
-from webhook.serving.rendering import RENDERINGS_BYTES, Rendered, Renderings
+from webhook.serving.lanes import Lane
+from webhook.serving.rendering import Rendered
 from webhook.verdict import Verdict
 
 # Parsed, a value takes about 72 bytes, however short it is in JSON. A pod of 3 MiB that somebody needs has a tenth.
@@ -42,19 +43,6 @@ class Surroundings:
     replica: str
     foretold: Callable[[AdmissionRequest, Verdict, Cluster | None, Policy], None] = lambda *_: None
     """Is told every verdict and the view that it was given on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """What one thread of admissions remembers, and its `scorer`, if it needs one of its own.
-
-    `is_told`: whether what is predicted for its pods is compared with where they are bound.
-    """
-
-    memory: Memory = field(default_factory=lambda: Memory(MEMORY_BYTES))
-    renderings: Renderings = field(default_factory=lambda: Renderings(RENDERINGS_BYTES))
-    scorer: Scorer | None = None
-    is_told: bool = True
 
 
 class TooManyValuesError(Exception):
@@ -97,22 +85,16 @@ class Admissions:
         self._seconds = metrics.admission_seconds
         self._log = structlog.get_logger()
 
-    def decide(
-        self, lane: Lane, body: bytes, policy: Policy, cluster: Cluster | None, expired: Callable[[], bool]
-    ) -> Decided:
-        """Return what becomes of the review in `body`; once `expired()` holds, without the placement check.
+    def decide(self, lane: Lane, body: bytes, policy: Policy, cluster: Cluster | None, effort: Effort) -> Decided:
+        """Return what becomes of the review in `body`, with no more than that `effort`.
 
         Raises:
-            TurnEndedError: by `expired`.
+            TurnEndedError: the effort ends before there is a verdict.
         """
         request = None
-        if cluster is not None and lane.scorer is not None:
-            cluster = replace(cluster, scorer=lane.scorer)
         try:
             request = _parsed(body)
-            verdict = admit(request, policy, cluster, expired, lane.memory)
-            rendered = lane.renderings.of(request, verdict, policy, cluster.snapshot if cluster else None)
-            return Decided(request, policy, cluster, rendered, lane.is_told)
+            return Decided(request, policy, cluster, lane.rendered(request, policy, cluster, effort), lane.is_told)
         except TurnEndedError:
             raise
         except Exception as error:

@@ -16,9 +16,10 @@ from queue import SimpleQueue
 
 from webhook.pipeline import Cluster
 from webhook.policy.policy import Policy
-from webhook.serving.admissions import Admissions, Answer, Decided, Lane
+from webhook.serving.admissions import Admissions, Answer, Decided
 from webhook.serving.effort import Effort, TurnEndedError
 from webhook.serving.fair_queue import FairQueue, payers
+from webhook.serving.lanes import Lane
 
 # A review of a pod that people write has a few KiB; one of 32 KiB costs a few milliseconds without the scorer.
 SMALL_BYTES = 32 * 1024

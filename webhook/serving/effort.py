@@ -16,7 +16,8 @@ class Effort:
     - The scorer may work for `budget_milliseconds`, from the first time that it asks, by the clock `worked_seconds`.
     - After `turn_seconds` of that work, if there is such a bound, or once it is `abandoned`, all of the work ends.
 
-    An instance is for one thread, but any may set `abandoned`.
+    `is_over` and `is_spent` tell afterwards whether the deadline came or the budget was spent. An instance is for one
+    thread, but any may set `abandoned`.
     """
 
     __slots__ = (
@@ -27,6 +28,8 @@ class Effort:
         "_turn_seconds",
         "_worked_seconds",
         "abandoned",
+        "is_over",
+        "is_spent",
     )
 
     def __init__(
@@ -39,6 +42,8 @@ class Effort:
         turn_seconds: float | None = None,
     ) -> None:
         self.abandoned = False
+        self.is_over = False
+        self.is_spent = False
         self._deadline_seconds = deadline_seconds
         self._budget_milliseconds = budget_milliseconds
         self._monotonic_seconds = monotonic_seconds
@@ -56,6 +61,7 @@ class Effort:
         if self.abandoned:
             raise TurnEndedError
         if self._deadline_seconds is not None and self._monotonic_seconds() >= self._deadline_seconds:
+            self.is_over = True
             return True
         now_seconds = self._worked_seconds()
         if self._began_seconds is None:
@@ -63,6 +69,7 @@ class Effort:
             return False
         worked_seconds = now_seconds - self._began_seconds
         if worked_seconds * 1000 >= self._budget_milliseconds:
+            self.is_spent = True
             raise BudgetSpentError(self._budget_milliseconds)
         if self._turn_seconds is not None and worked_seconds >= self._turn_seconds:
             raise TurnEndedError

@@ -102,6 +102,7 @@ class FairQueue(Generic[T]):
         left_seconds: float = found[0] * 0.5 ** ((now_seconds - found[1]) / _HALF_LIFE_SECONDS)
         if left_seconds < _FORGOTTEN_SECONDS:
             del self._worked[payer]
+            return 0.0
         return left_seconds
 
     def _forget(self, now_seconds: float) -> None:

@@ -132,13 +132,23 @@ class MutateEndpoint:
             if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
                 await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             async with asyncio.timeout(self._settings.read_timeout_seconds):
-                return await request.read()
+                return await self._read(request.content)
         except TimeoutError as error:
             seconds = self._settings.read_timeout_seconds
             raise web.HTTPRequestTimeout(text=f"the body did not arrive within {seconds:g} s\n") from error
         except web.RequestPayloadError as error:
             text = "the body is not what Content-Length and Transfer-Encoding say\n"
             raise web.HTTPBadRequest(text=text) from error
+
+    async def _read(self, content: StreamReader) -> bytes:
+        """The body that comes in pieces, each held once."""
+        pieces, size_bytes, most_bytes = [], 0, self._settings.max_body_bytes
+        while piece := await content.readany():
+            size_bytes += len(piece)
+            if size_bytes > most_bytes:
+                raise web.HTTPRequestEntityTooLarge(most_bytes, size_bytes)
+            pieces.append(piece)
+        return b"".join(pieces)
 
     def _whole_body(self, content: StreamReader) -> bytes:
         body = content.read_nowait()

@@ -23,6 +23,12 @@ class Rendered:
     record: CommonPart
     tally: Tally
 
+    @property
+    def size_bytes(self) -> int:
+        """The memory that it takes at most: answer and record have the patch in them, once more each."""
+        operations = len(self.verdict.operations) if isinstance(self.verdict, Patched) else 0
+        return _RENDERED_BYTES + operations * _OPERATION_BYTES + 2 * sum(map(len, self.record))
+
 
 RENDERINGS_BYTES = 8 * 1024 * 1024
 # A rendering but for what its texts take.
@@ -52,26 +58,20 @@ class Renderings:
         """What is told of `verdict`, the answer to `request`."""
         if isinstance(verdict, Patched | Unchanged) and verdict.pod:
             # No equal pod gets this object: the memory leaves the pod out of what it remembers. It may be of 3 MiB.
-            return _render(request, verdict, policy)
+            return render(request, verdict, policy)
         if self._snapshot is not snapshot or self._policy is not policy:
             self._rendered.clear()
             self._snapshot, self._policy = snapshot, policy
         rendered = self._rendered.get(id(verdict))
         if rendered is None:
             # It holds the verdict, so that no other gets its id.
-            rendered = _render(request, verdict, policy)
-            self._rendered.put(id(verdict), rendered, _size_bytes(rendered))
+            rendered = render(request, verdict, policy)
+            self._rendered.put(id(verdict), rendered, rendered.size_bytes)
         return rendered
 
 
-def _size_bytes(rendered: Rendered) -> int:
-    """The memory of a rendering at most: answer and record have the patch in them, once more each."""
-    verdict = rendered.verdict
-    operations = len(verdict.operations) if isinstance(verdict, Patched) else 0
-    return _RENDERED_BYTES + operations * _OPERATION_BYTES + 2 * sum(map(len, rendered.record))
-
-
-def _render(request: AdmissionRequest, verdict: Verdict, policy: Policy) -> Rendered:
+def render(request: AdmissionRequest, verdict: Verdict, policy: Policy) -> Rendered:
+    """Return what is told of `verdict`, the answer to `request`."""
     common = CommonPart.of(audit_record(request, verdict, policy))
     return Rendered(verdict, _answer(verdict, policy), common, _tally(verdict, policy))
 

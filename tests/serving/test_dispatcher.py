@@ -1,0 +1,318 @@
+"""Normal pods are answered at once, whatever large ones wait; a large one is worked for only while somebody waits."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import pytest
+
+from bench.attacks import WORST, attack_review
+from bench.clusters import cluster_documents
+from tests.admitting import TYPE, policy_with
+from tests.builders import make_pod
+from tests.serving.running import World, review_bytes
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.snapshot import Snapshot
+from webhook.pipeline import Cluster, framework_for
+from webhook.placement.framework import Framework, Placement, Question
+from webhook.serving.admissions import Answer
+from webhook.serving.dispatcher import SMALL_BYTES, Dispatcher, OverdueError, Timeouts
+from webhook.serving.lanes import LargeLane, SmallLane
+
+POLICY = policy_with()
+SNAPSHOT = snapshot_from_documents(cluster_documents(30, 2))
+NOW = "2026-01-31T12:00:00.000000Z"
+SMALL = review_bytes(make_pod("small").annotate(TYPE, "training").obj())
+NO_HURRY = Timeouts(0.0, None, float("inf"))
+
+
+def large(number: int = 0, user: str = "mallory") -> bytes:
+    """A review of more than SMALL_BYTES; pods of one number are replicas of one template."""
+    pod = make_pod(f"large-{number}").annotate(TYPE, "training").toleration(operator="Exists")
+    resources = {"requests": {"cpu": f"{number + 1}m"}}
+    containers = [{"name": "main", "image": "x" * SMALL_BYTES, "resources": resources}]
+    return review_bytes(pod.spec(containers=containers).obj(), userInfo={"username": user})
+
+
+@dataclass
+class Gate:
+    """A scorer that asks the real one, each time after it has been let through."""
+
+    framework: Framework = field(default_factory=lambda: framework_for(POLICY))
+    open: threading.Event = field(default_factory=threading.Event)
+    asked: int = 0
+    entered: Callable[[], None] = lambda: None
+
+    def answer(self, asked: Question, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
+        self.asked += 1
+        self.entered()
+        self.open.wait(60)
+        return self.framework.answer(asked, snapshot, expired)
+
+
+@dataclass
+class Site:
+    """A dispatcher at work, whose worker thread goes through the gate."""
+
+    world: World
+    gate: Gate
+    dispatcher: Dispatcher
+    working: asyncio.Event
+
+    def post(self, body: bytes, timeouts: Timeouts = NO_HURRY) -> "asyncio.Task[Answer]":
+        return asyncio.create_task(self.dispatcher.answer(body, timeouts, NOW))
+
+    async def post_and_see_at_work(self, body: bytes) -> "asyncio.Task[Answer]":
+        """Post and return once the worker asks the scorer about it."""
+        self.working.clear()
+        task = self.post(body)
+        await self.working.wait()
+        return task
+
+
+def run(story: Callable[[Site], Awaitable[None]], policy: Mapping[str, Any] | None = None) -> World:
+    chosen = policy_with(**(policy or {}))
+    world = World(policy=chosen, cluster=Cluster(SNAPSHOT, framework_for(chosen)))
+
+    async def begin() -> None:
+        loop, working, gate = asyncio.get_running_loop(), asyncio.Event(), Gate(framework_for(chosen))
+
+        def entered() -> None:
+            loop.call_soon_threadsafe(working.set)
+
+        gate.entered = entered
+        admissions = world.admissions().admissions
+        dispatcher = Dispatcher(
+            admissions, lambda: world.policy, lambda: world.cluster, SmallLane(), LargeLane(gate), world.clock
+        )
+        try:
+            async with asyncio.timeout(60):
+                await story(Site(world, gate, dispatcher, working))
+        finally:
+            gate.open.set()
+            dispatcher.close()
+
+    asyncio.run(begin())
+    return world
+
+
+def response(answer: Answer) -> dict[str, Any]:
+    assert answer.status == 200
+    found: dict[str, Any] = orjson.loads(answer.body)["response"]
+    return found
+
+
+def test_a_small_pod_is_answered_while_a_large_one_is_worked_on() -> None:
+    async def story(site: Site) -> None:
+        slow = await site.post_and_see_at_work(large())
+        waiting = [site.post(large(number)) for number in range(1, 5)]
+
+        assert "patch" in response(await site.post(SMALL))
+
+        assert not slow.done()
+        assert site.dispatcher.waiting == 5
+        site.gate.open.set()
+        for task in (slow, *waiting):
+            assert "patch" in response(await task)
+        assert site.dispatcher.waiting == 0
+
+    world = run(story)
+    assert world.records[0].name == "small"
+    assert {record.outcome for record in world.records} == {"Patched"}
+
+
+def test_the_replicas_of_a_large_template_are_worked_out_once() -> None:
+    async def story(site: Site) -> None:
+        site.gate.open.set()
+        answers = await asyncio.gather(*(site.post(large()) for _ in range(20)))
+        assert len({orjson.dumps(response(answer)["patch"]) for answer in answers}) == 1
+        assert site.gate.asked == 1
+
+    world = run(story)
+    assert len(world.records) == 20
+
+
+def test_a_large_pod_is_worked_out_anew_after_a_while() -> None:
+    """Ten times as long as it took; the clock stands still meanwhile, so that this is no time at all."""
+
+    async def story(site: Site) -> None:
+        site.gate.open.set()
+        lane = LargeLane(site.gate, monotonic_seconds=site.world.clock)
+        dispatcher = Dispatcher(
+            site.world.admissions().admissions,
+            lambda: site.world.policy,
+            lambda: site.world.cluster,
+            SmallLane(),
+            lane,
+            site.world.clock,
+        )
+        for _time in range(2):
+            await dispatcher.answer(large(), NO_HURRY, NOW)
+        dispatcher.close()
+        assert site.gate.asked == 2
+
+    run(story)
+
+
+def test_nobody_is_worked_for_who_has_left_before_his_turn() -> None:
+    async def story(site: Site) -> None:
+        slow = await site.post_and_see_at_work(large())
+        leaving = [site.post(large(number)) for number in range(1, 4)]
+        staying = site.post(large(4))
+        await asyncio.sleep(0)
+        for task in leaving:
+            task.cancel()
+        site.gate.open.set()
+        await asyncio.gather(slow, staying)
+        assert site.gate.asked == 2
+
+    world = run(story)
+    assert sorted(record.name for record in world.records) == ["large-0", "large-4"]
+    assert world.count("http_refused_requests_total", code="499") == 3
+
+
+def test_work_ends_for_one_who_leaves_in_the_middle_of_it() -> None:
+    async def story(site: Site) -> None:
+        leaving = await site.post_and_see_at_work(large())
+        leaving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
+        site.gate.open.set()
+        assert "patch" in response(await site.post(large(1)))
+
+    world = run(story)
+    assert [record.name for record in world.records] == ["large-1"]
+
+
+def test_an_overdue_request_is_not_worked_on() -> None:
+    async def story(site: Site) -> None:
+        slow = await site.post_and_see_at_work(large())
+        overdue = site.post(large(1), Timeouts(1000.0, 1004.5, 1005.0))
+        await asyncio.sleep(0)
+        site.world.clock.seconds += 5  # type: ignore[attr-defined] # the world's clock stands until it is moved
+        site.gate.open.set()
+        await slow
+        with pytest.raises(OverdueError):
+            await overdue
+        with pytest.raises(OverdueError):
+            await small_and_overdue(site)
+        assert site.gate.asked == 1
+
+    async def small_and_overdue(site: Site) -> Answer:
+        return await site.dispatcher.answer(SMALL, Timeouts(1000.0, 1004.5, 1005.0), NOW)
+
+    run(story)
+
+
+def test_after_the_deadline_the_patch_goes_out_without_the_check() -> None:
+    async def story(site: Site) -> None:
+        slow = await site.post_and_see_at_work(large())
+        late = site.post(large(1), Timeouts(1000.0, 1004.5, 1005.0))
+        await asyncio.sleep(0)
+        site.world.clock.seconds += 4.6  # type: ignore[attr-defined]
+        site.gate.open.set()
+        await slow
+        assert "patch" in response(await late)
+
+    world = run(story)
+    placement = world.records[-1].placement
+    assert placement is not None
+    assert (placement.verdict, placement.message) == ("Unknown", "the deadline was near: not every plugin was asked")
+
+
+def test_a_stopping_server_answers_what_waits_without_the_check() -> None:
+    async def story(site: Site) -> None:
+        slow = await site.post_and_see_at_work(large())
+        waiting = [site.post(large(number)) for number in range(1, 20)]
+        await asyncio.sleep(0)
+        site.dispatcher.draining = True
+        site.gate.open.set()
+        for task in (slow, *waiting):
+            assert "patch" in response(await task)
+
+    world = run(story)
+    assert [record.placement.verdict for record in world.records if record.placement] == ["Feasible"] + ["Unknown"] * 19
+
+
+def test_who_makes_more_work_than_others_waits_for_his_turn_with_small_pods_too() -> None:
+    """A few KiB can cost as much as the budget lets them: at first at once, from then on in the worker's queue."""
+    body = attack_review(1, {"nodeSelector": {f"k{number}": "" for number in range(20)}}, user="mallory")
+    assert len(body) < SMALL_BYTES
+
+    async def story(site: Site) -> None:
+        site.dispatcher._queue.charge([b"user mallory"], 1.0)
+        his = await site.post_and_see_at_work(body)
+        hers = site.post(attack_review(2, {}, user="jane", namespace="team-j"))
+        assert "patch" in response(await hers)
+        assert not his.done()
+        site.gate.open.set()
+        assert "patch" in response(await his)
+
+    run(story)
+
+
+def test_the_least_served_is_next() -> None:
+    async def story(site: Site) -> None:
+        slow = await site.post_and_see_at_work(large(0, "mallory"))
+        mallorys = [site.post(large(number, "mallory")) for number in range(1, 4)]
+        await asyncio.sleep(0)
+        site.dispatcher._queue.charge([b"user mallory"], 1.0)
+        janes = site.post(large(10, "jane"))
+        await asyncio.sleep(0)
+        site.gate.open.set()
+        await asyncio.gather(slow, *mallorys, janes)
+
+    world = run(story)
+    # All are of one namespace, whose work counts for each of them; so what tells them apart is the user's.
+    assert [record.user for record in world.records].index("jane") == 1
+
+
+@pytest.mark.parametrize("name", [name for name in WORST if "MiB" not in name])
+def test_the_worst_pods_end_at_the_budget_and_are_patched(name: str) -> None:
+    policy = {"placementCheck": {"workBudgetMilliseconds": 1}}
+
+    async def story(site: Site) -> None:
+        site.gate.open.set()
+        assert "patch" in response(await site.post(attack_review(1, WORST[name]())))
+
+    world = run(story, policy)
+    (record,) = world.records
+    assert record.placement is not None
+    assert record.placement.verdict in ("Unknown", "Infeasible", "Waiting")
+
+
+def test_a_review_of_too_many_values_is_refused_before_it_is_parsed() -> None:
+    async def story(site: Site) -> None:
+        answer = await site.post(attack_review(1, WORST["3 MiB of empty tolerations"]()))
+        assert (answer.status, answer.body) == (413, b"the review has more than 600000 JSON values\n")
+
+    world = run(story)
+    assert world.records == []
+    assert world.count("http_refused_requests_total", code="413") == 1
+
+
+def test_a_fault_of_the_worker_is_one_of_the_admission() -> None:
+    @dataclass
+    class Broken:
+        def answer(self, *_: object) -> Placement:
+            raise ZeroDivisionError("out of order")
+
+    async def story(site: Site) -> None:
+        dispatcher = Dispatcher(
+            site.world.admissions().admissions,
+            lambda: site.world.policy,
+            lambda: site.world.cluster,
+            SmallLane(),
+            LargeLane(Broken()),
+            site.world.clock,
+        )
+        for _time in range(2):
+            answer = await dispatcher.answer(large(), NO_HURRY, NOW)
+            assert answer.status == 500
+        dispatcher.close()
+
+    world = run(story)
+    assert [record.outcome for record in world.records] == ["Error", "Error"]

@@ -1,0 +1,214 @@
+"""Connections are bounded from their accept on, and the one that is needed least gives way."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import structlog
+
+from tests.admitting import TYPE
+from tests.builders import make_pod
+from tests.serving.running import Running, World, review_bytes, running
+
+REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
+HEAD = (
+    f"POST /mutate HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: {len(REVIEW)}\r\n\r\n"
+).encode()
+PARTIAL_RECORD = b"\x16\x03\x01\x40\x00\x01" + bytes(64)
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Story = Callable[[Running, World], Awaitable[None]]
+
+
+def with_server(story: Story, folder: Path, **settings: object) -> World:
+    world = World()
+
+    async def run() -> None:
+        async with running(world, folder, **settings) as server, asyncio.timeout(60):
+            await story(server, world)
+
+    asyncio.run(run())
+    return world
+
+
+async def connect(server: Running, tls: ssl.SSLContext | None = None) -> Stream:
+    return await asyncio.open_connection(server.address.host, server.address.port, ssl=tls or server.tls)
+
+
+async def connect_without_tls(server: Running) -> Stream:
+    return await asyncio.open_connection(server.address.host, server.address.port)
+
+
+async def status_on(stream: Stream) -> bytes:
+    """Send a review on a connection; the status of its answer."""
+    reader, writer = stream
+    writer.write(HEAD + REVIEW)
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = next(line for line in head.split(b"\r\n") if line.startswith(b"Content-Length: "))
+    await reader.readexactly(int(length.removeprefix(b"Content-Length: ")))
+    return head[9:12]
+
+
+async def until_closed(stream: Stream) -> None:
+    reader, writer = stream
+    with suppress(ConnectionError):
+        while await reader.read(65536):
+            pass
+    writer.transport.abort()
+
+
+def drop(*streams: Stream) -> None:
+    for _, writer in streams:
+        writer.transport.abort()
+
+
+def test_an_idle_connection_gives_way_to_a_new_one_the_idlest_first(tmp_path: Path) -> None:
+    async def story(server: Running, _: World) -> None:
+        first, second, third = [await connect(server) for _ in range(3)]
+        for stream in (first, second, third, first):
+            assert await status_on(stream) == b"200"
+
+        newcomer = await connect(server)
+
+        assert await status_on(newcomer) == b"200"
+        await until_closed(second)
+        assert await status_on(first) == b"200"
+        drop(first, third, newcomer)
+
+    world = with_server(story, tmp_path, max_connections=3)
+    assert world.count("connections_closed_total", port="webhook", result="evicted") == 1
+
+
+def test_what_has_not_sent_a_request_gives_way_before_what_is_idle(tmp_path: Path) -> None:
+    async def story(server: Running, _: World) -> None:
+        idle = await connect(server)
+        assert await status_on(idle) == b"200"
+        silent = await connect(server)
+        handshaking = await connect_without_tls(server)
+        handshaking[1].write(PARTIAL_RECORD)
+
+        newcomers = [await connect(server) for _ in range(2)]
+        for newcomer in newcomers:
+            assert await status_on(newcomer) == b"200"
+
+        await until_closed(silent)
+        await until_closed(handshaking)
+        assert await status_on(idle) == b"200"
+        drop(idle, *newcomers)
+
+    with_server(story, tmp_path, max_connections=3)
+
+
+def test_a_flood_of_partial_handshakes_locks_nobody_out(tmp_path: Path) -> None:
+    async def story(server: Running, world: World) -> None:
+        flood = []
+        for _ in range(100):
+            stream = await connect_without_tls(server)
+            stream[1].write(PARTIAL_RECORD)
+            flood.append(stream)
+        newcomer = await connect(server)
+        assert await status_on(newcomer) == b"200"
+        assert world.count("connections", port="webhook") <= 8
+        drop(newcomer, *flood)
+
+    with_server(story, tmp_path, max_connections=8)
+
+
+def test_one_address_has_its_own_bound(tmp_path: Path) -> None:
+    """Within it, a new connection of the address takes the place of another of the same address."""
+
+    async def story(server: Running, world: World) -> None:
+        streams = [await connect(server) for _ in range(2)]
+        for stream in streams:
+            assert await status_on(stream) == b"200"
+        newcomer = await connect(server)
+        assert await status_on(newcomer) == b"200"
+        await until_closed(streams[0])
+        assert world.count("connections", port="webhook") == 2
+        drop(newcomer, streams[1])
+
+    with_server(story, tmp_path, max_connections=100, max_connections_per_address=2)
+
+
+def test_a_connection_whose_request_is_being_answered_is_closed_for_nobody(tmp_path: Path) -> None:
+    async def story(server: Running, world: World) -> None:
+        world.gate, decided = asyncio.Event(), asyncio.Event()
+        world.audit = lambda _: decided.set()
+        busy = await connect(server)
+        busy[1].write(HEAD + REVIEW)
+        await decided.wait()
+
+        with suppress(OSError):
+            await until_closed(await connect(server))
+        assert world.count("connections_closed_total", port="webhook", result="refused") == 1
+
+        world.gate.set()
+        assert (await busy[0].readline()).startswith(b"HTTP/1.1 200")
+        drop(busy)
+
+    with_server(story, tmp_path, max_connections=1)
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        pytest.param(b"\x00\x01\x02 nonsense\r\n\r\n", b"400", id="no HTTP"),
+        pytest.param(b"POST /mutate HTTP/1.1\r\nX: " + b"x" * 9000 + b"\r\n\r\n", b"400", id="a header too long"),
+        pytest.param(b"POST /mutate HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"400", id="no length"),
+    ],
+)
+def test_what_is_no_http_is_one_line_of_the_log_and_counted(tmp_path: Path, sent: bytes, status: bytes) -> None:
+    async def story(server: Running, _: World) -> None:
+        stream = await connect(server)
+        stream[1].write(sent)
+        answer = await stream[0].read()
+        assert answer[9:12] == status
+        assert len(answer) < 600
+        drop(stream)
+
+    with structlog.testing.capture_logs() as logs:
+        world = with_server(story, tmp_path)
+    (told,) = [log for log in logs if log["event"] == "not HTTP"]
+    assert (told["status"], told["address"]) == (400, "127.0.0.1")
+    assert len(str(told)) < 600
+    assert world.count("http_refused_requests_total", code="400") == 1
+
+
+def test_the_log_of_what_anybody_can_send_is_bounded(tmp_path: Path) -> None:
+    async def story(server: Running, _: World) -> None:
+        for _time in range(50):
+            stream = await connect(server)
+            stream[1].write(b"nonsense\r\n\r\n")
+            await until_closed(stream)
+
+    with structlog.testing.capture_logs() as logs:
+        world = with_server(story, tmp_path)
+    assert 0 < len([log for log in logs if log["event"] == "not HTTP"]) <= 40
+    assert world.count("http_refused_requests_total", code="400") == 50
+
+
+def test_the_admin_port_answers_whoever_holds_connections_to_it(tmp_path: Path) -> None:
+    async def story(server: Running, world: World) -> None:
+        host, _, port = server.admin_url.removeprefix("http://").rpartition(":")
+        held = [await asyncio.open_connection(host, int(port)) for _ in range(100)]
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: admin\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        assert world.count("connections", port="admin") <= 64
+        drop(*held, (reader, writer))
+
+    with_server(story, tmp_path)
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/", b"404"), ("POST", "/healthz", b"405")])
+def test_the_admin_port_has_three_paths_to_get(tmp_path: Path, method: str, path: str, status: bytes) -> None:
+    async def story(server: Running, _: World) -> None:
+        host, _colon, port = server.admin_url.removeprefix("http://").rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(f"{method} {path} HTTP/1.1\r\nHost: admin\r\n\r\n".encode())
+        assert (await reader.readline())[9:12] == status
+        drop((reader, writer))
+
+    with_server(story, tmp_path)
