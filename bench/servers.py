@@ -32,7 +32,9 @@ async def _serve_bare(folder: Path, port: int) -> None:
     application.router.add_post("/mutate", _bare)
     runner = web.AppRunner(application, access_log=None, keepalive_timeout=120)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls.server_context(folder), backlog=1024).start()
+    await web.TCPSite(
+        runner, "127.0.0.1", port, ssl_context=tls.server_context(tls.read_pair(folder)), backlog=1024
+    ).start()
     await asyncio.Event().wait()
 
 

@@ -9,11 +9,9 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Any, Protocol, get_args
-
-import structlog
 
 from webhook.allocator import give_memory_back
 from webhook.audit.record import Outcome
@@ -27,8 +25,8 @@ from webhook.metrics import Metrics
 from webhook.pipeline import Cluster, framework_for
 from webhook.placement.result import PlacementVerdict
 from webhook.policy.policy import Policy
-from webhook.serving import tls
 from webhook.serving.admissions import Admissions, Surroundings
+from webhook.serving.certificate import Certificate
 from webhook.serving.dispatcher import Dispatcher
 from webhook.serving.health import Health
 from webhook.serving.http import REFUSALS, MutateEndpoint
@@ -39,7 +37,6 @@ from webhook.serving.turns import Turns
 from webhook.settings import Settings
 from webhook.verdict import Patched, Unchanged, Verdict
 
-_FEW_DAYS = timedelta(days=30)
 _GLANCE_SECONDS = 0.02
 # The scorer of the worker thread hardly sees a question twice: the verdicts are kept instead.
 _LARGE_BYTES = 1024 * 1024
@@ -47,7 +44,6 @@ _LARGE_BYTES = 1024 * 1024
 _SWITCH_SECONDS = 0.001
 # By a random hexadecimal digit, the one that marks a UUID of RFC 9562.
 _VARIANTS = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
-_RENEWAL = "renew it (`placement-webhook certs issue`, or whoever issued it) and restart"
 
 
 class View(Protocol):
@@ -141,10 +137,7 @@ def build_server(
     Raises:
         InvalidInput: the certificate cannot be served.
     """
-    context = tls.server_context(settings.tls_dir)
-    validity = tls.validity(settings.tls_dir)
-    metrics.certificate_not_after.set(validity.not_after.timestamp())
-    _tell_validity(validity, datetime.now(UTC))
+    certificate = Certificate(settings.tls_dir, metrics, lambda: datetime.now(UTC))
     metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS)
     metrics.policy.info({"name": policy.name, "revision": policy.revision})
     metrics.policy_reloads.labels("success").inc()
@@ -171,7 +164,7 @@ def build_server(
     metrics.show_caches({**small.caches, **large.caches, **placements})
     dispatcher = Dispatcher(Admissions(surroundings, metrics), lambda: policy, glance or (lambda: None), small, large)
     endpoint = MutateEndpoint(dispatcher, metrics, settings, turns.written, rfc3339_now)
-    return Server(settings, context, endpoint, Health(metrics), metrics)
+    return Server(settings, certificate, endpoint, Health(metrics, certificate.doubt), metrics)
 
 
 def _show_view(metrics: Metrics, glance: Glance, view: View) -> None:
@@ -197,17 +190,6 @@ def _remember(
         time.time(),
         again=policy.policy_annotation in annotations,
     )
-
-
-def _tell_validity(validity: tls.Validity, now: datetime) -> None:
-    """Log a certificate that the API server will not trust, or will not for long: it is served all the same."""
-    log = structlog.get_logger().bind(not_after=validity.not_after.isoformat(), remedy=_RENEWAL)
-    if now > validity.not_after:
-        log.error("the certificate has expired: no API server trusts it")
-    elif now < validity.not_before:
-        log.error("the certificate is not valid yet", not_before=validity.not_before.isoformat())
-    elif validity.not_after - now < _FEW_DAYS:
-        log.warning("the certificate expires soon", days_left=(validity.not_after - now).days)
 
 
 def serve_until_signalled(server: Server, live: LiveCluster | None = None) -> None:

@@ -20,6 +20,7 @@ from webhook.byte_cache import ByteCache
 from webhook.durations import Durations
 
 PREDICTION_RESULTS = ("same_node", "in_best_set", "feasible_elsewhere", "foretold_infeasible_but_bound")
+RELOAD_RESULTS = ("success", "failure")
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -68,6 +69,14 @@ class Metrics:
         self.certificate_not_after = self._gauge(
             "certificate_not_after_timestamp_seconds", "When the served certificate expires."
         )
+        self.certificate_not_before = self._gauge(
+            "certificate_not_before_timestamp_seconds", "When the served certificate begins to be valid."
+        )
+        self.certificate_reloads = self._counter(
+            "certificate_reloads", "Attempts to serve changed certificate files, by result.", ("result",)
+        )
+        for result in RELOAD_RESULTS:
+            self.certificate_reloads.labels(result)
         self.audit_records = self._counter("audit_records", "Audit records, by whether the log took them.", ("result",))
         # Looking a child up takes a lock and a check of its labels, for every pod.
         self._audited = {result: self.audit_records.labels(result) for result in ("written", "failed")}

@@ -30,6 +30,7 @@ class Settings:
     port may send, and memory is bounded, too. An API server opens one connection for each pod that it admits at a
     time.
     `read_timeout_seconds` is how long a body may take, and the head of a connection's first request.
+    `certificate_poll_seconds` is how often the certificate's files are looked at.
     `shutdown_delay_seconds` is how long a stopping server goes on to serve while load balancers learn that it is not
     ready; `grace_seconds` how long it then waits for what is in flight.
     One answer in `answers_per_connection` closes its connection: the API server keeps its connections for ever, so that
@@ -44,6 +45,7 @@ class Settings:
     max_connections: int = 512
     max_connections_per_address: int = 384
     read_timeout_seconds: float = 10.0
+    certificate_poll_seconds: float = 5.0
     shutdown_delay_seconds: float = 0.0
     grace_seconds: float = 20.0
     answers_per_connection: int = 1000

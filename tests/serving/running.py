@@ -19,8 +19,8 @@ from webhook.audit.record import FIRST, AuditRecord, Draft, encode, parse_line
 from webhook.metrics import Metrics
 from webhook.pipeline import Cluster
 from webhook.policy.policy import Policy
-from webhook.serving import tls
 from webhook.serving.admissions import Admissions, Answer, Surroundings
+from webhook.serving.certificate import Certificate
 from webhook.serving.dispatcher import Dispatcher
 from webhook.serving.effort import Effort
 from webhook.serving.health import Health
@@ -42,6 +42,11 @@ class Clock:
         return self.seconds
 
 
+def utc_now() -> datetime:
+    """The time in UTC."""
+    return datetime.now(UTC)
+
+
 @dataclass(slots=True)
 class World:
     """All that a server is made of; records and the CA are there to be looked at."""
@@ -52,6 +57,7 @@ class World:
     metrics: Metrics = field(default_factory=Metrics)
     clock: Callable[[], float] = field(default_factory=Clock)
     now: Callable[[], str] = rfc3339_now
+    utc_now: Callable[[], datetime] = utc_now
     audit: Callable[[Draft], None] | None = None
     gate: asyncio.Event | None = None
     """What answers wait for, as they do for their records to be written."""
@@ -105,13 +111,22 @@ class Answering:
 
 def write_certificate(folder: Path, issued_ago: timedelta = timedelta()) -> KeyPair:
     """Put `ca.crt`, `tls.crt` and `tls.key` for 127.0.0.1 into `folder`; the CA."""
-    now = datetime.now(UTC) - issued_ago
+    now = utc_now() - issued_ago
     ca = issue_ca(now=now)
-    server = issue_server(ca, dns_names=["localhost"], ip_addresses=["127.0.0.1"], now=now)
     (folder / "ca.crt").write_bytes(ca.certificate)
-    (folder / "tls.crt").write_bytes(server.certificate)
-    (folder / "tls.key").write_bytes(server.key)
+    write_pair(folder, issued(ca, now))
     return ca
+
+
+def issued(ca: KeyPair, now: datetime | None = None) -> KeyPair:
+    """A server certificate for 127.0.0.1 under `ca`."""
+    return issue_server(ca, dns_names=["localhost"], ip_addresses=["127.0.0.1"], now=now or utc_now())
+
+
+def write_pair(folder: Path, pair: KeyPair) -> None:
+    """Put `tls.crt` and `tls.key` into `folder`."""
+    (folder / "tls.crt").write_bytes(pair.certificate)
+    (folder / "tls.key").write_bytes(pair.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +137,7 @@ class Running:
     admin_url: str
     address: Address
     tls: ssl.SSLContext
+    ca: KeyPair
     stop: asyncio.Event
     done: "asyncio.Task[None]"
 
@@ -129,10 +145,11 @@ class Running:
 @asynccontextmanager
 async def running(world: World, folder: Path, **settings: Any) -> AsyncIterator[Running]:
     """The server of `world` from its readiness to its end; settings by keyword."""
-    write_certificate(folder)
+    ca = write_certificate(folder)
     chosen = replace(Settings(tls_dir=folder, listen=LOOPBACK, admin_listen=LOOPBACK), **settings)
     endpoint = MutateEndpoint(world.dispatcher(), world.metrics, chosen, world.written, world.now)
-    server = Server(chosen, tls.server_context(folder), endpoint, Health(world.metrics), world.metrics)
+    certificate = Certificate(folder, world.metrics, lambda: world.utc_now())
+    server = Server(chosen, certificate, endpoint, Health(world.metrics, certificate.doubt), world.metrics)
     stop = asyncio.Event()
     ready: asyncio.Future[tuple[Address, Address]] = asyncio.get_running_loop().create_future()
     done = asyncio.create_task(server.run(stop, lambda *addresses: ready.set_result(addresses)))
@@ -142,7 +159,7 @@ async def running(world: World, folder: Path, **settings: Any) -> AsyncIterator[
     address, admin = await ready
     client_tls = ssl.create_default_context(cafile=str(folder / "ca.crt"))
     try:
-        yield Running(f"https://{address}/mutate", f"http://{admin}", address, client_tls, stop, done)
+        yield Running(f"https://{address}/mutate", f"http://{admin}", address, client_tls, ca, stop, done)
     finally:
         stop.set()
         await done

@@ -110,6 +110,13 @@ _SECONDS = click.FloatRange(min=0)
     help="How long a request may take to arrive.",
 )
 @click.option(
+    "--certificate-poll-seconds",
+    type=click.FloatRange(min=0.1, max=3600),
+    default=_DEFAULTS.certificate_poll_seconds,
+    show_default=True,
+    help="How often to look whether tls.crt and tls.key have changed; a new pair is served without a restart.",
+)
+@click.option(
     "--shutdown-delay-seconds",
     type=_SECONDS,
     default=_DEFAULTS.shutdown_delay_seconds,

@@ -1,16 +1,19 @@
 """The admin port: liveness, readiness, metrics."""
 
+from collections.abc import Callable
+
 from aiohttp import hdrs, web
 
 from webhook.metrics import CONTENT_TYPE, Metrics
 
 
 class Health:
-    """Whether the server is ready: from when it listens until it begins to stop."""
+    """The server's state: ready from when it listens until it begins to stop, unless `doubt()` returns a reason."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, doubt: Callable[[], str]) -> None:
         self.ready = False
         self._metrics = metrics
+        self._doubt = doubt
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Answer `/healthz`, `/readyz` and `/metrics`."""
@@ -21,6 +24,7 @@ class Health:
             raise web.HTTPMethodNotAllowed(request.method, [hdrs.METH_GET, hdrs.METH_HEAD])
         if path == "/metrics":
             return web.Response(body=self._metrics.render(), headers={"Content-Type": CONTENT_TYPE})
-        if path == "/healthz" or self.ready:
-            return web.Response(text="ok\n")
-        return web.Response(status=503, text="not ready: starting or stopping\n")
+        reason = "" if path == "/healthz" else self._doubt() if self.ready else "starting or stopping"
+        if reason:
+            return web.Response(status=503, text=f"not ready: {reason}\n")
+        return web.Response(text="ok\n")

@@ -6,12 +6,12 @@ A draining server is not ready but goes on to answer: load balancers and the API
 """
 
 import asyncio
-import ssl
 from collections.abc import Callable
 
 import structlog
 
 from webhook.metrics import Metrics
+from webhook.serving.certificate import Certificate
 from webhook.serving.health import Health
 from webhook.serving.http import MutateEndpoint
 from webhook.serving.listener import Counts, Limits, Listener
@@ -28,10 +28,15 @@ class Server:
     """Serves `/mutate` over TLS and the admin endpoints in the clear, until told to stop."""
 
     def __init__(
-        self, settings: Settings, tls: ssl.SSLContext, endpoint: MutateEndpoint, health: Health, metrics: Metrics
+        self,
+        settings: Settings,
+        certificate: Certificate,
+        endpoint: MutateEndpoint,
+        health: Health,
+        metrics: Metrics,
     ) -> None:
         self._settings = settings
-        self._tls = tls
+        self._certificate = certificate
         self._endpoint = endpoint
         self._health = health
         self._metrics = metrics
@@ -54,12 +59,24 @@ class Server:
         webhook = Listener(
             self._endpoint.answer,
             limits,
-            tls=self._tls,
+            tls=self._certificate.context,
             max_body_bytes=settings.max_body_bytes,
             counts=self._counts("webhook"),
         )
         metrics.connections.labels("webhook").set_function(lambda: webhook.connections)
         metrics.connections.labels("admin").set_function(lambda: admin.connections)
+        async with self._certificate.followed(settings.certificate_poll_seconds):
+            await self._serve(webhook, admin, stop, on_ready)
+        self._log.info("stopped")
+
+    async def _serve(
+        self,
+        webhook: Listener,
+        admin: Listener,
+        stop: asyncio.Event,
+        on_ready: Callable[[Address, Address], None],
+    ) -> None:
+        settings = self._settings
         try:
             admin_address = await admin.start("--admin-listen", settings.admin_listen)
             address = await webhook.start("--listen", settings.listen)
@@ -76,7 +93,6 @@ class Server:
             await webhook.close(settings.grace_seconds)
             self._endpoint.close()
             await admin.close(0)
-        self._log.info("stopped")
 
     def _counts(self, port: str) -> Counts:
         metrics = self._metrics

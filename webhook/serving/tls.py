@@ -1,6 +1,10 @@
 """The server's TLS: TLS 1.2 or newer, from `tls.crt` and `tls.key` in one folder."""
 
+import os
 import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -10,29 +14,85 @@ from cryptography import x509
 from webhook.kube.field import InvalidInput, invalid
 
 
-def server_context(tls_dir: Path) -> ssl.SSLContext:
-    """A context that serves `tls.crt` with `tls.key`.
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The content of `tls.crt` and `tls.key` in `tls_dir`, as it was read."""
+
+    tls_dir: Path
+    certificate: bytes
+    key: bytes
+
+    @property
+    def certificate_path(self) -> Path:
+        """The file of the certificate chain."""
+        return self.tls_dir / "tls.crt"
+
+    @property
+    def key_path(self) -> Path:
+        """The file of the private key."""
+        return self.tls_dir / "tls.key"
+
+
+def read_pair(tls_dir: Path) -> Pair:
+    """Return the pair in `tls_dir`.
 
     Raises:
-        InvalidInput: a file is missing, unreadable, or they do not belong together.
+        InvalidInput: a file is missing or cannot be read.
     """
-    certificate, key = tls_dir / "tls.crt", tls_dir / "tls.key"
-    missing = [path for path in (certificate, key) if not path.is_file()]
+    paths = tls_dir / "tls.crt", tls_dir / "tls.key"
+    missing = [path for path in paths if not path.is_file()]
     if missing:
         remedy = "no such file; `placement-webhook certs issue --dir DIR --dns NAME` makes one"
         raise InvalidInput(invalid("--tls-dir", str(path), remedy) for path in missing)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        # An empty password: without one, an encrypted key would have OpenSSL ask on the terminal.
-        context.load_cert_chain(certificate, key, password="")
-    except ssl.SSLError as error:
-        detail = f"must be PEM and belong together, the key unencrypted: {error.reason or error}"
-        raise InvalidInput([invalid("--tls-dir", f"{certificate}, {key}", detail)]) from error
+        certificate, key = (path.read_bytes() for path in paths)
     except OSError as error:
         detail = f"cannot be read: {error.strerror or error}"
         raise InvalidInput([invalid("--tls-dir", str(error.filename or tls_dir), detail)]) from error
+    return Pair(tls_dir, certificate, key)
+
+
+def server_context(pair: Pair) -> ssl.SSLContext:
+    """Return a context that serves `pair`.
+
+    Raises:
+        InvalidInput: the two files do not belong together, or one is not PEM.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # A resumed session would go on with the certificate of its first handshake. API servers keep no sessions.
+    context.num_tickets = 0
+    load(context, pair)
     return context
+
+
+def load(context: ssl.SSLContext, pair: Pair) -> None:
+    """Let `context` serve `pair` from its next handshake on; connections that are open go on.
+
+    A context that another pair than a valid one was loaded into is of no more use.
+
+    Raises:
+        InvalidInput: the two files do not belong together, or one is not PEM.
+    """
+    try:
+        # OpenSSL reads files only, and those of the folder may change between two looks.
+        with _as_file(pair.certificate) as certificate, _as_file(pair.key) as key:
+            # An empty password: without one, an encrypted key would have OpenSSL ask on the terminal.
+            context.load_cert_chain(certificate, key, password="")
+    except ssl.SSLError as error:
+        detail = f"must be PEM and belong together, the key unencrypted: {error.reason or error}"
+        raise InvalidInput([invalid("--tls-dir", f"{pair.certificate_path}, {pair.key_path}", detail)]) from error
+
+
+@contextmanager
+def _as_file(content: bytes) -> Iterator[str]:
+    """The path of a file with `content` that only this process reads, until the block ends."""
+    # The image's file systems are read-only, and the key is to be on no disk: memory, where the system offers that.
+    in_memory = hasattr(os, "memfd_create")
+    with os.fdopen(os.memfd_create("tls"), "wb") if in_memory else tempfile.NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        yield f"/proc/self/fd/{file.fileno()}" if in_memory else file.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +103,15 @@ class Validity:
     not_after: datetime
 
 
-def validity(tls_dir: Path) -> Validity:
-    """That of the server certificate in `tls.crt`.
+def validity(pair: Pair) -> Validity:
+    """Return the validity of the server certificate in `pair`.
 
     Raises:
         InvalidInput: it cannot be read; OpenSSL takes more than is PEM of a certificate.
     """
-    path = tls_dir / "tls.crt"
     try:
-        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+        certificate = x509.load_pem_x509_certificate(pair.certificate)
         return Validity(certificate.not_valid_before_utc, certificate.not_valid_after_utc)
-    except (OSError, ValueError) as error:
+    except (ValueError, x509.InvalidVersion) as error:
         detail = f"must be a certificate in PEM, from -----BEGIN CERTIFICATE----- on: {error}"
-        raise InvalidInput([invalid("--tls-dir", str(path), detail)]) from error
+        raise InvalidInput([invalid("--tls-dir", str(pair.certificate_path), detail)]) from error

@@ -1,0 +1,344 @@
+"""A renewed certificate is served without a restart; one that is no good leaves the last good one in force."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import aiohttp
+import pytest
+import structlog
+import uvloop
+from cryptography import x509
+
+from certs.pki import SERVER_VALIDITY, KeyPair
+from tests.admitting import TYPE
+from tests.builders import make_pod
+from tests.certs.making import encrypted
+from tests.serving.running import Running, World, issued, review_bytes, running, utc_now, write_certificate, write_pair
+from webhook.kube.field import InvalidInput
+from webhook.metrics import Metrics
+from webhook.serving.certificate import Certificate
+from webhook.settings import Address
+
+REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+POLL_SECONDS = 0.01
+
+
+def mount(folder: Path, pair: KeyPair) -> None:
+    """Make `folder` a mounted Secret with `pair`, or swap the pair of one, as the kubelet does.
+
+    Source: k8s.io/kubernetes/pkg/volume/util/atomic_writer.go
+    """
+    made = folder / f"..{len(list(folder.iterdir()))}"
+    made.mkdir()
+    write_pair(made, pair)
+    swapped = folder / "..data_tmp"
+    swapped.symlink_to(made.name)
+    swapped.replace(folder / "..data")
+    for name in ("tls.crt", "tls.key"):
+        path = folder / name
+        if not path.is_symlink():
+            path.unlink(missing_ok=True)
+            path.symlink_to(f"..data/{name}")
+
+
+class Caller:
+    """One connection of a client that trusts the CA in `folder`."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    @classmethod
+    async def calling(cls, address: Address, folder: Path) -> "Caller":
+        """A connection to `address`."""
+        trust = ssl.create_default_context(cafile=str(folder / "ca.crt"))
+        return cls(*await asyncio.open_connection(address.host, address.port, ssl=trust))
+
+    @property
+    def tls(self) -> ssl.SSLObject:
+        """The connection's TLS."""
+        found: ssl.SSLObject = self._writer.get_extra_info("ssl_object")
+        return found
+
+    @property
+    def serial(self) -> int:
+        """The serial number of the certificate that was served."""
+        return x509.load_der_x509_certificate(self.tls.getpeercert(binary_form=True) or b"").serial_number
+
+    async def is_answered(self) -> bool:
+        """Whether an admission is answered on it."""
+        head = b"POST /mutate HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\n"
+        self._writer.write(head + b"Content-Length: %d\r\n\r\n" % len(REVIEW) + REVIEW)
+        answer = await self._reader.readuntil(b"\r\n\r\n")
+        length = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        await self._reader.readexactly(length)
+        return answer.startswith(b"HTTP/1.1 200")
+
+    async def hang_up(self) -> None:
+        """Close it."""
+        self._writer.close()
+        await self._writer.wait_closed()
+
+
+async def served(server: Running, folder: Path) -> int:
+    """The serial number of the certificate that a new connection gets."""
+    caller = await Caller.calling(server.address, folder)
+    serial = caller.serial
+    await caller.hang_up()
+    return serial
+
+
+def serial_of(pair: KeyPair) -> int:
+    return x509.load_pem_x509_certificate(pair.certificate).serial_number
+
+
+def run(loop: str, story: Awaitable[None]) -> None:
+    async def told() -> None:
+        async with asyncio.timeout(30):
+            await story
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(told())
+
+
+@pytest.mark.parametrize("replace", [write_pair, mount], ids=["in place", "by symlink swap"])
+@pytest.mark.parametrize("loop", LOOPS)
+def test_renewed_pair_is_served_while_connections_live(
+    tmp_path: Path, loop: str, replace: Callable[[Path, KeyPair], None]
+) -> None:
+    world = World()
+
+    async def story() -> None:
+        async with running(world, tmp_path, certificate_poll_seconds=POLL_SECONDS) as server:
+            replace(tmp_path, issued(server.ca))
+            caller = await Caller.calling(server.address, tmp_path)
+            assert await caller.is_answered()
+            pairs = [issued(server.ca) for _ in range(3)]
+            for renewed in pairs:
+                replace(tmp_path, renewed)
+                while await served(server, tmp_path) != serial_of(renewed):
+                    assert await caller.is_answered()
+            assert await caller.is_answered()
+            assert caller.serial not in map(serial_of, pairs)
+            await caller.hang_up()
+
+    run(loop, story())
+    assert world.count("certificate_reloads_total", result="success") in (3, 4)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_no_session_goes_on_with_the_certificate_before(tmp_path: Path, loop: str) -> None:
+    async def story() -> None:
+        async with running(World(), tmp_path) as server:
+            caller = await Caller.calling(server.address, tmp_path)
+            assert caller.tls.version() == "TLSv1.3"
+            assert await caller.is_answered()
+            assert caller.tls.session is not None
+            assert not caller.tls.session.has_ticket
+            await caller.hang_up()
+
+    run(loop, story())
+
+
+@dataclass
+class Served:
+    """A certificate with its files, clock, metrics and log."""
+
+    folder: Path
+    ca: KeyPair
+    metrics: Metrics = field(default_factory=Metrics)
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    certificate: Certificate = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.certificate = Certificate(self.folder, self.metrics, lambda: self.now)
+
+    def look(self) -> list[tuple[str, str]]:
+        """Look at the files, and the log of that."""
+        with structlog.testing.capture_logs() as logs:
+            self.certificate.look()
+        return [(each["log_level"], each["event"].partition(":")[0]) for each in logs]
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """The value of a metric."""
+        return self.metrics.registry.get_sample_value(f"placement_webhook_certificate_{name}", labels)
+
+    def serial(self) -> int:
+        """The serial number of the certificate that a client gets now; the client trusts the CA."""
+        client, server = ssl.MemoryBIO(), ssl.MemoryBIO()
+        trust = ssl.create_default_context(cadata=self.ca.certificate.decode())
+        trust.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
+        theirs = trust.wrap_bio(server, client, server_hostname="localhost")
+        ours = self.certificate.context.wrap_bio(client, server, server_side=True)
+        sides: list[ssl.SSLObject] = [theirs, ours]
+        while sides:
+            side = sides.pop(0)
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                sides.append(side)
+        return x509.load_der_x509_certificate(theirs.getpeercert(binary_form=True) or b"").serial_number
+
+
+@pytest.fixture
+def at_work(tmp_path: Path) -> Served:
+    return Served(tmp_path, write_certificate(tmp_path))
+
+
+FAILURE = ("error", "the certificate cannot be reloaded and the last good one is served")
+
+
+def _half(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+SPOILED: dict[str, Callable[[KeyPair], dict[str, bytes | None]]] = {
+    "certificate of another key": lambda pair: {"tls.crt": pair.certificate},
+    "key of another certificate": lambda pair: {"tls.key": pair.key},
+    "certificate half written": lambda pair: {"tls.crt": _half(pair.certificate), "tls.key": pair.key},
+    "key half written": lambda pair: {"tls.crt": pair.certificate, "tls.key": _half(pair.key)},
+    "certificate truncated": lambda pair: {"tls.crt": b"", "tls.key": pair.key},
+    "key not written yet": lambda pair: {"tls.crt": pair.certificate, "tls.key": None},
+    "certificate in another form": lambda pair: {
+        "tls.crt": pair.certificate.replace(b" CERTIFICATE", b" TRUSTED CERTIFICATE"),
+        "tls.key": pair.key,
+    },
+    "no PEM": lambda _: {"tls.crt": b"\x30\x82", "tls.key": b"\0"},
+    "key encrypted": lambda pair: {"tls.crt": pair.certificate, "tls.key": encrypted(pair.key)},
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
+def test_bad_pair_leaves_the_last_good_one_in_force(
+    at_work: Served, spoil: Callable[[KeyPair], dict[str, bytes | None]]
+) -> None:
+    before, renewed = at_work.serial(), issued(at_work.ca)
+    for name, content in spoil(renewed).items():
+        (at_work.folder / name).unlink()
+        if content is not None:
+            (at_work.folder / name).write_bytes(content)
+
+    assert [at_work.look() for _ in range(3)] == [[FAILURE], [], []]
+    assert at_work.serial() == before
+    assert at_work.value("reloads_total", result="failure") == 3
+    assert at_work.value("reloads_total", result="success") == 0
+
+    write_pair(at_work.folder, renewed)
+    assert at_work.look() == [("info", "certificate reloaded")]
+    assert at_work.serial() == serial_of(renewed)
+    assert at_work.value("reloads_total", result="success") == 1
+
+
+def test_another_failure_is_logged_too(at_work: Served) -> None:
+    (at_work.folder / "tls.key").unlink()
+    assert at_work.look() == [FAILURE]
+    (at_work.folder / "tls.crt").unlink()
+    assert [at_work.look(), at_work.look()] == [[FAILURE], []]
+
+
+def test_good_pair_that_comes_back_is_in_order(at_work: Served) -> None:
+    key = (at_work.folder / "tls.key").read_bytes()
+    (at_work.folder / "tls.key").write_bytes(b"")
+    assert at_work.look() == [FAILURE]
+    (at_work.folder / "tls.key").write_bytes(key)
+    assert at_work.look() == []
+    (at_work.folder / "tls.key").write_bytes(b"")
+    assert at_work.look() == [FAILURE]
+
+
+def test_unchanged_pair_is_not_loaded_again(at_work: Served) -> None:
+    assert at_work.look() == []
+    write_pair(at_work.folder, KeyPair(*((at_work.folder / name).read_bytes() for name in ("tls.crt", "tls.key"))))
+    assert at_work.look() == []
+    assert at_work.value("reloads_total", result="success") == 0
+
+
+def test_metrics_follow_the_pair(at_work: Served) -> None:
+    first = at_work.value("not_after_timestamp_seconds"), at_work.value("not_before_timestamp_seconds")
+    renewed = issued(at_work.ca, datetime.now(UTC) - timedelta(days=1))
+    write_pair(at_work.folder, renewed)
+    at_work.look()
+    held = x509.load_pem_x509_certificate(renewed.certificate)
+    now = at_work.value("not_after_timestamp_seconds"), at_work.value("not_before_timestamp_seconds")
+    assert now == (held.not_valid_after_utc.timestamp(), held.not_valid_before_utc.timestamp())
+    assert now != first
+
+
+def test_expiry_is_logged_once_and_again_when_it_changes(at_work: Served) -> None:
+    days = {0: [], 340: [("warning", "the certificate expires soon")], 366: [("error", "the certificate has expired")]}
+    began = at_work.now
+    for after, told in days.items():
+        at_work.now = began + timedelta(days=after)
+        assert [at_work.look(), at_work.look()] == [told, []]
+    assert at_work.certificate.doubt() == "the certificate has expired: no API server trusts it"
+
+    write_pair(at_work.folder, issued(at_work.ca, at_work.now))
+    assert at_work.look() == [("info", "certificate reloaded")]
+    assert at_work.certificate.doubt() == ""
+
+
+def test_certificate_of_tomorrow_is_logged_until_it_holds(tmp_path: Path) -> None:
+    ca = write_certificate(tmp_path, timedelta(days=-1))
+    at_work = Served(tmp_path, ca)
+    assert at_work.look() == []
+    assert at_work.certificate.doubt() == "the certificate is not valid yet: no API server trusts it"
+    at_work.now += timedelta(days=2)
+    assert [at_work.look(), at_work.look()] == [[("info", "the certificate is valid")], []]
+    assert at_work.certificate.doubt() == ""
+
+
+async def readiness(server: Running) -> tuple[int, str]:
+    async with aiohttp.ClientSession() as client, client.get(server.admin_url + "/readyz") as response:
+        return response.status, await response.text()
+
+
+def test_readiness_follows_the_certificate(tmp_path: Path) -> None:
+    world = World()
+    later = datetime.now(UTC) + SERVER_VALIDITY + timedelta(days=1)
+
+    async def story() -> None:
+        async with running(world, tmp_path, certificate_poll_seconds=POLL_SECONDS) as server:
+            assert await readiness(server) == (200, "ok\n")
+            world.utc_now = lambda: later
+            told = "not ready: the certificate has expired: no API server trusts it\n"
+            assert await readiness(server) == (503, told)
+            write_pair(tmp_path, issued(server.ca, later))
+            while (await readiness(server))[0] == 503:
+                pass
+            assert await readiness(server) == (200, "ok\n")
+
+    run("asyncio", story())
+
+
+def test_fault_of_a_look_ends_nothing(tmp_path: Path) -> None:
+    world = World()
+
+    def fail() -> datetime:
+        raise RuntimeError("no clock")
+
+    async def story() -> None:
+        async with running(world, tmp_path, certificate_poll_seconds=POLL_SECONDS) as server:
+            world.utc_now = fail
+            while world.count("certificate_reloads_total", result="failure") < 3:
+                await served(server, tmp_path)
+            world.utc_now = utc_now
+            renewed = issued(server.ca)
+            write_pair(tmp_path, renewed)
+            while await served(server, tmp_path) != serial_of(renewed):
+                pass
+
+    with structlog.testing.capture_logs() as logs:
+        run("asyncio", story())
+    failures = [each["error"] for each in logs if each["log_level"] == "error"]
+    assert failures == ["internal error: RuntimeError('no clock')"]
+
+
+def test_pair_that_cannot_be_served_is_refused_at_the_start(tmp_path: Path) -> None:
+    ca = write_certificate(tmp_path)
+    (tmp_path / "tls.key").write_bytes(issued(ca).key)
+    with pytest.raises(InvalidInput, match="must be PEM and belong together, the key unencrypted: KEY_VALUES_MISMATCH"):
+        Certificate(tmp_path, Metrics(), lambda: datetime.now(UTC))
