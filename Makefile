@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check format bench bench-feed-real docs control-plane clean differential
+.PHONY: help venv demo test check format bench bench-renewal bench-feed-real docs control-plane clean differential
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ bench: $(STAMP) ## /mutate against a bare TLS handler, placement by cluster size
 	$(BIN)/python -m bench $(BENCH_ARGS)
 	$(BIN)/python -m bench.placement
 	$(BIN)/python -m bench.feed
+
+bench-renewal: $(STAMP) ## 5,000 pods on a real API server while the certificate is renewed: none may fail
+	$(BIN)/python -m bench.renewal $(BENCH_ARGS)
 
 bench-feed-real: $(STAMP) ## the live view of a real API server with 5,000 nodes and 50,000 pods
 	$(BIN)/python -m bench.feed_real $(BENCH_ARGS)

@@ -1,0 +1,15 @@
+"""A certificate is renewed under load, and no creation fails: the short form of `make bench-renewal`."""
+
+from pathlib import Path
+
+from bench.renewal import renewed_under_load, serving
+from tests.controlplane.cluster import Cluster
+
+
+def test_no_creation_fails_while_the_certificate_is_renewed(cluster: Cluster, tmp_path: Path) -> None:
+    with serving(tmp_path) as webhook:
+        outcome = renewed_under_load(cluster, webhook, creations=300, clients=8, renewals=3)
+
+    assert (outcome.created, outcome.failures, outcome.not_injected) == (300, [], 0)
+    assert outcome.renewals_served == 3
+    assert outcome.broken_handshakes == []
