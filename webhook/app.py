@@ -18,6 +18,7 @@ from webhook.audit.record import Outcome
 from webhook.audit.writer import AuditWriter
 from webhook.cluster.api_server import Source
 from webhook.cluster.live import LiveCluster
+from webhook.cluster.reflector import timing_for
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import field
@@ -113,15 +114,24 @@ class Glance:
         return self._seen
 
 
-def live_view(source: Source, metrics: Metrics, predictions: Predictions) -> LiveCluster:
-    """The view of the cluster of `source`, once it runs; bound pods are compared with `predictions`."""
+def live_view(source: Source, metrics: Metrics, predictions: Predictions, policy: Policy) -> LiveCluster:
+    """The view of the cluster of `source`, once it runs, as young as `policy` wants it.
+
+    Bound pods are compared with `predictions`.
+    """
 
     def compare(pod: Mapping[str, Any]) -> None:
         if result := predictions.compare(pod):
             metrics.predictions.labels(result).inc()
 
     # What a page left behind stays: the collector need not look at tens of thousands of pods on each of its rounds.
-    return LiveCluster(source.connect, on_bound=compare, on_page=gc.freeze, on_fault=metrics.feed_faults.inc)
+    return LiveCluster(
+        source.connect,
+        timing=timing_for(policy.spec.placement_check.max_view_age_seconds),
+        on_bound=compare,
+        on_page=gc.freeze,
+        on_fault=metrics.feed_faults.inc,
+    )
 
 
 def build_server(

@@ -19,18 +19,24 @@ FAST_SECONDS = 0.01
 class FakeApi:
     """Answers `script` in its order on one path, then for ever a watch in which nothing happens.
 
-    `asked` are the queries that came, each with the token that it bore.
+    `asked` are the queries that came, each with the token that it bore. Lists of one object, which ask how far the
+    server is, are not among them: they are answered with the resourceVersion `newest`, and counted.
     """
 
     path: str
     script: list[Answer] = field(default_factory=list)
     asked: list[dict[str, str]] = field(default_factory=list)
     url: str = ""
+    newest: str = "0"
+    times_asked_how_far: int = 0
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """The next answer of the script; other kinds are empty and nothing happens to them, nor is a pod nominated."""
         if request.path != self.path or "nominatedNodeName" in request.query.get("fieldSelector", ""):
             return await (quiet(request) if "watch" in request.query else page([])(request))
+        if request.query.get("limit") == "1":
+            self.times_asked_how_far += 1
+            return await page([], self.newest)(request)
         token = request.headers.get("authorization", "")
         self.asked.append({**request.query, **({"token": token} if token else {})})
         return await (self.script.pop(0) if self.script else quiet)(request)

@@ -34,10 +34,10 @@ TIMING = Timing(
 
 @contextmanager
 def following(
-    kubeconfig: Path, on_bound: Callable[[Mapping[str, Any]], None] = lambda _: None
+    kubeconfig: Path, on_bound: Callable[[Mapping[str, Any]], None] = lambda _: None, timing: Timing = TIMING
 ) -> Iterator[LiveCluster]:
     """A live view in a thread of its own, synced."""
-    live = LiveCluster(Source(kubeconfig).connect, timing=TIMING, on_bound=on_bound)
+    live = LiveCluster(Source(kubeconfig).connect, timing=timing, on_bound=on_bound)
     loop = asyncio.new_event_loop()
     task = loop.create_task(live.run())
 

@@ -181,7 +181,7 @@ def serve(
     if in_cluster or kubeconfig is not None:
         source = Source(kubeconfig, in_cluster)
         asyncio.run(source.configuration())
-        live = live_view(source, metrics, predictions)
+        live = live_view(source, metrics, predictions, rules)
     name = replica or os.environ.get("POD_NAME") or socket.gethostname()
     with AuditWriter(
         audit,

@@ -55,6 +55,7 @@ class LiveCluster:
                 on_added=self._guarded(on_bound) if resource.name_in_cache == "Pod" else lambda _: None,
                 on_page=self._guarded(on_page),
                 on_fault=on_fault,
+                on_reached=self._wake,
             )
             for resource in RESOURCES
         ]
@@ -75,6 +76,11 @@ class LiveCluster:
     def _follow(self, group: asyncio.TaskGroup, reflectors: Iterable[Reflector]) -> None:
         for reflector in reflectors:
             group.create_task(reflector.run(), name=f"reflector of {reflector.resource.kind}")
+
+    def _wake(self) -> None:
+        """Let no reflector wait for an API server that has answered another."""
+        for reflector in self._reflectors:
+            reflector.wake()
 
     def _guarded(self, callback: Callable[_Told, None]) -> Callable[_Told, None]:
         """`callback`, a fault of which is not one of the feed."""

@@ -12,6 +12,10 @@
 
 Each time after backing off, the connection is made anew, with the token and certificates that are in force then.
 
+A watch that goes on after a break first has to catch up: its events are of the past, so they prove nothing. A list of
+one object says how far there is to go. The view is current as of that list once the watch has passed its
+resourceVersion; or, of a kind in which nothing happens, as of the end of a short watch without events.
+
 A kind that a view can do without may be refused (403) or not served (404): then nothing of it is known, and it is
 asked for again now and then.
 """
@@ -20,8 +24,8 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
-from contextlib import aclosing
-from dataclasses import dataclass
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
 
 import orjson
 import structlog
@@ -39,11 +43,12 @@ class Timing:
 
     A watch is ended by the server after `watch_seconds` to half as much again, in good order: all was told. So a view
     is proved current that often even where nothing happens; bookmarks come once in a minute or so, and none of a kind
-    that has not changed since the server started. `silence_seconds` longer without a byte, the connection counts as
-    lost.
+    that has not changed since the server started. `catching_up_seconds` is the length of watches after a break, until
+    the view is proved current again. `silence_seconds` longer without a byte, the connection counts as lost.
     """
 
     watch_seconds: int = 24
+    catching_up_seconds: int = 1
     silence_seconds: float = 10.0
     first_pause_seconds: float = 0.25
     longest_pause_seconds: float = 10.0
@@ -55,15 +60,42 @@ class Timing:
     """After so long over objects, others get their turn on the loop: admissions go first."""
 
 
+# The clocks of two machines do not run quite alike.
+_EARLY_SECONDS = 0.1
+
+
+def timing_for(longest_age_seconds: float) -> Timing:
+    """Return the timing with which the view of a quiet cluster is proved current well within `longest_age_seconds`.
+
+    The longest watch takes 0.6 of it, and 36 s at most.
+    """
+    usual = Timing()
+    return replace(usual, watch_seconds=max(1, min(usual.watch_seconds, int(longest_age_seconds * 0.4))))
+
+
 # Answers to a resourceVersion that can no longer be watched from, or never could: 504 is "Too large resource version".
 _LIST_ANEW = (400, GONE, 422, 504)
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """How far a view has to come to be current as of `asked_seconds`; without a version it is still to be asked."""
+
+    asked_seconds: float = 0.0
+    version: str = ""
+
+
+def _is_at_least(version: str, other: str) -> bool:
+    """Whether `version` is known to be as new as `other`: resourceVersions are numbers, in API servers as they are."""
+    return version.isdecimal() and other.isdecimal() and int(version) >= int(other)
 
 
 class Reflector:
     """Keeps one resource in the cache.
 
     `proved_seconds`: when (on the monotonic clock) what the cache has was last known to be current; None before the
-    first list is complete. `is_refused`: the API server does not give this resource, and the cache has none of it.
+    first list is complete. `version`: the resourceVersion that the cache has come to. `is_refused`: the API server does
+    not give this resource, and the cache has none of it. `is_unreachable`: nobody answered the last time.
     """
 
     def __init__(
@@ -76,6 +108,7 @@ class Reflector:
         on_added: Callable[[JsonObject], None] = lambda _: None,
         on_page: Callable[[], None] = lambda: None,
         on_fault: Callable[[], None] = lambda: None,
+        on_reached: Callable[[], None] = lambda: None,
     ) -> None:
         self.resource = resource
         self.proved_seconds: float | None = None
@@ -86,7 +119,11 @@ class Reflector:
         self._on_added = on_added
         self._on_page = on_page
         self._on_fault = on_fault
-        self._version: str | None = None
+        self._on_reached = on_reached
+        self.is_unreachable = False
+        self._woken = asyncio.Event()
+        self._behind: _Behind | None = None
+        self.version: str | None = None
         self._failures = 0
         self._slice_began = 0.0
         self._log = structlog.get_logger().bind(kind=resource.name_in_cache)
@@ -100,19 +137,32 @@ class Reflector:
             except (ApiServerError, InvalidInput) as error:
                 self._interrupted(error)
             except Exception:
-                self._version = None
+                self.version = None
                 self._on_fault()
                 self._log.exception("feed failed")
-            await asyncio.sleep(self._pause_seconds())
+            self._behind = _Behind()
+            await self._rest()
+
+    def wake(self) -> None:
+        """Try again now, if this waits because nobody answered."""
+        if self.is_unreachable:
+            self._woken.set()
+
+    async def _rest(self) -> None:
+        self._woken.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._pause_seconds()):
+                await self._woken.wait()
 
     def _interrupted(self, error: ApiServerError | InvalidInput) -> None:
         code = error.code if isinstance(error, ApiServerError) else 0
+        self.is_unreachable = not code
         if code not in REFUSALS or self.resource.is_required:
             if code in _LIST_ANEW:
-                self._version = None
+                self.version = None
             self._log.warning("feed interrupted", error=str(error), failures=self._failures + 1)
             return
-        self._version = self.proved_seconds = None
+        self.version = self.proved_seconds = None
         self._cache.forget_kind(self.resource.name_in_cache)
         if not self.is_refused:
             self.is_refused = True
@@ -121,9 +171,30 @@ class Reflector:
     async def _follow(self, server: ApiServer) -> None:
         """List where needed, then watch, until something fails."""
         while True:
-            if self._version is None:
-                self._version = await self._list(server)
-            await self._watch(server, self._version)
+            if self.version is None:
+                self.version = await self._list(server)
+            elif self._behind:
+                self._behind = await self._newest(server)
+                self._has_come_to(self.version)
+            await self._watch(server, self.version)
+
+    async def _newest(self, server: ApiServer) -> "_Behind":
+        """Return how far the API server is now: by a read that is consistent, and cheap."""
+        asked_seconds = time.monotonic()
+        content = await server.get(self.resource.path, {**self._query(), "limit": 1})
+        self._is_reached()
+        return _Behind(asked_seconds, str(field(content, "metadata", "resourceVersion") or ""))
+
+    def _is_reached(self) -> None:
+        """The API server answers: let those know that wait for it."""
+        if self.is_unreachable:
+            self.is_unreachable = False
+            self._on_reached()
+
+    def _has_come_to(self, version: str) -> None:
+        """The view has come to `version`, which may be as far as there was to go."""
+        if self._behind and _is_at_least(version, self._behind.version):
+            self._is_proved(self._behind.asked_seconds)
 
     async def _list(self, server: ApiServer) -> str:
         asked_seconds = time.monotonic()
@@ -133,6 +204,7 @@ class Reflector:
             nonlocal listing
             if begins:
                 listing = self._cache.listing(self.resource.name_in_cache)
+            self._is_reached()
             self._slice_began = time.monotonic()
             for item in items:
                 self._tell(listing.add((item,)))
@@ -141,14 +213,16 @@ class Reflector:
 
         version = await listed(server, self.resource.path, self._query(), take, self._timing.page_size)
         listing.finish()
-        self.proved_seconds = asked_seconds
+        self._is_proved(asked_seconds)
         self.is_refused = False
         self._log.info("listed", version=version, seconds=round(time.monotonic() - asked_seconds, 3))
         return version
 
     async def _watch(self, server: ApiServer, version: str) -> None:
         timing = self._timing
-        seconds = random.randint(timing.watch_seconds, timing.watch_seconds * 3 // 2)  # noqa: S311 - spreads load
+        seconds = timing.catching_up_seconds
+        if not self._behind:
+            seconds = random.randint(timing.watch_seconds, timing.watch_seconds * 3 // 2)  # noqa: S311 - spreads load
         query = {
             **self._query(),
             "watch": "true",
@@ -165,9 +239,14 @@ class Reflector:
                     self._take(line)
                     events += 1
                     await self._breathe()
-        if not events and time.monotonic() - began_seconds < timing.shortest_watch_seconds:
+        lasted_seconds = time.monotonic() - began_seconds
+        if not events and lasted_seconds < min(timing.shortest_watch_seconds, seconds - _EARLY_SECONDS):
             raise ApiServerError("the API server ended a watch at once")
-        self._is_proved()
+        if lasted_seconds < seconds - _EARLY_SECONDS:
+            # A server that stops, or thinks that this client is too slow, ends watches before their time.
+            self._behind = self._behind or _Behind()
+        elif not (self._behind and events):
+            self._is_proved(time.monotonic())
 
     def _take(self, line: bytes) -> None:
         """One event of a watch.
@@ -189,15 +268,19 @@ class Reflector:
             self._tell([] if problem is None else [problem])
             if kind == "ADDED":
                 self._on_added(content)
-        self._version = field(content, "metadata", "resourceVersion") or self._version
-        self._is_proved()
+        self.version = field(content, "metadata", "resourceVersion") or self.version
+        if not self._behind:
+            self._is_proved(time.monotonic())
+        elif self.version:
+            self._has_come_to(self.version)
 
     def _query(self) -> dict[str, str | int]:
         selector = self.resource.field_selector
         return {"fieldSelector": selector} if selector else {}
 
-    def _is_proved(self) -> None:
-        self.proved_seconds = time.monotonic()
+    def _is_proved(self, as_of_seconds: float) -> None:
+        self.proved_seconds = as_of_seconds
+        self._behind = None
         self._failures = 0
 
     def _tell(self, unusable: list[Unusable]) -> None:

@@ -1,0 +1,168 @@
+"""After a break a view is current as of the moment that the API server proves, and this comes soon."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from aiohttp import web
+
+from tests.cluster.api import Answer, FakeApi, events, fake_api, page
+from tests.cluster.test_live import following
+from tests.cluster.test_reflector import NODES, TIMING, bookmark, node, until
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.polling import wait_for
+from webhook.cluster.api_server import Source
+from webhook.cluster.cache import ClusterCache
+from webhook.cluster.reflector import Reflector, Timing, timing_for
+from webhook.cluster.resources import REQUIRED_RESOURCES
+
+(NODE,) = [resource for resource in REQUIRED_RESOURCES if resource.kind == "Node"]
+BREAK = events(cut=b"{")
+ADDED = ("ADDED", node("b", 5))
+
+
+@asynccontextmanager
+async def reflecting(
+    api: FakeApi, folder: Path, timing: Timing = TIMING, on_reached: Callable[[], None] = lambda: None
+) -> AsyncIterator[Reflector]:
+    """A reflector of nodes, running."""
+    connect = Source(api.kubeconfig(folder)).connect
+    reflector = Reflector(NODE, ClusterCache(), connect, timing, on_reached=on_reached)
+    task = asyncio.create_task(reflector.run())
+    try:
+        yield reflector
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def watches(api: FakeApi) -> list[int]:
+    """How long each of the watches was to last, in seconds."""
+    return [int(each["timeoutSeconds"]) for each in api.asked if "watch" in each]
+
+
+@pytest.mark.parametrize("last", [("ADDED", node("c", 100)), bookmark(100)], ids=["event", "bookmark"])
+def test_events_of_the_past_prove_nothing(tmp_path: Path, last: tuple[str, dict[str, Any]]) -> None:
+    told, ends = asyncio.Event(), asyncio.Event()
+
+    async def watch(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(_line(*ADDED))
+        told.set()
+        await ends.wait()
+        await response.write(_line(*last))
+        await asyncio.sleep(60)
+        return response
+
+    async def run() -> None:
+        async with fake_api(NODES, page([node("a")], "4"), BREAK, watch) as api:
+            api.newest = "100"
+            async with reflecting(api, tmp_path) as reflector:
+                await asyncio.wait_for(told.wait(), 10)
+                broken_seconds = reflector.proved_seconds
+                assert broken_seconds is not None
+                asked_seconds = time.monotonic()
+                await until(lambda: reflector.version == "5")
+                assert reflector.proved_seconds == broken_seconds
+                ends.set()
+                await until(lambda: reflector.version == "100")
+                assert broken_seconds < reflector.proved_seconds <= asked_seconds
+
+    asyncio.run(run())
+
+
+def _line(kind: str, content: dict[str, Any]) -> bytes:
+    return orjson.dumps({"type": kind, "object": content}) + b"\n"
+
+
+CAUGHT_UP = range(24, 37)
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        pytest.param([BREAK, events(lasting_seconds=1)], [CAUGHT_UP, [1], CAUGHT_UP], id="nothing happens"),
+        pytest.param(
+            [BREAK, events(ADDED, lasting_seconds=1), events(lasting_seconds=1)],
+            [CAUGHT_UP, [1], [1], CAUGHT_UP],
+            id="something had happened",
+        ),
+        pytest.param(
+            [BREAK, BREAK, events(lasting_seconds=1)], [CAUGHT_UP, [1], [1], CAUGHT_UP], id="broken off again"
+        ),
+        pytest.param(
+            [events(ADDED), events(lasting_seconds=1)], [CAUGHT_UP, [1], CAUGHT_UP], id="ended before its time"
+        ),
+    ],
+)
+def test_watches_are_short_until_the_view_is_proved_current(
+    tmp_path: Path, script: list[Answer], expected: list[Any]
+) -> None:
+    async def run() -> list[int]:
+        async with fake_api(NODES, page([node("a")], "4"), *script) as api:
+            # Other kinds have changed: no event of this one comes near.
+            api.newest = "1000"
+            async with reflecting(api, tmp_path) as reflector:
+                await until(lambda: len(watches(api)) == len(expected))
+                assert reflector.proved_seconds is not None
+                return watches(api)
+
+    for seconds, wanted in zip(asyncio.run(run()), expected, strict=True):
+        assert seconds in wanted
+
+
+def test_view_that_is_as_new_as_the_server_is_current_at_once(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with fake_api(NODES, page([node("a")], "4"), BREAK) as api:
+            api.newest = "4"
+            async with reflecting(api, tmp_path):
+                await until(lambda: len(watches(api)) == 2)
+                assert watches(api)[1] in CAUGHT_UP
+                assert api.times_asked_how_far == 1
+
+    asyncio.run(run())
+
+
+def test_one_that_reaches_the_server_wakes_those_that_wait_for_it(tmp_path: Path) -> None:
+    patient = Timing(first_pause_seconds=1000, longest_pause_seconds=1000)
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return await (events(lasting_seconds=60) if "watch" in request.query else page([], "4"))(request)
+
+    async def run() -> None:
+        async with fake_api(NODES) as gone:
+            pass
+        (folder := tmp_path / "gone").mkdir()
+        async with reflecting(gone, folder, patient) as waiting:
+            await until(lambda: waiting.is_unreachable)
+            async with fake_api(NODES, BREAK, *[answer] * 4) as api:
+                gone.kubeconfig(folder).write_bytes(api.kubeconfig(tmp_path).read_bytes())
+                async with reflecting(api, tmp_path, on_reached=waiting.wake) as first:
+                    await until(lambda: first.proved_seconds is not None)
+                    await until(lambda: waiting.proved_seconds is not None)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("longest_age", "watch"), [(3600, 24), (60, 24), (20, 8), (5, 2), (1, 1)])
+def test_quiet_view_is_proved_current_within_the_age_that_the_policy_allows(longest_age: int, watch: int) -> None:
+    assert timing_for(longest_age).watch_seconds == watch
+
+
+def test_quiet_view_is_current_soon_after_the_api_server_is_back(cluster: Cluster) -> None:
+    """Neither the end of the usual watches is waited for, nor the pauses of all that wait for the API server."""
+    timing = Timing(watch_seconds=200, first_pause_seconds=0.1, longest_pause_seconds=200)
+    with following(cluster.control_plane.kubeconfig, timing=timing) as live:
+        cluster.control_plane.stop_api_server()
+        try:
+            wait_for(lambda: live.age_seconds() > 5, "a view that grows old")
+        finally:
+            cluster.control_plane.restart_api_server()
+        wait_for(lambda: live.age_seconds() < 3, lambda: f"a young view: {live.age_seconds():.1f} s")
