@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from webhook.policy.loader import built_in_policy, parse_policy
-from webhook.policy.policy import allows_namespace
+from webhook.policy.policy import allows_namespace, namespaces_of_product
 
 HEAD = "apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\n"
 
@@ -51,6 +51,7 @@ def test_the_built_in_policy_is_the_contracts() -> None:
                 ),
             ],
             "productAffinity": True,
+            "allowedProducts": {},
             "binPacking": {
                 "labelKey": "jobtype",
                 "labelValue": "binpacked",
@@ -154,3 +155,22 @@ def test_a_type_is_for_the_namespaces_of_its_patterns(patterns: list[str], names
     policy = parse_policy(HEAD + f"spec: {{workloadTypes: {{t: {usage}}}}}\n", "policy.yaml")
 
     assert allows_namespace(policy.spec.workload_types["t"], namespace) is wanted
+
+
+@pytest.mark.parametrize(
+    ("product", "allowed"),
+    [
+        ("NVIDIA-L4", None),
+        ("NVIDIA-H20", ("team-a", "lab-*")),
+        ("NVIDIA-H200", ("lab-*", "team-b")),
+        ("NVIDIA-A100-SXM4-80GB", ()),
+        ("nvidia-h20", None),
+    ],
+)
+def test_a_product_is_for_the_namespaces_of_every_pattern_that_it_matches(
+    product: str, allowed: tuple[str, ...] | None
+) -> None:
+    allowed_products = "{NVIDIA-H20: [team-a, lab-*], NVIDIA-H200: [lab-*], 'NVIDIA-H200*': [team-b], NVIDIA-A*: []}"
+    policy = parse_policy(HEAD + f"spec: {{allowedProducts: {allowed_products}}}\n", "policy.yaml")
+
+    assert namespaces_of_product(policy.spec, product) == allowed

@@ -123,6 +123,24 @@ def with_card(**fields: Any) -> dict[str, Any]:
                 "must be a namespace, or a pattern with * such as team-a-*"
             ),
         ),
+        (
+            {"allowedProducts": {"NVIDIA H20": ["a"]}},
+            (
+                'spec.allowedProducts.NVIDIA H20: Invalid value: "NVIDIA H20"; '
+                "must be a product like NVIDIA-H20, or a pattern with * such as NVIDIA-A100*"
+            ),
+        ),
+        (
+            {"allowedProducts": {"NVIDIA-H20": ["Team"]}},
+            (
+                'spec.allowedProducts.NVIDIA-H20[0]: Invalid value: "Team"; '
+                "must be a namespace, or a pattern with * such as team-a-*"
+            ),
+        ),
+        (
+            {"allowedProducts": ["NVIDIA-H20"]},
+            'spec.allowedProducts: Invalid value: ["NVIDIA-H20"]; must be a mapping of keys to values',
+        ),
         # lists
         (
             with_type(nodeUsage={"allow": []}),

@@ -67,6 +67,7 @@ OTHERS = {
     "workloadTypes": {"training": SPEC["workloadTypes"]["training"]},
     "accelerators": SPEC["accelerators"][:1],
     "productAffinity": False,
+    "allowedProducts": {"NVIDIA-H20": ["team-a"]},
     "binPacking": SPEC["binPacking"] | {"weight": 99},
     "topologyAliases": {},
     "allowedSchedulers": [*SPEC["allowedSchedulers"], "mine"],

@@ -1,7 +1,7 @@
 """A pod's annotations, and its namespace's behind them, into the workload's intent."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -10,7 +10,7 @@ from webhook.kube.resources import extended_resource_names
 from webhook.mutation import annotations as values
 from webhook.mutation.annotations import Annotations
 from webhook.policy.document import Accelerator, CheckMode, NodeUsage, WorkloadType
-from webhook.policy.policy import Policy, allows_namespace
+from webhook.policy.policy import Policy, allows_namespace, matches_any, namespaces_of_product
 
 STRICTNESS: Sequence[CheckMode] = ("off", "warn", "deny")
 
@@ -62,16 +62,31 @@ def read_workload(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str,
     warnings = _misspelt(own, policy)
     type_name = annotations.choice(key, list(policy.spec.workload_types))
     workload_type = policy.spec.workload_types.get(type_name or "")
+    may_ask = workload_type is not None and allows_namespace(workload_type, namespace)
     denials = []
-    if workload_type is not None and not allows_namespace(workload_type, namespace):
-        allowed = ", ".join(workload_type.allowed_namespaces) or "none"
-        detail = f'namespace "{namespace}" may not ask for workload type "{type_name}"; allowed namespaces: {allowed}'
-        denials.append(forbidden(annotations.path(key), detail))
+    if workload_type is not None and not may_ask:
+        detail = f'namespace "{namespace}" may not ask for workload type "{type_name}"'
+        denials.append(_denial(annotations.path(key), detail, workload_type.allowed_namespaces))
     # Read even where the type is bad, so that every bad key is named at once.
     intent = _intent(annotations, pod, type_name or "", workload_type or _ANY_TYPE, policy, warnings)
+    denied_products = list(_denied_products(annotations.path(policy.keys.gpu_product), intent, namespace, policy))
+    if denied_products:
+        denials += denied_products
+        intent = replace(intent, products=())
     warnings += _without_effect_yet(annotations, policy)
-    workload = intent if workload_type is not None and not denials else None
+    workload = intent if may_ask else None
     return Reading(asked.strip(), workload, tuple(annotations.errors), tuple(denials), tuple(warnings))
+
+
+def _denied_products(path: str, intent: Workload, namespace: str, policy: Policy) -> Iterator[FieldError]:
+    for product in intent.products:
+        allowed = namespaces_of_product(policy.spec, product)
+        if allowed is not None and not matches_any(namespace, allowed):
+            yield _denial(path, f'namespace "{namespace}" may not ask for product "{product}"', allowed)
+
+
+def _denial(path: str, detail: str, allowed: Sequence[str]) -> FieldError:
+    return forbidden(path, f"{detail}; allowed namespaces: {', '.join(allowed) or 'none'}")
 
 
 # Stands in for a type that is not known, while the other annotations are read for their errors.

@@ -14,6 +14,7 @@ from webhook.policy.fields import (
     LabelKey,
     LabelValue,
     NamespacePattern,
+    ProductPattern,
     ResourcePattern,
     Seconds,
     SomeValues,
@@ -165,6 +166,11 @@ class PolicySpec(StrictModel):
     product_affinity: bool = True
     """Whether `gpu-product` also requires the product label of the node. A toleration permits and only affinity
     attracts; switch this off where nodes are kept apart by taints alone."""
+
+    allowed_products: dict[ProductPattern, Values[NamespacePattern]] = Field(default={})
+    """For products that are a privilege, or patterns with `*`, the namespaces whose pods may ask for them with
+    `gpu-product`, each a name or a pattern with `*`. Where several match a product, one that has the namespace is
+    enough. A product that none matches is for every namespace."""
 
     bin_packing: BinPacking = BinPacking()
     """How pods of types with `binPacking: true` are drawn together."""

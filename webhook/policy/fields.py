@@ -119,6 +119,13 @@ ResourcePattern = Annotated[
 NamespacePattern = Annotated[
     str, _checked(_is_namespace_pattern, "must be a namespace, or a pattern with * such as team-a-*")
 ]
+ProductPattern = Annotated[
+    str,
+    _checked(
+        lambda text: bool(text) and is_label_value(text.replace("*", "x")),
+        "must be a product like NVIDIA-H20, or a pattern with * such as NVIDIA-A100*",
+    ),
+]
 ResourceName = Annotated[
     str, _checked(is_qualified_name, "must be a resource like cpu, memory, pods, ephemeral-storage or nvidia.com/gpu")
 ]

@@ -48,4 +48,17 @@ class Policy:
 
 def allows_namespace(workload_type: WorkloadType, namespace: str) -> bool:
     """Whether pods of `namespace` may ask for this type."""
-    return any(fnmatchcase(namespace, pattern) for pattern in workload_type.allowed_namespaces)
+    return matches_any(namespace, workload_type.allowed_namespaces)
+
+
+def namespaces_of_product(spec: PolicySpec, product: str) -> tuple[str, ...] | None:
+    """Return the patterns of the namespaces whose pods may ask for `product`; None where every pod may."""
+    # In an order of their own: policies that differ in the order of keys alone are one revision.
+    entries = sorted(spec.allowed_products.items())
+    found = [namespaces for pattern, namespaces in entries if fnmatchcase(product, pattern)]
+    return tuple(dict.fromkeys(each for namespaces in found for each in namespaces)) if found else None
+
+
+def matches_any(namespace: str, patterns: Iterable[str]) -> bool:
+    """Whether one of `patterns` is for `namespace`."""
+    return any(fnmatchcase(namespace, pattern) for pattern in patterns)

@@ -189,6 +189,7 @@ _NAMED = {
     "resource name": fields.ResourceName,
     "Quantity": fields.Quantity,
     "namespace": fields.NamespacePattern,
+    "product": fields.ProductPattern,
 }
 
 
