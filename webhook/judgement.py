@@ -17,7 +17,7 @@ from webhook.mutation.mutate import Mutation, mutate
 from webhook.mutation.registry import RULES
 from webhook.mutation.workload import Reading, Workload, is_disabled, read_workload
 from webhook.placement.framework import Question
-from webhook.policy.policy import Policy
+from webhook.policy.policy import Policy, matches_any, opt_out_namespaces
 from webhook.verdict import Bypassed, Denied
 
 JsonObject = dict[str, Any]
@@ -88,9 +88,10 @@ def judge(
         InvalidInput: `pod` cannot be read as a Pod.
     """
     check_pod(pod)
-    if reason := _left_alone(pod, defaults, policy):
+    namespace = request.namespace or DEFAULT_NAMESPACE
+    if reason := _left_alone(pod, namespace, defaults, policy):
         return Bypassed(reason)
-    reading = read_workload(pod, request.namespace or DEFAULT_NAMESPACE, defaults, policy)
+    reading = read_workload(pod, namespace, defaults, policy)
     if reading.type_name is None:
         return Bypassed("no workload type", reading.warnings)
     warnings = reading.warnings
@@ -145,7 +146,7 @@ def _as_created(pod: JsonObject, namespace: str) -> JsonObject:
     return {**pod, "metadata": {**metadata, "namespace": namespace}}
 
 
-def _left_alone(pod: Mapping[str, Any], defaults: Mapping[str, str], policy: Policy) -> str | None:
+def _left_alone(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str, str], policy: Policy) -> str | None:
     metadata, spec = pod["metadata"], pod["spec"]
     annotations = metadata.get("annotations") or {}
     if MIRROR_POD_ANNOTATION in annotations:
@@ -156,7 +157,8 @@ def _left_alone(pod: Mapping[str, Any], defaults: Mapping[str, str], policy: Pol
     if any(owner.get("kind") == "DaemonSet" for owner in owners):
         # Its controller has chosen the node already and does not know what we inject (kubernetes#61886).
         return "pod of a DaemonSet"
-    if is_disabled(annotations, defaults, policy):
+    may_opt_out = matches_any(namespace, opt_out_namespaces(policy.spec))
+    if may_opt_out and is_disabled(annotations, defaults, policy):
         return f"{policy.keys.inject}: disabled"
     return None
 

@@ -34,15 +34,12 @@ PODS = {
     "without a name": make_pod().generate_name("p"),
     "with an empty nodeName": make_pod("p").spec(nodeName=""),
     "with injection enabled": make_pod("p").annotate("maip.mxsf.io/inject", "enabled"),
+    "with injection disabled": make_pod("p").annotate("maip.mxsf.io/inject", "disabled"),
 }
 LEFT_ALONE = {
     "bound to a node": make_pod("p").node_name("node-1"),
     "of a DaemonSet": make_pod("p").owner("DaemonSet", "network"),
     "mirror pod": make_pod("p").annotate("kubernetes.io/config.mirror", "hash").node_name("node-1"),
-    "with injection disabled": make_pod("p").annotate("maip.mxsf.io/inject", "disabled"),
-    "with injection disabled and a workload type": make_pod("p")
-    .annotate("maip.mxsf.io/inject", "disabled")
-    .annotate("maip.mxsf.io/workload-type", "training"),
 }
 
 

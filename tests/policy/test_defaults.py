@@ -64,6 +64,7 @@ def test_the_built_in_policy_is_the_contracts() -> None:
                 "zone": "topology.kubernetes.io/zone",
             },
             "allowedSchedulers": ["default-scheduler", "volcano", "kai-scheduler", "binpack-scheduler"],
+            "optOutNamespaces": None,
             "placementCheck": {"mode": "warn", "floor": "off", "profile": "default", "maxViewAgeSeconds": 60},
             "nodeTemplates": [],
             "invalidAnnotations": "deny",

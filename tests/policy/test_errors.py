@@ -138,6 +138,14 @@ def with_card(**fields: Any) -> dict[str, Any]:
             ),
         ),
         (
+            {"optOutNamespaces": ["Team"]},
+            (
+                'spec.optOutNamespaces[0]: Invalid value: "Team"; '
+                "must be a namespace, or a pattern with * such as team-a-*"
+            ),
+        ),
+        ({"optOutNamespaces": "team"}, 'spec.optOutNamespaces: Invalid value: "team"; must be a list'),
+        (
             {"allowedProducts": ["NVIDIA-H20"]},
             'spec.allowedProducts: Invalid value: ["NVIDIA-H20"]; must be a mapping of keys to values',
         ),

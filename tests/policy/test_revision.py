@@ -71,6 +71,7 @@ OTHERS = {
     "binPacking": SPEC["binPacking"] | {"weight": 99},
     "topologyAliases": {},
     "allowedSchedulers": [*SPEC["allowedSchedulers"], "mine"],
+    "optOutNamespaces": [],
     "placementCheck": SPEC["placementCheck"] | {"mode": "deny"},
     "nodeTemplates": [{"name": "gpu-h20", "capacity": {"nvidia.com/gpu": 8}}],
     "invalidAnnotations": "warn",

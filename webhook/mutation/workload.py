@@ -10,7 +10,7 @@ from webhook.kube.resources import extended_resource_names
 from webhook.mutation import annotations as values
 from webhook.mutation.annotations import Annotations
 from webhook.policy.document import Accelerator, CheckMode, NodeUsage, WorkloadType
-from webhook.policy.policy import Policy, allows_namespace, matches_any, namespaces_of_product
+from webhook.policy.policy import Policy, allows_namespace, matches_any, namespaces_of_product, opt_out_namespaces
 
 STRICTNESS: Sequence[CheckMode] = ("off", "warn", "deny")
 
@@ -52,7 +52,7 @@ def is_disabled(pod_annotations: Mapping[str, str], namespace: Mapping[str, str]
 
 
 def read_workload(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str, str], policy: Policy) -> Reading:
-    """What `pod` asks for by its annotations and, behind them, the `defaults` of its namespace."""
+    """What `pod`, which may not opt out, asks for by its annotations and, behind them, its namespace's `defaults`."""
     own: Mapping[str, str] = pod["metadata"].get("annotations") or {}
     annotations = Annotations(own, namespace, defaults)
     key = policy.keys.workload_type
@@ -60,6 +60,10 @@ def read_workload(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str,
     if asked is None:
         return Reading(None, None, warnings=tuple(_misspelt(own, policy)))
     warnings = _misspelt(own, policy)
+    if is_disabled(own, defaults, policy):
+        allowed = ", ".join(opt_out_namespaces(policy.spec)) or "none"
+        told = f'"disabled" has no effect in namespace "{namespace}": the policy allows it in {allowed}'
+        warnings.append(f"{policy.keys.inject}: {told}")
     type_name = annotations.choice(key, list(policy.spec.workload_types))
     workload_type = policy.spec.workload_types.get(type_name or "")
     may_ask = workload_type is not None and allows_namespace(workload_type, namespace)

@@ -190,6 +190,11 @@ class PolicySpec(StrictModel):
     )
     """Schedulers that the annotation `scheduler` can choose. Must hold the `schedulerName` of every workload type."""
 
+    opt_out_namespaces: Values[NamespacePattern] | None = None
+    """Namespaces whose pods may be left alone by `inject: disabled`, each a name or a pattern with `*`. Elsewhere the
+    annotation has no effect, and a warning says so. Absent: every namespace, but none where `placementCheck.floor` is
+    `deny`."""
+
     placement_check: PlacementCheck = PlacementCheck()
     """The placement check at admission."""
 

@@ -51,6 +51,13 @@ def allows_namespace(workload_type: WorkloadType, namespace: str) -> bool:
     return matches_any(namespace, workload_type.allowed_namespaces)
 
 
+def opt_out_namespaces(spec: PolicySpec) -> tuple[str, ...]:
+    """Return the patterns of the namespaces whose pods may be left alone by `inject: disabled`."""
+    if spec.opt_out_namespaces is not None:
+        return spec.opt_out_namespaces
+    return () if spec.placement_check.floor == "deny" else ("*",)
+
+
 def namespaces_of_product(spec: PolicySpec, product: str) -> tuple[str, ...] | None:
     """Return the patterns of the namespaces whose pods may ask for `product`; None where every pod may."""
     # In an order of their own: policies that differ in the order of keys alone are one revision.
