@@ -141,7 +141,7 @@ def test_one_that_reaches_the_server_wakes_those_that_wait_for_it(tmp_path: Path
             pass
         (folder := tmp_path / "gone").mkdir()
         async with reflecting(gone, folder, patient) as waiting:
-            await until(lambda: waiting.is_unreachable)
+            await until(lambda: waiting.is_failing)
             async with fake_api(NODES, BREAK, *[answer] * 4) as api:
                 gone.kubeconfig(folder).write_bytes(api.kubeconfig(tmp_path).read_bytes())
                 async with reflecting(api, tmp_path, on_reached=waiting.wake) as first:

@@ -78,7 +78,7 @@ class LiveCluster:
             group.create_task(reflector.run(), name=f"reflector of {reflector.resource.kind}")
 
     def _wake(self) -> None:
-        """Let no reflector wait for an API server that has answered another."""
+        """Let no reflector wait for an API server that answers another."""
         for reflector in self._reflectors:
             reflector.wake()
 

@@ -95,7 +95,7 @@ class Reflector:
 
     `proved_seconds`: when (on the monotonic clock) what the cache has was last known to be current; None before the
     first list is complete. `version`: the resourceVersion that the cache has come to. `is_refused`: the API server does
-    not give this resource, and the cache has none of it. `is_unreachable`: nobody answered the last time.
+    not give this resource, and the cache has none of it. `is_failing`: the last request had no success.
     """
 
     def __init__(
@@ -120,7 +120,8 @@ class Reflector:
         self._on_page = on_page
         self._on_fault = on_fault
         self._on_reached = on_reached
-        self.is_unreachable = False
+        self.is_failing = False
+        self._last_code: int | None = None
         self._woken = asyncio.Event()
         self._behind: _Behind | None = None
         self.version: str | None = None
@@ -144,8 +145,9 @@ class Reflector:
             await self._rest()
 
     def wake(self) -> None:
-        """Try again now, if this waits because nobody answered."""
-        if self.is_unreachable:
+        """Try again now, if this waits after a failure: the API server answers others."""
+        if not self.is_refused:
+            self._failures = 0
             self._woken.set()
 
     async def _rest(self) -> None:
@@ -156,7 +158,10 @@ class Reflector:
 
     def _interrupted(self, error: ApiServerError | InvalidInput) -> None:
         code = error.code if isinstance(error, ApiServerError) else 0
-        self.is_unreachable = not code
+        if code and self._last_code == 0:
+            # It answers again: an API server that has just started refuses for a moment.
+            self._failures = 0
+        self._last_code, self.is_failing = code, True
         if code not in REFUSALS or self.resource.is_required:
             if code in _LIST_ANEW:
                 self.version = None
@@ -186,9 +191,9 @@ class Reflector:
         return _Behind(asked_seconds, str(field(content, "metadata", "resourceVersion") or ""))
 
     def _is_reached(self) -> None:
-        """The API server answers: let those know that wait for it."""
-        if self.is_unreachable:
-            self.is_unreachable = False
+        """The API server answers again: let those know that wait for it."""
+        if self.is_failing:
+            self.is_failing = False
             self._on_reached()
 
     def _has_come_to(self, version: str) -> None:
