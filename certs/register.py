@@ -1,9 +1,14 @@
 """Registration in a cluster: certificates into the Secret, their CA into the webhook configuration's caBundle.
 
-At every moment the API server trusts what the webhook serves:
+Nothing is written before the probe has told who serves, and the API server trusts what the webhook serves all along:
 
-    no Secret yet    Secret ─► server starts ─► probe ─► caBundle
+    no Secret yet    probe ─► Secret ─► caBundle
     a Secret there   probe ─► caBundle (new CA beside the old) ─► Secret ─► server reads the new certificate
+
+A server that cannot start without the Secret, or has only an expired certificate, cannot pass a probe. Where it is told
+so (`secret_first`), the Secret is written first, and the caBundle after the probe all the same:
+
+    Secret ─► server starts, or reads the new certificate ─► probe ─► caBundle
 """
 
 from collections.abc import Iterator
@@ -39,7 +44,8 @@ class Registration:
     """What to register. `artifacts` None: what the Secret holds as long as it is in order, else newly issued ones.
 
     `names` are those a newly issued certificate is for, None the Service's (or the url's host); `force` replaces
-    certificates whatever they are, and takes the Secret over from who else keeps it.
+    certificates whatever they are, and takes the Secret over from who else keeps it. `secret_first` writes a Secret
+    that is missing, or that no server could be trusted with, before the probe.
     """
 
     target: Target
@@ -47,6 +53,7 @@ class Registration:
     names: ServerNames | None = None
     probing: Probing = Probing()
     force: bool = False
+    secret_first: bool = False
 
 
 def register(cluster: Cluster, wanted: Registration, now: datetime) -> Iterator[str]:
@@ -65,12 +72,15 @@ def register(cluster: Cluster, wanted: Registration, now: datetime) -> Iterator[
     held = artifacts_of(secret) if secret else Artifacts()
     artifacts, why = _artifacts(wanted, held, called, now)
     _check(artifacts, "--dir" if wanted.artifacts is not None else _place(target), called, now)
-    if secret is None:
+    is_first = wanted.secret_first and bool(inspect(held, now).serving_errors())
+    if is_first:
         yield _write_secret(cluster, wanted, artifacts, why)
     bundle = _bundle(artifacts, held, found, now)
     yield _probed(called, bundle, wanted.probing)
+    if secret is None and not is_first:
+        yield _write_secret(cluster, wanted, artifacts, why)
     yield _write_configuration(cluster, target, artifacts, held, now)
-    if secret is not None:
+    if secret is not None and not is_first:
         yield _write_secret(cluster, wanted, artifacts, why) if artifacts != held else f"{_place(target)}: kept; {why}"
 
 

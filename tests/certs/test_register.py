@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from certs.inspection import Artifacts, inspect
+from certs.pki import KeyPair
 from certs.store import directory as store
 from certs.store.cluster import artifacts_of, connect
 from tests.builders import make_pod
 from tests.certs.command import Outcome, Run
 from tests.certs.loopback import closed_port, tls_server
-from tests.certs.making import ALL_EXPIRED, ENCRYPTED_KEY, NOW, OTHER, make_artifacts, server_of
+from tests.certs.making import AGED, ALL_EXPIRED, ENCRYPTED_KEY, NOW, OTHER, make_artifacts, server_of
+from tests.certs.making import EXPIRED as SERVER_EXPIRED
 from tests.controlplane.client import NotFound
 from tests.controlplane.cluster import Cluster
 from tests.deploy.manifests import DEPLOY, read
@@ -145,8 +147,7 @@ def test_a_server_with_other_certificates_is_not_registered(registry: Registry, 
         refused = registry.run("register", "--dir", tmp_path, "--url", url, "--endpoint", f"127.0.0.1:{port}")
     assert refused.code == 2
     assert "the API server would not trust it, and the webhook is not registered" in refused.errors
-    with pytest.raises(NotFound):
-        _ = registry.configuration
+    assert registry.is_empty
 
 
 def test_a_server_that_still_has_the_certificate_of_the_old_ca_is_trusted(registry: Registry, tmp_path: Path) -> None:
@@ -161,7 +162,9 @@ def test_a_server_that_still_has_the_certificate_of_the_old_ca_is_trusted(regist
 
 def test_an_endpoint_out_of_reach_is_told_and_registered(registry: Registry) -> None:
     told = registry.register("--endpoint", f"127.0.0.1:{closed_port()}").output
-    assert "not reachable from here (Connection refused); registered unprobed" in told
+    probed, *written = told.splitlines()
+    assert "not reachable from here (Connection refused); registered unprobed" in probed
+    assert [line.partition(" ")[0] for line in written] == ["Secret", "MutatingWebhookConfiguration"]
     assert registry.ca_bundle
 
 
@@ -169,7 +172,45 @@ def test_an_endpoint_out_of_reach_is_refused_where_a_probe_is_required(registry:
     refused = registry.run("register", "--endpoint", f"127.0.0.1:{closed_port()}", "--require-probe")
     assert refused.code == 2
     assert "not reachable (Connection refused), and the webhook is not registered" in refused.errors
-    assert registry.secret["data"]["tls.crt"], "the server starts with it, so that the next attempt succeeds"
+    assert registry.is_empty
+
+
+def test_a_server_that_waits_for_its_secret_gets_it_before_the_probe(registry: Registry) -> None:
+    flags = ("--endpoint", f"127.0.0.1:{closed_port()}", "--require-probe", "--secret-first")
+    refused = registry.run("register", *flags)
+    assert refused.code == 2
+    first = artifacts_of(registry.secret)
+    assert inspect(first, NOW).serving_errors() == []
+    with pytest.raises(NotFound):
+        _ = registry.configuration
+    with tls_server(server_of_secret(first)) as port:
+        registry.register("--endpoint", f"127.0.0.1:{port}", "--require-probe", "--secret-first")
+    assert artifacts_of(registry.secret) == first
+    assert registry.ca_bundle == first.ca_certificate
+
+
+def server_of_secret(held: Artifacts) -> KeyPair:
+    return KeyPair(held.certificate or b"", held.key or b"")
+
+
+@pytest.mark.parametrize(
+    ("held", "flags", "wanted"),
+    [
+        pytest.param(SERVER_EXPIRED, ("--secret-first",), ["Secret", "probe:"], id="expired"),
+        pytest.param(SERVER_EXPIRED, (), ["probe:", "MutatingWebhookConfiguration", "Secret"], id="expired, unasked"),
+        pytest.param(
+            AGED, ("--secret-first",), ["probe:", "MutatingWebhookConfiguration", "Secret"], id="due, still trusted"
+        ),
+    ],
+)
+def test_only_a_certificate_that_is_not_trusted_any_more_is_replaced_before_the_probe(
+    registry: Registry, held: Artifacts, flags: tuple[str, ...], wanted: list[str]
+) -> None:
+    cluster = connect(kubeconfig=registry.cluster.control_plane.kubeconfig)
+    cluster.apply_secret(registry.cluster.namespace, "placement-webhook-tls", held, force=False)
+    told = registry.register("--endpoint", f"127.0.0.1:{closed_port()}", *flags).output
+    assert [line.partition(" ")[0] for line in told.splitlines()][: len(wanted)] == wanted
+    assert inspect(artifacts_of(registry.secret), NOW).serving_errors() == []
 
 
 def test_a_server_dry_run_writes_nothing(registry: Registry) -> None:

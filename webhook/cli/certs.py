@@ -126,6 +126,11 @@ def issue(
 )
 @click.option("--require-probe", is_flag=True, help="Refuse an endpoint that cannot be reached from here.")
 @click.option("--skip-probe", is_flag=True, help="Register without asking who serves.")
+@click.option(
+    "--secret-first",
+    is_flag=True,
+    help="Write a Secret that is missing or has expired before the probe: its server cannot pass one without.",
+)
 @click.option("--force", is_flag=True, help="Replace the Secret whatever is in it and whoever keeps it.")
 @click.option("--dry-run", type=click.Choice(["none", "server"]), default="none", show_default=True)
 def register(
@@ -144,6 +149,7 @@ def register(
     wait_seconds: float,
     require_probe: bool,
     skip_probe: bool,
+    secret_first: bool,
     force: bool,
     dry_run: str,
 ) -> None:
@@ -151,7 +157,7 @@ def register(
 
     Without --dir, the Secret's own certificates are registered, and new ones are issued into it where it has none or
     they are due. The CA is put beside those that are there and still valid, so that servers and API servers agree at
-    every moment. Before the caBundle is written, a TLS handshake with the endpoint tells whether it would be trusted.
+    every moment. Before anything is written, a TLS handshake with the endpoint tells whether it would be trusted.
 
     \b
     Examples:
@@ -168,6 +174,7 @@ def register(
         _names(dns_names, ip_addresses) if dns_names or ip_addresses else None,
         Probing(skip_probe, require_probe, wait_seconds, endpoint),
         force,
+        secret_first,
     )
     with _told_plainly():
         cluster = connect(kubeconfig=kubeconfig, context=context, in_cluster=in_cluster, dry_run=dry_run == "server")
