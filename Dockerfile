@@ -4,12 +4,18 @@ ARG PYTHON_VERSION=3.13
 
 FROM python:${PYTHON_VERSION}-slim AS build
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE requirements.lock requirements-build.lock ./
 COPY webhook/ webhook/
 COPY certs/ certs/
-# Everything into one folder without pip; the second stage takes that folder and nothing else.
+# Everything into one folder without pip; the second stage takes that folder and nothing else. What is installed is what
+# the locks name by hash (`make lock`), the builder of the wheel included.
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 RUN python -m venv --without-pip /opt/placement-webhook \
-    && python -m pip --python /opt/placement-webhook/bin/python install --no-cache-dir --disable-pip-version-check .
+    && python -m pip --python /opt/placement-webhook/bin/python install \
+        --require-hashes --only-binary :all: --requirement requirements.lock \
+    && python -m pip install --require-hashes --only-binary :all: --requirement requirements-build.lock \
+    && python -m pip wheel --no-deps --no-build-isolation --wheel-dir /tmp/wheel . \
+    && python -m pip --python /opt/placement-webhook/bin/python install --no-deps --no-index /tmp/wheel/*.whl
 
 FROM python:${PYTHON_VERSION}-slim
 ARG VERSION=0.1.0

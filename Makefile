@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check format bench bench-renewal bench-feed-real docs control-plane clean differential
+.PHONY: help venv demo test check format bench bench-renewal bench-feed-real docs lock control-plane clean differential
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,15 @@ bench-feed-real: $(STAMP) ## the live view of a real API server with 5,000 nodes
 
 docs: $(STAMP) ## write the generated reference page docs/policy.md again
 	$(BIN)/python -m webhook.policy.reference > docs/policy.md
+
+LOCK_FLAGS := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url
+
+lock: export UV_CUSTOM_COMPILE_COMMAND = make lock
+lock: $(STAMP) ## write the image's locked requirements again, with the newest releases that pyproject.toml allows
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9,<1'
+	$(BIN)/uv pip compile $(LOCK_FLAGS) --output-file requirements.lock pyproject.toml
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+		| $(BIN)/uv pip compile $(LOCK_FLAGS) --output-file requirements-build.lock -
 
 control-plane: $(STAMP) ## build (or find) the etcd, kube-apiserver and kube-scheduler of the tests
 	$(BIN)/python -m tests.controlplane.binaries

@@ -1,14 +1,18 @@
-"""The Dockerfile and the wheel that its image is made of. No engine is needed: what it says is read and tried."""
+"""The Dockerfile, the locks and the wheel that its image is made of. No engine is needed: it is all read and tried."""
 
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from fnmatch import fnmatch
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from certs.registration import MANIFEST
 from tests.deploy.manifests import ROOT
@@ -78,6 +82,71 @@ def test_runtime_takes_what_the_build_made() -> None:
     assert (flag, source) == ("--from=build", target)
     assert f"{target}/bin:$PATH" in the("ENV", RUNTIME)
     assert f"--without-pip {target}" in the("RUN", BUILD)
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LOCKS = {
+    "requirements.lock": PROJECT["project"]["dependencies"],
+    "requirements-build.lock": PROJECT["build-system"]["requires"],
+}
+
+
+def locked(file: str) -> dict[str, list[tuple[Requirement, list[str]]]]:
+    """What `file` names, by the canonical name: each requirement with its hashes."""
+    found: dict[str, list[tuple[Requirement, list[str]]]] = {}
+    lines = [line for line in (ROOT / file).read_text().splitlines() if not line.startswith("#")]
+    for line in re.sub(r"\\\n\s*", "", "\n".join(lines)).splitlines():
+        text, *hashes = line.split(" --hash=")
+        requirement = Requirement(text)
+        found.setdefault(canonicalize_name(requirement.name), []).append((requirement, hashes))
+    return found
+
+
+@pytest.mark.parametrize("file", LOCKS)
+def test_lock_is_within_the_ranges_of_the_project(file: str) -> None:
+    for asked in map(Requirement, LOCKS[file]):
+        entries = locked(file)[canonicalize_name(asked.name)]
+        for requirement, _ in entries:
+            (exact,) = requirement.specifier
+            assert exact.operator == "=="
+            assert Version(exact.version) in asked.specifier, f"{asked}: run `make lock`"
+
+
+@pytest.mark.parametrize("file", LOCKS)
+def test_lock_names_a_hash_of_everything_and_no_index(file: str) -> None:
+    for entries in locked(file).values():
+        for requirement, hashes in entries:
+            assert requirement.url is None
+            assert hashes
+            assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", each) for each in hashes)
+    text = (ROOT / file).read_text()
+    assert "://" not in text
+    assert not [line for line in text.splitlines() if line.startswith("-")]
+
+
+def test_image_is_installed_from_the_locks_alone() -> None:
+    installs = [step for step in the("RUN", BUILD).split("&&") if " install " in step]
+    of_the_lock = [step for step in installs if "--require-hashes --only-binary :all:" in step]
+    (of_the_wheel,) = [step for step in installs if step not in of_the_lock]
+    assert sorted(step.split()[-1] for step in of_the_lock) == sorted(LOCKS)
+    assert "--no-deps --no-index /tmp/wheel/*.whl" in of_the_wheel
+    assert "pip wheel --no-deps --no-build-isolation --wheel-dir /tmp/wheel ." in the("RUN", BUILD)
+
+
+# The first releases without these known holes: CVE-2026-69244 of aiohttp, CVE-2026-69247 of cryptography,
+# CVE-2025-67221 of orjson, CVE-2026-44432 of urllib3.
+SAFE = {"aiohttp": "3.14.3", "cryptography": "50", "orjson": "3.11.6", "urllib3": "2.7"}
+
+
+@pytest.mark.parametrize(("name", "first"), SAFE.items(), ids=SAFE)
+def test_releases_with_known_holes_are_out_of_range(name: str, first: str) -> None:
+    (found,) = [each for each in map(Requirement, PROJECT["project"]["dependencies"]) if each.name == name]
+    assert [each.version for each in found.specifier if each.operator == ">="] == [first]
+
+
+def test_every_range_of_the_image_has_both_bounds() -> None:
+    for each in map(Requirement, PROJECT["project"]["dependencies"]):
+        assert {specifier.operator for specifier in each.specifier} == {">=", "<"}, each
 
 
 @pytest.fixture(scope="module")
