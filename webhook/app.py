@@ -18,8 +18,8 @@ from webhook.audit.record import Outcome
 from webhook.audit.writer import AuditWriter
 from webhook.cluster.api_server import Source
 from webhook.cluster.live import LiveCluster
-from webhook.cluster.reflector import timing_for
 from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.timing import timing_for
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import field
 from webhook.metrics import Metrics

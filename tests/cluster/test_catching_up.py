@@ -11,15 +11,16 @@ import orjson
 import pytest
 from aiohttp import web
 
-from tests.cluster.api import Answer, FakeApi, events, fake_api, page
+from tests.cluster.api import Answer, FakeApi, events, fake_api, page, refusal
 from tests.cluster.test_live import following
 from tests.cluster.test_reflector import NODES, TIMING, bookmark, node, until
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from webhook.cluster.api_server import Source
 from webhook.cluster.cache import ClusterCache
-from webhook.cluster.reflector import Reflector, Timing, timing_for
+from webhook.cluster.reflector import Reflector
 from webhook.cluster.resources import REQUIRED_RESOURCES
+from webhook.cluster.timing import Timing, timing_for
 
 (NODE,) = [resource for resource in REQUIRED_RESOURCES if resource.kind == "Node"]
 BREAK = events(cut=b"{")
@@ -139,14 +140,15 @@ def test_one_that_reaches_the_server_wakes_those_that_wait_for_it(tmp_path: Path
     async def run() -> None:
         async with fake_api(NODES) as gone:
             pass
-        (folder := tmp_path / "gone").mkdir()
-        async with reflecting(gone, folder, patient) as waiting:
-            await until(lambda: waiting.is_failing)
-            async with fake_api(NODES, BREAK, *[answer] * 4) as api:
-                gone.kubeconfig(folder).write_bytes(api.kubeconfig(tmp_path).read_bytes())
-                async with reflecting(api, tmp_path, on_reached=waiting.wake) as first:
-                    await until(lambda: first.proved_seconds is not None)
-                    await until(lambda: waiting.proved_seconds is not None)
+        async with (
+            reflecting(gone, tmp_path, patient) as waiting,
+            reflecting(gone, tmp_path, on_reached=waiting.wake) as first,
+        ):
+            await until(lambda: waiting.is_unreachable and first.is_unreachable)
+            async with fake_api(NODES, refusal(429, "TooManyRequests"), *[answer] * 4) as api:
+                api.kubeconfig(tmp_path)
+                await until(lambda: first.proved_seconds is not None)
+                await until(lambda: waiting.proved_seconds is not None)
 
     asyncio.run(run())
 

@@ -21,8 +21,8 @@ from tests.deploy.manifests import read
 from tests.serving.running import connections_gone
 from webhook.cluster.api_server import Source
 from webhook.cluster.live import LiveCluster
-from webhook.cluster.reflector import Timing
 from webhook.cluster.resources import REQUIRED_RESOURCES, RESOURCES
+from webhook.cluster.timing import Timing
 from webhook.placement.framework import Framework
 
 Object = dict[str, Any]

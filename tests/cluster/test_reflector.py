@@ -14,7 +14,7 @@ from tests.builders import make_node_object
 from tests.cluster.api import Answer, FakeApi, events, fake_api, page, refusal
 from webhook.cluster.api_server import Source
 from webhook.cluster.live import LiveCluster
-from webhook.cluster.reflector import Timing
+from webhook.cluster.timing import Timing
 
 Object = dict[str, Any]
 

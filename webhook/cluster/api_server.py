@@ -44,6 +44,10 @@ class ApiServerError(Exception):
         self.code = code
 
 
+class UnreachableError(ApiServerError):
+    """Nobody answered a request."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where the connection's configuration comes from.
@@ -152,7 +156,7 @@ class ApiServer:
             )
             answer = await self._client.call_api(method, url, headers, _request_timeout=timeout)
         except (aiohttp.ClientError, TimeoutError, OSError, ConfigException) as error:
-            raise ApiServerError(f"the API server does not answer: {_said(error)}") from error
+            raise UnreachableError(f"the API server does not answer: {_said(error)}") from error
         response: aiohttp.ClientResponse = answer.response
         if response.status != 200:
             raise ApiServerError(f"GET {path}: {response.status} {await _refusal(response)}", response.status)

@@ -10,9 +10,10 @@ import structlog
 
 from webhook.cluster.api_server import Connect, JsonObject
 from webhook.cluster.cache import ClusterCache
-from webhook.cluster.reflector import Reflector, Timing
+from webhook.cluster.reflector import Reflector
 from webhook.cluster.resources import RESOURCES
 from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.timing import Timing
 
 _Told = ParamSpec("_Told")
 

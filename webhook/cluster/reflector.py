@@ -25,69 +25,34 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
 
 import orjson
 import structlog
 
-from webhook.cluster.api_server import GONE, REFUSALS, ApiServer, ApiServerError, Connect, JsonObject, listed
+from webhook.cluster.api_server import (
+    GONE,
+    REFUSALS,
+    ApiServer,
+    ApiServerError,
+    Connect,
+    JsonObject,
+    UnreachableError,
+    listed,
+)
 from webhook.cluster.cache import ClusterCache, Unusable
+from webhook.cluster.progress import Behind
 from webhook.cluster.resources import Resource
+from webhook.cluster.timing import Timing
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
 
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """How a reflector spends its time.
-
-    A watch is ended by the server after `watch_seconds` to half as much again, in good order: all was told. So a view
-    is proved current that often even where nothing happens; bookmarks come once in a minute or so, and none of a kind
-    that has not changed since the server started. `catching_up_seconds` is the length of watches after a break, until
-    the view is proved current again. `silence_seconds` longer without a byte, the connection counts as lost.
-    """
-
-    watch_seconds: int = 24
-    catching_up_seconds: int = 1
-    silence_seconds: float = 10.0
-    first_pause_seconds: float = 0.25
-    longest_pause_seconds: float = 10.0
-    longest_pause_when_refused_seconds: float = 60.0
-    shortest_watch_seconds: float = 1.0
-    page_size: int = 100
-    """A page is decoded in one go, during which nothing else happens: 6 ms for a hundred pods, 37 ms for 500."""
-    slice_seconds: float = 0.002
-    """After so long over objects, others get their turn on the loop: admissions go first."""
-
-
+_FAILURES_OF_A_START = 2
 # The clocks of two machines do not run quite alike.
 _EARLY_SECONDS = 0.1
 
 
-def timing_for(longest_age_seconds: float) -> Timing:
-    """Return the timing with which the view of a quiet cluster is proved current well within `longest_age_seconds`.
-
-    The longest watch takes 0.6 of it, and 36 s at most.
-    """
-    usual = Timing()
-    return replace(usual, watch_seconds=max(1, min(usual.watch_seconds, int(longest_age_seconds * 0.4))))
-
-
 # Answers to a resourceVersion that can no longer be watched from, or never could: 504 is "Too large resource version".
 _LIST_ANEW = (400, GONE, 422, 504)
-
-
-@dataclass(frozen=True, slots=True)
-class _Behind:
-    """How far a view has to come to be current as of `asked_seconds`; without a version it is still to be asked."""
-
-    asked_seconds: float = 0.0
-    version: str = ""
-
-
-def _is_at_least(version: str, other: str) -> bool:
-    """Whether `version` is known to be as new as `other`: resourceVersions are numbers, in API servers as they are."""
-    return version.isdecimal() and other.isdecimal() and int(version) >= int(other)
 
 
 class Reflector:
@@ -95,7 +60,7 @@ class Reflector:
 
     `proved_seconds`: when (on the monotonic clock) what the cache has was last known to be current; None before the
     first list is complete. `version`: the resourceVersion that the cache has come to. `is_refused`: the API server does
-    not give this resource, and the cache has none of it. `is_failing`: the last request had no success.
+    not give this resource, and the cache has none of it. `is_unreachable`: nobody answered the last request.
     """
 
     def __init__(
@@ -120,10 +85,9 @@ class Reflector:
         self._on_page = on_page
         self._on_fault = on_fault
         self._on_reached = on_reached
-        self.is_failing = False
-        self._last_code: int | None = None
+        self.is_unreachable = False
         self._woken = asyncio.Event()
-        self._behind: _Behind | None = None
+        self._behind: Behind | None = None
         self.version: str | None = None
         self._failures = 0
         self._slice_began = 0.0
@@ -141,13 +105,12 @@ class Reflector:
                 self.version = None
                 self._on_fault()
                 self._log.exception("feed failed")
-            self._behind = _Behind()
+            self._behind = Behind()
             await self._rest()
 
     def wake(self) -> None:
-        """Try again now, if this waits after a failure: the API server answers others."""
-        if not self.is_refused:
-            self._failures = 0
+        """Try again now, if this waits for an API server that does not answer: it answers others."""
+        if self.is_unreachable:
             self._woken.set()
 
     async def _rest(self) -> None:
@@ -158,10 +121,10 @@ class Reflector:
 
     def _interrupted(self, error: ApiServerError | InvalidInput) -> None:
         code = error.code if isinstance(error, ApiServerError) else 0
-        if code and self._last_code == 0:
-            # It answers again: an API server that has just started refuses for a moment.
-            self._failures = 0
-        self._last_code, self.is_failing = code, True
+        if isinstance(error, UnreachableError):
+            self.is_unreachable = True
+        elif code:
+            self._is_reached()
         if code not in REFUSALS or self.resource.is_required:
             if code in _LIST_ANEW:
                 self.version = None
@@ -183,23 +146,25 @@ class Reflector:
                 self._has_come_to(self.version)
             await self._watch(server, self.version)
 
-    async def _newest(self, server: ApiServer) -> "_Behind":
+    async def _newest(self, server: ApiServer) -> Behind:
         """Return how far the API server is now: by a read that is consistent, and cheap."""
         asked_seconds = time.monotonic()
         content = await server.get(self.resource.path, {**self._query(), "limit": 1})
         self._is_reached()
-        return _Behind(asked_seconds, str(field(content, "metadata", "resourceVersion") or ""))
+        return Behind(asked_seconds, str(field(content, "metadata", "resourceVersion") or ""))
 
     def _is_reached(self) -> None:
-        """The API server answers again: let those know that wait for it."""
-        if self.is_failing:
-            self.is_failing = False
+        """The API server answers, if only with a refusal: let those know that wait for it."""
+        if self.is_unreachable:
+            self.is_unreachable = False
+            # One that has just started refuses for a moment.
+            self._failures = min(self._failures, _FAILURES_OF_A_START)
             self._on_reached()
 
     def _has_come_to(self, version: str) -> None:
         """The view has come to `version`, which may be as far as there was to go."""
-        if self._behind and _is_at_least(version, self._behind.version):
-            self._is_proved(self._behind.asked_seconds)
+        if self._behind and self._behind.is_reached_by(version):
+            self._is_current(self._behind.asked_seconds)
 
     async def _list(self, server: ApiServer) -> str:
         asked_seconds = time.monotonic()
@@ -218,7 +183,7 @@ class Reflector:
 
         version = await listed(server, self.resource.path, self._query(), take, self._timing.page_size)
         listing.finish()
-        self._is_proved(asked_seconds)
+        self._is_current(asked_seconds)
         self.is_refused = False
         self._log.info("listed", version=version, seconds=round(time.monotonic() - asked_seconds, 3))
         return version
@@ -249,9 +214,10 @@ class Reflector:
             raise ApiServerError("the API server ended a watch at once")
         if lasted_seconds < seconds - _EARLY_SECONDS:
             # A server that stops, or thinks that this client is too slow, ends watches before their time.
-            self._behind = self._behind or _Behind()
+            self._behind = self._behind or Behind()
         elif not (self._behind and events):
-            self._is_proved(time.monotonic())
+            self._failures = 0
+            self._is_current(time.monotonic())
 
     def _take(self, line: bytes) -> None:
         """One event of a watch.
@@ -274,8 +240,9 @@ class Reflector:
             if kind == "ADDED":
                 self._on_added(content)
         self.version = field(content, "metadata", "resourceVersion") or self.version
+        self._failures = 0
         if not self._behind:
-            self._is_proved(time.monotonic())
+            self._is_current(time.monotonic())
         elif self.version:
             self._has_come_to(self.version)
 
@@ -283,10 +250,9 @@ class Reflector:
         selector = self.resource.field_selector
         return {"fieldSelector": selector} if selector else {}
 
-    def _is_proved(self, as_of_seconds: float) -> None:
+    def _is_current(self, as_of_seconds: float) -> None:
         self.proved_seconds = as_of_seconds
         self._behind = None
-        self._failures = 0
 
     def _tell(self, unusable: list[Unusable]) -> None:
         for each in unusable:
