@@ -1,6 +1,13 @@
 """Errors of input: `where: what: value; remedy`."""
 
+import json
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from webhook.kube.field import FieldError, InvalidInput, forbidden, invalid, required, shown, unsupported
 
@@ -62,3 +69,73 @@ def test_a_shown_value_is_one_short_line(length: int) -> None:
 
 def test_a_value_with_line_breaks_is_shown_on_one_line() -> None:
     assert shown("a\nb\r") == '"a\\nb\\r"'
+
+
+class Counted(list[Any]):
+    """A list that counts how many of its items were looked at."""
+
+    read = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for item in super().__iter__():
+            self.read += 1
+            yield item
+
+
+def test_of_a_value_only_what_is_shown_is_rendered() -> None:
+    items = Counted(range(1_000_000))
+
+    assert shown({"items": items}).startswith('{"items": [0, 1, 2, ')
+    assert items.read < 120
+
+
+@pytest.mark.parametrize(
+    "value", ["x" * 3_000_000, ["x" * 3_000_000], {"a": {"b": "x" * 3_000_000}}, {"x" * 3_000_000: 1}], ids=range(4)
+)
+def test_of_a_long_text_only_its_beginning_is_rendered(value: object) -> None:
+    error = invalid("a", value, "no")
+    tracemalloc.start()
+    try:
+        text = str(error)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(text) < 200
+    assert peak_bytes < 20_000
+
+
+def test_deep_value_is_cut_as_any_other() -> None:
+    value: object = 1
+    for _ in range(100_000):
+        value = [value]
+    assert shown(value) == "[" * 119 + "…"
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(json_values, st.integers(2, 130))
+def test_what_is_shown_is_the_beginning_of_the_json(value: object, limit: int) -> None:
+    whole = json.dumps(value, ensure_ascii=False)
+
+    assert shown(value, limit) == (whole if len(whole) <= limit else whole[: limit - 1] + "…")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        invalid("metadata.annotations[a\x1b]0;\n\u202e]", "no", "no"),
+        invalid("a", "\x9b\x1b\u2066\n\ud800", "no"),
+        required("a", "must \x1b[2J\n be set"),
+    ],
+    ids=["path", "value", "detail"],
+)
+def test_error_is_one_line_that_commands_no_terminal(error: FieldError) -> None:
+    assert str(error).isprintable()
+
+
+def test_error_is_short_whatever_its_path() -> None:
+    assert len(str(invalid("metadata.labels[" + "x" * 3_000_000, 1, "must be text"))) < 1200

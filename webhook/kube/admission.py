@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from webhook.kube.field import InvalidInput, invalid, required, unsupported
+from webhook.kube.text import printable, printable_lines
 from webhook.kube.wellknown import ADMISSION_API_VERSION
 
 JsonObject = dict[str, Any]
@@ -127,7 +128,7 @@ class ReviewAnswer(NamedTuple):
                 "status": "Failure",
                 "code": refusal.code,
                 "reason": refusal.reason,
-                "message": refusal.message,
+                "message": printable_lines(refusal.message),
             }
         elif operations:
             response["patchType"] = "JSONPatch"
@@ -145,15 +146,24 @@ class ReviewAnswer(NamedTuple):
 
 
 def fit_warnings(warnings: Sequence[str]) -> list[str]:
-    """`warnings` within what reaches a client: each once, one line, at most 256 bytes, at most 4 KiB together."""
+    """`warnings` within what reaches a client: each once, one line, at most 256 bytes, at most 4 KiB together.
+
+    The API server drops a warning that has a control character, and kubectl prints what it gets.
+    Source: k8s.io/apimachinery/pkg/util/net/http.go, NewWarningHeader
+    """
     fitting: list[str] = []
     left = WARNINGS_BYTES
-    for text in dict.fromkeys(_cut(" ".join(warning.split()), WARNING_BYTES) for warning in warnings):
+    for text in dict.fromkeys(_cut(_one_line(warning), WARNING_BYTES) for warning in warnings):
         left -= len(text.encode())
         if left < 0:
             break
         fitting.append(text)
     return fitting
+
+
+def _one_line(warning: str) -> str:
+    # A character takes a byte at least: nothing behind these is seen.
+    return printable(" ".join(warning[: 2 * WARNING_BYTES].split()))
 
 
 def _cut(text: str, limit: int) -> str:

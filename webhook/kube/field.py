@@ -1,16 +1,23 @@
 """Errors of input, worded as the API server words them: `where: what: value; remedy`."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+from webhook.kube.text import cut, printable
 
 Reason = Literal["Invalid value", "Required value", "Unsupported value", "Duplicate value", "Forbidden"]
 
 
+# A path may hold a key of the user's, and a detail one of his values. What the API server accepts is shorter.
+_PATH_LIMIT = 1024
+_DETAIL_LIMIT = 4096
+
+
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One field that is wrong.
+    """One field that is wrong. As text it is one short line, whatever the object holds.
 
     `path` is the field as a user would look for it (`spec.tolerations[0].key`), with the file and document before
     it where there is one. `detail` says what would be valid.
@@ -24,9 +31,8 @@ class FieldError:
     detail: str
 
     def __str__(self) -> str:
-        if self.reason in ("Required value", "Forbidden"):
-            return f"{self.path}: {self.reason}: {self.detail}"
-        return f"{self.path}: {self.reason}: {shown(self.value)}; {self.detail}"
+        value = "" if self.reason in ("Required value", "Forbidden") else f"{shown(self.value)}; "
+        return printable(f"{cut(self.path, _PATH_LIMIT)}: {self.reason}: {value}{cut(self.detail, _DETAIL_LIMIT)}")
 
     def under(self, place: str) -> "FieldError":
         """The same error with `place` (a file, a document, a parent field) before its path."""
@@ -70,9 +76,44 @@ def forbidden(path: str, detail: str) -> FieldError:
 
 
 def shown(value: Any, limit: int = 120) -> str:
-    """`value` as JSON, cut to `limit` characters, so that an error stays one readable line."""
+    """Return `value` as JSON, cut to `limit` characters, so that an error stays one readable line.
+
+    Only as much of the value is rendered as is shown.
+    """
+    text = ""
     try:
-        text = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        text = type(value).__name__
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+        for piece in _json_pieces(value, limit):
+            text += piece
+            if len(text) > limit:
+                return text[: limit - 1] + "…"
+    except (TypeError, ValueError):
+        return type(value).__name__
+    return text
+
+
+def _json_pieces(value: Any, limit: int) -> Iterator[str]:
+    """Yield the JSON of `value` piece by piece, of a text as much as `limit` characters hold.
+
+    Raises:
+        TypeError: JSON cannot hold a part of it.
+        ValueError: a number has too many digits to be written.
+    """
+    if isinstance(value, str):
+        yield json.dumps(value[: limit + 1], ensure_ascii=False)
+    elif isinstance(value, Mapping):
+        comma = "{"
+        for key, item in value.items():
+            text = key[: limit + 1] if isinstance(key, str) else json.dumps(key)
+            yield f"{comma}{json.dumps(text, ensure_ascii=False)}: "
+            yield from _json_pieces(item, limit)
+            comma = ", "
+        yield "}" if comma == ", " else "{}"
+    elif isinstance(value, list | tuple):
+        comma = "["
+        for item in value:
+            yield comma
+            yield from _json_pieces(item, limit)
+            comma = ", "
+        yield "]" if comma == ", " else "[]"
+    else:
+        yield json.dumps(value)

@@ -12,9 +12,10 @@ from typing import Any, Protocol
 from webhook.kube import wellknown
 from webhook.kube.field import FieldError, forbidden
 from webhook.kube.taints import Taint, Toleration, covers, one_tolerates
+from webhook.kube.text import cut
 from webhook.mutation import node_terms
 from webhook.mutation.editor import Path, PodEditor
-from webhook.mutation.node_terms import Requirement
+from webhook.mutation.node_terms import LONGEST_WORDED, Requirement
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 REQUIRED_NODE: Path = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
@@ -114,7 +115,8 @@ class RequireNode:
         value = pod.get("spec", "nodeSelector", self.requirement.key)
         if value is None or self.requirement.admits(value):
             return ()
-        clash = f"nodeSelector {self.requirement.key}={value} contradicts the policy's {self.requirement}"
+        worded = f"nodeSelector {self.requirement.key}={cut(value, LONGEST_WORDED)}"
+        clash = f"{worded} contradicts the policy's {self.requirement}"
         return (f"{clash}; both stand: no node matches and the pod will stay Pending",)
 
 
@@ -187,6 +189,7 @@ class AddLabel:
             return CHANGED
         if present == self.value:
             return KEPT
+        present = cut(present, LONGEST_WORDED)
         warning = f"label {self.key}={present} of the pod wins over the policy's {self.key}={self.value}: "
         yielded_to = f"label {self.key}={present}"
         return Effect(changed=False, warnings=(warning + self.consequence,), yielded_to=yielded_to)
@@ -252,6 +255,7 @@ class ChooseScheduler:
         if present == wellknown.DEFAULT_SCHEDULER:
             pod.set(self.name, "spec", "schedulerName")
             return CHANGED
+        present = cut(present, LONGEST_WORDED)
         warning = (
             f"spec.schedulerName {present} of the pod wins over the annotation's {self.name}: {present} schedules it"
         )

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import orjson
 
 from webhook.kube.selectors import requirement_matches, term_is_empty
+from webhook.kube.text import cut
 
 Expression = Mapping[str, Any]
 
@@ -15,6 +16,10 @@ is_empty = term_is_empty
 
 # A term of more requirements and values than any person writes is not searched for contradictions.
 _MOST_COMPARED = 10_000
+
+LONGEST_WORDED = 253
+"""So many characters of a user's value stand in a text: no name or label of Kubernetes has more."""
+_MOST_WORDED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,5 +110,9 @@ class Requirement:
 
 
 def _worded(expression: Expression) -> str:
-    values = ", ".join(str(value) for value in expression.get("values") or ())
-    return f"{expression.get('key')} {expression.get('operator')}" + (f" [{values}]" if values else "")
+    """Return the expression as text, of at most `_MOST_WORDED` values: a pod may have as many as its size allows."""
+    listed = expression.get("values") or ()
+    values = ", ".join(cut(str(value), LONGEST_WORDED) for value in listed[:_MOST_WORDED])
+    more = ", …" if len(listed) > _MOST_WORDED else ""
+    operator = cut(str(expression.get("operator")), LONGEST_WORDED)
+    return f"{expression.get('key')} {operator}" + (f" [{values}{more}]" if values else "")

@@ -1,0 +1,44 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.kube.text import cut, escaped_json, printable, printable_lines
+
+UNSAFE = "\x00\x07\x08\t\r\x1b\x7f\x80\x85\x9b\xad\u061c\u200e\u2028\u202e\u2066\u2069\ufeff\ud800\U000e0041"
+
+
+@pytest.mark.parametrize("character", UNSAFE, ids=ascii)
+def test_what_could_command_a_terminal_is_an_escape(character: str) -> None:
+    escape = character.encode("unicode_escape").decode()
+
+    assert printable(f"a{character}b") == f"a{escape}b"
+    assert printable_lines(f"a{character}\nb") == f"a{escape}\nb"
+
+
+def test_line_break_is_an_escape_but_in_lines() -> None:
+    assert printable("a\nb") == r"a\nb"
+    assert printable_lines("a\nb") == "a\nb"
+
+
+@pytest.mark.parametrize("text", ["", "a b", "训练 é", "日本　語", "שלום", r"C:\x1b", "😀"])
+def test_other_text_is_left_as_it_is(text: str) -> None:
+    assert printable(text) == printable_lines(text) == text
+
+
+@given(st.text())
+def test_escaping_twice_is_escaping_once(text: str) -> None:
+    assert printable(printable(text)) == printable(text)
+
+
+@given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)), st.booleans())
+def test_escaped_json_is_the_same_value_and_commands_no_terminal(value: object, ascii_only: bool) -> None:
+    escaped = escaped_json(json.dumps(value, ensure_ascii=ascii_only, indent="\t"))
+
+    assert json.loads(escaped) == value
+    assert printable_lines(escaped) == escaped
+
+
+def test_cut_text_ends_in_an_ellipsis() -> None:
+    assert [cut("abcd", limit) for limit in (3, 4)] == ["ab…", "abcd"]
