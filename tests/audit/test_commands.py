@@ -11,8 +11,8 @@ import orjson
 import pytest
 from rich.console import Console
 
-from tests.audit.records import INFEASIBLE, at, chain_lines, make_record, write_lines
-from webhook.audit.record import digest
+from tests.audit.records import INFEASIBLE, PATCH, at, chain_lines, make_record, write_lines
+from webhook.audit.record import digest, parse_line
 from webhook.cli import main
 from webhook.cli.audit_text import print_table, printable
 
@@ -265,6 +265,13 @@ class TestShow:
         placement = replace(INFEASIBLE, unmodelled=("DynamicResources", "VolumeBinding"))
         write_lines(tmp_path / "audit.jsonl", chain_lines([make_record(1, placement=placement)]))
         assert "\n  not looked at: DynamicResources, VolumeBinding\n" in run("show", "d").out
+
+    def test_says_what_was_too_large_for_the_record(self, run: Run, tmp_path: Path) -> None:
+        record = make_record(1, user="x" * 2000, patch=PATCH * 1000)
+        write_lines(tmp_path / "audit.jsonl", chain_lines([record]))
+        (kept,) = (parse_line(line) for line in (tmp_path / "audit.jsonl").read_bytes().splitlines())
+        told = f"  ! patch: {3000 - len(kept.patch)} more items\n  ! user: 976 more characters\n"
+        assert f"\nLeft out of this record, as too large\n{told}" in run("show", "d").out
 
     def test_of_a_whole_decision_that_begins_another_takes_the_whole(self, run: Run, tmp_path: Path) -> None:
         records = [make_record(1, decision="abc"), make_record(2, decision="ab")]

@@ -2,25 +2,34 @@
 
 The last key of a line is its `hash`: of all that stands before it, the hash of the record before included.
 
-A record holds what was injected and why, never the rest of the pod: no image, command or environment.
+A record holds what was injected and why, never the rest of the pod: no image, command or environment. It is cut where a
+pod would make it large (`webhook.audit.bounds`).
 """
 
 import hashlib
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from pydantic.alias_generators import to_camel
 
+from webhook.audit.bounds import SHORT, Cutter
+from webhook.audit.encoding import dump
 from webhook.kube.documents import JsonObject
 
 Outcome = Literal["Patched", "Unchanged", "Denied", "Bypassed", "Error"]
 
 FIRST = ""
 """What the first record of a chain has for `previous`."""
+
+LARGEST_BYTES = 64 * 1024
+"""No line is longer: what the fields below hold at most, with 17 texts and the names of what was left out."""
+_RULES_BYTES = 6 * 1024
+_PATCH_BYTES = 16 * 1024
+_WARNINGS_BYTES = 6 * 1024
+_BEFORE_BYTES = 4 * 1024
+_UNMODELLED_BYTES = 1024
 
 _HASH_KEY = b',"hash":"'
 _HASH_ENDING_BYTES = len(_HASH_KEY) + 64 + len(b'"}')
@@ -108,6 +117,8 @@ class AuditRecord:
     replica: str
     before: JsonObject = field(default_factory=dict)
     """By JSON pointer, the values that operations of the patch put others in place of (see webhook.audit.pointer)."""
+    truncated: tuple[str, ...] = ()
+    """Where something was left out of the record because it was too large, and how much."""
     sequence: int = 0
     """Counts the admissions of a chain from 1. A gap in an unbroken chain: records that the file could not take."""
     previous: str = FIRST
@@ -121,21 +132,30 @@ class CommonPart(NamedTuple):
     decided: bytes
     """From `workloadType` to `error`, without braces."""
     before: bytes
+    truncated: tuple[str, ...] = ()
+    """What was left out of these."""
 
     @classmethod
     def of(cls, record: AuditRecord) -> "CommonPart":
         """The part that `record` has in common with those of equal pods."""
-        decided = {
-            "workloadType": record.workload_type,
-            "policy": record.policy,
-            "outcome": record.outcome,
-            "rules": [_rule(entry) for entry in record.rules],
-            "patch": record.patch,
-            "warnings": record.warnings,
-            "placement": record.placement,
-            "error": record.error,
-        }
-        return cls(_dump(record.owner), _dump(decided)[1:-1], _dump(record.before))
+        cutter = Cutter(record.truncated)
+        decided = (
+            _text(cutter, "workloadType", record.workload_type),
+            _policy(record.policy, cutter),
+            dump(record.outcome),
+            cutter.items("rules", [_rule(entry) for entry in record.rules], _RULES_BYTES),
+            cutter.items("patch", record.patch, _PATCH_BYTES),
+            cutter.items("warnings", record.warnings, _WARNINGS_BYTES),
+            _placement(record.placement, cutter),
+            _text(cutter, "error", record.error),
+        )
+        return cls(
+            _owner(record.owner, cutter),
+            b'"workloadType":%b,"policy":%b,"outcome":%b,"rules":%b,"patch":%b,"warnings":%b,"placement":%b,"error":%b'
+            % decided,
+            cutter.items("before", record.before, _BEFORE_BYTES),
+            tuple(cutter.truncated),
+        )
 
 
 @dataclass(slots=True)  # not frozen: one is made for each admission, and that would cost three times as much
@@ -172,31 +192,28 @@ def seal(record: AuditRecord | Draft, sequence: int, previous: str) -> tuple[byt
         "namespace": record.namespace,
         "name": record.name,
     }
+    user, truncated = record.user, common.truncated
+    if max(len(user), len(record.name), len(record.namespace), len(record.uid), len(record.operation)) > SHORT:
+        cutter = Cutter(truncated)
+        asked |= {key: cutter.fitting(key, str(asked[key])) for key in ("uid", "operation", "namespace", "name")}
+        user, truncated = cutter.fitting("user", user), tuple(cutter.truncated)
     written = {
         "durationMs": round(record.duration_ms, 3),
         "replica": record.replica,
         "previous": previous,
         "sequence": sequence,
     }
-    content = b'%b,"owner":%b,"user":%b,%b,%b,"before":%b' % (
-        _dump(asked)[:-1],
+    content = b'%b,"owner":%b,"user":%b,%b,%b,"before":%b%b' % (
+        dump(asked)[:-1],
         common.owner,
-        _dump(record.user),
+        dump(user),
         common.decided,
-        _dump(written)[1:-1],
+        dump(written)[1:-1],
         common.before,
+        b',"truncated":%b' % dump(truncated) if truncated else b"",
     )
     own_hash = hashlib.sha256(content + b"}").hexdigest()
     return b'%b%b%b"}' % (content, _HASH_KEY, own_hash.encode()), own_hash
-
-
-def _dump(value: object) -> bytes:
-    try:
-        return orjson.dumps(value)
-    except orjson.JSONEncodeError:
-        # Half of a surrogate pair (from an exception's text) or an integer over 64 bits: rather inexact than absent.
-        text = json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
-        return text.encode("utf-8", "replace")
 
 
 def _rule(entry: RuleEntry) -> JsonObject:
@@ -205,8 +222,34 @@ def _rule(entry: RuleEntry) -> JsonObject:
     return {"name": entry.name, "edits": entry.edits}
 
 
-def _plain(value: Any) -> Any:
-    return asdict(value) if isinstance(value, Owner | PolicyName | PlacementEntry) else str(value)
+def _text(cutter: Cutter, place: str, text: str | None) -> bytes:
+    return b"null" if text is None else dump(cutter.fitting(place, text))
+
+
+def _owner(owner: Owner | None, cutter: Cutter) -> bytes:
+    if owner is None:
+        return b"null"
+    return dump({"kind": cutter.fitting("owner.kind", owner.kind), "name": cutter.fitting("owner.name", owner.name)})
+
+
+def _policy(policy: PolicyName | None, cutter: Cutter) -> bytes:
+    if policy is None:
+        return b"null"
+    return dump({"name": cutter.fitting("policy.name", policy.name), "revision": policy.revision})
+
+
+def _placement(entry: PlacementEntry | None, cutter: Cutter) -> bytes:
+    if entry is None:
+        return b"null"
+    told = {
+        "verdict": entry.verdict,
+        "node": None if entry.node is None else cutter.fitting("placement.node", entry.node),
+        "total": entry.total,
+        "feasible": entry.feasible,
+        "message": cutter.fitting("placement.message", entry.message),
+    }
+    unmodelled = cutter.items("placement.unmodelled", entry.unmodelled, _UNMODELLED_BYTES)
+    return b'%b,"unmodelled":%b}' % (dump(told)[:-1], unmodelled)
 
 
 def stated_hash(line: bytes) -> str:

@@ -102,6 +102,7 @@ def print_record(console: Console, entry: Entry) -> None:
     _section(console, "Patch (- before, + after)", _patch_lines(record))
     _section(console, "Placement", _placement_lines(record.placement) if record.placement else [])
     _section(console, "Warnings", [f"! {printable(warning)}" for warning in record.warnings])
+    _section(console, "Left out of this record, as too large", [f"! {printable(each)}" for each in record.truncated])
     previous = record.previous or "none: the first of its chain"
     _section(console, f"Record {record.sequence} of its chain, {printable(entry.place)}", [
         f"hash      {digest(entry.line)}",

@@ -1,0 +1,139 @@
+"""Cuts what an audit record keeps of a pod, before it is rendered: no pod makes a record larger than 64 KiB.
+
+What is cut is marked: a text ends in `… (N more characters)`, and the record's `truncated` names each place.
+"""
+
+import bisect
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from webhook.audit.encoding import dump
+from webhook.kube.text import cut, printable
+
+TEXT_BYTES = 1024
+"""How much JSON one text takes at most, its quotes and its mark aside."""
+
+SHORT = TEXT_BYTES // 6
+"""A text of so many characters fits, whatever they are: JSON writes none with more than six bytes."""
+
+_FEW = 64  # items that are rendered to learn their size: going through them costs ten times as much
+
+_SCALAR_BYTES = 24  # a number, true or null
+_MOST_LEVELS = 32
+_MOST_NOTES = 16
+_NOTE_CHARACTERS = 80
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+class Cutter:
+    """Cuts the values of one record. An instance is for one record."""
+
+    def __init__(self, already_cut: Iterable[str] = ()) -> None:
+        self._before = [*already_cut]
+        self._notes: list[str] = []
+        self._more_notes = 0
+        self._path: list[str | int] = []
+        self._left_bytes = 0
+
+    @property
+    def truncated(self) -> list[str]:
+        """Return the places where something was left out, with how much; empty if the record is whole."""
+        more = [f"and {_more(self._more_notes, 'place')}"] if self._more_notes else []
+        return self._before + self._notes + more
+
+    def fitting(self, place: str, text: str) -> str:
+        """Return `text`, the value of the field `place`, cut to `TEXT_BYTES` of JSON."""
+        if len(text) <= SHORT:
+            return text
+        self._path = [place]
+        return self._fit_text(text)
+
+    def items(self, place: str, value: Sequence[Any] | Mapping[str, Any], most_bytes: int) -> bytes:
+        """Return the JSON of `value`, of the field `place`.
+
+        Where it takes more than `most_bytes`, its texts are cut, and its last items left out.
+        """
+        if len(value) <= _FEW and not any(len(text) > most_bytes for text in _texts_of(value)):
+            data = dump(value)
+            if len(data) <= most_bytes:
+                return data
+        self._path = [place]
+        self._left_bytes = most_bytes
+        return dump(self._fit(value))
+
+    def _fit(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._fit_text(value)
+        if len(self._path) > _MOST_LEVELS:
+            self._note(f"nested deeper than {_MOST_LEVELS} levels")
+            return "…"
+        if isinstance(value, Mapping):
+            return self._fit_object(value)
+        if isinstance(value, list | tuple):
+            return self._fit_items(value)
+        self._left_bytes -= _SCALAR_BYTES
+        return value
+
+    def _fit_text(self, text: str) -> str:
+        size_bytes = len(dump(text)) if len(text) <= TEXT_BYTES else TEXT_BYTES + 3
+        if size_bytes > TEXT_BYTES + 2:
+            kept = bisect.bisect_right(range(TEXT_BYTES + 1), TEXT_BYTES + 2, key=lambda end: len(dump(text[:end]))) - 1
+            left_out = _more(len(text) - kept, "character")
+            self._note(left_out)
+            text = f"{text[:kept]}… ({left_out})"
+        self._left_bytes -= size_bytes + 1
+        return text
+
+    def _fit_object(self, value: Mapping[Any, Any]) -> dict[str, Any]:
+        self._left_bytes -= 3
+        fitted: dict[str, Any] = {}
+        for key, item in value.items():
+            if self._left_bytes <= 0:
+                self._note(_more(len(value) - len(fitted), "item"))
+                break
+            self._path.append(str(key))
+            fitted[self._fit_text(str(key))] = self._fit(item)
+            self._path.pop()
+        return fitted
+
+    def _fit_items(self, value: Sequence[Any]) -> list[Any]:
+        self._left_bytes -= 3
+        fitted: list[Any] = []
+        for index, item in enumerate(value):
+            notes, more_notes = len(self._notes), self._more_notes
+            has_room = self._left_bytes > 0
+            self._path.append(index)
+            candidate = self._fit(item) if has_room else None
+            self._path.pop()
+            # An item is there whole, unless it is the only one: half a patch operation would mislead.
+            if not has_room or (self._left_bytes <= 0 and fitted):
+                del self._notes[notes:]
+                self._more_notes = more_notes
+                self._note(_more(len(value) - index, "item"))
+                break
+            fitted.append(candidate)
+        return fitted
+
+    def _note(self, left_out: str) -> None:
+        if len(self._notes) < _MOST_NOTES:
+            self._notes.append(f"{cut(printable(self._place()), _NOTE_CHARACTERS)}: {left_out}")
+        else:
+            self._more_notes += 1
+
+    def _place(self) -> str:
+        text = str(self._path[0])
+        for part in self._path[1:]:
+            key = cut(str(part), _NOTE_CHARACTERS)
+            is_plain = isinstance(part, str) and _PLAIN_KEY.fullmatch(key)
+            text += f".{key}" if is_plain else f"[{key}]"
+        return text
+
+
+def _texts_of(value: Sequence[Any] | Mapping[str, Any]) -> list[str]:
+    items = value.values() if isinstance(value, Mapping) else value
+    return [item for item in items if isinstance(item, str)]
+
+
+def _more(count: int, noun: str) -> str:
+    return f"{count} more {noun}" if count == 1 else f"{count} more {noun}s"
