@@ -19,6 +19,7 @@ from webhook.admission_counts import AdmissionCounts
 from webhook.byte_cache import ByteCache
 from webhook.durations import Durations
 
+AUDIT_DROP_REASONS = ("age", "size")
 PREDICTION_RESULTS = ("same_node", "in_best_set", "feasible_elsewhere", "foretold_infeasible_but_bound")
 RELOAD_RESULTS = ("success", "failure")
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -80,6 +81,17 @@ class Metrics:
         self.audit_records = self._counter("audit_records", "Audit records, by whether the log took them.", ("result",))
         # Looking a child up takes a lock and a check of its labels, for every pod.
         self._audited = {result: self.audit_records.labels(result) for result in ("written", "failed")}
+        self.audit_dropped_files = self._counter(
+            "audit_dropped_files",
+            "Rotated audit files dropped: for their age, or before it for the size of all.",
+            ("reason",),
+        )
+        self.audit_dropped_bytes = self._counter("audit_dropped_bytes", "Bytes of these files.", ("reason",))
+        self.audit_dropped_records = self._counter(
+            "audit_dropped_records", "Audit records in these files, where they could be counted.", ("reason",)
+        )
+        for reason in AUDIT_DROP_REASONS:
+            self.count_audit_drop(reason, 0, 0, 0)
         self.refused_requests = self._counter(
             "http_refused_requests", "Requests to the webhook port that were no admission, by HTTP status.", ("code",)
         )
@@ -96,6 +108,12 @@ class Metrics:
     def count_audit_record(self, result: str) -> None:
         """Count one audit record, `written` or `failed`."""
         self._audited[result].inc()
+
+    def count_audit_drop(self, reason: str, files: int, size_bytes: int, records: int) -> None:
+        """Count rotated audit files that were dropped, with their bytes and records."""
+        self.audit_dropped_files.labels(reason).inc(files)
+        self.audit_dropped_bytes.labels(reason).inc(size_bytes)
+        self.audit_dropped_records.labels(reason).inc(records)
 
     def render(self) -> bytes:
         """Everything in Prometheus' text format."""

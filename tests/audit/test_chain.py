@@ -228,8 +228,16 @@ class TestHeads:
         assert fault.detail.startswith("the last record written, number 10, is not there: ")
 
     def test_a_file_that_was_emptied_shows_against_the_head_file(self) -> None:
-        found = [path for path, _ in faults(check_named({"audit.jsonl": []}, Head(10, digest(TEN[9]))))]
-        assert found == ["audit.jsonl.head", "audit.jsonl"]
+        (fault,) = check_named({"audit.jsonl": []}, Head(10, digest(TEN[9]))).faults
+        assert fault.path == "audit.jsonl"
+        assert fault.detail.startswith("is gone or empty, but audit.jsonl.head counts 10 records, the last ")
+
+    def test_so_does_one_beside_rotated_files(self) -> None:
+        verification = check_named({"audit.jsonl.1": TEN[:5], "audit.jsonl": []}, Head(10, digest(TEN[9])))
+        assert faults(verification) == [("audit.jsonl", "is gone or empty")]
+
+    def test_a_file_that_is_empty_since_a_rotation_is_no_fault(self) -> None:
+        assert check_named({"audit.jsonl.1": TEN, "audit.jsonl": []}, Head(10, digest(TEN[9]))).faults == []
 
     def test_the_head_file_may_lag_behind(self) -> None:
         assert check_named({"audit.jsonl": TEN}, Head(9, digest(TEN[8]))).faults == []

@@ -145,28 +145,6 @@ class TestRotation:
         assert (verification.faults, verification.notes, len(verification.chains)) == ([], [], 1)
         assert verification.records == 20
 
-    def test_deletes_the_oldest_beyond_the_backups(self, log: Log) -> None:
-        log.write(*range(20), max_bytes=2 * LINE_BYTES, backups=2)
-        assert [Path(file).name for file in rotated_files(log.path)] == [
-            "audit.jsonl.2",
-            "audit.jsonl.1",
-            "audit.jsonl",
-        ]
-        assert sorted(path.name for path in log.path.parent.iterdir()) == [
-            "audit.jsonl",
-            "audit.jsonl.1",
-            "audit.jsonl.2",
-            "audit.jsonl.head",
-        ]
-        verification = log.verify()
-        assert verification.faults == []
-        assert "the chain goes on here: 17 records before it" in verification.notes[0]
-
-    def test_keeps_none_without_backups(self, log: Log) -> None:
-        log.write(*range(5), max_bytes=2 * LINE_BYTES, backups=0)
-        assert sorted(path.name for path in log.path.parent.iterdir()) == ["audit.jsonl", "audit.jsonl.head"]
-        assert orjson.loads(log.lines()[-1])["decision"] == "d0004"
-
     def test_is_off_for_size_zero(self, log: Log) -> None:
         log.write(*range(20), max_bytes=0)
         assert len(log.lines()) == 20
@@ -496,7 +474,7 @@ class TestStalledReader:
     def test_of_standard_error_too_costs_records_and_no_time(self, stalled: tuple[int, int]) -> None:
         reader, descriptor = stalled
         results: list[str] = []
-        options = {"output_descriptor": descriptor, "error_descriptor": descriptor}
+        options: dict[str, Any] = {"output_descriptor": descriptor, "error_descriptor": descriptor}
         with AuditWriter("-", on_result=results.append, **options) as writer, capture_logs() as logs:
             while results.count("failed") < 20:
                 writer.write(make_record(len(results)))

@@ -93,6 +93,25 @@ def test_a_server_answers_audits_and_leaves_on_sigterm(tls_dir: Path, tmp_path: 
     assert [json.loads(line)["event"] for line in errors.splitlines()] == ["stopping", "stopped"]
 
 
+def test_audit_files_that_are_dropped_are_logged_and_counted(tls_dir: Path, tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+    limits = ("--audit-max-bytes", 1, "--audit-backups", 1, "--audit-keep-hours", 1, "--audit-max-total-bytes", 1)
+    with serving(tls_dir, "--audit", log, *limits) as served:
+        for _ in range(4):
+            post(served, tls_dir, REVIEW)
+        with urllib.request.urlopen(served.admin_url + "/metrics", timeout=30) as answer:
+            metrics = answer.read().decode().splitlines()
+        served.process.send_signal(signal.SIGTERM)
+        _, errors = served.process.communicate(timeout=30)
+
+    dropped = [json.loads(line) for line in errors.splitlines() if b"audit files were dropped" in line]
+    assert sum(entry["records"] for entry in dropped) == 2
+    size_bytes = sum(entry["bytes"] for entry in dropped)
+    for name, count in (("files", 2), ("records", 2), ("bytes", size_bytes)):
+        assert f'placement_webhook_audit_dropped_{name}_total{{reason="size"}} {float(count)}' in metrics
+        assert f'placement_webhook_audit_dropped_{name}_total{{reason="age"}} 0.0' in metrics
+
+
 def test_the_audit_log_is_standard_output_unless_told_otherwise(tls_dir: Path) -> None:
     with serving(tls_dir, POD_NAME="placement-webhook-0") as served:
         post(served, tls_dir, REVIEW)

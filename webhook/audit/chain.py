@@ -12,12 +12,14 @@ from datetime import datetime
 from itertools import pairwise
 from pathlib import PurePath
 
-from webhook.audit.head import Head
+from webhook.audit.head import SUFFIX, Head
 from webhook.audit.query import Broken, Entry
-from webhook.audit.record import FIRST, moment
+from webhook.audit.record import FIRST, Oldest, moment
 from webhook.audit.segments import REMEDY, Findings, Segment, SegmentReader, counted
 from webhook.kube.documents import JsonObject
 from webhook.kube.field import FieldError, invalid, required
+
+_CUT_OFF = "records at the end were cut off or altered, or a file is absent; " + REMEDY
 
 
 @dataclass(slots=True, eq=False)
@@ -60,6 +62,11 @@ class Chain:
     def began(self) -> tuple[datetime, int]:
         """What orders the chains of one replica."""
         return moment(self.start.record.time), self.start.record.sequence
+
+    @property
+    def rotated(self) -> Entry | None:
+        """The last record that says which files a rotation left."""
+        return next((segment.rotated for segment in reversed(self.segments) if segment.rotated), None)
 
     def to_json(self) -> JsonObject:
         """The chain as `audit verify -o json` prints it; `complete` if it begins with the first record ever."""
@@ -120,18 +127,24 @@ def verify(
         names.append(name)
         segments += SegmentReader(name, findings, unseen).read(lines)
     chains = _connect(segments, findings, None if partial else _oldest(names))
-    detail = "no record has this hash: records at the end were cut off or altered, or a file is absent; " + REMEDY
-    findings.faults += [invalid("--head", head, detail) for head in expected_heads if head in unseen]
-    findings.faults += [
-        invalid(name, head.hash, f"the last record written, number {head.sequence}, is not there: {detail}")
-        for name, head in kept.items()
-        if head.hash in unseen
-    ]
-    if not segments:
+    no_record = f"no record has this hash: {_CUT_OFF}"
+    findings.faults += [invalid("--head", head, no_record) for head in expected_heads if head in unseen]
+    findings.faults += [_unseen_head(name, head, names, segments) for name, head in kept.items() if head.hash in unseen]
+    if not segments and not findings.faults:
         findings.faults.append(required(", ".join(names), "holds no record, and so proves nothing; " + REMEDY))
     elif not (expected_heads or kept or findings.faults):
         findings.notes.append("without a head, what was cut off at the end does not show: give one with --head")
     return Verification(chains, findings.notes, findings.faults)
+
+
+def _unseen_head(name: str, head: Head, names: Sequence[str], segments: Sequence[Segment]) -> FieldError:
+    """Return what is wrong where the record that the head file `name` calls the last is in none of the files."""
+    log = PurePath(name.removesuffix(SUFFIX))
+    if log in map(PurePath, names) and not any(PurePath(segment.file) == log for segment in segments):
+        counts = f"is gone or empty, but {name} counts {counted(head.sequence)}, the last {head.hash}"
+        return required(str(log), f"{counts}: put the file back, or {REMEDY}; for a new log, delete {name}")
+    detail = f"no record has this hash: {_CUT_OFF}"
+    return invalid(name, head.hash, f"the last record written, number {head.sequence}, is not there: {detail}")
 
 
 def _oldest(names: Iterable[str]) -> set[str]:
@@ -167,8 +180,7 @@ def _connect(segments: Sequence[Segment], findings: Findings, may_begin_later: s
     chains = [Chain(list(_from(root, successors))) for root in roots]
     for chain in chains:
         if chain.segments[0] in torn_off:
-            may_go_on = may_begin_later is None or chain.segments[0].file in may_begin_later
-            _tell_absent(chain, chains, findings, may_go_on=may_go_on)
+            _tell_absent(chain, chains, findings, may_begin_later=may_begin_later)
         findings.faults += _revisits(chain)
     return chains
 
@@ -222,21 +234,44 @@ def _gap(last: Entry, start: Entry) -> FieldError:
     return invalid(start.place, start.record.decision, detail)
 
 
-def _tell_absent(chain: Chain, chains: Sequence[Chain], findings: Findings, *, may_go_on: bool) -> None:
+def _tell_absent(
+    chain: Chain, chains: Sequence[Chain], findings: Findings, *, may_begin_later: set[str] | None
+) -> None:
     """Tell that the record before a chain's first is absent.
 
-    Rotation deletes the oldest records, whole files of them; a gap between those that are there is none of its doing.
+    Rotation deletes the oldest records, whole files of them, and says so in a record; a gap between those that are
+    there is none of its doing. In files of `may_begin_later` (None: in all) a chain may go on.
     """
     start = chain.start
     replicas = set(chain.replicas)
     older = [other for other in chains if replicas & set(other.replicas) and other.began < chain.began]
-    absent = counted(start.record.sequence - 1)
+    absent = f"{counted(start.record.sequence - 1)} before"
+    goes_on = f"{start.place}: the chain goes on here:"
     if older:
         last = max(older, key=lambda other: other.began).end
         if not _is_told(last, start, findings):
             findings.faults.append(_gap(last, start))
-    elif may_go_on:
-        findings.notes.append(f"{start.place}: the chain goes on here: {absent} before it, not in these files")
+    elif stated := findings.dropped_before.get(start.record.previous):
+        findings.notes.append(f"{goes_on} rotation dropped {absent} it, as {stated} says")
+    elif may_begin_later is None or (chain.segments[0].file in may_begin_later and not _was_kept(chain)):
+        findings.notes.append(f"{goes_on} {absent} it, not in these files")
     elif not _is_told(None, start, findings):
-        detail = f"cut out: {absent} before this one; give all files, or --partial where rotation deleted the others"
-        findings.faults.append(invalid(start.place, start.record.decision, detail))
+        findings.faults.append(_cut_out(chain, absent))
+
+
+def _was_kept(chain: Chain) -> Oldest | None:
+    """Return where the log began at its last rotation, if records from there on are absent now."""
+    rotation = chain.rotated.record.rotation if chain.rotated else None
+    oldest = rotation.oldest if rotation else None
+    return oldest if oldest and oldest.sequence < chain.start.record.sequence else None
+
+
+def _cut_out(chain: Chain, absent: str) -> FieldError:
+    start = chain.start
+    remedy = "give all files, or --partial where rotation deleted the others"
+    if chain.rotated and (kept := _was_kept(chain)):
+        absent = (
+            f"{counted(start.record.sequence - kept.sequence)} that rotation had left ({chain.rotated.place}) before"
+        )
+        remedy = "give all files, or --partial where you deleted the others"
+    return invalid(start.place, start.record.decision, f"cut out: {absent} this one; {remedy}")

@@ -1,19 +1,19 @@
-"""The audit file: lines are put behind its end whole or not at all, and it is rotated by size."""
+"""The audit file: lines are put behind its end whole or not at all; it is rotated by size."""
 
 import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 
 from webhook.audit.head import Head, HeadFile, head_path, read_head
-from webhook.audit.record import parse_line
+from webhook.audit.lines import last_line
+from webhook.audit.record import Dropped, Rotation
+from webhook.audit.rotation import Retention, RotatedFiles
 from webhook.kube.field import InvalidInput, invalid
 
 FILE_MODE = 0o640  # a log shipper of the same group may read
-_BLOCK_BYTES = 64 * 1024
-_TAIL_BYTES = 16 * 1024 * 1024  # where to look for the last record; in what is no audit file, there is none to find
 _OPEN_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe must not hold up the start
 
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # a file system that knows none, such as some NFS
@@ -35,13 +35,13 @@ _REMEDIES = {
 class AuditFile:
     """A file that one process alone adds lines to.
 
-    Rotated files are `PATH.1` (the newest) to `PATH.<backups>`; `max_bytes` 0 means that others rotate. A file that was
-    moved away or deleted is made anew at the next line, so that logrotate needs no signal.
+    At `max_bytes` it is rotated (`webhook.audit.rotation`); 0 means that others rotate. A file that was moved away or
+    deleted is made anew at the next line, so that logrotate needs no signal.
     """
 
     takes_many = True
 
-    def __init__(self, path: Path, *, max_bytes: int, backups: int) -> None:
+    def __init__(self, path: Path, *, max_bytes: int, retention: Retention) -> None:
         """Open the file and hold it against other writers.
 
         Raises:
@@ -51,7 +51,7 @@ class AuditFile:
         self.path = path
         self._name = os.fspath(path)
         self._max_bytes = max_bytes
-        self._backups = backups
+        self._rotated = RotatedFiles(path, max_bytes, retention)
         self._descriptor = -1
         self._identity: tuple[int, int] | None = None
         self._size_bytes = 0
@@ -65,11 +65,10 @@ class AuditFile:
 
     def last_line(self) -> bytes | None:
         """The last line, here or in the newest rotated file, that holds a record."""
-        for path in (self.path, _rotated(self.path, 1)):
+        for path in (self.path, self._rotated.numbered(1)):
             try:
-                for line in _lines_backwards(path):
-                    if _is_record(line):
-                        return line
+                if line := last_line(path):
+                    return line
             except OSError:
                 continue
         return None
@@ -120,16 +119,29 @@ class AuditFile:
         descriptor = os.open(fresh, _OPEN_FLAGS | os.O_TRUNC, FILE_MODE)
         try:
             _lock(descriptor)
-            for number in range(self._backups, 0, -1):
-                older = _rotated(self.path, number - 1)
-                if number == 1 or older.exists():
-                    older.replace(_rotated(self.path, number))
+            self._rotated.shift()
             fresh.replace(self.path)
         except OSError:
             os.close(descriptor)
             fresh.unlink(missing_ok=True)
             raise
         self._adopt(descriptor)
+
+    def rotation(self) -> Rotation | None:
+        """Return what the next record says of the rotated files, if they changed.
+
+        Raises:
+            OSError: they cannot be read.
+        """
+        return self._rotated.statement()
+
+    def drop(self, *, stated: bool) -> Sequence[Dropped]:
+        """Delete the rotated files that `rotation` said are dropped; `stated`: a record that says so was written.
+
+        Raises:
+            OSError: one could not be deleted.
+        """
+        return self._rotated.drop(stated=stated)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -200,30 +212,3 @@ def _lock(descriptor: int) -> None:
     except OSError as error:
         if error.errno not in _WITHOUT_LOCKS:
             raise
-
-
-def _rotated(path: Path, number: int) -> Path:
-    return path.with_name(f"{path.name}.{number}") if number else path
-
-
-def _is_record(line: bytes) -> bool:
-    try:
-        parse_line(line)
-    except ValueError:
-        return False
-    return True
-
-
-def _lines_backwards(path: Path) -> Iterator[bytes]:
-    """The lines of a file from its last to its first, as far as `_TAIL_BYTES` reach; the last may lack its newline."""
-    with path.open("rb") as file:
-        start = file.seek(0, os.SEEK_END)
-        first = max(0, start - _TAIL_BYTES)
-        rest = b""
-        while start > first:
-            length = min(_BLOCK_BYTES, start - first)
-            start -= length
-            file.seek(start)
-            rest, *lines = (file.read(length) + rest).split(b"\n")
-            yield from reversed(lines)
-        yield rest

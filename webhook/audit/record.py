@@ -18,6 +18,7 @@ from webhook.audit.bounds import SHORT, Cutter
 from webhook.audit.encoding import dump
 from webhook.kube.documents import JsonObject
 
+DropReason = Literal["age", "size"]
 Outcome = Literal["Patched", "Unchanged", "Denied", "Bypassed", "Error"]
 
 FIRST = ""
@@ -84,6 +85,40 @@ class PlacementEntry:
 
 @with_config(_JSON)
 @dataclass(frozen=True, slots=True)
+class Oldest:
+    """The first record of the oldest file that rotation left."""
+
+    sequence: int
+    previous: str
+
+
+@with_config(_JSON)
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Files that rotation deletes: for their `age`, or before that for the `size` of all.
+
+    How many `records` they hold, and the times of the first and last, are None where they cannot be read.
+    """
+
+    reason: DropReason
+    files: int
+    bytes: int
+    records: int | None
+    first: str | None
+    last: str | None
+
+
+@with_config(_JSON)
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """What a record says of the rotated files: where the chain begins in them from now on, and what was dropped."""
+
+    oldest: Oldest | None
+    dropped: tuple[Dropped, ...] = ()
+
+
+@with_config(_JSON)
+@dataclass(frozen=True, slots=True)
 class AuditRecord:
     """One admission.
 
@@ -119,6 +154,8 @@ class AuditRecord:
     """By JSON pointer, the values that operations of the patch put others in place of (see webhook.audit.pointer)."""
     truncated: tuple[str, ...] = ()
     """Where something was left out of the record because it was too large, and how much."""
+    rotation: Rotation | None = None
+    """In the first record written after a rotation: which files are left. Set by the writer, too."""
     sequence: int = 0
     """Counts the admissions of a chain from 1. A gap in an unbroken chain: records that the file could not take."""
     previous: str = FIRST
@@ -175,12 +212,14 @@ class Draft:
     common: CommonPart
 
 
-def encode(record: AuditRecord | Draft, sequence: int, previous: str) -> bytes:
+def encode(record: AuditRecord | Draft, sequence: int, previous: str, rotation: Rotation | None = None) -> bytes:
     """The record as one line of JSON, without the newline at its end."""
-    return seal(record, sequence, previous)[0]
+    return seal(record, sequence, previous, rotation)[0]
 
 
-def seal(record: AuditRecord | Draft, sequence: int, previous: str) -> tuple[bytes, str]:
+def seal(
+    record: AuditRecord | Draft, sequence: int, previous: str, rotation: Rotation | None = None
+) -> tuple[bytes, str]:
     """The record as one line of JSON, without the newline at its end, and the line's hash."""
     common = record.common if isinstance(record, Draft) else CommonPart.of(record)
     asked = {
@@ -203,7 +242,7 @@ def seal(record: AuditRecord | Draft, sequence: int, previous: str) -> tuple[byt
         "previous": previous,
         "sequence": sequence,
     }
-    content = b'%b,"owner":%b,"user":%b,%b,%b,"before":%b%b' % (
+    content = b'%b,"owner":%b,"user":%b,%b,%b,"before":%b%b%b' % (
         dump(asked)[:-1],
         common.owner,
         dump(user),
@@ -211,6 +250,7 @@ def seal(record: AuditRecord | Draft, sequence: int, previous: str) -> tuple[byt
         dump(written)[1:-1],
         common.before,
         b',"truncated":%b' % dump(truncated) if truncated else b"",
+        b',"rotation":%b' % dump(rotation) if rotation else b"",
     )
     own_hash = hashlib.sha256(content + b"}").hexdigest()
     return b'%b%b%b"}' % (content, _HASH_KEY, own_hash.encode()), own_hash

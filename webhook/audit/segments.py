@@ -30,6 +30,8 @@ class Segment:
     head: str
     replicas: set[str]
     records: int = 1
+    rotated: Entry | None = None
+    """The last record that says which files a rotation left."""
 
 
 @dataclass(slots=True)
@@ -40,6 +42,8 @@ class Findings:
     faults: list[FieldError] = field(default_factory=list)
     altered: set[str] = field(default_factory=set)
     """Places of the records that were told to be altered: breaks beside them need no more words."""
+    dropped_before: dict[str, str] = field(default_factory=dict)
+    """By the hash of a record behind which the log begins since a rotation, the place of the record that says so."""
 
     def tell_missed(self, before: Entry, entry: Entry) -> None:
         """Note the records between two neighbours of a chain that the file could not take."""
@@ -105,6 +109,9 @@ class SegmentReader:
             segment.replicas.add(entry.record.replica)
         else:
             segment = self._begin(entry, head)
+        if entry.record.rotation and entry.record.rotation.oldest:
+            segment.rotated = entry
+            self._findings.dropped_before[entry.record.rotation.oldest.previous] = entry.place
         self._growing[head] = segment
         self._unreadable.clear()
         self._last = entry

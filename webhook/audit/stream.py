@@ -5,9 +5,10 @@ import os
 import select
 import socket
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from webhook.audit.head import Head
+from webhook.audit.record import Dropped, Rotation
 
 _OPEN_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
 _PIPE_BYTES = select.PIPE_BUF  # a pipe that has room takes so much without waiting
@@ -45,6 +46,14 @@ class AuditStream:
 
     def make_room(self, line_bytes: int) -> None:
         """Nothing to do."""
+
+    def rotation(self) -> Rotation | None:
+        """None: a stream has no files."""
+        return None
+
+    def drop(self, *, stated: bool) -> Sequence[Dropped]:  # noqa: ARG002 - the sink's signature
+        """Nothing to do."""
+        return ()
 
     def append(self, line: bytes) -> None:
         """Print the line, behind the part of another that could not be printed whole.

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, Protocol, Self
 
@@ -10,7 +10,8 @@ import structlog
 
 from webhook.audit.file import AuditFile
 from webhook.audit.head import Head
-from webhook.audit.record import FIRST, AuditRecord, Draft, digest, parse_line, seal
+from webhook.audit.record import FIRST, AuditRecord, Draft, Dropped, Rotation, digest, parse_line, seal
+from webhook.audit.rotation import Retention
 from webhook.audit.stream import AuditStream
 
 Result = Literal["written", "failed"]
@@ -18,6 +19,8 @@ Result = Literal["written", "failed"]
 STANDARD_OUTPUT = "-"
 MAX_BYTES = 100 * 1024 * 1024
 BACKUPS = 10
+KEEP_SECONDS = 24 * 3600.0
+MAX_TOTAL_BYTES = 4 * 1024 * 1024 * 1024
 
 
 class Sink(Protocol):
@@ -39,6 +42,14 @@ class Sink(Protocol):
 
     def make_room(self, line_bytes: int) -> None:
         """Rotate, where a line of this size calls for it; OSError where that cannot be done."""
+        ...
+
+    def rotation(self) -> Rotation | None:
+        """Return what the next record says of a rotation, if there was one; OSError where the files cannot be read."""
+        ...
+
+    def drop(self, *, stated: bool) -> Sequence[Dropped]:
+        """Delete what `rotation` said is dropped; `stated`: a record says so. OSError where that cannot be done."""
         ...
 
     def append(self, line: bytes) -> None:
@@ -70,11 +81,17 @@ class AuditWriter:
         *,
         max_bytes: int = MAX_BYTES,
         backups: int = BACKUPS,
+        keep_seconds: float = KEEP_SECONDS,
+        max_total_bytes: int | None = None,
         on_result: Callable[[Result], None] = lambda _: None,
+        on_dropped: Callable[[Dropped], None] = lambda _: None,
         output_descriptor: int = 1,
         error_descriptor: int = 2,
     ) -> None:
-        """Open `path` and continue the chain that it holds. `on_result` is told what became of each record.
+        """Open `path` and continue the chain that it holds.
+
+        `on_result` is told what became of each record, `on_dropped` which files rotation deleted. `max_total_bytes` is
+        `MAX_TOTAL_BYTES` unless given, and has room for `backups` at least.
 
         Raises:
             InvalidInput: the file cannot be used, or another process writes it.
@@ -84,18 +101,23 @@ class AuditWriter:
         if self.path == STANDARD_OUTPUT:
             self._sink = AuditStream(output_descriptor)
         else:
-            self._sink = AuditFile(Path(self.path), max_bytes=max_bytes, backups=backups)
+            total_bytes = max_total_bytes or max(MAX_TOTAL_BYTES, (backups + 1) * max_bytes)
+            retention = Retention(backups, keep_seconds, total_bytes)
+            self._sink = AuditFile(Path(self.path), max_bytes=max_bytes, retention=retention)
         self._on_result = on_result
+        self._on_dropped = on_dropped
         self._fallback = AuditStream(error_descriptor)
         self._log = structlog.get_logger()
         self._missed = 0
         self._failing = False
         self._told_failing = False
         self._rotation_fails = False
+        self._dropping_fails = False
         self._head_fails = False
         self._sequence, self._head = self._end()
         self._staged: list[bytes] = []
         self._staged_head = self._head
+        self._states_rotation = False
 
     def __enter__(self) -> Self:
         return self
@@ -124,7 +146,8 @@ class AuditWriter:
         Where the place of the log takes one at a time only, it is written at once.
         """
         self._sequence += 1
-        line, self._staged_head = seal(record, self._sequence, self._staged_head)
+        rotation = None if self._staged else self._rotation()
+        line, self._staged_head = seal(record, self._sequence, self._staged_head, rotation)
         self._staged.append(line)
         if not self._sink.takes_many:
             self.flush()
@@ -135,26 +158,20 @@ class AuditWriter:
             return
         lines, self._staged = self._staged, []
         data = lines[0] if len(lines) == 1 else b"\n".join(lines)
-        try:
-            self._sink.make_room(len(data))
-        except OSError as error:
-            self._tell_rotation_fails(error)
-        else:
-            self._rotation_fails = False
+        self._make_room(len(data))
         try:
             self._sink.append(data)
         except OSError as error:
             self._staged_head = self._head
             for line in lines:
                 self._miss(line, error)
+            # The disk may be full: the room is wanted now, and the next record says which files are left.
+            self._drop(stated=False)
             return
         self._head = self._staged_head
-        try:
-            self._sink.keep_head(Head(self._sequence, self._head))
-        except OSError as error:
-            self._tell_head_fails(error)
-        else:
-            self._head_fails = False
+        self._keep_head()
+        if self._states_rotation:
+            self._drop(stated=True)
         self._failing = False
         if self._missed and self._fallback.has_room():
             self._log.warning("audit records are written again", path=self.path, missed=self._missed)
@@ -185,15 +202,64 @@ class AuditWriter:
         )
         return kept.sequence, kept.hash
 
-    def _tell_head_fails(self, error: OSError) -> None:
-        if not self._head_fails and self._fallback.has_room():
-            self._log.error("audit head cannot be kept", path=self.path, error=str(error))
-            self._head_fails = True
+    def _keep_head(self) -> None:
+        try:
+            self._sink.keep_head(Head(self._sequence, self._head))
+        except OSError as error:
+            if not self._head_fails and self._fallback.has_room():
+                self._log.error("audit head cannot be kept", path=self.path, error=str(error))
+                self._head_fails = True
+        else:
+            self._head_fails = False
+
+    def _make_room(self, line_bytes: int) -> None:
+        try:
+            self._sink.make_room(line_bytes)
+        except OSError as error:
+            self._tell_rotation_fails(error)
+        else:
+            self._rotation_fails = False
+
+    def _rotation(self) -> Rotation | None:
+        try:
+            rotation = self._sink.rotation()
+        except OSError as error:
+            self._tell_dropping_fails(error)
+            rotation = None
+        self._states_rotation = rotation is not None
+        return rotation
+
+    def _drop(self, *, stated: bool) -> None:
+        try:
+            dropped = self._sink.drop(stated=stated)
+        except OSError as error:
+            self._tell_dropping_fails(error)
+            return
+        self._dropping_fails = False
+        for each in dropped:
+            self._on_dropped(each)
+            self._tell_dropped(each)
+
+    def _tell_dropped(self, dropped: Dropped) -> None:
+        if not self._fallback.has_room():
+            return
+        told = {"files": dropped.files, "bytes": dropped.bytes, "records": dropped.records}
+        times = {"first": dropped.first, "last": dropped.last}
+        if dropped.reason == "age":
+            self._log.info("old audit files were dropped", path=self.path, **told, **times)
+        else:
+            event = "audit files were dropped before their age, for the size of all"
+            self._log.warning(event, path=self.path, **told, **times)
 
     def _tell_rotation_fails(self, error: OSError) -> None:
         if not self._rotation_fails and self._fallback.has_room():
             self._log.error("audit file cannot be rotated and grows on", path=self.path, error=str(error))
             self._rotation_fails = True
+
+    def _tell_dropping_fails(self, error: OSError) -> None:
+        if not self._dropping_fails and self._fallback.has_room():
+            self._log.error("rotated audit files cannot be dropped", path=self.path, error=str(error))
+            self._dropping_fails = True
 
     def _miss(self, line: bytes, error: OSError) -> None:
         self._missed += 1

@@ -2,9 +2,10 @@
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
+from itertools import chain
+from pathlib import Path, PurePath
 from typing import Any, get_args
 
 import click
@@ -182,11 +183,13 @@ def verify(files: tuple[str, ...], heads: tuple[str, ...], partial: bool, output
     placement-webhook audit verify audit.jsonl*
     placement-webhook audit verify --head 9f86d081884c7d65… audit.jsonl
     """
-    names = _named(files)
     # Before the records: a server that is writing puts a record into its file first.
-    kept = _kept_heads([*names, *files])
+    kept = _kept_heads(files or [DEFAULT_FILE, *rotated_files(Path(DEFAULT_FILE))])
+    gone = _gone(kept)
+    names = [name for name in _named(files, or_gone=gone) if name not in gone]
     with Sources(names) as sources:
-        verification = verify_files(sources.lines(), heads, kept_heads=kept, partial=partial)
+        lines = chain(sources.lines(), ((name, ()) for name in gone))
+        verification = verify_files(lines, heads, kept_heads=kept, partial=partial)
     if output == "json":
         _echo_json(verification.to_json())
     else:
@@ -214,11 +217,18 @@ class _BrokenLines:
             click.echo(f"warning: {self._count - _MOST_WARNINGS} more lines are not audit records, left out", err=True)
 
 
-def _named(files: tuple[str, ...]) -> list[str]:
+def _named(files: tuple[str, ...], or_gone: Collection[str] = ()) -> list[str]:
+    """Return the audit files that are meant; none at all only where those `or_gone` are.
+
+    Raises:
+        InvalidInput: there is none.
+    """
     # `audit.jsonl*` takes in the head file.
     names = [name for name in files if not name.endswith(SUFFIX)]
     if not files:
         names = rotated_files(Path(DEFAULT_FILE))
+    if or_gone:
+        return names
     if files and not names:
         raise InvalidInput([invalid("FILE", ", ".join(files), "holds no records; name the audit file as well")])
     if not names:
@@ -229,8 +239,11 @@ def _named(files: tuple[str, ...]) -> list[str]:
 
 
 def _kept_heads(names: Iterable[str]) -> dict[str, Head]:
-    """What stands in the head files: those that are named, and those beside audit files that are."""
-    paths = {Path(name) if name.endswith(SUFFIX) else head_path(Path(name)) for name in names if name != STANDARD_INPUT}
+    """What stands in the head files: those that are named, and those beside audit files that are.
+
+    Beside a rotated file that is also the head of its log, if the log itself is gone.
+    """
+    paths = {path for name in names if name != STANDARD_INPUT for path in _head_paths(name)}
     kept: dict[str, Head] = {}
     for path in sorted(paths):
         try:
@@ -241,6 +254,20 @@ def _kept_heads(names: Iterable[str]) -> dict[str, Head]:
         if head:
             kept[str(path)] = head
     return kept
+
+
+def _head_paths(name: str) -> list[Path]:
+    if name.endswith(SUFFIX):
+        return [Path(name)]
+    base, _, number = name.rpartition(".")
+    is_left_over = PurePath(base).name and number.isdecimal() and not Path(base).exists()
+    return [head_path(Path(name)), *([head_path(Path(base))] if is_left_over else [])]
+
+
+def _gone(kept: Mapping[str, Head]) -> list[str]:
+    """Return the logs that are not there, though a head counts their records."""
+    logs = [path.removesuffix(SUFFIX) for path in kept]
+    return [log for log in logs if not Path(log).exists()]
 
 
 def _selection(*, since: str | None, until: str | None, **chosen: Any) -> Selection:

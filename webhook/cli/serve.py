@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from webhook.app import FixedView, build_server, live_view, serve_until_signalled
-from webhook.audit.writer import BACKUPS, MAX_BYTES, AuditWriter
+from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES, AuditWriter
 from webhook.cli.files import policy_option, read_cluster, read_policy
 from webhook.cli.logs import configure_logs
 from webhook.cluster.api_server import Source
@@ -61,7 +61,21 @@ _SECONDS = click.FloatRange(min=0)
     type=click.IntRange(min=1),
     default=BACKUPS,
     show_default=True,
-    help="Rotated audit files to keep.",
+    help="Rotated audit files to keep, however old.",
+)
+@click.option(
+    "--audit-keep-hours",
+    type=click.FloatRange(min=0),
+    default=KEEP_SECONDS / 3600,
+    show_default=True,
+    help="Keep more than those as long as they are younger.",
+)
+@click.option(
+    "--audit-max-total-bytes",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Most bytes of all audit files: over it the oldest go, however young.  [default: 4 GiB, and room for the "
+    "backups]",
 )
 @click.option(
     "--listen", type=AddressType(), default=_DEFAULTS.listen, show_default=True, help="POST /mutate over TLS."
@@ -153,6 +167,8 @@ def serve(
     audit: str,
     audit_max_bytes: int,
     audit_backups: int,
+    audit_keep_hours: float,
+    audit_max_total_bytes: int | None,
     replica: str | None,
     log_format: str,
     log_level: str,
@@ -187,7 +203,12 @@ def serve(
         audit,
         max_bytes=audit_max_bytes,
         backups=audit_backups,
+        keep_seconds=audit_keep_hours * 3600,
+        max_total_bytes=audit_max_total_bytes,
         on_result=metrics.count_audit_record,
+        on_dropped=lambda dropped: metrics.count_audit_drop(
+            dropped.reason, dropped.files, dropped.bytes, dropped.records or 0
+        ),
     ) as writer:
         chosen = Settings(tls_dir=tls_dir, replica=name, **settings)
         server = build_server(chosen, rules, live or fixed, writer, metrics, predictions if live else None)

@@ -1,0 +1,310 @@
+"""Rotated audit files are kept by age and by size, and what is dropped is on record."""
+
+import os
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from tests.admitting import TYPE
+from tests.audit.records import at, make_record
+from tests.builders import make_pod, match_expressions
+from tests.serving.running import World, review_bytes
+from webhook.audit.chain import Verification, verify
+from webhook.audit.head import head_path, read_head
+from webhook.audit.query import Sources, rotated_files
+from webhook.audit.record import FIRST, AuditRecord, Dropped, Oldest, Rotation, encode, parse_line
+from webhook.audit.writer import AuditWriter, Result
+
+HOUR_SECONDS = 3600.0
+LINE_BYTES = len(encode(make_record(), 1, "0" * 64)) + 1
+# Room for two records, one of which tells of a rotation.
+TWO_BYTES = 2 * LINE_BYTES + 400
+FIVE_BYTES = 5 * LINE_BYTES + 400
+
+
+@dataclass
+class Log:
+    """An audit file in a folder, and all that its writers told."""
+
+    path: Path
+    results: list[Result] = field(default_factory=list)
+    dropped: list[Dropped] = field(default_factory=list)
+
+    def writer(self, **options: Any) -> AuditWriter:
+        return AuditWriter(self.path, on_result=self.results.append, on_dropped=self.dropped.append, **options)
+
+    def write(self, *numbers: int, **options: Any) -> None:
+        with self.writer(**options) as writer:
+            for number in numbers:
+                writer.write(make_record(number))
+
+    def age(self, hours: float, *names: str) -> None:
+        """Make the rotated files, or those named, so much older."""
+        for path in [self.path.with_name(name) for name in names] or self.path.parent.glob("audit.jsonl.[0-9]*"):
+            then = path.stat().st_mtime - hours * HOUR_SECONDS
+            os.utime(path, (then, then))
+
+    def names(self) -> list[str]:
+        return [Path(file).name for file in rotated_files(self.path)]
+
+    def records(self) -> list[AuditRecord]:
+        return [parse_line(line) for file in rotated_files(self.path) for line in Path(file).read_bytes().splitlines()]
+
+    def verify(self, *, partial: bool = False) -> Verification:
+        head = read_head(head_path(self.path))
+        with Sources(rotated_files(self.path)) as sources:
+            return verify(sources.lines(), kept_heads={"head": head} if head else {}, partial=partial)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    return Log(tmp_path / "audit.jsonl")
+
+
+class TestByAge:
+    def test_files_beyond_the_backups_are_kept_while_they_are_young(self, log: Log) -> None:
+        log.write(*range(20), max_bytes=TWO_BYTES, backups=2, keep_seconds=HOUR_SECONDS)
+
+        assert len(log.names()) == 10
+        assert (log.dropped, log.verify().faults, log.verify().notes) == ([], [], [])
+
+    def test_old_files_within_the_backups_are_kept(self, log: Log) -> None:
+        options: dict[str, Any] = {"max_bytes": TWO_BYTES, "backups": 20, "keep_seconds": HOUR_SECONDS}
+        log.write(*range(20), **options)
+        log.age(1000)
+        log.write(*range(20, 24), **options)
+
+        assert len(log.records()) == 24
+
+    def test_old_files_beyond_the_backups_are_dropped_and_told(self, log: Log) -> None:
+        options: dict[str, Any] = {"max_bytes": TWO_BYTES, "backups": 2, "keep_seconds": HOUR_SECONDS}
+        log.write(*range(12), **options)
+        log.age(2, "audit.jsonl.5", "audit.jsonl.4")
+        size_bytes = sum(Path(f"{log.path}.{number}").stat().st_size for number in (4, 5))
+        with capture_logs() as logs:
+            log.write(12, 13, **options)
+
+        assert log.names() == ["audit.jsonl.4", "audit.jsonl.3", "audit.jsonl.2", "audit.jsonl.1", "audit.jsonl"]
+        (dropped,) = log.dropped
+        assert dropped == Dropped("age", 2, size_bytes, 4, at(0), at(3))
+        (entry,) = logs
+        assert (entry["log_level"], entry["event"]) == ("info", "old audit files were dropped")
+        assert (entry["files"], entry["records"], entry["first"], entry["last"]) == (2, 4, at(0), at(3))
+
+    def test_young_file_behind_an_old_one_is_kept(self, log: Log) -> None:
+        options: dict[str, Any] = {"max_bytes": TWO_BYTES, "backups": 0, "keep_seconds": HOUR_SECONDS}
+        log.write(*range(8), **options)
+        log.age(2, "audit.jsonl.2")
+        log.write(8, 9, **options)
+
+        assert len(log.records()) == 10
+
+
+class TestBySize:
+    def test_files_never_take_more_than_that(self, log: Log) -> None:
+        most_bytes = 5 * TWO_BYTES
+        with capture_logs(), log.writer(max_bytes=TWO_BYTES, backups=2, max_total_bytes=most_bytes) as writer:
+            for number in range(100):
+                writer.write(make_record(number))
+                # What a rotation dooms goes once a record says so: at the next one.
+                total_bytes = sum(Path(file).stat().st_size for file in rotated_files(log.path))
+                assert total_bytes <= most_bytes + TWO_BYTES
+
+        assert len(log.names()) >= 4
+        assert {each.reason for each in log.dropped} == {"size"}
+        assert sum(each.records or 0 for each in log.dropped) + len(log.records()) == 100
+        assert log.verify().faults == []
+
+    def test_what_is_dropped_before_its_age_is_a_warning(self, log: Log) -> None:
+        with capture_logs() as logs:
+            log.write(*range(8), max_bytes=TWO_BYTES, backups=2, max_total_bytes=3 * TWO_BYTES)
+
+        events = {(entry["log_level"], entry["event"]) for entry in logs}
+        assert events == {("warning", "audit files were dropped before their age, for the size of all")}
+        assert sum(entry["records"] for entry in logs) == 8 - len(log.records())
+
+    def test_what_is_old_anyway_is_dropped_for_its_age(self, log: Log) -> None:
+        with capture_logs() as logs:
+            log.write(*range(20), max_bytes=TWO_BYTES, backups=2, keep_seconds=0, max_total_bytes=4 * TWO_BYTES)
+
+        assert {entry["log_level"] for entry in logs} == {"info"}
+        assert log.names() == ["audit.jsonl.2", "audit.jsonl.1", "audit.jsonl"]
+
+    def test_all_backups_have_room_unless_told_otherwise(self, log: Log) -> None:
+        log.write(*range(20), max_bytes=TWO_BYTES, backups=20)
+
+        assert len(log.records()) == 20
+
+    def test_files_smaller_than_a_record_do_not_pile_up(self, log: Log) -> None:
+        with capture_logs():
+            log.write(*range(30), max_bytes=10, backups=2, keep_seconds=0)
+
+        assert len(log.names()) <= 5
+        assert log.verify().faults == []
+
+    def test_dry_runs_of_large_pods_push_nothing_out(self, log: Log) -> None:
+        """By the defaults; the bound on a record alone keeps a hundred of them to a fraction of one file."""
+        with log.writer() as writer:
+            writer.write(make_record(0))
+            pod = (
+                make_pod("a").annotate(TYPE, "training").require_node(*[match_expressions(("a", "Exists", []))] * 1000)
+            )
+            body = review_bytes(pod.obj(), dryRun=True)
+            admissions = World(audit=writer.write).admissions()
+            for _ in range(100):
+                admissions.answer(body, 1000.0, None)
+
+        assert log.names() == ["audit.jsonl"]
+        assert log.path.stat().st_size < 3 * 1024 * 1024
+        assert log.records()[0].decision == "d0000"
+
+
+class TestOnRecord:
+    def test_first_record_after_a_rotation_says_what_is_left(self, log: Log) -> None:
+        log.write(*range(6), max_bytes=TWO_BYTES, backups=9)
+
+        stated = [(record.sequence, record.rotation) for record in log.records() if record.rotation]
+        assert stated == [(4, Rotation(Oldest(1, FIRST))), (6, Rotation(Oldest(1, FIRST)))]
+
+    def test_record_says_what_is_dropped_before_it_is(self, log: Log) -> None:
+        with log.writer(max_bytes=TWO_BYTES, backups=1, keep_seconds=0) as writer, capture_logs():
+            for number in range(5):
+                writer.write(make_record(number))
+            assert log.names() == ["audit.jsonl.2", "audit.jsonl.1", "audit.jsonl"]
+            writer.write(make_record(5))
+            assert log.names() == ["audit.jsonl.1", "audit.jsonl"]
+
+        records = log.records()
+        rotation = records[-1].rotation
+        assert rotation is not None
+        assert rotation.oldest == Oldest(3, records[0].previous)
+        assert rotation.dropped == tuple(log.dropped)
+
+    def test_nothing_is_deleted_where_the_process_ends_before_it_is_told(self, log: Log) -> None:
+        options: dict[str, Any] = {"max_bytes": TWO_BYTES, "backups": 1, "keep_seconds": 0}
+        with capture_logs():
+            log.write(*range(5), **options)
+            assert len(log.records()) == 5
+            log.write(5, 6, 7, **options)
+
+        assert len(log.records()) < 8
+        assert log.verify().faults == []
+
+    def test_on_a_broken_disk_files_are_dropped_all_the_same(self, log: Log) -> None:
+        with log.writer(max_bytes=TWO_BYTES, backups=1, keep_seconds=0) as writer, capture_logs():
+            for number in range(5):
+                writer.write(make_record(number))
+            hidden = log.path.with_name("hidden")
+            log.path.rename(hidden)
+            log.path.mkdir()
+            writer.write(make_record(5))
+            assert log.names() == ["audit.jsonl.1"]
+            log.path.rmdir()
+            hidden.rename(log.path)
+            writer.write(make_record(6))
+
+        records = log.records()
+        assert records[-1].rotation == Rotation(Oldest(3, records[0].previous))
+        assert log.verify().faults == []
+
+    def test_that_files_cannot_be_dropped_is_said_once(self, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+        with log.writer(max_bytes=TWO_BYTES, backups=1, keep_seconds=0) as writer, capture_logs() as logs:
+            for number in range(5):
+                writer.write(make_record(number))
+            monkeypatch.setattr(Path, "unlink", _refuse)
+            for number in range(5, 12):
+                writer.write(make_record(number))
+            monkeypatch.undo()
+            writer.write(make_record(12))
+            writer.write(make_record(13))
+
+        assert [entry["event"] for entry in logs].count("rotated audit files cannot be dropped") == 1
+        assert log.results == ["written"] * 14
+        assert log.verify().faults == []
+
+
+def _refuse(path: Path, missing_ok: bool = False) -> None:
+    raise PermissionError(13, "Permission denied")
+
+
+@pytest.fixture
+def rotated(log: Log) -> Log:
+    """A log of six files whose older ones rotation has dropped."""
+    with capture_logs():
+        log.write(*range(40), max_bytes=FIVE_BYTES, backups=5, keep_seconds=0)
+    assert len(log.names()) == 6
+    return log
+
+
+class TestVerify:
+    def test_what_rotation_dropped_is_a_note_that_names_the_record(self, rotated: Log) -> None:
+        verification = rotated.verify()
+
+        first = rotated.records()[0].sequence
+        assert verification.faults == []
+        (note,) = verification.notes
+        assert note.startswith(
+            f"{rotated.path}.5:1: the chain goes on here: rotation dropped {first - 1} records before it, as "
+        )
+
+    @pytest.mark.parametrize("backups", [0, 1])
+    def test_likewise_where_few_files_are_left(self, log: Log, backups: int) -> None:
+        with capture_logs():
+            log.write(*range(30), max_bytes=TWO_BYTES, backups=backups, keep_seconds=0)
+
+        assert log.verify().faults == []
+
+    def test_oldest_file_that_somebody_took_away_is_a_fault(self, rotated: Log) -> None:
+        records = len(Path(f"{rotated.path}.5").read_bytes().splitlines())
+        Path(f"{rotated.path}.5").unlink()
+
+        (fault,) = rotated.verify().faults
+        assert fault.path == f"{rotated.path}.4:1"
+        assert fault.detail.startswith(f"cut out: {records} records that rotation had left (")
+        assert rotated.verify(partial=True).faults == []
+
+    def test_so_are_its_first_records(self, rotated: Log) -> None:
+        oldest = Path(f"{rotated.path}.5")
+        oldest.write_bytes(b"".join(oldest.read_bytes().splitlines(keepends=True)[1:]))
+
+        (fault,) = rotated.verify().faults
+        assert fault.detail.startswith("cut out: 1 record that rotation had left (")
+
+    def test_so_is_a_log_of_which_nothing_was_dropped_yet(self, log: Log) -> None:
+        log.write(*range(20), max_bytes=FIVE_BYTES, backups=9)
+        Path(f"{log.path}.{len(log.names()) - 1}").unlink()
+
+        (fault,) = log.verify().faults
+        assert fault.detail.startswith("cut out: ")
+
+    def test_files_that_were_copied_before_they_were_dropped_are_welcome(self, log: Log) -> None:
+        with capture_logs():
+            log.write(*range(10), max_bytes=FIVE_BYTES, backups=1, keep_seconds=0)
+            shutil.copy(f"{log.path}.1", f"{log.path}.77")
+            log.write(*range(10, 20), max_bytes=FIVE_BYTES, backups=1, keep_seconds=0)
+        assert log.verify().faults == []
+
+    def test_log_of_an_older_version_has_a_note_as_before(self, log: Log) -> None:
+        log.write(*range(4))
+        lines = log.path.read_bytes().splitlines(keepends=True)
+        Path(f"{log.path}.1").write_bytes(b"".join(lines[2:3]))
+        log.path.write_bytes(b"".join(lines[3:]))
+
+        verification = log.verify()
+        assert verification.faults == []
+        assert verification.notes == [
+            f"{log.path}.1:1: the chain goes on here: 2 records before it, not in these files"
+        ]
+
+
+def test_age_is_that_of_the_last_record_not_of_the_first(log: Log) -> None:
+    options: dict[str, Any] = {"max_bytes": FIVE_BYTES, "backups": 0, "keep_seconds": HOUR_SECONDS}
+    log.write(*range(20), **options)
+
+    assert time.time() - Path(f"{log.path}.1").stat().st_mtime < HOUR_SECONDS
+    assert len(log.records()) == 20

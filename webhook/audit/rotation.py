@@ -1,0 +1,146 @@
+"""The rotated files of one audit log: `PATH.1` is the newest; the oldest are dropped by age and by size."""
+
+import glob
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from webhook.audit.lines import first_record, last_record
+from webhook.audit.record import Dropped, DropReason, Oldest, Rotation
+
+_MOST_FILES = 1000
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Which rotated files are kept: the newest `backups`, and those younger than `keep_seconds`.
+
+    All files together, the one that is written included, take `max_total_bytes` at most: beyond that the oldest is
+    dropped, however young.
+    """
+
+    backups: int
+    keep_seconds: float
+    max_total_bytes: int
+
+
+class _File(NamedTuple):
+    path: Path
+    status: os.stat_result
+
+
+class RotatedFiles:
+    """The rotated files of the log at `path`.
+
+    What is to be dropped stands in a record first (`statement`) and is deleted then (`drop`), so that a reader of the
+    chain can tell a dropped file from one that somebody took away.
+    """
+
+    def __init__(self, path: Path, max_bytes: int, retention: Retention) -> None:
+        self._path = path
+        self._max_bytes = max_bytes
+        self._retention = retention
+        self._is_due = False
+        self._statement: Rotation | None = None
+        # By inode: files are renamed when another rotation comes before the record that tells of this one.
+        self._doomed: dict[int, DropReason] = {}
+
+    def shift(self) -> None:
+        """Make way for a new `PATH`: it becomes `PATH.1`, `PATH.1` becomes `PATH.2`, and so on.
+
+        Raises:
+            OSError: a file could not be renamed; none is lost.
+        """
+        last = 0
+        while (rotated := self.numbered(last + 1)).exists():
+            if not rotated.is_file():
+                raise IsADirectoryError(f"{rotated} is not a file")
+            last += 1
+        for number in range(last, -1, -1):
+            self.numbered(number).replace(self.numbered(number + 1))
+        self._is_due = True
+
+    def numbered(self, number: int) -> Path:
+        """Return `PATH.number`; `PATH` itself for 0."""
+        return self._path.with_name(f"{self._path.name}.{number}") if number else self._path
+
+    def statement(self) -> Rotation | None:
+        """Return what the next record says of the files; None where it says nothing, as after most records.
+
+        Raises:
+            OSError: the files cannot be listed or read.
+        """
+        if self._is_due:
+            files = self._oldest_first()
+            doomed = list(self._beyond_retention(files))
+            kept = [*(file.path for file in files[len(doomed) :]), self._path]
+            oldest = first_record(kept[0])
+            self._doomed = {file.status.st_ino: reason for file, reason in doomed}
+            self._statement = Rotation(Oldest(oldest.sequence, oldest.previous) if oldest else None, _dropped(doomed))
+            self._is_due = False
+        return self._statement
+
+    def drop(self, *, stated: bool) -> tuple[Dropped, ...]:
+        """Delete the files that the last statement was about, and return what was deleted, by reason.
+
+        `stated` says that a record with the statement was written; else the next one has another.
+
+        Raises:
+            OSError: a file could not be deleted.
+        """
+        if not stated and self._statement is not None:
+            self._is_due = True
+        doomed, self._doomed, self._statement = self._doomed, {}, None
+        if not doomed:
+            return ()
+        files = [(file, doomed[file.status.st_ino]) for file in self._oldest_first() if file.status.st_ino in doomed]
+        dropped = _dropped(files)
+        for file, _ in files:
+            file.path.unlink(missing_ok=True)
+        return dropped
+
+    def _oldest_first(self) -> list[_File]:
+        prefix = f"{self._path.name}."
+        suffixes = [entry.name.removeprefix(prefix) for entry in self._path.parent.glob(f"{glob.escape(prefix)}*")]
+        paths = [
+            self.numbered(number) for number in sorted(map(int, filter(_NUMBER.fullmatch, suffixes)), reverse=True)
+        ]
+        return [_File(path, path.stat()) for path in paths if path.is_file()]
+
+    def _beyond_retention(self, files: list[_File]) -> Iterator[tuple[_File, DropReason]]:
+        kept, now_seconds = self._retention, time.time()
+        total_bytes = self._max_bytes + sum(file.status.st_size for file in files)
+        for left, file in zip(range(len(files), 0, -1), files, strict=True):
+            if left > kept.backups and now_seconds - file.status.st_mtime >= kept.keep_seconds:
+                yield file, "age"
+            elif total_bytes > kept.max_total_bytes or left > _MOST_FILES:
+                yield file, "size"
+            else:
+                return
+            total_bytes -= file.status.st_size
+
+
+def _dropped(files: Iterable[tuple[_File, DropReason]]) -> tuple[Dropped, ...]:
+    """Return what is told of `files`, the oldest first, by the reason that each is dropped for."""
+    by_reason: dict[DropReason, list[_File]] = {}
+    for file, reason in files:
+        by_reason.setdefault(reason, []).append(file)
+    return tuple(_told(reason, each) for reason, each in by_reason.items())
+
+
+def _told(reason: DropReason, files: Sequence[_File]) -> Dropped:
+    ends = [(first_record(file.path), last_record(file.path)) for file in files]
+    known = [(first, last) for first, last in ends if first and last]
+    return Dropped(
+        reason,
+        files=len(files),
+        bytes=sum(file.status.st_size for file in files),
+        records=sum(last.sequence - first.sequence + 1 for first, last in known) if len(known) == len(files) else None,
+        first=known[0][0].time if known else None,
+        last=known[-1][1].time if known else None,
+    )
