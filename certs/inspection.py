@@ -156,7 +156,7 @@ def _chain_problems(ca: x509.Certificate, chain: list[x509.Certificate]) -> Iter
     at = max(server.not_valid_before_utc, ca.not_valid_before_utc)
     try:
         PolicyBuilder().store(Store([ca])).time(at).build_server_verifier(subject).verify(server, intermediates)
-    except VerificationError as failure:
+    except (VerificationError, ValueError) as failure:  # the latter for what is no domain name
         detail = f"does not verify under {CA_CERTIFICATE}: {failure}"
         error = invalid(CERTIFICATE, server.subject.rfc4514_string(), detail)
         yield Problem(CERTIFICATE, Fault.UNTRUSTED, error)

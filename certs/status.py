@@ -13,6 +13,7 @@ from certs.inspection import CA_CERTIFICATE, CERTIFICATE, KEY, Artifacts, Fault,
 from certs.plan import plan
 from webhook.kube.documents import field
 from webhook.kube.field import FieldError, invalid, required
+from webhook.kube.text import printable
 
 JsonObject = dict[str, Any]
 
@@ -131,7 +132,7 @@ def as_text(told: JsonObject) -> str:
     for webhook in told["webhooks"]:
         lines.append(f"MutatingWebhookConfiguration {webhook['configuration']}, webhook {webhook['name']}")
         lines.extend(f"  caBundle     {_described(ca)}" for ca in webhook["caBundle"] or [None])
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{printable(line)}\n" for line in lines)
 
 
 def _place_lines(place: JsonObject) -> Iterator[str]:

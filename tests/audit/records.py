@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
 from webhook.audit.query import Broken, Entry, read
-from webhook.audit.record import AuditRecord, Owner, PlacementEntry, PolicyName, RuleEntry, digest, encode
+from webhook.audit.record import AuditRecord, digest, encode
 
 START = datetime(2026, 5, 1, 8, tzinfo=UTC)
 

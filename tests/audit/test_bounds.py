@@ -15,19 +15,8 @@ from tests.admitting import TYPE, USAGE
 from tests.audit.records import PATCH, make_record
 from tests.builders import PodBuilder, make_pod, match_expressions
 from tests.serving.running import World, review_bytes
-from webhook.audit.record import (
-    FIRST,
-    LARGEST_BYTES,
-    AuditRecord,
-    Owner,
-    PlacementEntry,
-    PolicyName,
-    RuleEntry,
-    digest,
-    encode,
-    parse_line,
-    stated_hash,
-)
+from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
+from webhook.audit.record import FIRST, LARGEST_BYTES, AuditRecord, digest, encode, parse_line, stated_hash
 
 LONG = "x" * 3_000_000
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from tests.audit.records import INFEASIBLE, PATCH, at, chain_lines, make_record, write_lines
 from webhook.audit.record import digest, parse_line
 from webhook.cli import main
-from webhook.cli.audit_text import print_table, printable
+from webhook.cli.audit_text import print_table
 
 RECORDS = [
     make_record(0, duration_ms=0.41),
@@ -446,6 +446,3 @@ class TestTerminal:
         print_table(Console(file=out), ("A", "B"), [*[("a", "b")] * 1000, ("longer", "b")])
         lines = out.getvalue().splitlines()
         assert (lines[0], lines[1000], lines[1001]) == ("A   B", "a   b", "longer   b")
-
-    def test_other_languages_are_left_as_they_are(self) -> None:
-        assert printable("训练 é") == "训练 é"

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.audit.records import make_record
-from webhook.audit.record import FIRST, PlacementEntry, digest, encode, parse_line, stated_hash
+from webhook.audit.entries import PlacementEntry
+from webhook.audit.record import FIRST, digest, encode, parse_line, stated_hash
 
 CONTRACT_KEYS = [
     "time", "decision", "uid", "dryRun", "operation", "namespace", "name", "owner", "user", "workloadType",

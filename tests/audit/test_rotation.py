@@ -17,7 +17,8 @@ from tests.serving.running import World, review_bytes
 from webhook.audit.chain import Verification, verify
 from webhook.audit.head import head_path, read_head
 from webhook.audit.query import Sources, rotated_files
-from webhook.audit.record import FIRST, AuditRecord, Dropped, Oldest, Rotation, encode, parse_line
+from webhook.audit.record import FIRST, AuditRecord, encode, parse_line
+from webhook.audit.statement import Dropped, Oldest, Rotation
 from webhook.audit.writer import AuditWriter, Result
 
 HOUR_SECONDS = 3600.0

@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 
 from tests.audit.records import INFEASIBLE, at, make_record
-from webhook.audit.record import AuditRecord, RuleEntry
+from webhook.audit.entries import RuleEntry
+from webhook.audit.record import AuditRecord
 from webhook.audit.summary import summarise
 
 

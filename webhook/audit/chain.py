@@ -14,8 +14,9 @@ from pathlib import PurePath
 
 from webhook.audit.head import SUFFIX, Head
 from webhook.audit.query import Broken, Entry
-from webhook.audit.record import FIRST, Oldest, moment
+from webhook.audit.record import FIRST, moment
 from webhook.audit.segments import REMEDY, Findings, Segment, SegmentReader, counted
+from webhook.audit.statement import Oldest
 from webhook.kube.documents import JsonObject
 from webhook.kube.field import FieldError, invalid, required
 

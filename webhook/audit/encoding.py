@@ -4,7 +4,7 @@ import json
 
 import orjson
 
-from webhook.kube.text import escaped_json
+from webhook.kube.text import safe_json
 
 
 def dump(value: object) -> bytes:
@@ -15,6 +15,4 @@ def dump(value: object) -> bytes:
         # Half of a surrogate pair (from an exception's text) or an integer over 64 bits: rather inexact than absent.
         text = json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":"))
         data = text.encode("utf-8", "replace")
-    if data.isascii() and b"\x7f" not in data:
-        return data
-    return escaped_json(data.decode()).encode()
+    return data if data.isascii() and b"\x7f" not in data else safe_json(data)

@@ -16,9 +16,20 @@ from pydantic.alias_generators import to_camel
 
 from webhook.audit.bounds import SHORT, Cutter
 from webhook.audit.encoding import dump
+from webhook.audit.entries import (
+    Owner,
+    PlacementEntry,
+    PolicyName,
+    RuleEntry,
+    owner_json,
+    placement_json,
+    policy_json,
+    rule_json,
+    text_json,
+)
+from webhook.audit.statement import Rotation
 from webhook.kube.documents import JsonObject
 
-DropReason = Literal["age", "size"]
 Outcome = Literal["Patched", "Unchanged", "Denied", "Bypassed", "Error"]
 
 FIRST = ""
@@ -30,91 +41,12 @@ _RULES_BYTES = 6 * 1024
 _PATCH_BYTES = 16 * 1024
 _WARNINGS_BYTES = 6 * 1024
 _BEFORE_BYTES = 4 * 1024
-_UNMODELLED_BYTES = 1024
 
 _HASH_KEY = b',"hash":"'
 _HASH_ENDING_BYTES = len(_HASH_KEY) + 64 + len(b'"}')
 
 # A key that a newer version writes is no fault of the line.
 _JSON = ConfigDict(alias_generator=to_camel, extra="ignore")
-
-
-@with_config(_JSON)
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The controller that the pod was made by."""
-
-    kind: str
-    name: str
-
-
-@with_config(_JSON)
-@dataclass(frozen=True, slots=True)
-class PolicyName:
-    """The policy that decided, with the hash of its content."""
-
-    name: str
-    revision: str
-
-
-@with_config(_JSON)
-@dataclass(frozen=True, slots=True)
-class RuleEntry:
-    """What one rule did: a text for each edit, or why it was skipped."""
-
-    name: str
-    edits: tuple[str, ...] = ()
-    skipped: str | None = None
-
-
-@with_config(_JSON)
-@dataclass(frozen=True, slots=True)
-class PlacementEntry:
-    """What was foretold of the pod's placement. `total` and `feasible` count nodes.
-
-    `unmodelled` names the kube-scheduler plugins that have a say in it and were not looked at.
-    """
-
-    verdict: str
-    node: str | None
-    total: int
-    feasible: int
-    message: str
-    unmodelled: tuple[str, ...] = ()
-
-
-@with_config(_JSON)
-@dataclass(frozen=True, slots=True)
-class Oldest:
-    """The first record of the oldest file that rotation left."""
-
-    sequence: int
-    previous: str
-
-
-@with_config(_JSON)
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """Files that rotation deletes: for their `age`, or before that for the `size` of all.
-
-    How many `records` they hold, and the times of the first and last, are None where they cannot be read.
-    """
-
-    reason: DropReason
-    files: int
-    bytes: int
-    records: int | None
-    first: str | None
-    last: str | None
-
-
-@with_config(_JSON)
-@dataclass(frozen=True, slots=True)
-class Rotation:
-    """What a record says of the rotated files: where the chain begins in them from now on, and what was dropped."""
-
-    oldest: Oldest | None
-    dropped: tuple[Dropped, ...] = ()
 
 
 @with_config(_JSON)
@@ -177,17 +109,17 @@ class CommonPart(NamedTuple):
         """The part that `record` has in common with those of equal pods."""
         cutter = Cutter(record.truncated)
         decided = (
-            _text(cutter, "workloadType", record.workload_type),
-            _policy(record.policy, cutter),
+            text_json(cutter, "workloadType", record.workload_type),
+            policy_json(record.policy, cutter),
             dump(record.outcome),
-            cutter.items("rules", [_rule(entry) for entry in record.rules], _RULES_BYTES),
+            cutter.items("rules", [rule_json(entry) for entry in record.rules], _RULES_BYTES),
             cutter.items("patch", record.patch, _PATCH_BYTES),
             cutter.items("warnings", record.warnings, _WARNINGS_BYTES),
-            _placement(record.placement, cutter),
-            _text(cutter, "error", record.error),
+            placement_json(record.placement, cutter),
+            text_json(cutter, "error", record.error),
         )
         return cls(
-            _owner(record.owner, cutter),
+            owner_json(record.owner, cutter),
             b'"workloadType":%b,"policy":%b,"outcome":%b,"rules":%b,"patch":%b,"warnings":%b,"placement":%b,"error":%b'
             % decided,
             cutter.items("before", record.before, _BEFORE_BYTES),
@@ -254,42 +186,6 @@ def seal(
     )
     own_hash = hashlib.sha256(content + b"}").hexdigest()
     return b'%b%b%b"}' % (content, _HASH_KEY, own_hash.encode()), own_hash
-
-
-def _rule(entry: RuleEntry) -> JsonObject:
-    if entry.skipped is not None:
-        return {"name": entry.name, "skipped": entry.skipped}
-    return {"name": entry.name, "edits": entry.edits}
-
-
-def _text(cutter: Cutter, place: str, text: str | None) -> bytes:
-    return b"null" if text is None else dump(cutter.fitting(place, text))
-
-
-def _owner(owner: Owner | None, cutter: Cutter) -> bytes:
-    if owner is None:
-        return b"null"
-    return dump({"kind": cutter.fitting("owner.kind", owner.kind), "name": cutter.fitting("owner.name", owner.name)})
-
-
-def _policy(policy: PolicyName | None, cutter: Cutter) -> bytes:
-    if policy is None:
-        return b"null"
-    return dump({"name": cutter.fitting("policy.name", policy.name), "revision": policy.revision})
-
-
-def _placement(entry: PlacementEntry | None, cutter: Cutter) -> bytes:
-    if entry is None:
-        return b"null"
-    told = {
-        "verdict": entry.verdict,
-        "node": None if entry.node is None else cutter.fitting("placement.node", entry.node),
-        "total": entry.total,
-        "feasible": entry.feasible,
-        "message": cutter.fitting("placement.message", entry.message),
-    }
-    unmodelled = cutter.items("placement.unmodelled", entry.unmodelled, _UNMODELLED_BYTES)
-    return b'%b,"unmodelled":%b}' % (dump(told)[:-1], unmodelled)
 
 
 def stated_hash(line: bytes) -> str:

@@ -10,8 +10,9 @@ import structlog
 
 from webhook.audit.file import AuditFile
 from webhook.audit.head import Head
-from webhook.audit.record import FIRST, AuditRecord, Draft, Dropped, Rotation, digest, parse_line, seal
+from webhook.audit.record import FIRST, AuditRecord, Draft, digest, parse_line, seal
 from webhook.audit.rotation import Retention
+from webhook.audit.statement import Dropped, Rotation
 from webhook.audit.stream import AuditStream
 
 Result = Literal["written", "failed"]

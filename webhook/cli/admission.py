@@ -1,7 +1,6 @@
 """Pods of a file through the same `admit()` as the server's."""
 
-import click
-
+from webhook.cli.terminal import say
 from webhook.cluster.snapshot import Snapshot
 from webhook.judgement import StaticVerdict, judge
 from webhook.kube.admission import AdmissionRequest
@@ -65,8 +64,8 @@ def remark(document: Document, verdict: Verdict | StaticVerdict) -> None:
     """Say on standard error what the user of the pod in `document` would be told."""
     name = pod_name(document.content)
     for warning in verdict.warnings:
-        click.secho(f"Warning: {name}: {warning}", fg="yellow", err=True)
+        say(f"Warning: {name}: {warning}", fg="yellow", err=True)
     if isinstance(verdict, Denied):
-        click.secho(f"Refused: {document.place}: {name}: {verdict.refusal.message}", fg="red", err=True)
+        say(f"Refused: {document.place}: {name}: {verdict.refusal.message}", fg="red", err=True)
     elif isinstance(verdict, Bypassed):
-        click.echo(f"{name}: left alone: {verdict.reason}", err=True)
+        say(f"{name}: left alone: {verdict.reason}", err=True)

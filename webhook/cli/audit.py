@@ -1,6 +1,5 @@
 """`placement-webhook audit`: what was decided about which pod, and whether the records of it are all there."""
 
-import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
@@ -9,8 +8,6 @@ from pathlib import Path, PurePath
 from typing import Any, get_args
 
 import click
-import orjson
-from rich.console import Console
 
 from webhook.audit.chain import verify as verify_files
 from webhook.audit.head import SUFFIX, Head, head_path, read_head
@@ -18,7 +15,8 @@ from webhook.audit.query import STANDARD_INPUT, Broken, Entry, Selection, Source
 from webhook.audit.record import Outcome
 from webhook.audit.summary import summarise
 from webhook.cli import audit_text as text
-from webhook.kube.documents import JsonObject
+from webhook.cli.screen import SafeConsole
+from webhook.cli.terminal import say, say_json, say_json_lines
 from webhook.kube.field import InvalidInput, invalid, required
 
 DEFAULT_FILE = "audit.jsonl"
@@ -92,9 +90,10 @@ def list_(files: tuple[str, ...], limit: int | None, output: str, **filters: Any
         if limit:
             entries = deque(entries, maxlen=limit)
         if output == "json":
-            sys.stdout.buffer.writelines(entry.line + b"\n" for entry in entries)
+            say_json_lines(entry.line for entry in entries)
         else:
-            text.print_table(_console(), text.LIST_HEADER, (text.list_row(entry.record) for entry in entries))
+            rows = (text.list_row(entry.record) for entry in entries)
+            text.print_table(SafeConsole(markup=False), text.LIST_HEADER, rows)
     broken.tell_rest()
 
 
@@ -115,9 +114,9 @@ def show(decision: str, files: tuple[str, ...], output: str) -> None:
     with Sources(names) as sources:
         entry = _find(decision, sources)
     if output == "json":
-        click.echo(entry.line)
+        say_json_lines([entry.line])
     else:
-        text.print_record(_console(), entry)
+        text.print_record(SafeConsole(markup=False), entry)
 
 
 def _find(decision: str, sources: Sources) -> Entry:
@@ -160,9 +159,9 @@ def summary(files: tuple[str, ...], slowest: int, output: str, **filters: Any) -
         counts = summarise((entry.record for entry in entries if selection.takes(entry.record)), slowest)
     broken.tell_rest()
     if output == "json":
-        _echo_json(counts.to_json())
+        say_json(counts.to_json())
     else:
-        text.print_summary(_console(), counts)
+        text.print_summary(SafeConsole(markup=False), counts)
 
 
 @audit.command()
@@ -191,9 +190,9 @@ def verify(files: tuple[str, ...], heads: tuple[str, ...], partial: bool, output
         lines = chain(sources.lines(), ((name, ()) for name in gone))
         verification = verify_files(lines, heads, kept_heads=kept, partial=partial)
     if output == "json":
-        _echo_json(verification.to_json())
+        say_json(verification.to_json())
     else:
-        text.print_verification(_console(), verification)
+        text.print_verification(SafeConsole(markup=False), verification)
     if verification.faults:
         raise InvalidInput(verification.faults)
 
@@ -208,13 +207,12 @@ class _BrokenLines:
         """Say or count it."""
         self._count += 1
         if self._count <= _MOST_WARNINGS:
-            problem = text.printable(line.problem)
-            click.echo(f"warning: {text.printable(line.place)}: not an audit record, left out: {problem}", err=True)
+            say(f"warning: {line.place}: not an audit record, left out: {line.problem}", err=True)
 
     def tell_rest(self) -> None:
         """Say how many were counted only."""
         if self._count > _MOST_WARNINGS:
-            click.echo(f"warning: {self._count - _MOST_WARNINGS} more lines are not audit records, left out", err=True)
+            say(f"warning: {self._count - _MOST_WARNINGS} more lines are not audit records, left out", err=True)
 
 
 def _named(files: tuple[str, ...], or_gone: Collection[str] = ()) -> list[str]:
@@ -277,11 +275,3 @@ def _selection(*, since: str | None, until: str | None, **chosen: Any) -> Select
         until=parse_moment(until, now, "--until") if until else None,
         **chosen,
     )
-
-
-def _console() -> Console:
-    return Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
-
-
-def _echo_json(document: JsonObject) -> None:
-    click.echo(orjson.dumps(document))

@@ -9,10 +9,12 @@ from rich.console import Console
 from rich.text import Text
 
 from webhook.audit.chain import Verification
+from webhook.audit.entries import PlacementEntry, RuleEntry
 from webhook.audit.pointer import field_path
 from webhook.audit.query import Entry
-from webhook.audit.record import AuditRecord, PlacementEntry, RuleEntry, digest
+from webhook.audit.record import AuditRecord, digest
 from webhook.audit.summary import Summary
+from webhook.kube.text import printable
 
 NONE = "-"
 _BLOCK_ROWS = 1000
@@ -27,11 +29,6 @@ _STYLES = {
     "Infeasible": "red",
 }
 _LINE_STYLES = {"+": "green", "-": "red", "!": "yellow"}
-
-
-def printable(text: str) -> str:
-    """`text` on one line, with what could command a terminal shown as an escape: pods are named by anybody."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def print_table(console: Console, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -56,6 +53,7 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _print_line(console: Console, line: str, style: str = "") -> None:
+    line = printable(line)
     if console.is_terminal:
         console.print(Text(line, style), soft_wrap=True)
     else:

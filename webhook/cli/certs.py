@@ -1,7 +1,6 @@
 """`placement-webhook certs`: own certificates, their registration in a cluster, and how they stand."""
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +18,7 @@ from certs.registration import Target
 from certs.status import Place, as_text, report
 from certs.store import directory as store
 from certs.store.cluster import ClusterError, artifacts_of, connect
+from webhook.cli.terminal import say, say_json, say_lines
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,7 +75,7 @@ def _told_plainly() -> Iterator[None]:
     try:
         yield
     except ClusterError as error:
-        click.echo(f"Error: {error}", err=True)
+        say(f"Error: {error}", err=True)
         raise click.exceptions.Exit(2 if 400 <= error.code < 500 else 1) from error
 
 
@@ -108,10 +108,10 @@ def issue(
     issued = issue_in_memory(held, names, now, replace=force, keep_ca_key=not discard_ca_key)
     store.write(directory, issued.artifacts, remove=(CA_KEY,) if discard_ca_key else ())
     current = inspect(store.read(directory), now)
-    click.echo(f"{directory}: {_DONE[issued.action]}: {'; '.join(issued.reasons)}")
+    say(f"{directory}: {_DONE[issued.action]}: {'; '.join(issued.reasons)}")
     if current.ca and current.server:
-        click.echo(f"ca.crt   until {current.ca.not_valid_after_utc:%Y-%m-%d}")
-        click.echo(f"tls.crt  until {current.server.not_valid_after_utc:%Y-%m-%d}, for {current.names}")
+        say(f"ca.crt   until {current.ca.not_valid_after_utc:%Y-%m-%d}")
+        say(f"tls.crt  until {current.server.not_valid_after_utc:%Y-%m-%d}, for {current.names}")
 
 
 @certs.command(cls=_SeveralValues)
@@ -179,7 +179,7 @@ def register(
     with _told_plainly():
         cluster = connect(kubeconfig=kubeconfig, context=context, in_cluster=in_cluster, dry_run=dry_run == "server")
         for step in register_in_cluster(cluster, wanted, datetime.now(UTC)):
-            click.echo(step + (" (server dry run)" if dry_run == "server" else ""))
+            say(step + (" (server dry run)" if dry_run == "server" else ""))
 
 
 @certs.command()
@@ -217,11 +217,11 @@ def status(
             found = cluster.configuration(configuration) or {"metadata": {"name": configuration}}
     told = report(places, found, datetime.now(UTC), timedelta(days=least_days))
     if output == "json":
-        click.echo(json.dumps(told, ensure_ascii=False))
+        say_json(told)
     else:
-        click.echo(as_text(told), nl=False)
+        say_lines(as_text(told))
         for problem in told["problems"]:
-            click.echo(f"{click.style('wrong', fg='red')}: {problem}", err=True)
+            say(f"wrong: {problem}", err=True, fg="red")
     if not told["healthy"]:
         raise click.exceptions.Exit(2)
 

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 
 from webhook.cli.admission import judge_document, remark
 from webhook.cli.check_text import Section, print_section, print_total, text_console
@@ -17,6 +16,7 @@ from webhook.cli.files import (
     read_policy,
 )
 from webhook.cli.profiles import Schedulers, read_schedulers
+from webhook.cli.terminal import say_json
 from webhook.cluster.snapshot import Snapshot
 from webhook.judgement import Mutated
 from webhook.kube.documents import Document
@@ -106,7 +106,7 @@ def check(
     for document, answer in answers:
         name = pod_name(document.content)
         if output == "json":
-            click.echo(orjson.dumps(_json(name, answer)))
+            say_json(_json(name, answer))
         elif not isinstance(answer, Denied):
             reasons = schedulers.explain(document.content, snapshot)
             print_section(console, Section(name, answer, reasons), max_nodes)

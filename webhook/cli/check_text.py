@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
+from webhook.cli.screen import SafeConsole, marked
 from webhook.placement.explain import Reasons
 from webhook.placement.result import Placement
 
@@ -30,28 +30,28 @@ class Section:
 
 def text_console() -> Console:
     """Standard output, in colour and folded to the width only where it is a terminal."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_WIDE)
+    console = SafeConsole()
+    return console if console.is_terminal else SafeConsole(width=_WIDE)
 
 
 def print_section(console: Console, section: Section, max_nodes: int) -> None:
     """Print `section` with at most `max_nodes` nodes, the best first; the others are counted by reason."""
     placement = section.placement
-    where = f" on [bold]{escape(placement.node)}[/bold]" if placement.node else ""
-    console.print(f"[bold]{escape(section.pod)}[/bold]: {_coloured(placement.verdict)}{where}")
+    where = f" on [bold]{marked(placement.node)}[/bold]" if placement.node else ""
+    console.print(f"[bold]{marked(section.pod)}[/bold]: {_coloured(placement.verdict)}{where}")
     if placement.total:
         console.print(f"  {placement.feasible} of {placement.total} nodes can take it")
     if placement.message:
-        console.print(f"  {escape(placement.message)}")
+        console.print(f"  {marked(placement.message)}")
     if placement.doubt:
-        console.print(f"  not sure: {escape(placement.doubt)}")
+        console.print(f"  not sure: {marked(placement.doubt)}")
     if placement.unmodelled:
         console.print(f"  not looked at: {', '.join(placement.unmodelled)}")
     _print_nodes(console, section, max_nodes)
     if placement.suggestions:
         console.print("  suggestions:")
         for suggestion in placement.suggestions:
-            console.print(f"    - {escape(suggestion)}")
+            console.print(f"    - {marked(suggestion)}")
 
 
 def print_total(console: Console, verdicts: Iterable[str]) -> None:
@@ -71,7 +71,7 @@ def _print_nodes(console: Console, section: Section, max_nodes: int) -> None:
         console.print(f"  and {left_out} more that can take it")
     reasons = Counter(", ".join(reasons) for _, reasons in failing[len(failed) :])
     for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
-        console.print(f"  and {count} more: {escape(reason)}")
+        console.print(f"  and {count} more: {marked(reason)}")
 
 
 def _table(scored: Sequence[tuple[str, Scored]], failed: Sequence[tuple[str, tuple[str, ...]]]) -> Table:
@@ -84,10 +84,10 @@ def _table(scored: Sequence[tuple[str, Scored]], failed: Sequence[tuple[str, tup
     if failed:
         table.add_column("why not")
     for node, scores in scored:
-        table.add_row(escape(node), str(scores["total"]), *(str(scores.get(plugin, "")) for plugin in plugins))
+        table.add_row(marked(node), str(scores["total"]), *(str(scores.get(plugin, "")) for plugin in plugins))
     blanks = [""] * (1 + len(plugins)) if scored else []
     for node, reasons in failed:
-        table.add_row(escape(node), *blanks, escape(", ".join(reasons)), style="dim" if scored else None)
+        table.add_row(marked(node), *blanks, marked(", ".join(reasons)), style="dim" if scored else None)
     return table
 
 

@@ -19,6 +19,7 @@ from webhook.app import FixedView, build_server
 from webhook.audit.record import AuditRecord, parse_line
 from webhook.audit.writer import AuditWriter
 from webhook.cli.logs import configure_logs
+from webhook.cli.screen import SafeConsole, marked
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import JsonObject, parse
@@ -60,7 +61,7 @@ def demo(audit_file: Path | None) -> None:
     what was injected, where each pod would go and why.
     """
     configure_logs("auto", "warning")
-    console = Console(highlight=False, soft_wrap=True)
+    console = SafeConsole(soft_wrap=True)
     log = audit_file or Path(tempfile.mkdtemp(prefix="placement-webhook-demo-")) / "audit.jsonl"
     snapshot = snapshot_from_documents(parse(_sample("cluster.yaml"), "sample/cluster.yaml"))
     pods = [document.content for document in parse(_sample("pods.yaml"), "sample/pods.yaml")]
@@ -143,20 +144,19 @@ def _tell(console: Console, scene: Scene, snapshot: Snapshot) -> None:
     annotations = pod["metadata"]["annotations"]
     console.print(f"[bold]{scene.number}. {annotations[_STORY]}[/bold]")
     asked = [f"{key.partition('/')[2]}={value}" for key, value in annotations.items() if key != _STORY]
-    console.print(f"   pod       {pod_name(pod)}  {'  '.join(asked) or '(no annotation)'}")
+    console.print(f"   pod       {marked(pod_name(pod))}  {marked('  '.join(asked)) or '(no annotation)'}")
     colour = _OUTCOMES.get(record.outcome, "cyan")
     allowed = "allowed" if response["allowed"] else "refused"
-    why = f": {record.error}" if record.outcome == "Bypassed" else ""
+    why = f": {marked(record.error or '')}" if record.outcome == "Bypassed" else ""
     console.print(f"   answer    [{colour}]{allowed}, {record.outcome}[/{colour}]{why} ({record.duration_ms:.1f} ms)")
     if not response["allowed"]:
         for line in response["status"]["message"].split("; metadata."):
-            console.print(f"             {line}", markup=False)
+            console.print(f"             {marked(line)}")
     for rule in record.rules:
         for edit in rule.edits:
-            console.print(f"   injected  [dim]{rule.name:<18}[/dim] {edit.replace('[', chr(92) + '[')}")
+            console.print(f"   injected  [dim]{rule.name:<18}[/dim] {marked(edit)}")
     for warning in response.get("warnings", ()):
-        console.print("   [yellow]warning[/yellow]   ", end="")
-        console.print(warning, markup=False)
+        console.print(f"   [yellow]warning[/yellow]   {marked(warning)}")
     if record.placement is not None:
         _tell_placement(console, scene, snapshot)
     console.print()
@@ -168,7 +168,7 @@ def _tell_placement(console: Console, scene: Scene, snapshot: Snapshot) -> None:
     assert placement is not None  # noqa: S101 - the caller has looked
     colour = _COLOURS[placement.verdict]
     where = f" on [bold]{placement.node}[/bold]" if placement.node else ""
-    console.print(f"   verdict   [{colour}]{placement.verdict}[/{colour}]{where}: {placement.message}")
+    console.print(f"   verdict   [{colour}]{placement.verdict}[/{colour}]{where}: {marked(placement.message)}")
     scored = Framework(PROFILES["default"]).place(_patched(scene), snapshot)
     ranked = sorted(scored.scores.items(), key=lambda item: (-item[1]["total"], item[0]))
     for rank, (node, scores) in enumerate(ranked):
@@ -195,10 +195,10 @@ def _conclude(console: Console, scenes: list[Scene], log: Path) -> None:
     console.print("[bold]The audit log says[/bold]")
     console.print(f"   outcomes  {_counted(counts)}")
     console.print(f"   verdicts  {_counted(verdicts)}")
-    console.print(f"   file      {log}")
+    console.print(f"   file      {marked(str(log))}")
     command = ".venv/bin/placement-webhook audit"
-    console.print(f"   read on   {command} show {scenes[0].record.decision} {log}")
-    console.print(f"             {command} verify {log}")
+    console.print(f"   read on   {command} show {scenes[0].record.decision} {marked(str(log))}")
+    console.print(f"             {command} verify {marked(str(log))}")
 
 
 def _counted(counts: dict[str, int]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from webhook.cli.terminal import say
 from webhook.cluster.api_server import REFUSALS, ApiServer, ApiServerError, Source, listed
 from webhook.cluster.cache import ClusterCache
 from webhook.cluster.resources import RESOURCES, Resource
@@ -34,7 +35,7 @@ def read_live_cluster(kubeconfig: Path) -> Snapshot:
         if begins:
             listings[resource.name_in_cache] = cache.listing(resource.name_in_cache)
         for each in listings[resource.name_in_cache].add(items):
-            click.echo(f"left out: {each.kind} {each.key}: {each.message}", err=True)
+            say(f"left out: {each.kind} {each.key}: {each.message}", err=True)
 
     for resource in list_resources(Source(kubeconfig), RESOURCES, take):
         listings[resource.name_in_cache].finish()
@@ -65,7 +66,7 @@ async def _list(source: Source, resources: Iterable[Resource], on_page: OnPage) 
             except ApiServerError as error:
                 if resource.is_required or error.code not in REFUSALS:
                     raise
-                click.echo(f"not known: {resource.plural}: {error}", err=True)
+                say(f"not known: {resource.plural}: {error}", err=True)
             else:
                 listed_ones.append(resource)
     return listed_ones

@@ -1,19 +1,37 @@
 """The server's logs: structured, on standard error."""
 
+import io
 import logging
 import sys
+from typing import TextIO
 
 import structlog
 
+from webhook.kube.text import printable, printable_lines
+
 # Without the values of variables: a pod's environment is no matter of our logs.
 _TRACEBACKS = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
+
+
+def _printable_values(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Return the event with texts that command no terminal; JSON escapes them by itself."""
+    return {key: printable(value) if isinstance(value, str) else value for key, value in event.items()}
+
+
+def _printable_traceback(output: TextIO, error: structlog.typing.ExcInfo) -> None:
+    plain = io.StringIO()
+    structlog.dev.plain_traceback(plain, error)
+    output.write(printable_lines(plain.getvalue()))
 
 
 def configure_logs(log_format: str, level: str) -> None:
     """Log from `level` up, as text or as one JSON object a line; `auto`: text on a terminal."""
     as_text = log_format == "text" or (log_format == "auto" and sys.stderr.isatty())
     renderers: list[structlog.typing.Processor] = (
-        [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)]
+        [
+            _printable_values,
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_printable_traceback),
+        ]
         if as_text
         else [_TRACEBACKS, structlog.processors.JSONRenderer()]
     )

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
-import orjson
 import yaml
 
 from webhook.cli.admission import admit_document, remark
 from webhook.cli.files import check_standard_input, pods_option, policy_option, read_cluster, read_pods, read_policy
+from webhook.cli.terminal import say, say_json, say_lines
+from webhook.kube.text import escaped_json, printable_lines
 from webhook.kube.workload import pod_name
 from webhook.pipeline import Cluster, framework_for
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
@@ -60,7 +61,7 @@ def mutate(ctx: click.Context, filenames: tuple[str, ...], policy: Any, cluster:
             _print(document.content, verdict, output, first=shown == 0)
             shown += 1
         elif output == "patch":
-            click.echo(b"null")
+            say_json(None)
     if shown < len(pods):
         ctx.exit(_EXIT_REFUSED)
 
@@ -69,11 +70,11 @@ def _print(before: Mapping[str, Any], verdict: Verdict, output: str, *, first: b
     after = before if isinstance(verdict, Bypassed | Denied) else verdict.pod
     if output == "patch":
         operations = verdict.operations if isinstance(verdict, Patched) else []
-        click.echo(orjson.dumps(operations))
+        say_json(operations)
     elif output == "json":
-        click.echo(orjson.dumps(after))
+        say_json(after)
     elif output == "yaml":
-        click.echo(("" if first else "---\n") + to_yaml(after), nl=False)
+        say_lines(("" if first else "---\n") + to_yaml(after))
     else:
         _print_diff(before, after)
 
@@ -89,7 +90,7 @@ def _print_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         lineterm="",
     )
     for line in lines:
-        click.secho(line, fg=colours.get(line[:1]))
+        say(line, fg=colours.get(line[:1]))
 
 
 class _PlainDumper(yaml.SafeDumper):
@@ -99,6 +100,14 @@ class _PlainDumper(yaml.SafeDumper):
         """Always."""
         return True
 
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    # Escapes are read within double quotes alone.
+    style = None if printable_lines(text) == text else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_PlainDumper.add_representer(str, _text)
 
 # What YAML 1.2 or kubectl reads as a number or a boolean and PyYAML, of YAML 1.1, does not: such text must be quoted.
 # Source: go.yaml.in/yaml/v2/resolve.go
@@ -112,6 +121,5 @@ _PlainDumper.add_implicit_resolver(
 
 
 def to_yaml(value: Any) -> str:
-    """`value` as YAML in the order of its keys."""
-    text: str = yaml.dump(value, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=120)
-    return text
+    """`value` as YAML in the order of its keys; what could command a terminal stands in it as an escape."""
+    return escaped_json(yaml.dump(value, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=120))

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import click
-import orjson
 
 from webhook.cli.files import policy_option, read_policy
 from webhook.cli.mutate import to_yaml
+from webhook.cli.terminal import say, say_json, say_lines
 from webhook.policy.document import PolicyDocument
 from webhook.policy.loader import load_policy
 
@@ -22,14 +22,14 @@ def check(file: Path) -> None:
     """Say whether FILE is a valid PlacementPolicy; if not, everything that is wrong with it, and exit with 2."""
     found = load_policy(file)
     types = ", ".join(found.spec.workload_types)
-    click.echo(f"{file}: valid: {found.identity}, workload types {types}")
+    say(f"{file}: valid: {found.identity}, workload types {types}")
 
 
 @policy.command()
 def schema() -> None:
     """Print the JSON schema of a PlacementPolicy, for editors and other checkers."""
     document = PolicyDocument.model_json_schema(by_alias=True)
-    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+    say_json(document, indent=True)
 
 
 @policy.command()
@@ -40,6 +40,7 @@ def show(policy: Path | None, output: str) -> None:
     found = read_policy(policy)
     document = found.document.model_dump(mode="json", by_alias=True)
     if output == "json":
-        click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+        say_json(document, indent=True)
         return
-    click.echo(f"# {found.identity}\n" + to_yaml(document), nl=False)
+    say(f"# {found.identity}")
+    say_lines(to_yaml(document))

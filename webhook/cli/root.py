@@ -3,6 +3,7 @@
 Exit codes: 0 done, 1 an unexpected fault, 2 bad usage or input; `check` adds 3 and 4, `mutate` adds 5.
 """
 
+import io
 import os
 import sys
 import traceback
@@ -12,6 +13,7 @@ from importlib import import_module
 import click
 
 from webhook import __version__
+from webhook.cli.terminal import say, say_lines
 from webhook.kube.field import InvalidInput
 
 # Command to (module, attribute, what --help lists). A module is imported when its command runs: the offline commands
@@ -63,6 +65,15 @@ def root() -> None:
     """
 
 
+def _show(error: click.ClickException) -> None:
+    """Print the error as click does, its message on one line: it may quote an API server, or a file's name."""
+    shown = io.StringIO()
+    error.show(shown)
+    usage, label, message = shown.getvalue().removesuffix("\n").partition("Error: ")
+    say_lines(usage, err=True)
+    say(label + message, err=True)
+
+
 def main() -> None:
     """Run the command line and exit with its code."""
     output = sys.stdout
@@ -71,13 +82,13 @@ def main() -> None:
         sys.stdout.flush()
     except InvalidInput as error:
         for each in error.errors:
-            click.echo(f"Error: {each}", err=True)
+            say(f"Error: {each}", err=True)
         code = 2
     except click.ClickException as error:
-        error.show()
+        _show(error)
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted.", err=True)
+        say("Interrupted.", err=True)
         code = 130
     except (BrokenPipeError, SystemExit) as error:
         # click answers a broken pipe by muffling stdout and SystemExit; that of the shell's completion is meant.
@@ -87,7 +98,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except Exception:
-        traceback.print_exc()
-        click.echo("Error: an unexpected fault in placement-webhook itself; please report what is above.", err=True)
+        say_lines(traceback.format_exc(), err=True)
+        say("Error: an unexpected fault in placement-webhook itself; please report what is above.", err=True)
         code = 1
     sys.exit(code if isinstance(code, int) else 0)

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import IO, Any
 
 import click
-import orjson
 
 from webhook.cli.live import list_resources
+from webhook.cli.terminal import say, say_progress
 from webhook.cluster.api_server import Source
 from webhook.cluster.resources import FURTHER_RESOURCES, REQUIRED_RESOURCES, Resource
 from webhook.cluster.sharing import with_other_names, without_secrets
 from webhook.kube.field import FieldError, InvalidInput, invalid
+from webhook.kube.text import json_bytes
 
 JsonObject = dict[str, Any]
 _FIRST = ("Node", "Pod", "Namespace")
@@ -72,7 +73,7 @@ def snapshot(kubeconfig: Path | None, output: Path | None, hash_names: bool, all
     wanted = (*REQUIRED_RESOURCES, *(FURTHER_RESOURCES if all_kinds else ()))
     whole = {each.kind: replace(each, field_selector="", part="") for each in wanted}
     resources = list_resources(Source(kubeconfig), whole.values(), take)
-    click.echo(err=True)
+    say("", err=True)
     objects = [content for kind in _order(resources) for content in found[kind]]
     if hash_names:
         objects = with_other_names(objects)
@@ -90,14 +91,14 @@ def _order(resources: Iterable[Resource]) -> list[str]:
 
 def _progress(found: dict[str, list[JsonObject]]) -> None:
     counts = ", ".join(f"{len(objects)} {_PLURALS[kind]}" for kind, objects in found.items())
-    click.echo(f"\r{counts}" if sys.stderr.isatty() else counts, nl=not sys.stderr.isatty(), err=True)
+    say_progress(counts)
 
 
 def _write(file: IO[bytes], objects: Iterable[JsonObject]) -> None:
     """A v1 List, an object a line."""
     file.write(b'{"apiVersion":"v1","kind":"List","items":[\n')
     for number, content in enumerate(objects):
-        file.write((b",\n" if number else b"") + orjson.dumps(content))
+        file.write((b",\n" if number else b"") + json_bytes(content))
     file.write(b"\n]}\n")
 
 

@@ -1,6 +1,10 @@
 """Texts of objects made fit to be shown: nothing in them can command a terminal, and their length has a bound."""
 
+import json
 import re
+from typing import Any
+
+import orjson
 
 # Control characters (C0, DEL, C1), what a terminal does not show or shows in another order (bidirectional marks,
 # joiners, line and paragraph separators, tags), and halves of surrogate pairs.
@@ -29,6 +33,21 @@ def escaped_json(document: str) -> str:
     spaces.
     """
     return _UNSAFE_IN_LINES.sub(_escape_json, document)
+
+
+def safe_json(document: bytes) -> bytes:
+    """Return the JSON `document` with those characters as escapes, as `escaped_json`."""
+    if document.isascii() and document.decode().replace("\n", "").isprintable():
+        return document
+    return escaped_json(document.decode("utf-8", "replace")).encode()
+
+
+def json_bytes(value: Any, option: int = 0) -> bytes:
+    """Return `value` as JSON, likewise. `option` is one of orjson's."""
+    try:
+        return safe_json(orjson.dumps(value, option=option))
+    except orjson.JSONEncodeError:  # half of a surrogate pair, or nested deeply
+        return json.dumps(value, separators=(",", ":")).encode()
 
 
 def cut(text: str, limit: int) -> str:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
 from webhook.audit.pointer import values_before
-from webhook.audit.record import AuditRecord, Owner, PlacementEntry, PolicyName, RuleEntry
+from webhook.audit.record import AuditRecord
 from webhook.kube.admission import AdmissionRequest
 from webhook.placement.framework import Placement
 from webhook.policy.policy import Policy

@@ -1,0 +1,146 @@
+"""Objects whose every text tries to command the terminal that it is printed on, and to forge lines."""
+
+import threading
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import orjson
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from tests.admitting import PRODUCT, TYPE, USAGE
+from tests.audit.records import make_record
+from tests.builders import make_node_object, make_pod
+from tests.certs.making import NOW
+from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
+from webhook.audit.record import AuditRecord
+
+HOSTILE = "x\x1b]0;title\x07\x1b[31m[red]\x9b2J\u202e\u2066\u200b\x7f\u2028\r\nFORGED: all is well\t"
+SURROGATE = "\ud800"
+
+
+def assert_safe(text: str) -> None:
+    """Nothing in `text` is of a category that commands a terminal, line breaks aside, and no line of it is forged."""
+    unsafe = {char for char in text if char != "\n" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
+    assert unsafe == set()
+    assert [line for line in text.split("\n") if line.lstrip(" -+").startswith("FORGED")] == []
+
+
+def hostile_pod(text: str = HOSTILE) -> dict[str, Any]:
+    """A training pod of which every free text is `text`."""
+    pod = make_pod(f"pod {text}").namespace(f"team {text}").annotate(TYPE, "training").annotate(f"note {text}", text)
+    pod = pod.annotate("maip.mxsf.io/scheduler", "volcano").label("jobtype", text).owner("Job", text).scheduler(text)
+    pod = pod.spec(
+        nodeSelector={USAGE: text, f"key {text}": text},
+        tolerations=[{"key": text, "operator": "Equal", "value": text, "effect": "NoSchedule"}],
+        volumes=[{"name": text, "persistentVolumeClaim": {"claimName": text}}],
+    )
+    return pod.requests(**{f"example.com/{text}": 1}).obj()
+
+
+def refused_pod() -> dict[str, Any]:
+    """One that the policy refuses, for values that the refusal quotes."""
+    return make_pod(HOSTILE).annotate(TYPE, HOSTILE).annotate(PRODUCT, HOSTILE).obj()
+
+
+def malformed_pod() -> dict[str, Any]:
+    """One that is none, in a field that the error quotes."""
+    return make_pod(HOSTILE).annotate(TYPE, "training").spec(tolerations=HOSTILE, nodeSelector={HOSTILE: 1}).obj()
+
+
+def hostile_nodes() -> list[dict[str, Any]]:
+    """Nodes that bar the hostile pod, each in its own words."""
+    return [
+        make_node_object(f"a {HOSTILE}", labels={HOSTILE: HOSTILE}),
+        make_node_object(f"b {HOSTILE}", taints=[f"{HOSTILE}={HOSTILE}:NoSchedule"]),
+    ]
+
+
+def as_list(*objects: dict[str, Any]) -> bytes:
+    """A v1 List."""
+    return orjson.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+
+
+def hostile_record(number: int = 1) -> AuditRecord:
+    """A record of which every free text is hostile."""
+    return make_record(
+        number,
+        decision=f"d{number} {HOSTILE}",
+        uid=HOSTILE,
+        operation=HOSTILE,
+        namespace=HOSTILE,
+        name=HOSTILE,
+        owner=Owner(HOSTILE, HOSTILE),
+        user=HOSTILE * 100,
+        workload_type=HOSTILE,
+        policy=PolicyName(HOSTILE, HOSTILE),
+        outcome=("Denied", "Bypassed", "Error", "Patched")[number % 4],
+        rules=(RuleEntry(HOSTILE, (HOSTILE,)), RuleEntry("b", (), HOSTILE)),
+        patch=({"op": "replace", "path": f"/{HOSTILE}", "value": {HOSTILE: [HOSTILE]}},),
+        before={f"/{HOSTILE}": HOSTILE},
+        warnings=(HOSTILE,),
+        placement=PlacementEntry(HOSTILE, HOSTILE, 12, 4, HOSTILE, (HOSTILE,)),
+        error=HOSTILE,
+        replica=HOSTILE,
+    )
+
+
+def write_certificates(folder: Path) -> None:
+    """A self-signed certificate with a hostile subject and name, as `tls.crt` and `ca.crt`."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOSTILE)])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(NOW).not_valid_after(NOW + timedelta(days=100))
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName("a\x1b[31m\n")]), critical=False)
+    pem = builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
+    for file in ("ca.crt", "tls.crt"):
+        (folder / file).write_bytes(pem)
+    (folder / "tls.key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    (folder / "tls.key").chmod(0o600)
+
+
+@contextmanager
+def api_server(folder: Path, status: int, content: dict[str, Any]) -> Iterator[Path]:
+    """A kubeconfig of an API server that answers everything so."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = orjson.dumps(content)
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        kubeconfig = folder / "kubeconfig"
+        kubeconfig.write_bytes(
+            orjson.dumps(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_address[1]}"}}],
+                    "users": [{"name": "u", "user": {}}],
+                    "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+                    "current-context": "c",
+                }
+            )
+        )
+        try:
+            yield kubeconfig
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,99 @@
+"""The parts of an audit record that are objects themselves, and their JSON, cut to its bounds."""
+
+from dataclasses import dataclass
+
+from pydantic import ConfigDict, with_config
+from pydantic.alias_generators import to_camel
+
+from webhook.audit.bounds import Cutter
+from webhook.audit.encoding import dump
+from webhook.kube.documents import JsonObject
+
+# A key that a newer version writes is no fault of the line.
+_JSON = ConfigDict(alias_generator=to_camel, extra="ignore")
+_UNMODELLED_BYTES = 1024
+
+
+@with_config(_JSON)
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The controller that the pod was made by."""
+
+    kind: str
+    name: str
+
+
+@with_config(_JSON)
+@dataclass(frozen=True, slots=True)
+class PolicyName:
+    """The policy that decided, with the hash of its content."""
+
+    name: str
+    revision: str
+
+
+@with_config(_JSON)
+@dataclass(frozen=True, slots=True)
+class RuleEntry:
+    """What one rule did: a text for each edit, or why it was skipped."""
+
+    name: str
+    edits: tuple[str, ...] = ()
+    skipped: str | None = None
+
+
+@with_config(_JSON)
+@dataclass(frozen=True, slots=True)
+class PlacementEntry:
+    """What was foretold of the pod's placement. `total` and `feasible` count nodes.
+
+    `unmodelled` names the kube-scheduler plugins that have a say in it and were not looked at.
+    """
+
+    verdict: str
+    node: str | None
+    total: int
+    feasible: int
+    message: str
+    unmodelled: tuple[str, ...] = ()
+
+
+def rule_json(entry: RuleEntry) -> JsonObject:
+    """Return what the record has of a rule, to be rendered with the others."""
+    if entry.skipped is not None:
+        return {"name": entry.name, "skipped": entry.skipped}
+    return {"name": entry.name, "edits": entry.edits}
+
+
+def text_json(cutter: Cutter, place: str, text: str | None) -> bytes:
+    """Return the JSON of `text`, the value of the field `place`."""
+    return b"null" if text is None else dump(cutter.fitting(place, text))
+
+
+def owner_json(owner: Owner | None, cutter: Cutter) -> bytes:
+    """Return the JSON of the owner."""
+    if owner is None:
+        return b"null"
+    return dump({"kind": cutter.fitting("owner.kind", owner.kind), "name": cutter.fitting("owner.name", owner.name)})
+
+
+def policy_json(policy: PolicyName | None, cutter: Cutter) -> bytes:
+    """Return the JSON of the policy."""
+    if policy is None:
+        return b"null"
+    return dump({"name": cutter.fitting("policy.name", policy.name), "revision": policy.revision})
+
+
+def placement_json(entry: PlacementEntry | None, cutter: Cutter) -> bytes:
+    """Return the JSON of the placement."""
+    if entry is None:
+        return b"null"
+    told = {
+        "verdict": entry.verdict,
+        "node": None if entry.node is None else cutter.fitting("placement.node", entry.node),
+        "total": entry.total,
+        "feasible": entry.feasible,
+        "message": cutter.fitting("placement.message", entry.message),
+    }
+    unmodelled = cutter.items("placement.unmodelled", entry.unmodelled, _UNMODELLED_BYTES)
+    return b'%b,"unmodelled":%b}' % (dump(told)[:-1], unmodelled)

@@ -1,0 +1,27 @@
+"""Consoles of rich that print what they are given with control characters as escapes."""
+
+import sys
+from collections.abc import Iterable
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape
+from rich.segment import Segment
+
+from webhook.kube.text import printable, printable_lines
+
+
+class SafeConsole(Console):
+    """A console on standard output. Only its own styles and line breaks command the terminal."""
+
+    def __init__(self, *, width: int | None = None, markup: bool = True, soft_wrap: bool = False) -> None:
+        super().__init__(file=sys.stdout, width=width, highlight=False, markup=markup, emoji=False, soft_wrap=soft_wrap)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the segments of `renderable`, their texts safe; control segments are the console's own."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable_lines(segment.text))
+
+
+def marked(text: str) -> str:
+    """Return `text` on one line, for a place in rich's markup."""
+    return escape(printable(text))
