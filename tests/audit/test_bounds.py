@@ -176,7 +176,7 @@ _LARGE: dict[str, Callable[[], PodBuilder]] = {
     "scheduler": lambda: _training().annotate("maip.mxsf.io/scheduler", "volcano").spec(schedulerName=LONG),
     "nodeSelector": lambda: _training().spec(nodeSelector={USAGE: LONG}),
     "value of a requirement": lambda: _training().require_node(match_expressions((USAGE, "In", [LONG]))),
-    "values of a requirement": lambda: _training().require_node(match_expressions((USAGE, "In", ["x"] * 700_000))),
+    "values of a requirement": lambda: _training().require_node(match_expressions((USAGE, "In", ["xx"] * 500_000))),
     "operator": lambda: _training().require_node({"matchExpressions": [{"key": USAGE, "operator": LONG}]}),
     "terms": _many_terms,
     "name": lambda: make_pod(LONG).annotate(TYPE, "training"),

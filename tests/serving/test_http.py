@@ -170,17 +170,19 @@ def test_large_bodies_wait_for_room_and_small_ones_have_their_own(tmp_path: Path
         _, slow = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)
         slow.write(first)
         await in_flight(server, client, 1)
-        async with client.post(server.url, data=REVIEW + b" " * 50_000, headers=JSON) as response:
+        async with client.post(server.url + "?timeout=200ms", data=large, headers=JSON) as response:
             assert response.status == 503
             assert "are in flight" in await response.text()
         async with client.post(server.url, data=REVIEW, headers=JSON) as response:
             assert response.status == 200
 
+        waiting = asyncio.ensure_future(client.post(server.url, data=large, headers=JSON))
+        await in_flight(server, client, 2)
         slow.transport.abort()
-        await in_flight(server, client, 0)
-        async with client.post(server.url, data=REVIEW + b" " * 50_000, headers=JSON) as response:
+        async with await waiting as response:
             assert response.status == 200
 
+    large = REVIEW + b" " * 50_000
     with_server(story, tmp_path, world, max_body_bytes=60_000, max_bytes_in_flight=100_000)
     assert world.count("http_refused_requests_total", code="503") == 1
 
