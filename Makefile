@@ -6,7 +6,8 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check format bench bench-renewal bench-feed-real docs lock control-plane clean differential
+.PHONY: help venv demo test check format bench bench-renewal bench-feed-real abuse docs lock control-plane clean \
+	differential upstream-tables
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +28,9 @@ test: $(STAMP) ## all tests, those on the real control plane included
 
 differential: $(STAMP) ## 2,000 random pods against the real kube-scheduler (make test asks 350)
 	DIFFERENTIAL_PODS=2000 $(BIN)/python -m pytest tests/differential
+
+upstream-tables: $(STAMP) ## our answers beside the tables of kube-scheduler's own unit tests, by plugin
+	$(BIN)/python -m tests.upstream
 
 check: $(STAMP) ## linters, types, import rules
 	$(BIN)/ruff check .

@@ -1,0 +1,117 @@
+"""Records into cases: a cluster, a pod, the plugin that was asked, and what it said of which node."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Object = dict[str, Any]
+
+SUCCESS, SKIP = "Success", "Skip"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the plugin says of a node, or of the pod whatever the node."""
+
+    code: str
+    reasons: tuple[str, ...]
+
+    @property
+    def passes(self) -> bool:
+        return self.code in (SUCCESS, SKIP)
+
+
+@dataclass
+class Case:
+    """One question of a test and its answers.
+
+    `nodes` are the nodes with their pods by name. `answers` are by the name of the node; `for_all` stands for every
+    node, and before any is looked at.
+    """
+
+    test: str
+    plugin: str
+    pod: Object
+    args: Object | None
+    features: Mapping[str, bool]
+    objects: list[Object]
+    nodes: dict[str, tuple[Object, list[Object]]] = field(default_factory=dict)
+    answers: dict[str, Answer] = field(default_factory=dict)
+    for_all: Answer | None = None
+
+
+def read_cases(folder: Path) -> list[Case]:
+    """The cases of all files of records in `folder`."""
+    return [case for path in sorted(folder.glob("*.jsonl")) for case in _cases(map(json.loads, path.open()))]
+
+
+def _cases(records: Iterable[Mapping[str, Any]]) -> Iterator[Case]:
+    """A pre-filter opens a case, which the filters of the same cycle join; one node twice makes another case."""
+    open_cases: dict[tuple[str, str, str], tuple[Mapping[str, Any], Case]] = {}
+    for record in records:
+        if record["point"] == "PreEnqueue" and record["code"] == SUCCESS and record["plugin"] != "SchedulingGates":
+            continue  # says nothing of what comes next
+        key = ("/".join(record["test"].split("/")[:2]), record["state"], record["plugin"])
+        if record["point"] == "PreFilter" and record["state"]:
+            if key in open_cases:
+                yield from _complete(open_cases.pop(key)[1])
+            open_cases[key] = record, _opened(record)
+            continue
+        if record["point"] == "Filter" and record["state"] and key in open_cases:
+            first, case = open_cases[key]
+            name = _node_name(record)
+            if name in case.answers:
+                yield from _complete(case)
+                case = _opened(first)
+                open_cases[key] = first, case
+            _join(case, record, first)
+            continue
+        case = _opened(record)
+        if record["point"] == "Filter":
+            _join(case, record, None)
+        yield from _complete(case)
+    for _, case in open_cases.values():
+        yield from _complete(case)
+
+
+def _opened(record: Mapping[str, Any]) -> Case:
+    objects = [
+        {"apiVersion": each["apiVersion"], "kind": each["kind"], **each["object"]} for each in record["objects"] or ()
+    ]
+    case = Case(record["test"], record["plugin"], record["pod"], record.get("args"), record["features"], objects)
+    for each in record["nodes"] or ():
+        case.nodes[each["node"]["metadata"].get("name", "")] = each["node"], list(each["pods"] or ())
+    if record["point"] != "Filter" and (record["code"] != SUCCESS or record["point"] == "PreEnqueue"):
+        case.for_all = _answer(record)
+    return case
+
+
+def _join(case: Case, record: Mapping[str, Any], pre_filter: Mapping[str, Any] | None) -> None:
+    for each in record["nodes"] or ():
+        case.nodes.setdefault(each["node"]["metadata"].get("name", ""), (each["node"], list(each["pods"] or ())))
+    asked = record.get("asked")
+    if asked is None:
+        return
+    name = _node_name(record)
+    case.nodes[name] = asked["node"], list(asked["pods"] or ())
+    preselected = pre_filter and pre_filter["nodeNames"]
+    if preselected is not None and name not in preselected:
+        case.answers[name] = Answer("UnschedulableAndUnresolvable", ("not preselected",))
+    else:
+        case.answers[name] = _answer(record)
+
+
+def _node_name(record: Mapping[str, Any]) -> str:
+    asked = record.get("asked")
+    return str(asked["node"]["metadata"].get("name", "")) if asked else ""
+
+
+def _answer(record: Mapping[str, Any]) -> Answer:
+    return Answer(record["code"], tuple(record["reasons"] or ()))
+
+
+def _complete(case: Case) -> Iterator[Case]:
+    if case.answers or case.for_all:
+        yield case

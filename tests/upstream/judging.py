@@ -1,0 +1,174 @@
+"""What `check` would say of upstream's cases, and whether that is what kube-scheduler's plugin says."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tests.upstream.cases import Case, Object
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.documents import parse
+from webhook.kube.field import InvalidInput
+from webhook.kube.shape import check_pod
+from webhook.kube.wellknown import DEFAULT_SCHEDULER
+from webhook.placement.configuration_file import parse_profiles
+from webhook.placement.framework import Framework, Placement, Question
+from webhook.placement.profile import Profile
+
+AGREES, UNKNOWN, WAITING, SET_ASIDE, CONTRADICTS = "agrees", "Unknown", "Waiting", "set aside", "contradicts"
+
+
+class Apart(NamedTuple):
+    """Cases of a plugin, by the test and by a text among the answers, that say something else than a real cluster."""
+
+    plugin: str
+    test: str
+    answer: str
+    reason: str
+
+    def concerns(self, case: Case) -> bool:
+        """Whether the case is one of them."""
+        answers = [*case.answers.values(), *([case.for_all] if case.for_all else [])]
+        told = " ".join(reason for answer in answers for reason in (answer.code, *answer.reasons))
+        return case.plugin == self.plugin and self.test in case.test and self.answer in told
+
+
+_NO_PRE_FILTER = "the test leaves the pre-filter out, without which kube-scheduler asks no filter"
+_GATE = "a feature gate that is off by default"
+APART = (
+    *(
+        Apart(plugin, "", "not found", _NO_PRE_FILTER)
+        for plugin in ("InterPodAffinity", "NodePorts", "PodTopologySpread", "NodeDeclaredFeatures")
+    ),
+    Apart("PodTopologySpread", "TestPodTopoSignatures", "", "a pod that an API server refuses: maxSkew is 0"),
+    Apart("TaintToleration", "_toleration_can_be_scheduled", "", f"{_GATE}: TaintTolerationComparisonOperators"),
+    Apart("NodeDeclaredFeatures", "TestFilter", "", "features that are made up for the test"),
+    Apart("NodeVolumeLimits", "gate_enabled", "CSI driver is not installed", f"{_GATE}: VolumeLimitScaling"),
+    Apart(
+        "VolumeBinding",
+        "generic-ephemeral,with-pvc",
+        "",
+        "a part of the plugin that leaves it to another to look whose claim it is",
+    ),
+    Apart("DynamicResources", "tainted-device-disabled", "", "a feature gate that is on by default: DRADeviceTaints"),
+    Apart("DynamicResources", "node-allocatable-resource", "Insufficient", f"{_GATE}: DRANodeAllocatableResources"),
+    Apart("DynamicResources", "in-flight-claim", "", "a claim whose allocation kube-scheduler has not yet written"),
+)
+_ANY_NODE = "any-node"
+# What a test hands over beside its node infos says nothing that a cluster would not.
+_PASSED_OVER = ("Node", "Pod")
+_NEEDED = ("PrioritySort", "DefaultBinder")
+
+
+class Outcome(NamedTuple):
+    """How a case went, and what there is to say of it."""
+
+    kind: str
+    detail: str = ""
+
+
+def judge(case: Case) -> Outcome:
+    """How our answer goes with upstream's. One that cannot be the same is set aside, where there is a reason for it."""
+    outcome = _judged(case)
+    if outcome.kind == CONTRADICTS:
+        for each in APART:
+            if each.concerns(case):
+                return Outcome(SET_ASIDE, each.reason)
+    return outcome
+
+
+def _judged(case: Case) -> Outcome:
+    try:
+        profile = _profile(case)
+        snapshot = snapshot_from_documents(parse(json.dumps(_list(case)), "case"))
+        pod = case.pod
+        check_pod(pod)
+        question = Question.of(pod)
+    except InvalidInput as error:
+        return Outcome(CONTRADICTS, f"cannot be read: {error}")
+    framework = Framework(profile)
+    placement = framework.answer(question, snapshot)
+    rejected = framework.explain(question, snapshot)
+    return _compared(case, snapshot, placement, rejected)
+
+
+def _compared(case: Case, snapshot: Snapshot, placement: Placement, rejected: Mapping[str, tuple[str, ...]]) -> Outcome:
+    told = f"{placement.verdict} {placement.message} {list(placement.unmodelled)}"
+    passing = _passing(case, snapshot)
+    if passing is None:
+        return Outcome(SET_ASIDE, "no node is asked about")
+    expected = f"{sorted(case.nodes)} → {case.for_all or case.answers}"
+    for name, passes in passing.items():
+        is_rejected = name in rejected or (placement.verdict in ("Waiting", "Infeasible"))
+        if passes and is_rejected:
+            return Outcome(CONTRADICTS, f"{name or 'node'} passes upstream: {told}; {expected}")
+        if not passes and not is_rejected and placement.verdict == "Feasible":
+            return Outcome(CONTRADICTS, f"{name or 'node'} is rejected upstream: {told}; {expected}")
+    if placement.verdict == "Unknown":
+        return Outcome(UNKNOWN, ", ".join(placement.unmodelled))
+    return Outcome(WAITING if placement.verdict == "Waiting" else AGREES)
+
+
+def _passing(case: Case, snapshot: Snapshot) -> Mapping[str, bool] | None:
+    """Whether each node that was asked about passes, by the names that the nodes have in the snapshot."""
+    names = _names(case)
+    if case.for_all is not None:
+        return {info.node.name: case.for_all.passes for info in snapshot.nodes}
+    return {names[name]: answer.passes for name, answer in case.answers.items()} or None
+
+
+def _names(case: Case) -> Mapping[str, str]:
+    return {name: name or _ANY_NODE for name in (case.nodes or ("",))}
+
+
+def _profile(case: Case) -> Profile:
+    enabled = [{"name": name} for name in (*_NEEDED, case.plugin)]
+    every: Object = {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}}
+    profile: Object = {"schedulerName": DEFAULT_SCHEDULER, "plugins": every}
+    if case.args:
+        profile["pluginConfig"] = [{"name": case.plugin, "args": _external(case.args)}]
+    text = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [profile],
+    }
+    return parse_profiles(json.dumps(text), "profile")[DEFAULT_SCHEDULER]
+
+
+def _external(value: Any) -> Any:
+    """Args as the API has them: the fields of kube-scheduler's own types begin with capitals."""
+    if isinstance(value, list):
+        return [_external(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {key[:1].lower() + key[1:]: _external(each) for key, each in value.items() if each not in (None, {}, [], "")}
+
+
+def _list(case: Case) -> Object:
+    return {"apiVersion": "v1", "kind": "List", "items": list(_items(case))}
+
+
+def _items(case: Case) -> Iterator[Object]:
+    names = _names(case)
+    seen: set[tuple[str, str]] = set()
+    for name, (node, pods) in (case.nodes or {"": ({"metadata": {}}, [])}).items():
+        yield {"apiVersion": "v1", "kind": "Node", **node, "metadata": {**node["metadata"], "name": names[name]}}
+        for pod in pods:
+            yield _running(pod, names[name], seen)
+    keys = set()
+    for each in case.objects:
+        key = (each["kind"], each["metadata"].get("namespace"), each["metadata"].get("name"))
+        if each["kind"] not in _PASSED_OVER and key not in keys:
+            keys.add(key)
+            yield each
+
+
+def _running(pod: Object, node_name: str, seen: set[tuple[str, str]]) -> Object:
+    """`pod` as it runs on the node; tests often leave its name out, or give one twice."""
+    metadata = pod["metadata"]
+    namespace, name = metadata.get("namespace") or "default", metadata.get("name", "")
+    if not name or (namespace, name) in seen:
+        name = f"{name or 'running'}-{len(seen)}"
+    seen.add((namespace, name))
+    spec = pod["spec"] | {"nodeName": node_name}
+    return {"apiVersion": "v1", "kind": "Pod", **pod, "metadata": metadata | {"name": name}, "spec": spec}
