@@ -17,6 +17,8 @@ def _with_group(kind: str, namespace: str, content: Object) -> Object:
         "PersistentVolume",
         "StorageClass",
         "CSINode",
+        "CSIDriver",
+        "VolumeAttachment",
         "DeviceClass",
         "ResourceSlice",
         "PriorityClass",
@@ -54,6 +56,19 @@ def _contents(variant: str) -> dict[str, Object]:
         "CSINode": {
             "spec": {
                 "drivers": [{"name": "disk.example.com", "nodeID": "n", "allocatable": {"count": int(variant)}}],
+            }
+        },
+        "CSIDriver": {"spec": {"storageCapacity": variant == "1"}},
+        "CSIStorageCapacity": {
+            "storageClassName": "fast",
+            "nodeTopology": {"matchLabels": {"zone": "a"}},
+            "capacity": f"{variant}Gi",
+        },
+        "VolumeAttachment": {
+            "spec": {
+                "attacher": "disk.example.com",
+                "nodeName": f"node-{variant}",
+                "source": {"persistentVolumeName": "further-persistentvolume"},
             }
         },
         "DeviceClass": {"spec": {"extendedResourceName": f"example.com/gpu-{variant}"}},

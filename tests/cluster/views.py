@@ -60,7 +60,12 @@ def _workloads(snapshot: Snapshot) -> Any:
 def _storage(snapshot: Snapshot) -> Any:
     storage = snapshot.storage
     by_class = {name: {each.name for each in volumes} for name, volumes in storage.volumes_by_class.items()}
-    return [each or {} for each in (storage.claims, storage.volumes, storage.classes, storage.limits, by_class)]
+    groups = [
+        {name: set(facts) for name, facts in (grouped or {}).items()}
+        for grouped in (storage.capacities, storage.attachments)
+    ]
+    single = (storage.claims, storage.volumes, storage.classes, storage.limits, storage.drivers)
+    return [by_class, *groups, *(each or {} for each in single)]
 
 
 def _devices(snapshot: Snapshot) -> Any:

@@ -4,7 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tests.differential.constraints import HOSTNAME, POD_LABELS, ZONE, Object
 from tests.differential.dice import Dice
-from tests.placement.storage_objects import make_claim, make_csi_node, make_storage_class, make_volume
+from tests.placement.storage_objects import (
+    make_attachment,
+    make_claim,
+    make_csi_driver,
+    make_csi_node,
+    make_storage_class,
+    make_volume,
+)
 
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _ZONES = ("z1", "z2", "z3")
@@ -38,7 +45,9 @@ def random_storage(dice: Dice, namespaces: Sequence[str], node_names: Sequence[s
     for namespace in namespaces:
         for name in dice.some(_CLAIMS, 3):
             claims += dice.choice(_STATES)(dice, namespace, name, node_names)
-    return (*classes, *limits, *free, *claims)
+    # With one object of each, CSIDrivers and VolumeAttachments are known; neither of these changes anything.
+    known = [make_csi_driver(), make_attachment(node_names[0], "gone")]
+    return (*classes, *known, *limits, *free, *claims)
 
 
 def _topologies(dice: Dice) -> list[Mapping[str, list[str]]]:

@@ -86,6 +86,35 @@ def make_csi_node(name: str, **limits: int) -> Object:
     return {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": metadata, "spec": {"drivers": drivers}}
 
 
+def make_csi_driver(name: str = "disk.example.com", *, tracks_capacity: bool = False) -> Object:
+    """A CSIDriver, which reports the capacity that it has left, or does not."""
+    spec = {"storageCapacity": tracks_capacity}
+    return {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": name}, "spec": spec}
+
+
+def make_capacity(
+    name: str, storage_class: str, capacity: str = "", largest: str = "", *, on: Mapping[str, str] | None = None
+) -> Object:
+    """A CSIStorageCapacity: what is left for the class, and its largest volume, on nodes with the labels `on`."""
+    amounts = {field: value for field, value in (("capacity", capacity), ("maximumVolumeSize", largest)) if value}
+    topology = {} if on is None else {"nodeTopology": {"matchLabels": dict(on)}}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIStorageCapacity",
+        "metadata": {"name": name, "namespace": "default"},
+        "storageClassName": storage_class,
+        **topology,
+        **amounts,
+    }
+
+
+def make_attachment(node: str, volume: str, driver: str = "disk.example.com") -> Object:
+    """A VolumeAttachment of a PersistentVolume."""
+    spec = {"attacher": driver, "nodeName": node, "source": {"persistentVolumeName": volume}}
+    metadata = {"name": f"{node}-{volume}"}
+    return {"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": metadata, "spec": spec}
+
+
 def make_device_class(name: str, extended_resource: str = "") -> Object:
     """A DeviceClass."""
     spec = {"extendedResourceName": extended_resource} if extended_resource else {}

@@ -10,7 +10,10 @@ from tests.builders import PodBuilder, make_node_object, make_pod, match_express
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.placement.storage_objects import (
+    make_attachment,
+    make_capacity,
     make_claim,
+    make_csi_driver,
     make_csi_node,
     make_device_claim,
     make_device_class,
@@ -29,7 +32,8 @@ Object = dict[str, Any]
 _ZONE = "topology.kubernetes.io/zone"
 _KINDS = (
     *(("v1", kind) for kind in ("Node", "Namespace", "Pod", "PersistentVolumeClaim", "PersistentVolume")),
-    *(("storage.k8s.io/v1", kind) for kind in ("StorageClass", "CSINode")),
+    *(("storage.k8s.io/v1", kind) for kind in ("StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity")),
+    ("storage.k8s.io/v1", "VolumeAttachment"),
     *(("resource.k8s.io/v1", kind) for kind in ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate")),
 )
 
@@ -134,7 +138,9 @@ def _zones(cluster: Cluster) -> None:
         make_claim("local", "local"),
         make_claim("alone", volume="again", accessModes=["ReadWriteOncePod"]),
     )
-    for made in (*csi_nodes, *classes, *volumes):
+    # With one object of each, CSIDrivers and VolumeAttachments are known.
+    known = (make_csi_driver(), make_attachment("elsewhere", "anywhere"))
+    for made in (*csi_nodes, *classes, *volumes, *known):
         cluster.client.create(made)
     for claim in claims:
         cluster.client.create(claim | {"metadata": claim["metadata"] | {"namespace": cluster.namespace}})
@@ -172,6 +178,52 @@ def test_node_with_all_volumes_attached_that_it_can(cluster: Cluster) -> None:
     pod = make_pod().spec(volumes=uses("on-in-b")).node_selector(_ZONE, "za")
     _assert_unschedulable_as_foretold(cluster, pod, "Infeasible")
     pod = make_pod("other").spec(volumes=uses("late")).node_selector(_ZONE, "za")
+    _assert_unschedulable_as_foretold(cluster, pod, "Waiting")
+
+
+def test_node_with_a_volume_attached_that_no_pod_uses(cluster: Cluster) -> None:
+    _zones(cluster)
+    cluster.client.create(make_attachment("b", "again"))
+    for number in range(8):
+        cluster.client.create(make_volume(f"more-{number}"))
+        cluster.client.create(make_attachment("b", f"more-{number}"))
+    pod = make_pod().spec(volumes=uses("late")).node_selector(_ZONE, "zb")
+    _assert_unschedulable_as_foretold(cluster, pod, "Waiting")
+
+
+@pytest.mark.parametrize("kind", ["inline", "claimed"])
+def test_in_tree_volumes_count_for_their_driver(cluster: Cluster, kind: str) -> None:
+    cluster.make_node("a")
+    limit = {"name": "ebs.csi.aws.com", "nodeID": "a", "topologyKeys": None, "allocatable": {"count": 1}}
+    cluster.client.create(make_csi_node("a") | {"spec": {"drivers": [limit]}})
+    cluster.client.create(make_attachment("elsewhere", "gone"))
+    volumes = [{"name": "v", "awsElasticBlockStore": {"volumeID": "vol-1"}}]
+    if kind == "claimed":
+        volume = make_volume("old")
+        volume["spec"] |= {"awsElasticBlockStore": {"volumeID": "aws://z/vol-1"}, "csi": None}
+        cluster.client.create(volume)
+        claim = make_claim("old", volume="old")
+        cluster.client.create(claim | {"metadata": claim["metadata"] | {"namespace": cluster.namespace}})
+        volumes = uses("old")
+    cluster.create(make_pod("first").node_name("a").spec(volumes=volumes))
+    other = [{"name": "v", "awsElasticBlockStore": {"volumeID": "vol-2"}}]
+    _assert_unschedulable_as_foretold(cluster, make_pod().spec(volumes=other), "Waiting")
+
+
+def test_provisioner_without_enough_capacity(cluster: Cluster) -> None:
+    cluster.make_nodes(*(make_node_object(name, labels={_ZONE: f"z{name}"}) for name in ("a", "b", "c")))
+    namespace = cluster.namespace
+    capacities = (
+        make_capacity("a", "local-made", "1Gi", on={_ZONE: "za"}),
+        make_capacity("b", "local-made", "9Gi", "1Gi", on={_ZONE: "zb"}),
+        make_capacity("other", "other", "9Gi", on={}),
+    )
+    claim = make_claim("data", "local-made", storage="2Gi")
+    for made in (make_csi_driver(tracks_capacity=True), make_storage_class("local-made"), make_csi_node("a")):
+        cluster.client.create(made)
+    for made in (*capacities, claim, make_volume("other")):
+        cluster.client.create(made | {"metadata": made["metadata"] | {"namespace": namespace}})
+    pod = make_pod().spec(volumes=uses("data"))
     _assert_unschedulable_as_foretold(cluster, pod, "Waiting")
 
 

@@ -1,11 +1,18 @@
-"""Volumes of kinds that CSI drivers have taken over: what they are made into is left open only where it matters."""
+"""Volumes of kinds that CSI drivers have taken over count for the drivers; nodes may leave their affinity open."""
 
 from typing import Any
 
 import pytest
 
 from tests.builders import PodBuilder, make_node_object, make_pod
-from tests.placement.storage_objects import make_claim, make_csi_node, make_storage_class, make_volume, uses
+from tests.placement.storage_objects import (
+    make_attachment,
+    make_claim,
+    make_csi_node,
+    make_storage_class,
+    make_volume,
+    uses,
+)
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.framework import Framework, Placement
@@ -14,6 +21,7 @@ Object = dict[str, Any]
 
 _GCE: Object = {"gcePersistentDisk": {"pdName": "d"}}
 _INLINE = make_pod().spec(volumes=[{"name": "v", **_GCE}])
+_ATTACHED = make_attachment("elsewhere", "other")
 _CLAIMED = make_pod().spec(volumes=uses("data"))
 
 
@@ -36,9 +44,9 @@ def _place(pod: PodBuilder, *objects: Object) -> Placement:
     ("pod", "csi_node", "plugins"),
     [
         pytest.param(_INLINE, _csi_node(), (), id="inline, no limits"),
-        pytest.param(_INLINE, _csi_node(5), ("NodeVolumeLimits",), id="inline, with limits"),
+        pytest.param(_INLINE, _csi_node(5), (), id="inline, with limits"),
         pytest.param(_CLAIMED, _csi_node(), (), id="claimed, no limits"),
-        pytest.param(_CLAIMED, _csi_node(5), ("NodeVolumeLimits",), id="claimed, with limits"),
+        pytest.param(_CLAIMED, _csi_node(5), (), id="claimed, with limits"),
         pytest.param(_CLAIMED, _csi_node(None, "kubernetes.io/cinder"), (), id="another plugin migrated"),
         pytest.param(
             _CLAIMED,
@@ -53,7 +61,7 @@ def test_what_a_driver_makes_of_a_volume_is_open_where_nodes_mind(
 ) -> None:
     volume = make_volume("v", **_GCE)
     del volume["spec"]["csi"]
-    placement = _place(pod, csi_node, make_claim("data", volume="v"), volume)
+    placement = _place(pod, csi_node, make_claim("data", volume="v"), volume, _ATTACHED)
     assert (placement.verdict, placement.unmodelled) == ("Unknown" if plugins else "Feasible", plugins)
 
 
@@ -61,3 +69,90 @@ def test_claim_of_a_class_with_an_old_provisioner_counts_for_the_driver() -> Non
     late = make_storage_class("late", provisioner="kubernetes.io/gce-pd")
     placement = _place(_CLAIMED, _csi_node(0), late, make_claim("data", "late"))
     assert placement.message == "0/1 nodes are available: 1 node(s) exceed max volume count."
+
+
+_AWS, _AZURE = "awsElasticBlockStore", "azureDisk"
+_DRIVERS = {_AWS: "ebs.csi.aws.com", "gcePersistentDisk": "pd.csi.storage.gke.io", _AZURE: "disk.csi.azure.com"}
+_DISKS: dict[str, tuple[Object, Object]] = {
+    _AWS: ({"volumeID": "aws://us-east-1a/vol-1"}, {"volumeID": "vol-2"}),
+    "gcePersistentDisk": ({"pdName": "d"}, {"pdName": "e"}),
+    _AZURE: ({"diskName": "d", "diskURI": "/d", "kind": "Managed"}, {"diskName": "e", "diskURI": "/e"}),
+}
+
+
+def _volume(name: str, kind: str, disk: Object, labels: dict[str, str] | None = None) -> Object:
+    volume = make_volume(name, labels=labels)
+    volume["spec"][kind] = disk
+    del volume["spec"]["csi"]
+    return volume
+
+
+def _full(driver: str, *objects: Object, of: PodBuilder) -> bool:
+    node = make_csi_node("a")
+    node["spec"]["drivers"] = [{"name": driver, "nodeID": "a", "topologyKeys": None, "allocatable": {"count": 1}}]
+    placement = _place(of, node, _ATTACHED, *objects)
+    assert (placement.verdict, placement.unmodelled) in (("Feasible", ()), ("Waiting", ()))
+    return "1 node(s) exceed max volume count" in placement.message
+
+
+@pytest.mark.parametrize("kind", list(_DISKS))
+@pytest.mark.parametrize("is_claimed", [False, True], ids=["inline", "claimed"])
+def test_volumes_of_running_pods_count_for_the_driver(kind: str, is_claimed: bool) -> None:
+    one, other = _DISKS[kind]
+    objects = [_volume("one", kind, one), _volume("other", kind, other), make_claim("one", volume="one")]
+    objects.append(make_claim("other", volume="other"))
+    volumes = uses("one") if is_claimed else [{"name": "v", kind: one}]
+    running = make_pod("first").namespace("default").node_name("a").spec(volumes=volumes).obj()
+    driver = _DRIVERS[kind]
+    assert _full(driver, *objects, running, of=make_pod().spec(volumes=uses("other")))
+    assert _full(driver, *objects, running, of=make_pod().spec(volumes=[{"name": "v", kind: other}]))
+    assert not _full(driver, *objects, of=make_pod().spec(volumes=uses("other")))
+    assert not _full("other.example.com", *objects, running, of=make_pod().spec(volumes=uses("other")))
+
+
+@pytest.mark.parametrize(
+    ("kind", "disk", "handle", "labels"),
+    [
+        pytest.param(_AWS, {"volumeID": "aws:///vol-1"}, "vol-1", {}, id="AWS"),
+        pytest.param(
+            "gcePersistentDisk", {"pdName": "d"}, "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d", {}, id="GCE"
+        ),
+        pytest.param(
+            "gcePersistentDisk",
+            {"pdName": "d"},
+            "projects/UNSPECIFIED/zones/us-central1-a/disks/d",
+            {"failure-domain.beta.kubernetes.io/zone": "us-central1-a"},
+            id="GCE, in a zone",
+        ),
+        pytest.param(
+            "gcePersistentDisk",
+            {"pdName": "d"},
+            "projects/UNSPECIFIED/regions/us-central1/disks/d",
+            {"topology.kubernetes.io/zone": "us-central1-a__us-central1-b"},
+            id="GCE, in a region",
+        ),
+        pytest.param(_AZURE, {"diskName": "d", "diskURI": "/d"}, "/d", {}, id="Azure"),
+    ],
+)
+def test_disk_that_two_volumes_stand_for_is_one(kind: str, disk: Object, handle: str, labels: dict[str, str]) -> None:
+    driver = _DRIVERS[kind]
+    objects = [
+        _volume("old", kind, disk, labels),
+        make_volume("new", csi={"driver": driver, "volumeHandle": handle}),
+        make_claim("old", volume="old"),
+        make_claim("new", volume="new"),
+        make_pod("first").namespace("default").node_name("a").spec(volumes=uses("old")).obj(),
+    ]
+    assert not _full(driver, *objects, of=make_pod().spec(volumes=uses("new")))
+
+
+@pytest.mark.parametrize(
+    ("kind", "disk"),
+    [
+        pytest.param(_AZURE, {"diskName": "d", "diskURI": "/d", "kind": "Dedicated"}, id="Azure, not managed"),
+        pytest.param(_AWS, {"volumeID": "aws://us-east-1a/disk-1"}, id="AWS, no volume's name"),
+    ],
+)
+def test_inline_disk_that_a_driver_cannot_take_over_is_named(kind: str, disk: Object) -> None:
+    placement = _place(make_pod().spec(volumes=[{"name": "v", kind: disk}]), make_csi_node("a"))
+    assert (placement.verdict, placement.unmodelled) == ("Unknown", ("NodeVolumeLimits",))

@@ -7,7 +7,9 @@ import pytest
 from tests.builders import PodBuilder, make_node_object, make_pod
 from tests.placement.storage_objects import (
     available,
+    make_attachment,
     make_claim,
+    make_csi_driver,
     make_csi_node,
     make_storage_class,
     make_volume,
@@ -23,7 +25,14 @@ _ZONE = "topology.kubernetes.io/zone"
 _NODES = [make_node_object(name, labels={_ZONE: f"z{name}"}) for name in ("a", "b", "c")]
 _LIMITS = [make_csi_node(name) for name in ("a", "b", "c")]
 # With one object of each kind, all kinds are known.
-_KNOWN = [make_claim("other", volume="other"), make_volume("other"), make_storage_class("other"), *_LIMITS]
+_KNOWN = [
+    make_claim("other", volume="other"),
+    make_volume("other"),
+    make_storage_class("other"),
+    make_csi_driver(),
+    make_attachment("elsewhere", "other"),
+    *_LIMITS,
+]
 
 
 def _place(pod: PodBuilder, *objects: Object) -> Placement:
@@ -238,6 +247,36 @@ def test_node_has_so_many_volumes_of_a_driver_attached() -> None:
     full = _place(_uses("r").node_selector(_ZONE, "za"), *known, *limits, *objects)
     assert full.verdict == "Waiting"
     assert "1 node(s) exceed max volume count" in full.message
+
+
+def test_volume_that_is_attached_without_a_running_pod_counts() -> None:
+    limits = [make_csi_node("a", disk=1), make_csi_node("b", disk=1), make_csi_node("c", disk=2)]
+    known = [each for each in _KNOWN if each not in _LIMITS]
+    objects = [
+        *(make_claim(name, volume=name) for name in ("p", "q")),
+        *(make_volume(name) for name in ("p", "q")),
+        make_volume("disk", csi=None, hostPath={"path": "/d"}),
+        _running("first", uses("p"), node="c"),
+        make_attachment("a", "p"),
+        make_attachment("b", "disk"),
+        make_attachment("b", "missing"),
+        make_attachment("c", "p"),
+    ]
+    # On b no volume of the driver is attached; on c, the one that is attached is the running pod's.
+    assert set(_place(_uses("q"), *known, *limits, *objects).scores) == {"b", "c"}
+    full = _place(_uses("q").node_selector(_ZONE, "za"), *known, *limits, *objects)
+    assert (full.verdict, full.unmodelled) == ("Waiting", ())
+    assert "1 node(s) exceed max volume count" in full.message
+
+
+def test_attachments_that_are_not_known_are_named_where_a_node_has_a_limit() -> None:
+    known = [each for each in _KNOWN if each["kind"] not in ("VolumeAttachment", "CSINode")]
+    objects = [make_claim("data", volume="v"), make_volume("v")]
+    assert _place(_uses("data"), make_csi_node("a"), *known, *objects).unmodelled == ()
+    limited = _place(_uses("data"), make_csi_node("a", disk=9), *known, *objects)
+    assert (limited.verdict, limited.unmodelled) == ("Feasible", ("NodeVolumeLimits",))
+    other = _place(_uses("data"), make_csi_node("a", tape=9), *known, *objects)
+    assert other.unmodelled == ()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from webhook.cluster.claim import Claim
+from webhook.cluster.csi import Attachment, Driver, StorageCapacity
 from webhook.cluster.device_claim import DeviceClaim
 from webhook.cluster.device_class import DeviceClass
 from webhook.cluster.devices import Devices
@@ -17,7 +18,18 @@ from webhook.cluster.volume import Volume
 from webhook.cluster.workloads import Workload, Workloads
 
 Facts = (
-    Workload | Claim | Volume | StorageClass | VolumeLimits | DeviceClass | DeviceClaim | ResourceSlice | PriorityClass
+    Workload
+    | Claim
+    | Volume
+    | StorageClass
+    | VolumeLimits
+    | Driver
+    | StorageCapacity
+    | Attachment
+    | DeviceClass
+    | DeviceClaim
+    | ResourceSlice
+    | PriorityClass
 )
 FactsByKind = Mapping[str, Iterable[Any]]
 """The facts of every object of each known kind; a kind that is absent is not known."""
@@ -40,6 +52,9 @@ FURTHER_KINDS: Mapping[str, FurtherKind] = {
     "PersistentVolume": FurtherKind("v1", Volume.of, "storage"),
     "StorageClass": FurtherKind("storage.k8s.io/v1", StorageClass.of, "storage"),
     "CSINode": FurtherKind("storage.k8s.io/v1", VolumeLimits.of, "storage"),
+    "CSIDriver": FurtherKind("storage.k8s.io/v1", Driver.of, "storage"),
+    "CSIStorageCapacity": FurtherKind("storage.k8s.io/v1", StorageCapacity.of, "storage"),
+    "VolumeAttachment": FurtherKind("storage.k8s.io/v1", Attachment.of, "storage"),
     "DeviceClass": FurtherKind("resource.k8s.io/v1", DeviceClass.of, "devices"),
     "ResourceClaim": FurtherKind("resource.k8s.io/v1", DeviceClaim.of, "devices"),
     "ResourceClaimTemplate": FurtherKind("resource.k8s.io/v1", DeviceClaim.of, "devices"),
@@ -75,6 +90,9 @@ def _storage(found: FactsByKind) -> Storage:
         found.get("PersistentVolume"),
         found.get("StorageClass"),
         found.get("CSINode"),
+        found.get("CSIDriver"),
+        found.get("CSIStorageCapacity"),
+        found.get("VolumeAttachment"),
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.labels import LabelColumns, Mask
+from webhook.kube.names import is_label_value
 from webhook.kube.reader import Reader
 from webhook.kube.selectors import NAME_FIELD, field_requirement_matches, parse_integer
 
@@ -90,10 +91,15 @@ def _is_integer(values: tuple[str, ...]) -> bool:
 
 
 def _term(reader: Reader, term: Mapping[str, Any], path: str) -> Term:
-    return Term(
-        _requirements(reader, term.get("matchExpressions"), f"{path}.matchExpressions"),
-        _requirements(reader, term.get("matchFields"), f"{path}.matchFields"),
-    )
+    """The term; one with a value that no label can have matches no node.
+
+    Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, newNodeSelectorTerm
+    """
+    expressions = _requirements(reader, term.get("matchExpressions"), f"{path}.matchExpressions")
+    fields = _requirements(reader, term.get("matchFields"), f"{path}.matchFields")
+    if not all(is_label_value(value) for requirement in expressions for value in requirement.values):
+        return Term((), ())
+    return Term(expressions, fields)
 
 
 def _requirements(reader: Reader, value: Any, path: str) -> tuple[Requirement, ...]:

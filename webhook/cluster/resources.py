@@ -43,7 +43,12 @@ REQUIRED_RESOURCES = (
     Resource("Pod", "v1", "pods", f"spec.nodeName!=,{_LIVES}", is_required=True),
     Resource("Pod", "v1", "pods", _NOMINATED, is_required=True, part=NOMINATED_PODS),
 )
-_PLURALS = {"StorageClass": "storageclasses", "DeviceClass": "deviceclasses", "PriorityClass": "priorityclasses"}
+_PLURALS = {
+    "StorageClass": "storageclasses",
+    "CSIStorageCapacity": "csistoragecapacities",
+    "DeviceClass": "deviceclasses",
+    "PriorityClass": "priorityclasses",
+}
 FURTHER_RESOURCES = tuple(
     Resource(kind, further.api_version, _PLURALS.get(kind, f"{kind.lower()}s"))
     for kind, further in FURTHER_KINDS.items()

@@ -1,16 +1,18 @@
-"""The storage of a cluster: claims, volumes, the classes that make them and how many a node can have attached."""
+"""The storage of a cluster: claims, volumes, the classes that make them, and what nodes and drivers can still take."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from webhook.cluster.claim import Claim
+from webhook.cluster.csi import Attachment, Driver, StorageCapacity
 from webhook.cluster.node_selector import Requirement, Term
 from webhook.cluster.volume import Volume
 from webhook.kube.reader import Reader
 
 Object = Mapping[str, Any]
 NamespacedName = tuple[str, str]
+T = TypeVar("T")
 
 _MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
@@ -94,7 +96,8 @@ class VolumeLimits:
 class Storage:
     """The storage objects of a cluster by name; None where objects of that kind were not given, and nothing is known.
 
-    `volumes_by_class` are those of `volumes` that a claim of the class may be bound to.
+    `volumes_by_class` are those of `volumes` that a claim of the class may be bound to. `drivers` are the CSIDrivers,
+    `capacities` the CSIStorageCapacities by their class, `attachments` the VolumeAttachments by their node.
     """
 
     claims: Mapping[NamespacedName, Claim] | None = None
@@ -102,6 +105,9 @@ class Storage:
     classes: Mapping[str, StorageClass] | None = None
     limits: Mapping[str, VolumeLimits] | None = None
     volumes_by_class: Mapping[str, tuple[Volume, ...]] = field(default_factory=dict)
+    drivers: Mapping[str, Driver] | None = None
+    capacities: Mapping[str, tuple[StorageCapacity, ...]] | None = None
+    attachments: Mapping[str, tuple[Attachment, ...]] | None = None
 
     @classmethod
     def of(
@@ -110,19 +116,29 @@ class Storage:
         volumes: Iterable[Volume] | None = None,
         classes: Iterable[StorageClass] | None = None,
         limits: Iterable[VolumeLimits] | None = None,
+        drivers: Iterable[Driver] | None = None,
+        capacities: Iterable[StorageCapacity] | None = None,
+        attachments: Iterable[Attachment] | None = None,
     ) -> "Storage":
         """The storage of these objects."""
-        by_class: dict[str, list[Volume]] = {}
         found = None if volumes is None else {each.name: each for each in volumes}
-        for volume in (found or {}).values():
-            by_class.setdefault(volume.storage_class, []).append(volume)
         return cls(
             None if claims is None else {(each.namespace, each.name): each for each in claims},
             found,
             None if classes is None else {each.name: each for each in classes},
             None if limits is None else {each.node_name: each for each in limits},
-            {name: tuple(each) for name, each in by_class.items()},
+            _grouped((found or {}).values(), lambda volume: volume.storage_class),
+            None if drivers is None else {each.name: each for each in drivers},
+            None if capacities is None else _grouped(capacities, lambda capacity: capacity.storage_class),
+            None if attachments is None else _grouped(attachments, lambda attachment: attachment.node_name),
         )
+
+
+def _grouped(facts: Iterable[T], name_of: Callable[[T], str]) -> dict[str, tuple[T, ...]]:
+    groups: dict[str, list[T]] = {}
+    for each in facts:
+        groups.setdefault(name_of(each), []).append(each)
+    return {name: tuple(group) for name, group in groups.items()}
 
 
 NO_STORAGE = Storage()

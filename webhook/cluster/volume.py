@@ -8,10 +8,13 @@ from webhook.cluster.claim import FILESYSTEM, storage_class_of
 from webhook.cluster.node_selector import Term, read_node_selector
 from webhook.kube.amounts import read_milli
 from webhook.kube.reader import Reader
-from webhook.kube.volumes import MIGRATIONS
+from webhook.kube.volumes import COUNTED_MIGRATIONS, MIGRATIONS, AttachedVolume, taken_over
+from webhook.kube.wellknown import ZONE_LABEL
 
 Object = Mapping[str, Any]
 NamespacedName = tuple[str, str]
+
+_OLD_ZONE_LABEL = "failure-domain.beta.kubernetes.io/zone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +22,8 @@ class Volume:
     """The facts of a PersistentVolume.
 
     `required`: terms that its nodes must match; None: any will do. `claim` and `claim_uid`: whom it is kept for.
-    `csi_driver` and `csi_handle` are empty where it is none of CSI. `source` is the one
-    of MIGRATIONS that it is, or empty: what a driver makes of one is not told by the object.
+    `csi` is None where it is none of CSI. `source` is the one of MIGRATIONS that it is, or empty; `migrated` is what a
+    driver has attached where it is one of COUNTED_MIGRATIONS.
     """
 
     name: str
@@ -33,9 +36,9 @@ class Volume:
     volume_mode: str
     attributes_class: str
     capacity_milli: int
-    csi_driver: str
-    csi_handle: str
+    csi: AttachedVolume | None
     source: str
+    migrated: AttachedVolume | None
     is_available: bool
     is_being_deleted: bool
 
@@ -54,9 +57,11 @@ class Volume:
         affinity = reader.object(spec.get("nodeAffinity"), "spec.nodeAffinity")
         csi = reader.object(spec.get("csi"), "spec.csi")
         claim = reader.object(spec.get("claimRef"), "spec.claimRef")
+        source = next((each for each in MIGRATIONS if spec.get(each) is not None), "")
+        labels = reader.text_map(metadata.get("labels"), "metadata.labels")
         facts = cls(
             name=reader.text(metadata.get("name"), "metadata.name"),
-            labels=reader.text_map(metadata.get("labels"), "metadata.labels"),
+            labels=labels,
             storage_class=storage_class_of(reader, annotations, spec),
             required=read_node_selector(reader, affinity.get("required"), "spec.nodeAffinity.required"),
             claim=_claim_reference(reader, claim) if spec.get("claimRef") is not None else None,
@@ -65,9 +70,9 @@ class Volume:
             volume_mode=reader.text(spec.get("volumeMode"), "spec.volumeMode") or FILESYSTEM,
             attributes_class=reader.text(spec.get("volumeAttributesClassName"), "spec.volumeAttributesClassName"),
             capacity_milli=read_milli(reader, spec.get("capacity"), "spec.capacity").get("storage", 0),
-            csi_driver=reader.text(csi.get("driver"), "spec.csi.driver"),
-            csi_handle=reader.text(csi.get("volumeHandle"), "spec.csi.volumeHandle"),
-            source=next((each for each in MIGRATIONS if spec.get(each) is not None), ""),
+            csi=_csi(reader, csi) if spec.get("csi") is not None else None,
+            source=source,
+            migrated=taken_over(reader, source, spec, "spec", _zones(labels)) if source in COUNTED_MIGRATIONS else None,
             is_available=reader.text(status.get("phase"), "status.phase") == "Available",
             is_being_deleted=metadata.get("deletionTimestamp") is not None,
         )
@@ -80,3 +85,14 @@ def _claim_reference(reader: Reader, claim: Object) -> NamespacedName:
         reader.text(claim.get("namespace"), "spec.claimRef.namespace"),
         reader.text(claim.get("name"), "spec.claimRef.name"),
     )
+
+
+def _csi(reader: Reader, csi: Object) -> AttachedVolume:
+    return AttachedVolume(
+        reader.text(csi.get("driver"), "spec.csi.driver"),
+        reader.text(csi.get("volumeHandle"), "spec.csi.volumeHandle"),
+    )
+
+
+def _zones(labels: Mapping[str, str]) -> str:
+    return labels.get(_OLD_ZONE_LABEL) or labels.get(ZONE_LABEL, "")

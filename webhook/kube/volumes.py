@@ -31,6 +31,16 @@ MIGRATIONS: Mapping[str, Migration] = {
 }
 
 
+class AttachedVolume(NamedTuple):
+    """A volume as nodes count it: its CSI driver, and what tells it from the driver's other volumes.
+
+    `handle` is empty where the driver cannot take the volume over.
+    """
+
+    driver: str
+    handle: str
+
+
 class PodReference(NamedTuple):
     """The pod that a claim is made for; `uid` is empty before it is stored."""
 
@@ -68,14 +78,14 @@ class Disk(NamedTuple):
 class PodVolumes(NamedTuple):
     """The claims, in `namespace`, and the disks that a pod uses.
 
-    `attached_inline` are the CSI drivers that attach volumes of it without a claim. `pod` is who it is, where one of
+    `attached_inline` are the volumes of it that CSI drivers attach without a claim. `pod` is who it is, where one of
     the claims is ephemeral.
     """
 
     namespace: str = ""
     claims: tuple[ClaimUse, ...] = ()
     disks: tuple[Disk, ...] = ()
-    attached_inline: frozenset[str] = frozenset()
+    attached_inline: frozenset[AttachedVolume] = frozenset()
     pod: PodReference | None = None
 
 
@@ -86,7 +96,7 @@ def read_volumes(reader: Reader, volumes: Any, namespace: str, pod: PodReference
     """The `spec.volumes` of `pod` in `namespace`; what is malformed is noted with `reader`."""
     claims: list[ClaimUse] = []
     disks: list[Disk] = []
-    attached_inline: set[str] = set()
+    attached_inline: set[AttachedVolume] = set()
     for path, volume in reader.objects(volumes, "spec.volumes"):
         claim = volume.get("persistentVolumeClaim")
         if claim is not None:
@@ -99,7 +109,7 @@ def read_volumes(reader: Reader, volumes: Any, namespace: str, pod: PodReference
         else:
             disks += [_disk(reader, volume, kind, path) for kind in _DISK_NAMES if volume.get(kind) is not None]
             attached_inline |= {
-                each.driver for kind, each in COUNTED_MIGRATIONS.items() if volume.get(kind) is not None
+                taken_over(reader, kind, volume, path) for kind in COUNTED_MIGRATIONS if volume.get(kind) is not None
             }
     if not claims and not disks and not attached_inline:
         return NO_VOLUMES
@@ -129,3 +139,53 @@ def _disk(reader: Reader, volume: Mapping[str, Any], kind: str, path: str) -> Di
         frozenset(reader.texts(disk.get("monitors"), f"{where}.monitors")),
         reader.boolean(disk.get("readOnly"), f"{where}.readOnly"),
     )
+
+
+_UNSPECIFIED = "UNSPECIFIED"
+_AWS_URL = "aws://"
+_ZONES_DELIMITER = "__"
+_HANDLE_FIELDS: Mapping[str, str] = {
+    _AWS: "volumeID",
+    _GCE: "pdName",
+    "azureDisk": "diskURI",
+    "cinder": "volumeID",
+    "portworxVolume": "volumeID",
+}
+
+
+def taken_over(reader: Reader, kind: str, volume: Mapping[str, Any], path: str, zones: str = "") -> AttachedVolume:
+    """Return what a CSI driver makes of `volume`, which is of `kind`, one of COUNTED_MIGRATIONS.
+
+    `zones` is the zone label of a PersistentVolume.
+
+    Source: k8s.io/csi-translation-lib/plugins, TranslateInTreePVToCSI and TranslateInTreeInlineVolumeToCSI
+    """
+    where = f"{path}.{kind}"
+    disk = reader.object(volume.get(kind), where)
+    field = _HANDLE_FIELDS[kind]
+    handle = reader.text(disk.get(field), f"{where}.{field}")
+    if kind == _AWS:
+        handle = _aws_handle(handle)
+    elif kind == _GCE:
+        handle = _gce_handle(handle, zones)
+    elif kind == "azureDisk" and reader.text(disk.get("kind"), f"{where}.kind").lower() not in ("", "managed"):
+        handle = ""
+    return AttachedVolume(COUNTED_MIGRATIONS[kind].driver, handle)
+
+
+def _aws_handle(volume_id: str) -> str:
+    if not volume_id.startswith(_AWS_URL):
+        return volume_id
+    _, _, path = volume_id.removeprefix(_AWS_URL).partition("/")
+    name = path.strip("/")
+    return name if name.startswith("vol-") and "/" not in name else ""
+
+
+def _gce_handle(disk: str, zones: str) -> str:
+    names = zones.split(_ZONES_DELIMITER)
+    if len(names) == 1:
+        return f"projects/{_UNSPECIFIED}/zones/{zones or _UNSPECIFIED}/disks/{disk}"
+    regions = {zone.rpartition("-")[0] for zone in names}
+    if len(regions) > 1 or any(zone.count("-") != 2 for zone in names):
+        return ""
+    return f"projects/{_UNSPECIFIED}/regions/{regions.pop()}/disks/{disk}"

@@ -8,9 +8,11 @@ from webhook.cluster.claim import Claim
 from webhook.cluster.deadline import Expired, never
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import Storage
+from webhook.kube.names import is_dns_subdomain
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import device_class_of, is_extended_resource
 from webhook.kube.volumes import MIGRATIONS, Migration, PodVolumes
+from webhook.placement.claims import attached_volumes
 from webhook.placement.device_fit import device_fit
 from webhook.placement.pod_info import PodInfo
 
@@ -56,6 +58,9 @@ class Demands:
         if (info.volumes.claims or info.volumes.attached_inline) and snapshot.storage.limits is None:
             # A node without a CSINode has no limits, and that none has a CSINode is as well possible.
             ranked.add(NODE_VOLUME_LIMITS)
+        if _lacks_attachments(info.volumes, snapshot.storage):
+            # A volume that is attached without a running pod is about to be detached, or waits for one.
+            ranked.add(NODE_VOLUME_LIMITS)
         required = set(_of_volumes(info.volumes, snapshot.storage))
         if any(resource in snapshot.devices.extended_resources for resource, _ in info.requests):
             required.add(DYNAMIC_RESOURCES)
@@ -83,7 +88,7 @@ def unknown_resources(info: PodInfo, snapshot: Snapshot) -> tuple[str, ...]:
 
 def _of_volumes(volumes: PodVolumes, storage: Storage) -> Iterator[str]:
     """The plugins that would have to know more of the pod's volumes than `storage` tells."""
-    if any(_is_limited(driver, storage) for driver in volumes.attached_inline):
+    if any(not volume.handle for volume in volumes.attached_inline):
         yield NODE_VOLUME_LIMITS
     for use in volumes.claims:
         claim = None if storage.claims is None else storage.claims.get((volumes.namespace, use.name))
@@ -95,29 +100,48 @@ def _of_volumes(volumes: PodVolumes, storage: Storage) -> Iterator[str]:
 
 def _of_claim(claim: Claim, storage: Storage) -> Iterator[str]:
     plugins = (VOLUME_BINDING, VOLUME_ZONE, NODE_VOLUME_LIMITS)
-    if claim.is_bound:
+    if claim.volume_name:
         volume = None if storage.volumes is None else storage.volumes.get(claim.volume_name)
         if storage.volumes is None:
             yield from plugins
-        elif volume is not None and volume.source:
+        elif volume is None:
+            yield from (NODE_VOLUME_LIMITS,) if claim.storage_class and storage.classes is None else ()
+        elif volume.source and claim.is_bound:
             yield from _of_migrated(MIGRATIONS[volume.source], storage)
-    elif claim.storage_class and not claim.volume_name:
-        if storage.classes is None:
-            yield from plugins
-        elif storage.volumes is None:
-            yield VOLUME_BINDING
+    elif claim.storage_class and storage.classes is None:
+        yield from plugins
+    elif claim.storage_class and (storage.volumes is None or _may_lack_capacity(claim, storage)):
+        yield VOLUME_BINDING
 
 
 def _of_migrated(migration: Migration, storage: Storage) -> Iterator[str]:
-    """The plugins that would have to know what a CSI driver makes of a volume of that kind."""
+    """The plugin that would have to know what a CSI driver makes of the node affinity of a volume of that kind."""
     if any(migration.plugin in each.migrated_plugins for each in (storage.limits or {}).values()):
         yield VOLUME_BINDING
-    if _is_limited(migration.driver, storage):
-        yield NODE_VOLUME_LIMITS
 
 
-def _is_limited(driver: str, storage: Storage) -> bool:
-    return any(driver in each.by_driver for each in (storage.limits or {}).values())
+def _may_lack_capacity(claim: Claim, storage: Storage) -> bool:
+    """Whether a volume may have to be made by a driver whose capacity is not known, or that may not be known to count.
+
+    A provisioner whose name is none that a CSIDriver can have reports no capacity.
+    """
+    storage_class = (storage.classes or {}).get(claim.storage_class)
+    if storage_class is None or not storage_class.waits_for_consumer:
+        return False
+    if not is_dns_subdomain(storage_class.provisioner.lower()):
+        return False
+    if storage.drivers is None:
+        return True
+    driver = storage.drivers.get(storage_class.provisioner)
+    return driver is not None and driver.tracks_capacity and storage.capacities is None
+
+
+def _lacks_attachments(volumes: PodVolumes, storage: Storage) -> bool:
+    """Whether volumes may be attached, to nodes that can have so many of them, of which nobody tells."""
+    if storage.attachments is not None or not storage.limits:
+        return False
+    drivers = {volume.driver for volume in attached_volumes(volumes, storage)}
+    return bool(drivers) and any(drivers & each.by_driver.keys() for each in storage.limits.values())
 
 
 def _required(reader: Reader, spec: Mapping[str, Any]) -> Iterator[str]:

@@ -33,6 +33,11 @@ def _named(*names: str, operator: str = "In") -> dict[str, Any]:
         pytest.param(make_pod().require_node(_TRAINING, _HYBRID), "u", id="terms are ORed"),
         pytest.param(make_pod().require_node({}), "htu", id="an empty term matches nothing"),
         pytest.param(make_pod().require_node({}, _TRAINING), "hu", id="nor does it harm others"),
+        pytest.param(
+            make_pod().require_node(match_expressions(("use", "NotIn", ["no value"])), _HYBRID),
+            "tu",
+            id="no label value",
+        ),
         pytest.param(make_pod().require_node(), "htu", id="no term matches nothing"),
         pytest.param(make_pod().require_node(match_expressions(("use", "NotIn", ["hybrid"]))), "h", id="NotIn"),
         pytest.param(make_pod().require_node(match_expressions(("cards", "Gt", ["5"]))), "hu", id="Gt"),

@@ -8,19 +8,19 @@ import numpy as np
 from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import Storage
-from webhook.kube.volumes import COUNTED_MIGRATIONS
+from webhook.kube.volumes import AttachedVolume, PodVolumes
+from webhook.placement.claims import attached_volumes, foreign, not_found
 from webhook.placement.plugin import Failure
 from webhook.placement.pod_info import PodInfo
 
 ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"
 
-_DRIVERS = {each.plugin: each.driver for each in COUNTED_MIGRATIONS.values()}
-
 
 class NodeVolumeLimits:
-    """Counts the volumes that the claims of running pods stand for, on the nodes whose CSINode has limits.
+    """Counts the volumes of running pods, and those attached without one, on the nodes whose CSINode has limits.
 
-    Volumes that are attached without a running pod are not counted.
+    Volumes of kinds that CSI drivers have taken over count for the driver wherever there is a CSINode. On emptied nodes
+    nothing is attached, and claims that are missing or another pod's are taken to come.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits/csi.go
     """
@@ -28,46 +28,48 @@ class NodeVolumeLimits:
     name = "NodeVolumeLimits"
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """The nodes that would have more volumes of a driver attached than they can."""
+        """The nodes that would have more volumes of a driver attached than they can; all where a claim is unfit."""
         storage = nodes.storage
-        wanted = _volumes(storage, pod.volumes.namespace, (use.name for use in pod.volumes.claims))
+        if not nodes.is_emptied and (refusal := _refusal(pod.volumes, storage)):
+            return (Failure(refusal, np.ones(len(nodes.nodes), dtype=np.bool_)),)
+        wanted = set(attached_volumes(pod.volumes, storage))
         if not wanted or not storage.limits:
             return ()
         full = np.zeros(len(nodes.nodes), dtype=np.bool_)
         for row, info in enumerate(in_time(nodes.nodes, expired)):
             limits = storage.limits.get(info.node.name)
-            if limits is not None and any(driver in limits.by_driver for driver in wanted.values()):
-                full[row] = _is_exceeded(limits.by_driver, wanted, {} if nodes.is_emptied else _attached(nodes, row))
+            if limits is not None and any(volume.driver in limits.by_driver for volume in wanted):
+                full[row] = _is_exceeded(limits.by_driver, wanted, nodes, row)
         return (Failure(ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED, full),)
 
 
-def _attached(nodes: Snapshot, row: int) -> Mapping[str, str]:
-    attached: dict[str, str] = {}
-    for running in nodes.nodes[row].pods:
-        attached |= _volumes(nodes.storage, running.namespace, (use.name for use in running.volumes.claims))
-    return attached
+def _refusal(volumes: PodVolumes, storage: Storage) -> str:
+    """Return why no node is asked because of a claim: VolumeBinding, if it is enabled, refuses these earlier."""
+    for use in volumes.claims if storage.claims is not None else ():
+        claim = (storage.claims or {}).get((volumes.namespace, use.name))
+        if claim is None and not use.is_ephemeral:
+            return f"looking up PVC {volumes.namespace}/{use.name}: {not_found(use.name)}"
+        if use.is_ephemeral and (refusal := foreign(claim, volumes)):
+            return refusal
+    return ""
 
 
-def _is_exceeded(limits: Mapping[str, int], wanted: Mapping[str, str], attached: Mapping[str, str]) -> bool:
-    counts = Counter({**attached, **wanted}.values())
-    added = {driver for volume, driver in wanted.items() if volume not in attached}
-    return any(driver in limits and counts[driver] > limits[driver] for driver in added)
+def _is_exceeded(limits: Mapping[str, int], wanted: Iterable[AttachedVolume], nodes: Snapshot, row: int) -> bool:
+    in_use = set[AttachedVolume]()
+    counts = Counter[str]()
+    if not nodes.is_emptied:
+        for running in nodes.nodes[row].pods:
+            in_use.update(attached_volumes(running.volumes, nodes.storage))
+        counts.update(volume.driver for volume in in_use | _attached(nodes, row))
+    new = Counter(volume.driver for volume in wanted if volume not in in_use)
+    return any(driver in limits and counts[driver] + count > limits[driver] for driver, count in new.items())
 
 
-def _volumes(storage: Storage, namespace: str, claim_names: Iterable[str]) -> dict[str, str]:
-    """The drivers of the volumes that the claims stand for, by what tells one volume from another."""
-    found: dict[str, str] = {}
-    for name in claim_names:
-        claim = (storage.claims or {}).get((namespace, name))
-        if claim is None:
-            continue
-        volume = (storage.volumes or {}).get(claim.volume_name)
-        storage_class = (storage.classes or {}).get(claim.storage_class)
-        if volume is not None:
-            driver, handle = volume.csi_driver, volume.csi_handle
-        else:
-            provisioner = storage_class.provisioner if storage_class else ""
-            driver, handle = _DRIVERS.get(provisioner, provisioner), f"claim {namespace}/{name}"
-        if driver and handle:
-            found[f"{driver}/{handle}"] = driver
+def _attached(nodes: Snapshot, row: int) -> set[AttachedVolume]:
+    """Return the volumes that a VolumeAttachment says are attached to the node, whether or not a pod uses them."""
+    found = set()
+    for each in (nodes.storage.attachments or {}).get(nodes.nodes[row].node.name, ()):
+        volume = (nodes.storage.volumes or {}).get(each.volume_name)
+        if each.driver and volume is not None and volume.csi is not None:
+            found.add(AttachedVolume(each.driver, volume.csi.handle))
     return found

@@ -1,23 +1,25 @@
 """VolumeBinding: a pod goes where its volumes can be reached, found or made."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from webhook.cluster.claim import Claim
+from webhook.cluster.csi import whole_bytes
 from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.node_selector import any_matches
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import Storage
 from webhook.cluster.volume import Volume
-from webhook.kube.label_selector import selector_matches
-from webhook.kube.volumes import PodVolumes
+from webhook.kube.label_selector import LabelSelector, selector_matches
+from webhook.placement.claims import foreign, not_found
 from webhook.placement.plugin import Failure, Preselection
 from webhook.placement.pod_info import PodInfo
 
 ERR_REASON_BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
 ERR_REASON_NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
+ERR_REASON_NOT_ENOUGH_SPACE = "node(s) did not have enough free storage"
 ERR_REASON_PV_NOT_EXIST = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
@@ -27,8 +29,7 @@ _NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
 class VolumeBinding:
     """Reads the node affinity of bound volumes, and looks for volumes or a provisioner for claims that are not bound.
 
-    The capacity that a provisioner has left (CSIStorageCapacity) is not looked at. On emptied nodes a volume that is
-    missing is taken to come.
+    On emptied nodes, volumes that are missing and capacity that a provisioner lacks are taken to come.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/volume_binding.go and binder.go
     """
@@ -44,7 +45,7 @@ class VolumeBinding:
             claim = storage.claims.get((pod.volumes.namespace, use.name))
             if claim is None and use.is_ephemeral:
                 continue
-            refusal = _unfit(claim, use.name) or (_foreign(claim, pod.volumes) if use.is_ephemeral else "")
+            refusal = _unfit(claim, use.name) or (foreign(claim, pod.volumes) if use.is_ephemeral else "")
             if refusal:
                 return Preselection(refusal=refusal, passes=True)
         if any(_waits_for_controller(claim, storage) for claim in _claims(pod, storage)):
@@ -83,27 +84,10 @@ def _claims(pod: PodInfo, storage: Storage) -> Iterator[Claim]:
 
 def _unfit(claim: Claim | None, name: str) -> str:
     if claim is None:
-        return f'persistentvolumeclaim "{name}" not found'
+        return not_found(name)
     if claim.is_lost:
         return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.volume_name}"'
     return f'persistentvolumeclaim "{name}" is being deleted' if claim.is_being_deleted else ""
-
-
-def _foreign(claim: Claim | None, volumes: PodVolumes) -> str:
-    """What there is to say of a claim that has the name of an ephemeral one and was made for another pod.
-
-    A pod that is not stored yet is known by its name.
-
-    Source: k8s.io/component-helpers/storage/ephemeral/ephemeral.go, VolumeIsForPod
-    """
-    pod = volumes.pod
-    if claim is None or pod is None:
-        return ""
-    owner = claim.controller
-    if owner is not None and (owner.uid == pod.uid if pod.uid else owner.name == pod.name):
-        return ""
-    namespace = volumes.namespace
-    return f"PVC {namespace}/{claim.name} was not created for pod {namespace}/{pod.name} (pod is not owner)"
 
 
 def _waits_for_controller(claim: Claim, storage: Storage) -> bool:
@@ -138,16 +122,23 @@ def _bindable(claims: Sequence[Claim], nodes: Snapshot, expired: Expired) -> Seq
     if not waiting:
         return ()
     failed = np.zeros(len(nodes.nodes), dtype=np.bool_)
-    selected = {claim.selected_node for claim in waiting if claim.selected_node}
-    if selected:
+    lacking = np.zeros(len(nodes.nodes), dtype=np.bool_)
+    selected = [claim for claim in waiting if claim.selected_node]
+    if names := {claim.selected_node for claim in selected}:
         failed[:] = True
-        if len(selected) == 1 and selected <= set(nodes.rows):
-            failed[nodes.rows[selected.pop()]] = False
+        if len(names) == 1 and names <= set(nodes.rows):
+            failed[nodes.rows[names.pop()]] = False
+    unmade = [(claim, np.ones_like(failed)) for claim in selected]
     chosen: dict[str, Mask] = {}
-    for claim in in_time(sorted(waiting, key=lambda each: each.storage_milli), expired):
-        found = np.zeros_like(failed) if claim.selected_node else _found(claim, nodes, chosen, expired)
-        failed |= ~(found | _can_be_made(claim, nodes, expired))
-    return (Failure(ERR_REASON_BIND_CONFLICT, failed),)
+    unselected = sorted((claim for claim in waiting if not claim.selected_node), key=lambda each: each.storage_milli)
+    unmade += [(claim, ~_found(claim, nodes, chosen, expired)) for claim in in_time(unselected, expired)]
+    for claim, wanted in in_time(unmade, expired):
+        # The first claim of a node that cannot be made tells its reason.
+        left = wanted & ~failed & ~lacking
+        makeable = _can_be_made(claim, nodes, expired)
+        failed |= left & ~makeable
+        lacking |= left & makeable & ~_has_capacity(claim, nodes, expired)
+    return (Failure(ERR_REASON_BIND_CONFLICT, failed), Failure(ERR_REASON_NOT_ENOUGH_SPACE, lacking))
 
 
 def _can_be_made(claim: Claim, nodes: Snapshot, expired: Expired) -> Mask:
@@ -158,6 +149,47 @@ def _can_be_made(claim: Claim, nodes: Snapshot, expired: Expired) -> Mask:
     if not storage_class.allowed_topologies:
         return np.ones(len(nodes.nodes), dtype=np.bool_)
     return any_matches(storage_class.allowed_topologies, nodes.labels, None, expired)
+
+
+def _has_capacity(claim: Claim, nodes: Snapshot, expired: Expired) -> Mask:
+    """Return the nodes where the provisioner of the claim's class has room for it, or where it need not have.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/binder.go, hasEnoughCapacity
+    """
+    storage = nodes.storage
+    driver = (storage.drivers or {}).get((storage.classes or {})[claim.storage_class].provisioner)
+    every = np.ones(len(nodes.nodes), dtype=np.bool_)
+    if driver is None or not driver.tracks_capacity or storage.capacities is None or not claim.storage_milli:
+        return every
+    if nodes.is_emptied:
+        return every
+    wanted = whole_bytes(claim.storage_milli)
+    enough = [
+        each.topology
+        for each in storage.capacities.get(claim.storage_class, ())
+        if each.limit_bytes is not None and each.limit_bytes >= wanted and each.topology is not None
+    ]
+    return _selected(enough, nodes, expired)
+
+
+def _selected(topologies: Iterable[LabelSelector], nodes: Snapshot, expired: Expired) -> Mask:
+    """Return the nodes that one of `topologies` selects.
+
+    Local storage has a topology for each node, so those that ask for one value of a label are asked together.
+    """
+    selected = np.zeros(len(nodes.nodes), dtype=np.bool_)
+    values: dict[str, list[str]] = {}
+    for topology in in_time(topologies, expired):
+        if len(topology) == 1 and topology[0].operator == "In":
+            values.setdefault(topology[0].key, []).extend(topology[0].values)
+            continue
+        every = np.ones(len(nodes.nodes), dtype=np.bool_)
+        for requirement in topology:
+            every &= nodes.labels.matches(*requirement)
+        selected |= every
+    for key, any_of in values.items():
+        selected |= nodes.labels.matches(key, "In", any_of)
+    return selected
 
 
 def _found(claim: Claim, nodes: Snapshot, chosen: dict[str, Mask], expired: Expired) -> Mask:

@@ -7,8 +7,10 @@ import numpy as np
 from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.storage import NamespacedName, Storage
 from webhook.cluster.volume import Volume
 from webhook.kube.wellknown import REGION_LABEL, ZONE_LABEL
+from webhook.placement.claims import not_found
 from webhook.placement.plugin import Failure, Preselection
 from webhook.placement.pod_info import PodInfo
 
@@ -33,13 +35,10 @@ class VolumeZone:
     name = "VolumeZone"
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> Preselection:
-        """No node, as long as a volume that a claim of `pod` names is not there."""
-        storage = nodes.storage
-        for use in pod.volumes.claims if storage.volumes is not None else ():
-            claim = (storage.claims or {}).get((pod.volumes.namespace, use.name))
-            name = claim.volume_name if claim and not use.is_ephemeral else ""
-            if name and name not in (storage.volumes or {}):
-                return Preselection(refusal=f'persistentvolume "{name}" not found', passes=True)
+        """No node, as long as a claim of `pod` or its volume is missing, or it is to be bound before the pod is."""
+        for use in pod.volumes.claims if nodes.storage.claims is not None else ():
+            if not use.is_ephemeral and (refusal := _refusal((pod.volumes.namespace, use.name), nodes.storage)):
+                return Preselection(refusal=refusal, passes=True)
         return Preselection()
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
@@ -57,6 +56,27 @@ class VolumeZone:
                 if zones:
                     reached &= _is_in(nodes, label, zones)
         return (Failure(ERR_REASON_CONFLICT, has_zone & ~reached),)
+
+
+def _refusal(key: NamespacedName, storage: Storage) -> str:
+    """Return why no node is asked because of the claim `key`; empty where that is not so, or not known.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone/volume_zone.go, getPVbyPod
+    """
+    claim = (storage.claims or {}).get(key)
+    if claim is None:
+        return not_found(key[1])
+    if claim.volume_name:
+        is_missing = storage.volumes is not None and claim.volume_name not in storage.volumes
+        return f'persistentvolume "{claim.volume_name}" not found' if is_missing else ""
+    if not claim.storage_class:
+        return "PersistentVolumeClaim had no pv name and storageClass name"
+    if storage.classes is None:
+        return ""
+    storage_class = storage.classes.get(claim.storage_class)
+    if storage_class is None:
+        return f'storageclass.storage.k8s.io "{claim.storage_class}" not found'
+    return "" if storage_class.waits_for_consumer else "PersistentVolume had no name"
 
 
 def _bound_volumes(pod: PodInfo, nodes: Snapshot) -> list[Volume]:

@@ -1,0 +1,124 @@
+"""A pod waits for storage where its driver reports too little capacity for a volume that is to be made."""
+
+from typing import Any
+
+import pytest
+
+from tests.builders import make_node_object, make_pod
+from tests.placement.storage_objects import (
+    available,
+    make_capacity,
+    make_claim,
+    make_csi_driver,
+    make_csi_node,
+    make_storage_class,
+    make_volume,
+    uses,
+)
+from webhook.cluster.file import snapshot_from_documents
+from webhook.kube.documents import Document
+from webhook.placement.framework import Framework, Placement
+
+Object = dict[str, Any]
+
+_ZONE = "topology.kubernetes.io/zone"
+_NODES = [make_node_object(name, labels={_ZONE: f"z{name}"}) for name in ("a", "b", "c")]
+_CLASS = make_storage_class("late")
+_DRIVER = make_csi_driver(tracks_capacity=True)
+_CLAIM = make_claim("data", "late", storage="2Gi")
+_OTHER_CLASS = make_capacity("other", "other", "1Ti", on={})
+_KNOWN = (make_volume("other"), make_csi_node("a"))
+
+
+def _place(*objects: Object, claims: tuple[str, ...] = ("data",)) -> Placement:
+    documents = [Document("cluster", each) for each in (*_NODES, *_KNOWN, *objects)]
+    return Framework().place(make_pod().spec(volumes=uses(*claims)).obj(), snapshot_from_documents(documents))
+
+
+def _on(zone: str) -> dict[str, str]:
+    return {_ZONE: zone}
+
+
+@pytest.mark.parametrize(
+    ("capacities", "feasible"),
+    [
+        pytest.param([make_capacity("net", "late", "2Gi", on={})], "abc", id="enough everywhere"),
+        pytest.param([make_capacity("net", "late", "2047Mi", on={})], "", id="too little"),
+        pytest.param(
+            [make_capacity("net", "late", "2147483647500m", on={})], "abc", id="sizes are rounded up to bytes"
+        ),
+        pytest.param([make_capacity("net", "other", "1Ti", on={})], "", id="of another class"),
+        pytest.param([make_capacity("net", "late", "1Ti")], "", id="from no node"),
+        pytest.param([make_capacity("net", "late", on={})], "", id="not reported"),
+        pytest.param([make_capacity("net", "late", "1Ti", "1Gi", on={})], "", id="in pieces that are too small"),
+        pytest.param([make_capacity("net", "late", "1Gi", "2Gi", on={})], "abc", id="the largest volume counts"),
+        pytest.param([make_capacity("l", "late", "3Gi", on=_on("zb"))], "b", id="on one node"),
+        pytest.param(
+            [
+                make_capacity("la", "late", "3Gi", on=_on("za")),
+                make_capacity("lb", "late", "1Gi", on=_on("zb")),
+                make_capacity("lc", "late", "3Gi", on=_on("zc")),
+            ],
+            "ac",
+            id="on some nodes",
+        ),
+        pytest.param([make_capacity("l", "late", "3Gi", on=_on("zb") | {"disk": "ssd"})], "", id="every label counts"),
+    ],
+)
+def test_volume_is_made_where_there_is_capacity(capacities: list[Object], feasible: str) -> None:
+    placement = _place(_CLASS, _DRIVER, _CLAIM, _OTHER_CLASS, *capacities)
+    assert (placement.feasible, placement.unmodelled) == (len(feasible), ())
+    if feasible:
+        assert placement.verdict == "Feasible"
+        assert (set(placement.scores) or {str(placement.node)}) == set(feasible)
+    else:
+        reason = "0/3 nodes are available: 3 node(s) did not have enough free storage."
+        assert (placement.verdict, placement.message) == ("Waiting", reason)
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        pytest.param([_DRIVER, make_storage_class("late", provisioner="other.example.com")], id="another driver"),
+        pytest.param([make_csi_driver(), _CLASS], id="a driver that does not report any"),
+        pytest.param(
+            [_DRIVER, _CLASS, available(make_volume("v", "late", storage="9Gi"))], id="a volume that is there already"
+        ),
+    ],
+)
+def test_capacity_does_not_matter(objects: list[Object]) -> None:
+    placement = _place(*objects, _CLAIM, _OTHER_CLASS)
+    assert (placement.verdict, placement.feasible, placement.unmodelled) == ("Feasible", 3, ())
+
+
+def test_first_claim_that_cannot_be_made_gives_the_reason() -> None:
+    zonal = make_storage_class("zonal", topologies=[{_ZONE: ["za"]}])
+    objects = (
+        _CLASS,
+        zonal,
+        _DRIVER,
+        make_capacity("z", "zonal", "1Ti", on={}),
+        make_capacity("s", "late", "1Gi", on={}),
+    )
+    small, large = make_claim("small", "zonal", storage="1Gi"), _CLAIM
+    placement = _place(*objects, small, large, claims=("data", "small"))
+    assert placement.message == (
+        "0/3 nodes are available: 1 node(s) did not have enough free storage, "
+        "2 node(s) didn't find available persistent volumes to bind."
+    )
+
+
+@pytest.mark.parametrize(
+    ("objects", "unmodelled"),
+    [
+        pytest.param([_CLASS], ("VolumeBinding",), id="drivers are not known"),
+        pytest.param([_CLASS, _DRIVER], ("VolumeBinding",), id="capacities are not known"),
+        pytest.param([_CLASS, make_csi_driver()], (), id="nor need they be"),
+        pytest.param(
+            [make_storage_class("late", provisioner="example.com/nfs")], (), id="a provisioner that is no CSI driver"
+        ),
+    ],
+)
+def test_what_is_not_known_is_named(objects: list[Object], unmodelled: tuple[str, ...]) -> None:
+    placement = _place(*objects, _CLAIM)
+    assert (placement.verdict, placement.unmodelled) == ("Unknown" if unmodelled else "Feasible", unmodelled)

@@ -1,0 +1,105 @@
+"""VolumeZone and NodeVolumeLimits refuse unfit claims in their own words where VolumeBinding is not enabled."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.builders import PodBuilder, make_node_object, make_pod
+from tests.placement.storage_objects import make_claim, make_csi_node, make_storage_class, make_volume, uses
+from webhook.cluster.file import snapshot_from_documents
+from webhook.kube.documents import Document
+from webhook.placement.configuration_file import parse_profiles
+from webhook.placement.framework import Framework, Placement
+
+Object = dict[str, Any]
+
+_OTHER = (make_claim("other", volume="other"), make_volume("other"), make_storage_class("other"), make_csi_node("a"))
+_EPHEMERAL = make_pod("p").uid("1").spec(volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}])
+
+
+def _place(plugin: str, pod: PodBuilder, *objects: Object) -> Placement:
+    enabled = [{"name": name} for name in ("PrioritySort", "DefaultBinder", plugin)]
+    configuration = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}}}],
+    }
+    (profile,) = parse_profiles(json.dumps(configuration), "profile").values()
+    documents = [Document("cluster", each) for each in (make_node_object("a"), *objects)]
+    return Framework(profile).place(pod.obj(), snapshot_from_documents(documents))
+
+
+def _owned(uid: str) -> Object:
+    claim = make_claim("p-v", volume="other")
+    claim["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": "p", "uid": uid, "controller": True}]
+    return claim
+
+
+@pytest.mark.parametrize(
+    ("objects", "reason"),
+    [
+        pytest.param([], 'persistentvolumeclaim "data" not found', id="missing"),
+        pytest.param([make_claim("data", volume="gone")], 'persistentvolume "gone" not found', id="no volume"),
+        pytest.param([make_claim("data")], "PersistentVolumeClaim had no pv name and storageClass name", id="no class"),
+        pytest.param(
+            [make_claim("data", "gone")], 'storageclass.storage.k8s.io "gone" not found', id="a class nobody made"
+        ),
+        pytest.param(
+            [make_claim("data", "fast"), make_storage_class("fast", waits=False)],
+            "PersistentVolume had no name",
+            id="to be bound at once",
+        ),
+        pytest.param([make_claim("data", "other")], "", id="to be bound with the pod"),
+        pytest.param([make_claim("data", volume="other", bound=False)], "", id="half bound"),
+    ],
+)
+def test_volume_zone(objects: list[Object], reason: str) -> None:
+    placement = _place("VolumeZone", make_pod().spec(volumes=uses("data")), *_OTHER, *objects)
+    if reason:
+        assert (placement.verdict, placement.message) == ("Waiting", f"0/1 nodes are available: {reason}.")
+    else:
+        assert placement.verdict == "Feasible"
+    assert placement.unmodelled == ()
+
+
+@pytest.mark.parametrize(
+    ("pod", "objects", "reason"),
+    [
+        pytest.param(
+            make_pod().spec(volumes=uses("data")),
+            [],
+            'looking up PVC default/data: persistentvolumeclaim "data" not found',
+            id="missing",
+        ),
+        pytest.param(
+            _EPHEMERAL,
+            [_owned("2")],
+            "PVC default/p-v was not created for pod default/p (pod is not owner)",
+            id="another pod's",
+        ),
+        pytest.param(_EPHEMERAL, [_owned("1")], "", id="its own"),
+    ],
+)
+def test_node_volume_limits(pod: PodBuilder, objects: list[Object], reason: str) -> None:
+    placement = _place("NodeVolumeLimits", pod, *_OTHER, *objects)
+    if reason:
+        assert (placement.verdict, placement.message) == ("Waiting", f"0/1 nodes are available: 1 {reason}.")
+    else:
+        assert placement.verdict == "Feasible"
+    assert placement.unmodelled == ()
+
+
+@pytest.mark.parametrize("plugin", ["VolumeZone", "NodeVolumeLimits", "VolumeBinding"])
+@pytest.mark.parametrize("is_bound", [True, False])
+def test_volume_that_is_not_known_is_named(plugin: str, is_bound: bool) -> None:
+    pod = make_pod().spec(volumes=uses("data"))
+    placement = _place(plugin, pod, make_claim("data", "late", volume="v", bound=is_bound))
+    assert plugin in placement.unmodelled
+    assert placement.verdict != "Feasible"
+
+
+def test_class_that_is_not_known_may_tell_the_driver() -> None:
+    pod = make_pod().spec(volumes=uses("data"))
+    placement = _place("NodeVolumeLimits", pod, make_claim("data", "late", volume="gone"), make_volume("other"))
+    assert (placement.verdict, placement.unmodelled) == ("Unknown", ("NodeVolumeLimits",))

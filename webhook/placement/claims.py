@@ -1,0 +1,50 @@
+"""What plugins have in common to say of the claims that a pod uses."""
+
+from collections.abc import Iterator
+
+from webhook.cluster.claim import Claim
+from webhook.cluster.storage import Storage
+from webhook.kube.volumes import COUNTED_MIGRATIONS, AttachedVolume, PodVolumes
+
+_DRIVERS = {each.plugin: each.driver for each in COUNTED_MIGRATIONS.values()}
+
+
+def not_found(name: str) -> str:
+    """Return the words for a claim that is missing."""
+    return f'persistentvolumeclaim "{name}" not found'
+
+
+def foreign(claim: Claim | None, volumes: PodVolumes) -> str:
+    """Return what there is to say of a claim that has the name of an ephemeral one and was made for another pod.
+
+    A pod that is not stored yet is known by its name.
+
+    Source: k8s.io/component-helpers/storage/ephemeral/ephemeral.go, VolumeIsForPod
+    """
+    pod = volumes.pod
+    if claim is None or pod is None:
+        return ""
+    owner = claim.controller
+    if owner is not None and (owner.uid == pod.uid if pod.uid else owner.name == pod.name):
+        return ""
+    namespace = volumes.namespace
+    return f"PVC {namespace}/{claim.name} was not created for pod {namespace}/{pod.name} (pod is not owner)"
+
+
+def attached_volumes(volumes: PodVolumes, storage: Storage) -> Iterator[AttachedVolume]:
+    """Yield what drivers attach for a pod with `volumes`, as far as `storage` tells it."""
+    yield from (volume for volume in volumes.attached_inline if volume.handle)
+    for use in volumes.claims:
+        claim = (storage.claims or {}).get((volumes.namespace, use.name))
+        volume = _of_claim(claim, storage) if claim else None
+        if volume is not None and volume.driver and volume.handle:
+            yield volume
+
+
+def _of_claim(claim: Claim, storage: Storage) -> AttachedVolume | None:
+    volume = (storage.volumes or {}).get(claim.volume_name)
+    if volume is not None:
+        return volume.csi or volume.migrated
+    storage_class = (storage.classes or {}).get(claim.storage_class)
+    provisioner = storage_class.provisioner if storage_class else ""
+    return AttachedVolume(_DRIVERS.get(provisioner, provisioner), f"claim {claim.namespace}/{claim.name}")
