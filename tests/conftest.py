@@ -1,8 +1,8 @@
-"""What all tests share: the control plane, and how a run goes without one."""
+"""What all tests share: the control plane, kube-scheduler's own tables, and how a run goes without them."""
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -11,29 +11,39 @@ import pytest
 from tests.controlplane.binaries import REQUIRED, MissingPrograms, find_or_build
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
+from tests.upstream.extraction import ExtractionFailed, extracted
 
 Programs = dict[str, Path]
 
 _PROGRAMS = pytest.StashKey[Programs | MissingPrograms]()
+_TABLES = pytest.StashKey[Path | ExtractionFailed]()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need the control plane, before `-m` selects."""
+    """Mark the tests that need the control plane, or are extracted from what it is built of, before `-m` selects."""
     for item in items:
-        if "control_plane" in getattr(item, "fixturenames", ()):
+        if {"control_plane", "upstream_tables"} & {*getattr(item, "fixturenames", ())}:
             item.add_marker(pytest.mark.control_plane)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Find or build the programs if a selected test needs them: a build takes longer than a test may."""
+    """Find or build the programs and extract the tables if a selected test needs them: longer than a test may take."""
     needing = [item for item in session.items if item.get_closest_marker("control_plane")]
     if not needing or session.config.option.collectonly:
         return
     programs = _programs(session.config)
-    if isinstance(programs, MissingPrograms) and os.environ.get(REQUIRED, "0") == "0":
-        for item in needing:
-            item.add_marker(pytest.mark.skip(reason=f"no control plane: {programs}"))
+    if isinstance(programs, MissingPrograms):
+        _leave_out(needing, f"no control plane: {programs}")
+    needing = [item for item in needing if "upstream_tables" in getattr(item, "fixturenames", ())]
+    tables = _tables(session.config) if needing else None
+    if isinstance(tables, ExtractionFailed):
+        _leave_out(needing, f"no tables of kube-scheduler: {tables}")
+
+
+def _leave_out(items: Iterable[pytest.Item], reason: str) -> None:
+    for item in items if os.environ.get(REQUIRED, "0") == "0" else ():
+        item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +64,24 @@ def cluster(control_plane: ControlPlane) -> Iterator[Cluster]:
         yield made
     finally:
         made.remove_everything()
+
+
+@pytest.fixture(scope="session")
+def upstream_tables(pytestconfig: pytest.Config) -> Path:
+    """The folder with what kube-scheduler's plugins answered in their own tests."""
+    tables = _tables(pytestconfig)
+    if isinstance(tables, ExtractionFailed):
+        pytest.fail(f"no tables of kube-scheduler: {tables}", pytrace=False)
+    return tables
+
+
+def _tables(config: pytest.Config) -> Path | ExtractionFailed:
+    if _TABLES not in config.stash:
+        try:
+            config.stash[_TABLES] = extracted(os.environ, lambda line: _tell(config, line))
+        except ExtractionFailed as failed:
+            config.stash[_TABLES] = failed
+    return config.stash[_TABLES]
 
 
 def _programs(config: pytest.Config) -> Programs | MissingPrograms:

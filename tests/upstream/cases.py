@@ -44,7 +44,11 @@ class Case:
 
 def read_cases(folder: Path) -> list[Case]:
     """The cases of all files of records in `folder`."""
-    return [case for path in sorted(folder.glob("*.jsonl")) for case in _cases(map(json.loads, path.open()))]
+    return [
+        case
+        for path in sorted(folder.glob("*.jsonl"))
+        for case in _cases(map(json.loads, path.read_text().splitlines()))
+    ]
 
 
 def _cases(records: Iterable[Mapping[str, Any]]) -> Iterator[Case]:

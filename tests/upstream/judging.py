@@ -61,10 +61,18 @@ _NEEDED = ("PrioritySort", "DefaultBinder")
 
 
 class Outcome(NamedTuple):
-    """How a case went, and what there is to say of it."""
+    """How a case went, and what there is to say of it; `apart` is why it was set aside."""
 
     kind: str
     detail: str = ""
+    apart: Apart | None = None
+
+
+class Judged(NamedTuple):
+    """A case and its outcome."""
+
+    case: Case
+    outcome: Outcome
 
 
 def judge(case: Case) -> Outcome:
@@ -73,7 +81,7 @@ def judge(case: Case) -> Outcome:
     if outcome.kind == CONTRADICTS:
         for each in APART:
             if each.concerns(case):
-                return Outcome(SET_ASIDE, each.reason)
+                return Outcome(SET_ASIDE, each.reason, each)
     return outcome
 
 
