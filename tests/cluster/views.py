@@ -72,7 +72,7 @@ def _devices(snapshot: Snapshot) -> Any:
     devices = snapshot.devices
     slices = devices.slices
     pools = {} if slices is None else {name: list(found) for name, found in slices.of_pool.items()}
-    known = (devices.classes, devices.claims, devices.templates, devices.extended_resources)
+    known = (devices.classes, devices.claims, devices.templates, devices.by_resource)
     return [*(each or {} for each in known), (pools, devices.taken) if pools or devices.taken else {}]
 
 

@@ -64,9 +64,11 @@ def selected(*expressions: str) -> list[Object]:
     return [{"cel": {"expression": each}} for each in expressions]
 
 
-def make_class(name: str = "gpu", *expressions: str) -> Object:
+def make_class(name: str = "gpu", *expressions: str, extended_resource: str = "") -> Object:
     """A DeviceClass that takes the devices for which these expressions hold; without any, those of the driver."""
-    spec = {"selectors": selected(*(expressions or (OF_DRIVER,)))}
+    spec: Object = {"selectors": selected(*(expressions or (OF_DRIVER,)))}
+    if extended_resource:
+        spec["extendedResourceName"] = extended_resource
     return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
 
 

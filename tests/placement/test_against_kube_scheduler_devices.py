@@ -1,6 +1,5 @@
 """The real kube-scheduler is the judge of ResourceSlices, claims for devices and what others have taken."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -34,6 +33,7 @@ _KINDS = (
     *(("v1", kind) for kind in ("Node", "Namespace", "Pod")),
     *(("resource.k8s.io/v1", kind) for kind in ("DeviceClass", "ResourceClaim", "ResourceSlice")),
 )
+_API = "resource.k8s.io/v1"
 _MODEL = f'device.attributes["{DRIVER}"].model'
 _MEMORY = f'device.capacity["{DRIVER}"].memory'
 _VERSION = f'device.attributes["{DRIVER}"].driver'
@@ -75,25 +75,31 @@ def _make(cluster: Cluster, *objects: Object) -> None:
             )
 
 
-def _foretell(cluster: Cluster, claims: Sequence[str]) -> Placement:
+def _foretell(cluster: Cluster, builder: PodBuilder) -> Placement:
     documents = [
         Document("cluster", each)
         for api_version, kind in _KINDS
         for each in cluster.client.list(kind, api_version=api_version)
     ]
-    pod = make_pod().namespace(cluster.namespace).spec(resourceClaims=claiming(*claims))
-    return Framework().place(pod.obj(), snapshot_from_documents(documents))
+    return Framework().place(builder.namespace(cluster.namespace).obj(), snapshot_from_documents(documents))
 
 
 def _assert_as_foretold(cluster: Cluster, *claims: Object, verdict: str, nodes: set[str] | None = None) -> None:
     """kube-scheduler's message for a pod with `claims`, or the `nodes` that it finds, with their scores."""
     _make(cluster, *claims)
     names = [claim["metadata"]["name"] for claim in claims]
-    foretold = _foretell(cluster, names)
+    pod = make_pod(names[-1]).spec(resourceClaims=claiming(*names))
+    _assert_pod_as_foretold(cluster, pod, verdict=verdict, nodes=nodes)
+
+
+def _assert_pod_as_foretold(
+    cluster: Cluster, builder: PodBuilder, *, verdict: str, nodes: set[str] | None = None
+) -> None:
+    foretold = _foretell(cluster, builder)
     assert (foretold.verdict, foretold.unmodelled) == (verdict, ())
     if verdict == "Feasible":
         assert set(foretold.scores) == nodes
-    _assert_right(cluster, foretold, make_pod(names[-1]).spec(resourceClaims=claiming(*names)))
+    _assert_right(cluster, foretold, builder)
 
 
 def _assert_right(cluster: Cluster, foretold: Placement, builder: PodBuilder) -> None:
@@ -285,6 +291,128 @@ def test_tainted_devices(cluster: Cluster) -> None:
     _assert_as_foretold(cluster, make_claim("two", exactly("cards", 2)), verdict="Waiting")
 
 
+_EXTENDED = "example.com/gpu"
+_IMPLICIT = "deviceclass.resource.kubernetes.io/gpu"
+
+
+def _extended_world(cluster: Cluster) -> None:
+    """Node a has two free devices, b offers four by a device plugin, c has none, d has three with one taken."""
+    _make(
+        cluster,
+        make_class(extended_resource=_EXTENDED),
+        make_class("h100", f'{_MODEL} == "H100"', extended_resource="example.com/h100"),
+        make_slice("a", *make_cards(2, model="A100")),
+        make_slice("d", *make_cards(1, model="A100"), *make_cards(2, 1, model="H100")),
+        allocated(make_claim("other", exactly()), "d", "card-0"),
+    )
+    cluster.make_nodes(
+        make_node_object("a"),
+        make_node_object("b", capacity={_EXTENDED: 4, "example.com/nic": 1}),
+        make_node_object("c"),
+        make_node_object("d", capacity={_EXTENDED: 0, "example.com/nic": 0}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("pod", "verdict", "nodes"),
+    [
+        pytest.param(make_pod().gpu(1, _EXTENDED), "Feasible", {"a", "b", "d"}, id="one"),
+        pytest.param(make_pod().gpu(3, _EXTENDED), "Feasible", {"b"}, id="more than are free"),
+        pytest.param(make_pod().gpu(5, _EXTENDED), "Infeasible", None, id="more than there are"),
+        pytest.param(make_pod().gpu(2, _IMPLICIT), "Feasible", {"a", "d"}, id="by the class"),
+        pytest.param(make_pod().gpu(3, _IMPLICIT), "Waiting", None, id="one is taken"),
+        pytest.param(make_pod().gpu(1, "deviceclass.resource.kubernetes.io/none"), "Infeasible", None, id="no class"),
+        pytest.param(make_pod().gpu(1, _EXTENDED).gpu(1, "example.com/nic"), "Feasible", {"b"}, id="and another"),
+        pytest.param(make_pod().gpu(1, _EXTENDED).gpu(2, "example.com/nic"), "Infeasible", None, id="and too many"),
+        pytest.param(make_pod().gpu(1, _EXTENDED).gpu(1, "example.com/h100"), "Feasible", {"d"}, id="two classes"),
+        pytest.param(make_pod().gpu(1, _IMPLICIT).gpu(2, "example.com/h100"), "Waiting", None, id="two of one kind"),
+        pytest.param(
+            make_pod().gpu(1, _EXTENDED).container("b", **{_EXTENDED: 1}), "Feasible", {"a", "b", "d"}, id="2"
+        ),
+        pytest.param(
+            make_pod().gpu(1, _EXTENDED).container("b", **{_EXTENDED: 2}), "Feasible", {"b"}, id="containers together"
+        ),
+        pytest.param(
+            make_pod().gpu(1, _EXTENDED).init_container("i", **{_EXTENDED: 2}), "Feasible", {"a", "b", "d"}, id="init"
+        ),
+        pytest.param(
+            make_pod().gpu(1, _EXTENDED).init_container("i", **{_EXTENDED: 2}).init_container("j", **{_EXTENDED: 3}),
+            "Feasible",
+            {"b"},
+            id="the largest init container",
+        ),
+        pytest.param(
+            make_pod().gpu(1, _EXTENDED).sidecar("s", **{_EXTENDED: 1}).init_container("i", **{_EXTENDED: 2}),
+            "Feasible",
+            {"b"},
+            id="beside a sidecar",
+        ),
+        pytest.param(
+            make_pod().gpu(1, _EXTENDED).init_container("i", **{_EXTENDED: 2}).sidecar("s", **{_EXTENDED: 1}),
+            "Feasible",
+            {"a", "b", "d"},
+            id="before a sidecar",
+        ),
+        pytest.param(
+            make_pod().gpu(1, _EXTENDED).spec(resourceClaims=claiming("more")), "Feasible", {"a", "d"}, id="and a claim"
+        ),
+        pytest.param(
+            make_pod().gpu(2, _EXTENDED).spec(resourceClaims=claiming("more")), "Waiting", None, id="too many with it"
+        ),
+        pytest.param(
+            make_pod().gpu(1, _EXTENDED).spec(resourceClaims=claiming("either")),
+            "Feasible",
+            {"a", "d"},
+            id="and a list of alternatives",
+        ),
+    ],
+)
+def test_extended_resource_of_a_class(cluster: Cluster, pod: PodBuilder, verdict: str, nodes: set[str] | None) -> None:
+    _extended_world(cluster)
+    best = exactly("", 1, f'{_MODEL} == "H100"')
+    _make(cluster, make_claim("more", exactly()), make_claim("either", first_of("r", best=best, other=exactly("", 1))))
+    _assert_pod_as_foretold(cluster, pod, verdict=verdict, nodes=nodes)
+
+
+def test_of_two_classes_of_one_resource_the_newer_counts_or_the_first_by_name(cluster: Cluster) -> None:
+    _make(
+        cluster,
+        make_class("a", f'{_MODEL} == "H100"', extended_resource=_EXTENDED),
+        make_class("b", extended_resource=_EXTENDED),
+        make_slice("a", *make_cards(1, model="A100")),
+        make_slice("b", *make_cards(1, model="H100")),
+        allocated(make_claim("other", exactly()), "gone", "card-0"),
+    )
+    cluster.make_nodes(make_node_object("a"), make_node_object("b"))
+    created = {each["metadata"]["creationTimestamp"] for each in cluster.client.list("DeviceClass", api_version=_API)}
+    nodes = {"b"} if len(created) == 1 else {"a", "b"}
+    _assert_pod_as_foretold(cluster, make_pod().gpu(1, _EXTENDED), verdict="Feasible", nodes=nodes)
+
+
+def test_claim_of_an_earlier_attempt_is_deleted_first(cluster: Cluster) -> None:
+    _extended_world(cluster)
+    held = cluster.create(make_pod().gpu(1, _EXTENDED).spec(schedulingGates=[{"name": "example.com/later"}])).object
+    claim = make_claim("stale", exactly("container-0-request-0"))
+    claim["metadata"] |= {
+        "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+        "ownerReferences": [
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": held["metadata"]["name"],
+                "uid": held["metadata"]["uid"],
+                "controller": True,
+            }
+        ],
+    }
+    _make(cluster, claim)
+    pod = make_pod(held["metadata"]["name"]).uid(held["metadata"]["uid"]).gpu(1, _EXTENDED)
+    foretold = _foretell(cluster, pod)
+    assert (foretold.verdict, foretold.unmodelled) == ("Waiting", ())
+    cluster.release(held)
+    assert cluster.first_refusal(held).startswith(foretold.message.removesuffix("."))
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(world=device_worlds())
 def test_random_devices_and_claims(control_plane: ControlPlane, world: tuple[list[Object], Object]) -> None:
@@ -298,8 +426,9 @@ def test_random_devices_and_claims(control_plane: ControlPlane, world: tuple[lis
         _make(cluster, *objects)
         cluster.make_nodes(*(make_node_object(name) for name in NODES))
         names = [use["resourceClaimName"] for use in pod["spec"]["resourceClaims"]]
-        foretold = _foretell(cluster, names)
+        builder = make_pod().spec(resourceClaims=claiming(*names))
+        foretold = _foretell(cluster, builder)
         assert foretold.verdict != "Unknown"
-        _assert_right(cluster, foretold, make_pod().spec(resourceClaims=claiming(*names)))
+        _assert_right(cluster, foretold, builder)
     finally:
         cluster.remove_everything()

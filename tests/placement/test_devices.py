@@ -245,9 +245,18 @@ def test_claim_that_is_being_deleted_is_waited_for() -> None:
 def test_claim_that_a_controller_has_made_counts_for_its_template() -> None:
     pod = make_pod().spec(resourceClaims=claiming("template", "none", template=True))
     statuses = [{"name": "c0", "resourceClaimName": "made"}, {"name": "c1"}]
+    pod = pod.uid("p").status(resourceClaimStatuses=statuses)
     made = allocated(make_claim("made", exactly()), "a", "card-0")
-    placement = _place(pod.status(resourceClaimStatuses=statuses), _CLASS, _CARDS, made)
+    made["metadata"]["ownerReferences"] = [{"name": "pod", "uid": "p", "controller": True}]
+    placement = _place(pod, _CLASS, _CARDS, made)
     assert (placement.verdict, placement.node) == ("Feasible", "a")
+    placement = _place(pod.uid("q"), _CLASS, _CARDS, made)
+    assert (placement.verdict, placement.message) == (
+        "Waiting",
+        "0/2 nodes are available: ResourceClaim default/made was not created for Pod default/pod (Pod is not owner).",
+    )
+    del made["metadata"]["ownerReferences"]
+    assert _place(pod, _CLASS, _CARDS, made).message == placement.message
 
 
 def test_devices_of_a_node_template_are_not_known() -> None:

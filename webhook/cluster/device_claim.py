@@ -9,10 +9,13 @@ from webhook.cluster.device_class import Selectors, read_selectors
 from webhook.cluster.node_selector import Term, read_node_selector
 from webhook.kube.reader import Reader
 from webhook.kube.taints import Toleration
+from webhook.kube.volumes import PodReference
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 
 Object = Mapping[str, Any]
 
+# Source: k8s.io/api/resource/v1/types.go, ExtendedResourceClaimAnnotation
+_EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
 _EXACT_COUNT, _ALL = "ExactCount", "All"
 
 
@@ -64,7 +67,11 @@ class Allocation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeviceClaim:
-    """The facts of a ResourceClaim or a ResourceClaimTemplate. `allocation` is None until devices are chosen."""
+    """The facts of a ResourceClaim or a ResourceClaimTemplate.
+
+    `allocation` is None until devices are chosen. `controller_uid` is the uid of the owner that controls the claim.
+    `extended_for` is the pod for whose extended resources kube-scheduler has made the claim.
+    """
 
     namespace: str
     name: str
@@ -73,6 +80,8 @@ class DeviceClaim:
     is_template: bool
     is_being_deleted: bool
     allocation: Allocation | None
+    controller_uid: str | None = None
+    extended_for: PodReference | None = None
 
     @classmethod
     def of(cls, claim: Object) -> "DeviceClaim":
@@ -89,6 +98,8 @@ class DeviceClaim:
             spec, path = reader.object(spec.get("spec"), "spec.spec"), "spec.spec"
         devices = reader.object(spec.get("devices"), f"{path}.devices")
         status = reader.object(claim.get("status"), "status")
+        controller = _controller(reader, metadata)
+        annotations = reader.text_map(metadata.get("annotations"), "metadata.annotations")
         facts = cls(
             namespace=reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE,
             name=reader.text(metadata.get("name"), "metadata.name"),
@@ -97,9 +108,20 @@ class DeviceClaim:
             is_template=is_template,
             is_being_deleted=metadata.get("deletionTimestamp") is not None,
             allocation=_allocation(reader, status.get("allocation"), "status.allocation"),
+            controller_uid=controller.uid if controller else None,
+            extended_for=controller if annotations.get(_EXTENDED_RESOURCE_CLAIM) == "true" else None,
         )
         reader.finish()
         return facts
+
+
+def _controller(reader: Reader, metadata: Object) -> PodReference | None:
+    for path, owner in reader.objects(metadata.get("ownerReferences"), "metadata.ownerReferences"):
+        if owner.get("controller") is True:
+            return PodReference(
+                reader.text(owner.get("name"), f"{path}.name"), reader.text(owner.get("uid"), f"{path}.uid")
+            )
+    return None
 
 
 def _requests(reader: Reader, value: Any, path: str) -> tuple[Alternatives, ...]:

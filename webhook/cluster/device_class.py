@@ -11,11 +11,16 @@ Selectors = tuple[str | None, ...]
 
 
 class DeviceClass(NamedTuple):
-    """The facts of a DeviceClass. `extended_resource`: the resource by which pods can ask for its devices, or empty."""
+    """The facts of a DeviceClass.
+
+    `extended_resource` is the resource by which pods can request its devices, or empty. `created` is its
+    creationTimestamp, which sorts as text.
+    """
 
     name: str
     extended_resource: str
     selectors: Selectors = ()
+    created: str = ""
 
     @classmethod
     def of(cls, device_class: Object) -> "DeviceClass":
@@ -31,6 +36,7 @@ class DeviceClass(NamedTuple):
             reader.text(metadata.get("name"), "metadata.name"),
             reader.text(spec.get("extendedResourceName"), "spec.extendedResourceName"),
             read_selectors(reader, spec.get("selectors"), "spec.selectors"),
+            reader.text(metadata.get("creationTimestamp"), "metadata.creationTimestamp"),
         )
         reader.finish()
         return facts

@@ -8,6 +8,7 @@ from webhook.cluster.device_claim import DeviceClaim
 from webhook.cluster.device_class import DeviceClass
 from webhook.cluster.resource_slice import PoolName, ResourceSlice, Slices
 from webhook.kube.resource_names import device_class_of
+from webhook.kube.volumes import PodReference
 
 NamespacedName = tuple[str, str]
 
@@ -16,9 +17,10 @@ NamespacedName = tuple[str, str]
 class Devices:
     """The device objects of a cluster by name; None where objects of that kind were not given, and nothing is known.
 
-    `taken` are the names of the devices that claims have got, by their pools. `extended_resources` are the names by
-    which pods can ask for devices of a class without a claim. `answers` is for whoever works something out over these
-    objects, to keep it as long as they hold.
+    `taken` are the names of the devices that claims have got, by their pools. `by_resource` are the classes whose
+    devices pods can request by an extended resource. `contested` are the classes that name the same resource as a
+    newer one. `extended_claims` are the pods for which kube-scheduler has stored a claim for extended resources.
+    `answers` is for whoever works something out over these objects, to keep it as long as they hold.
     """
 
     classes: Mapping[str, DeviceClass] | None = None
@@ -26,7 +28,9 @@ class Devices:
     templates: Mapping[NamespacedName, DeviceClaim] | None = None
     slices: Slices | None = None
     taken: Mapping[PoolName, frozenset[str]] = field(default_factory=dict)
-    extended_resources: frozenset[str] = frozenset()
+    by_resource: Mapping[str, DeviceClass] = field(default_factory=dict)
+    contested: frozenset[str] = frozenset()
+    extended_claims: frozenset[PodReference] = frozenset()
     answers: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
@@ -44,13 +48,19 @@ class Devices:
         for claim in (known or {}).values():
             for device in claim.allocation.devices if claim.allocation else ():
                 taken.setdefault((device.driver, device.pool), set()).add(device.name)
+        by_resource = _by_resource((by_name or {}).values())
+        chosen = {each.name for each in by_resource.values()}
         return cls(
             by_name,
             known,
             None if templates is None else {(each.namespace, each.name): each for each in templates},
             None if slices is None else Slices.of(slices),
             {pool: frozenset(names) for pool, names in taken.items()},
-            frozenset(each.extended_resource for each in (by_name or {}).values() if each.extended_resource),
+            by_resource,
+            frozenset(
+                [name for name, each in (by_name or {}).items() if each.extended_resource and name not in chosen]
+            ),
+            frozenset([each.extended_for for each in (known or {}).values() if each.extended_for]),
         )
 
     def without_slices(self) -> "Devices":
@@ -58,14 +68,38 @@ class Devices:
         return replace(self, slices=None, answers={})
 
     def back(self, resource: str) -> bool:
-        """Whether a device class stands behind the resource, so that nodes need not offer it themselves.
+        """Return whether a DeviceClass backs, or may back, the resource, so that nodes need not offer it themselves.
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/fit.go, shouldDelegateResourceToDRA
         """
+        return self.class_of(resource) is not None or (self.classes is None and bool(device_class_of(resource)))
+
+    def class_of(self, resource: str) -> DeviceClass | None:
+        """Return the DeviceClass whose devices can be requested by the extended resource `resource`.
+
+        Source: k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache/extendedresourcecache.go
+        """
         name = device_class_of(resource)
-        if name:
-            return self.classes is None or name in self.classes
-        return resource in self.extended_resources
+        return (self.classes or {}).get(name) if name else self.by_resource.get(resource)
+
+    def is_class_known(self, resource: str) -> bool:
+        """Return whether it is known if a DeviceClass backs the resource, and which.
+
+        Whether a class keeps its implicit resource name when a newer class takes over its explicit one depends on the
+        order in which kube-scheduler reads the classes.
+        """
+        name = device_class_of(resource)
+        return not name or (self.classes is not None and name not in self.contested)
+
+
+def _by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
+    """Return the class of each explicit extended resource: the newest, then the first by name."""
+    found: dict[str, DeviceClass] = {}
+    for each in sorted(classes, key=lambda each: each.name, reverse=True):
+        known = found.get(each.extended_resource)
+        if each.extended_resource and (known is None or each.created >= known.created):
+            found[each.extended_resource] = each
+    return found
 
 
 NO_DEVICES = Devices()

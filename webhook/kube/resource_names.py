@@ -36,6 +36,14 @@ def is_scalar_resource(name: str) -> bool:
     )
 
 
+def may_name_device_class(name: str) -> bool:
+    """Return whether devices of a DeviceClass can be requested by the resource `name`.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/util/utils.go, IsDRAExtendedResourceName
+    """
+    return is_extended_resource(name) or name.startswith(_DEVICE_CLASS_PREFIX)
+
+
 def device_class_of(name: str) -> str:
     """The DeviceClass that the resource stands for, empty where it stands for none by its name.
 

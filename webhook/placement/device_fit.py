@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,8 @@ from webhook.cluster.device_claim import Alternatives, DeviceClaim, MatchAttribu
 from webhook.cluster.devices import Devices
 from webhook.cluster.labels import Mask
 from webhook.cluster.node_selector import any_matches
-from webhook.cluster.snapshot import Column, Snapshot
+from webhook.cluster.snapshot import Column, Rows, Snapshot
+from webhook.kube.resource_names import may_name_device_class
 from webhook.placement.device_inventory import Ask, Inventory, NodeDevices
 from webhook.placement.device_search import (
     MOST_DEVICES_OF_A_CLAIM,
@@ -22,6 +24,7 @@ from webhook.placement.device_search import (
     Wanted,
     allocate,
 )
+from webhook.placement.extended_claim import ExtendedDemand, extended_demand
 from webhook.placement.pod_info import DeviceClaimUse, PodInfo
 
 # So many answers are kept, for as long as the device objects of the cluster hold.
@@ -33,11 +36,13 @@ _MOST_ALTERNATIVES = 8
 class DeviceFit(NamedTuple):
     """What the claims of a pod make of each node.
 
-    `unallocatable`: devices are missing; `invalid`: so they are, and a pool is not fit for use; `unavailable`: the
-    devices that a claim has got are not reached from there. `preferred` is how far up in lists of alternatives its
-    claims come there. `is_decided`: no node is let through of which it is not known whether it will do.
+    `unoffered`: an extended resource is missing that no DeviceClass backs; `unallocatable`: devices are missing;
+    `invalid`: so they are, and a pool is not fit for use; `unavailable`: the devices that a claim has got are not
+    reached from there. `preferred` is how far up in lists of alternatives its claims come there. `is_decided`: no node
+    is let through of which it is not known whether it will do.
     """
 
+    unoffered: Mask
     unallocatable: Mask
     invalid: Mask
     unavailable: Mask
@@ -47,7 +52,7 @@ class DeviceFit(NamedTuple):
     @property
     def rejected(self) -> Mask:
         """The nodes that will not do, for whichever reason."""
-        return self.unallocatable | self.invalid | self.unavailable
+        return self.unoffered | self.unallocatable | self.invalid | self.unavailable
 
 
 def device_claim(use: DeviceClaimUse, devices: Devices) -> DeviceClaim | None:
@@ -57,25 +62,26 @@ def device_claim(use: DeviceClaimUse, devices: Devices) -> DeviceClaim | None:
 
 
 def device_fit(pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> DeviceFit:
-    """What the claims of `pod`, which has some, make of each of `nodes`.
+    """What the claims of `pod`, and its extended resources that a DeviceClass backs, make of each of `nodes`.
 
     Raises:
         DeadlineNearError: `expired()` holds.
     """
     answers: dict[Any, _Answer] = nodes.devices.answers
-    key = (pod.device_claims, nodes.is_emptied)
+    extended = tuple([each for each in pod.requests if may_name_device_class(each[0])]) if pod.by_container else ()
+    key = (pod.device_claims, pod.by_container, extended, nodes.is_emptied)
+    facts = (nodes.labels, nodes.rows, nodes.allocatable_columns if extended else None)
     answer = answers.get(key)
     # Pods come and go without a change of these.
-    if answer is None or answer.labels is not nodes.labels or answer.rows is not nodes.rows:
+    if answer is None or not all(map(is_, answer.facts, facts)):
         if len(answers) >= _MOST_ANSWERS:
             answers.clear()
-        answer = answers[key] = _Answer(nodes.labels, nodes.rows, _fit(pod, nodes, expired))
+        answer = answers[key] = _Answer(facts, _fit(pod, nodes, expired))
     return answer.fit
 
 
 class _Answer(NamedTuple):
-    labels: object
-    rows: object
+    facts: tuple[object, ...]
     fit: DeviceFit
 
 
@@ -91,19 +97,23 @@ class _Plan:
 def _fit(pod: PodInfo, nodes: Snapshot, expired: Expired) -> DeviceFit:
     claims = [device_claim(use, nodes.devices) for use in pod.device_claims]
     known = [claim for claim in claims if claim is not None]
-    is_decided = _is_known(pod, nodes.devices)
-    fit = _fit_of(known, nodes, expired, is_decided=is_decided)
+    demand = extended_demand(pod, nodes, expired)
+    is_decided = _is_known(pod, nodes.devices) and demand.is_known
+    fit = _fit_of(known, demand, nodes, expired, is_decided=is_decided)
     if not nodes.is_emptied or all(claim.allocation is None for claim in known):
         return fit
     # A claim may keep the devices that it has got, which slices need not have any more, or lose them with its pods.
-    anew = _fit_of([replace(claim, allocation=None) for claim in known], nodes, expired, is_decided=is_decided)
+    lost = [replace(claim, allocation=None) for claim in known]
+    anew = _fit_of(lost, demand, nodes, expired, is_decided=is_decided)
     rejected = fit.rejected & anew.rejected
     nothing = np.zeros_like(rejected)
-    return DeviceFit(rejected, nothing, nothing, anew.preferred, fit.is_decided and anew.is_decided)
+    return DeviceFit(nothing, rejected, nothing, nothing, anew.preferred, fit.is_decided and anew.is_decided)
 
 
-def _fit_of(claims: Sequence[DeviceClaim], nodes: Snapshot, expired: Expired, *, is_decided: bool) -> DeviceFit:
-    """What `claims` make of each node; those that have got devices keep them."""
+def _fit_of(
+    claims: Sequence[DeviceClaim], demand: ExtendedDemand, nodes: Snapshot, expired: Expired, *, is_decided: bool
+) -> DeviceFit:
+    """What `claims` and the `demand` make of each node; claims that have got devices keep them."""
     count = len(nodes.nodes)
     unavailable = np.zeros(count, dtype=np.bool_)
     waiting = []
@@ -114,22 +124,24 @@ def _fit_of(claims: Sequence[DeviceClaim], nodes: Snapshot, expired: Expired, *,
         is_decided = is_decided and claim.allocation.is_modelled
         if claim.allocation.terms is not None:
             unavailable |= ~any_matches(claim.allocation.terms, nodes.labels, nodes.rows, expired)
-    try:
-        fit = _allocated(waiting, nodes, expired)
-    except GivenUpError:
-        fit = None
-    if fit is None:
-        nothing = np.zeros(count, dtype=np.bool_)
-        return DeviceFit(nothing, nothing, unavailable, np.zeros(count, dtype=np.int64), is_decided=False)
-    short = fit.unallocatable | fit.invalid
-    has_got = sum(map(_preferred_of_allocated, claims))
-    return DeviceFit(
-        fit.unallocatable, fit.invalid, unavailable & ~short, fit.preferred + has_got, is_decided and fit.is_decided
+    unallocatable, invalid = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.bool_)
+    preferred = np.full(count, sum(map(_preferred_of_allocated, claims)), dtype=np.int64)
+    fit = DeviceFit(demand.unoffered, unallocatable, invalid, unavailable, preferred, is_decided)
+    for lot in in_time(demand.lots, expired):
+        lot_claims = [*waiting, lot.claim] if lot.claim else waiting
+        if any(claim.requests for claim in lot_claims) and not _allocate(lot_claims, lot.rows, fit, nodes, expired):
+            fit = fit._replace(is_decided=False)
+    offered = ~demand.unoffered
+    unallocatable, invalid = fit.unallocatable & offered, fit.invalid & offered
+    return fit._replace(
+        unallocatable=unallocatable, invalid=invalid, unavailable=unavailable & offered & ~(unallocatable | invalid)
     )
 
 
 def _is_known(pod: PodInfo, devices: Devices) -> bool:
     """Whether all objects are known that say what the claims of the pod are and what others have taken."""
+    if not pod.device_claims and not any(devices.back(each.resource) for each in pod.by_container):
+        return True
     if devices.claims is None or any(use.is_template and devices.templates is None for use in pod.device_claims):
         return False
     return len(set(pod.device_claims)) == len(pod.device_claims) or all(use.is_template for use in pod.device_claims)
@@ -146,40 +158,38 @@ def _preferred_of_allocated(claim: DeviceClaim) -> int:
     )
 
 
-def _allocated(claims: Sequence[DeviceClaim], nodes: Snapshot, expired: Expired) -> DeviceFit | None:
-    """What the claims that have no devices yet make of the nodes; None where nothing can be said.
+def _allocate(
+    claims: Sequence[DeviceClaim], rows_asked: Rows, fit: DeviceFit, nodes: Snapshot, expired: Expired
+) -> bool:
+    """Enter into `fit` what claims that have no devices yet make of the nodes in `rows_asked`.
 
-    Raises:
-        GivenUpError: kube-scheduler's answer would take too long to find.
+    Returns whether that is known of all of them.
     """
-    count = len(nodes.nodes)
-    unallocatable, invalid, undecided = (np.zeros(count, dtype=np.bool_) for _ in range(3))
-    preferred = np.zeros(count, dtype=np.int64)
-    fit = DeviceFit(unallocatable, invalid, undecided, preferred, is_decided=True)
-    if not any(claim.requests for claim in claims):
-        return fit
     plan, slices = _planned(claims, nodes.devices), nodes.devices.slices
     if plan is None or slices is None:
-        return None
+        return False
     inventory = Inventory(slices, nodes, plan.asks, plan.attributes, expired)
     alike: dict[NodeDevices, list[int]] = {}
-    for row in in_time(range(count), expired):
-        alike.setdefault(inventory.of(row), []).append(row)
+    try:
+        for row in in_time(rows_asked.tolist(), expired):
+            alike.setdefault(inventory.of(row), []).append(row)
+    except GivenUpError:
+        return False
     budget = Budget(expired=expired)
     is_decided = True
     for found, rows in in_time(alike.items(), expired):
         chosen = _chosen(plan, found, budget, is_emptied=nodes.is_emptied)
         if chosen is None:
-            (invalid if found.is_invalid else unallocatable)[rows] = True
+            (fit.invalid if found.is_invalid else fit.unallocatable)[rows] = True
         elif chosen == _UNDECIDED:
             is_decided = False
         else:
-            preferred[rows] = sum(
+            fit.preferred[rows] += sum(
                 _MOST_ALTERNATIVES - place
                 for choice, place in zip(plan.choices, chosen, strict=True)
                 if "/" in choice.wanted[0].request.name
             )
-    return fit._replace(is_decided=is_decided)
+    return is_decided
 
 
 _UNDECIDED = (-1,)

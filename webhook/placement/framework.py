@@ -56,7 +56,7 @@ class Question:
         """
         reader = Reader(partial(_end_if, expired))
         info = PodInfo.of(reader, pod)
-        demands = Demands.of(reader, pod, info)
+        demands = Demands.of(reader, pod)
         reader.finish()
         return cls(info, demands, _size_bytes(pod) if size_bytes is None else size_bytes)
 

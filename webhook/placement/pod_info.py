@@ -11,7 +11,7 @@ from webhook.kube.amounts import Amounts
 from webhook.kube.ports import HostPort, read_host_ports
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import is_schedulable_resource
-from webhook.kube.resources import read_pod_resources
+from webhook.kube.resources import ContainerRequest, read_pod_resources
 from webhook.kube.taints import Toleration, Tolerations, with_default_tolerations
 from webhook.kube.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
@@ -23,11 +23,15 @@ _CONTAINERS = ("initContainers", "containers")
 
 
 class DeviceClaimUse(NamedTuple):
-    """A ResourceClaim that a pod uses, or the ResourceClaimTemplate out of which one is made for it."""
+    """A ResourceClaim that a pod uses, or the ResourceClaimTemplate out of which one is made for it.
+
+    `owner` is the pod itself where the claim was made from a template: no other may own the claim.
+    """
 
     namespace: str
     name: str
     is_template: bool
+    owner: PodReference | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +40,16 @@ class PodInfo:
 
     Amounts are pairs of resource and thousandths of a core for cpu, bytes or units for all else. `requests` must be
     free on the node, zero ones left out; `scored` count a default for each container without a request of cpu or
-    memory. `required` is None without required node affinity, and one without terms matches no node. `images` has one
-    for each of `containers` that names one, init containers among them, and for each image volume. `peers` is what it
-    has to do with other pods. `preemption` tells which pods it may drive off, `nominee` whom a node is kept for.
-    `tolerations` are its own and those that the API server adds.
+    memory. `by_container` are the extended resources that each container requests. `required` is None without required
+    node affinity, and one without terms matches no node. `images` has one for each of `containers` that names one,
+    init containers among them, and for each image volume. `stored` is the pod itself where it is stored and requests
+    extended resources. `peers` is what it has to do with other pods. `preemption` tells which pods it may drive off,
+    `nominee` whom a node is kept for. `tolerations` are its own and those that the API server adds.
     """
 
     requests: tuple[tuple[str, int], ...]
     scored: tuple[tuple[str, int], ...]
+    by_container: tuple[ContainerRequest, ...]
     node_name: str
     tolerations: Tolerations
     node_selector: tuple[tuple[str, str], ...]
@@ -55,6 +61,7 @@ class PodInfo:
     is_gated: bool
     volumes: PodVolumes
     device_claims: tuple[DeviceClaimUse, ...]
+    stored: PodReference | None
     peers: Peers
     preemption: Preemption
     nominee: Nominee
@@ -69,6 +76,7 @@ class PodInfo:
         return cls(
             requests=_pairs(resources.requests),
             scored=_pairs(resources.scored),
+            by_container=resources.by_container,
             node_name=reader.text(spec.get("nodeName"), "spec.nodeName"),
             tolerations=_tolerations(reader, spec.get("tolerations")),
             node_selector=tuple(reader.text_map(spec.get("nodeSelector"), "spec.nodeSelector").items()),
@@ -80,6 +88,7 @@ class PodInfo:
             is_gated=bool(reader.objects(spec.get("schedulingGates"), "spec.schedulingGates")),
             volumes=_volumes(reader, pod, spec),
             device_claims=_device_claims(reader, pod, spec),
+            stored=_reference(reader, pod) if resources.by_container else None,
             peers=Peers.of(reader, pod),
             preemption=Preemption.of(reader, spec),
             nominee=Nominee.of(reader, pod, spec),
@@ -87,8 +96,11 @@ class PodInfo:
 
     def within(self, snapshot: Snapshot) -> "PodInfo":
         """The same, less what makes no difference on `snapshot`."""
+        devices = snapshot.devices
         return replace(
             self,
+            by_container=tuple([each for each in self.by_container if devices.back(each.resource)]),
+            stored=self.stored if self.stored in devices.extended_claims else None,
             peers=self.peers.within(snapshot),
             preemption=self.preemption.within(snapshot),
             nominee=self.nominee.within(snapshot),
@@ -123,10 +135,20 @@ def _device_claims(reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, An
         name = reader.text(use.get("resourceClaimName"), f"{path}.resourceClaimName")
         template = reader.text(use.get("resourceClaimTemplateName"), f"{path}.resourceClaimTemplateName")
         own = reader.text(use.get("name"), f"{path}.name")
-        name = name or made.get(own, "")
-        if name or own not in made:
-            found.append(DeviceClaimUse(namespace, name or template, is_template=not name))
+        if name:
+            found.append(DeviceClaimUse(namespace, name, is_template=False))
+        elif own not in made:
+            found.append(DeviceClaimUse(namespace, template, is_template=True))
+        elif made[own]:
+            found.append(DeviceClaimUse(namespace, made[own], is_template=False, owner=_reference(reader, pod)))
     return tuple(found)
+
+
+def _reference(reader: Reader, pod: Mapping[str, Any]) -> PodReference:
+    metadata = reader.object(pod.get("metadata"), "metadata")
+    return PodReference(
+        reader.text(metadata.get("name"), "metadata.name"), reader.text(metadata.get("uid"), "metadata.uid")
+    )
 
 
 def _made_claims(reader: Reader, pod: Mapping[str, Any]) -> Mapping[str, str]:
@@ -148,9 +170,7 @@ def _volumes(reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, Any]) ->
         return NO_VOLUMES
     metadata = reader.object(pod.get("metadata"), "metadata")
     namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
-    text = reader.text
-    pod_reference = PodReference(text(metadata.get("name"), "metadata.name"), text(metadata.get("uid"), "metadata.uid"))
-    return read_volumes(reader, spec.get("volumes"), namespace, pod_reference)
+    return read_volumes(reader, spec.get("volumes"), namespace, _reference(reader, pod))
 
 
 def _tolerations(reader: Reader, value: Any) -> Tolerations:

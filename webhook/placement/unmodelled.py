@@ -10,7 +10,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import Storage
 from webhook.kube.names import is_dns_subdomain
 from webhook.kube.reader import Reader
-from webhook.kube.resource_names import device_class_of, is_extended_resource
+from webhook.kube.resource_names import is_extended_resource
 from webhook.kube.volumes import MIGRATIONS, Migration, PodVolumes
 from webhook.placement.claims import attached_volumes
 from webhook.placement.device_fit import device_fit
@@ -34,13 +34,10 @@ class Demands:
     required: frozenset[str]
 
     @classmethod
-    def of(cls, reader: Reader, pod: Mapping[str, Any], info: PodInfo) -> "Demands":
-        """The demands of `pod`, whose other part is `info`; what is malformed is noted with `reader`."""
+    def of(cls, reader: Reader, pod: Mapping[str, Any]) -> "Demands":
+        """The demands of `pod`; what is malformed is noted with `reader`."""
         spec = reader.object(pod.get("spec"), "spec")
-        required = set(_required(reader, spec))
-        if any(device_class_of(resource) for resource, _ in info.requests):
-            required.add(DYNAMIC_RESOURCES)
-        return cls(frozenset(required))
+        return cls(frozenset(_required(reader, spec)))
 
     def on(self, snapshot: Snapshot, info: PodInfo, expired: Expired = never) -> tuple[frozenset[str], frozenset[str]]:
         """The plugins that may bar the pod, `info`, from nodes of `snapshot`; those that keep no verdict back.
@@ -62,9 +59,7 @@ class Demands:
             # A volume that is attached without a running pod is about to be detached, or waits for one.
             ranked.add(NODE_VOLUME_LIMITS)
         required = set(_of_volumes(info.volumes, snapshot.storage))
-        if any(resource in snapshot.devices.extended_resources for resource, _ in info.requests):
-            required.add(DYNAMIC_RESOURCES)
-        if info.device_claims and not device_fit(info, snapshot, expired).is_decided:
+        if (info.device_claims or info.by_container) and not device_fit(info, snapshot, expired).is_decided:
             required.add(DYNAMIC_RESOURCES)
         return self.required | required, frozenset(ranked)
 

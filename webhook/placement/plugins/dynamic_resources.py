@@ -11,6 +11,8 @@ from webhook.placement.device_fit import device_claim, device_fit
 from webhook.placement.plugin import Failure, Preselection, default_normalize
 from webhook.placement.pod_info import DeviceClaimUse, PodInfo
 
+ERR_REASON_CANNOT_FIT = "cannot fit resource"
+ERR_REASON_STALE_CLAIM = "cannot schedule extended resource claim"
 ERR_REASON_CANNOT_ALLOCATE = "cannot allocate all claims"
 ERR_REASON_INVALID_POOLS = "invalid resource pools were encountered"
 ERR_REASON_NOT_AVAILABLE = "resourceclaim not available on the node"
@@ -19,7 +21,8 @@ ERR_REASON_NOT_AVAILABLE = "resourceclaim not available on the node"
 class DynamicResources:
     """Looks for devices in the ResourceSlices that a node reaches, for all claims of a pod that have none yet.
 
-    A claim that is still to be made from a template is judged by the template. On emptied nodes all devices are free.
+    Extended resources that a DeviceClass backs, and that the node does not offer itself, are one more claim. A claim
+    that is still to be made from a template is judged by the template. On emptied nodes all devices are free.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go
     """
@@ -38,10 +41,14 @@ class DynamicResources:
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes with too few of the devices that are asked for, or too far from those that a claim has got."""
-        if not pod.device_claims:
+        if not (pod.device_claims or pod.by_container):
             return ()
+        if pod.stored in nodes.devices.extended_claims and not nodes.is_emptied:
+            # kube-scheduler deletes the claim of an earlier attempt, and then tries again.
+            return (Failure(ERR_REASON_STALE_CLAIM, np.ones(len(nodes.nodes), dtype=np.bool_)),)
         fit = device_fit(pod, nodes, expired)
         return (
+            Failure(ERR_REASON_CANNOT_FIT, fit.unoffered),
             Failure(ERR_REASON_CANNOT_ALLOCATE, fit.unallocatable),
             Failure(ERR_REASON_INVALID_POOLS, fit.invalid),
             Failure(ERR_REASON_NOT_AVAILABLE, fit.unavailable),
@@ -61,8 +68,12 @@ class DynamicResources:
 def _unfit(use: DeviceClaimUse, claim: DeviceClaim | None, nodes: Snapshot) -> str:
     """Why the claim does not let the pod into the scheduling queue; empty where it does, or is not known."""
     if claim is not None:
-        is_going = claim.is_being_deleted and not use.is_template
-        return f'resourceclaim "{claim.name}" is being deleted' if is_going else ""
+        if claim.is_being_deleted and not use.is_template:
+            return f'resourceclaim "{claim.name}" is being deleted'
+        if use.owner and claim.controller_uid != use.owner.uid:
+            owned = f"ResourceClaim {use.namespace}/{use.name}"
+            return f"{owned} was not created for Pod {use.namespace}/{use.owner.name} (Pod is not owner)"
+        return ""
     known = nodes.devices.templates if use.is_template else nodes.devices.claims
     if known is None:
         return ""

@@ -1,0 +1,127 @@
+"""The claim that kube-scheduler makes, node by node, for extended resources that a DeviceClass backs.
+
+Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from webhook.cluster.deadline import Expired, in_time
+from webhook.cluster.device_claim import Alternatives, DeviceClaim, DeviceRequest
+from webhook.cluster.devices import Devices
+from webhook.cluster.labels import Mask
+from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.kube.resource_names import may_name_device_class
+from webhook.kube.resources import ContainerRequest
+from webhook.placement.pod_info import PodInfo
+
+_NAME = "<extended-resources>"
+
+
+class ExtendedLot(NamedTuple):
+    """Nodes that lack the same backed resources, in `rows`, and the claim for these; None where nothing is lacking."""
+
+    rows: Rows
+    claim: DeviceClaim | None
+
+
+class ExtendedDemand(NamedTuple):
+    """What a pod's extended resources need of each node.
+
+    `unoffered` are the nodes that lack a resource that no DeviceClass backs. `is_known` is False where it is not known
+    which class backs a resource.
+    """
+
+    lots: Sequence[ExtendedLot]
+    unoffered: Mask
+    is_known: bool
+
+
+def extended_demand(pod: PodInfo, nodes: Snapshot, expired: Expired) -> ExtendedDemand:
+    """Return what the extended resources of `pod` need of each of `nodes`, where a DeviceClass backs one of them.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    count = len(nodes.nodes)
+    everywhere = np.arange(count)
+    unoffered = np.zeros(count, dtype=np.bool_)
+    asked = [name for name, _ in pod.requests if may_name_device_class(name)] if pod.by_container else []
+    if not any(map(nodes.devices.back, asked)):
+        return ExtendedDemand((ExtendedLot(everywhere, None),), unoffered, is_known=True)
+    backed = []
+    for name in in_time(asked, expired):
+        if nodes.devices.back(name):
+            backed.append(name)
+        else:
+            unoffered |= ~_stands_in_allocatable(name, nodes)
+    lots = [ExtendedLot(rows, _claim(pod, lacking, nodes.devices)) for rows, lacking in _lots(backed, nodes, expired)]
+    return ExtendedDemand(lots, unoffered, all(map(nodes.devices.is_class_known, backed)))
+
+
+def _stands_in_allocatable(resource: str, nodes: Snapshot) -> Mask:
+    """Return the nodes that list the resource, were it with an amount of 0."""
+    offered = nodes.allocatable(resource) > 0
+    if offered.all():
+        return offered
+    return np.array([resource in info.node.allocatable for info in nodes.nodes], dtype=np.bool_)
+
+
+def _lots(backed: Sequence[str], nodes: Snapshot, expired: Expired) -> Iterator[tuple[Rows, frozenset[str]]]:
+    """Yield the nodes that lack the same of the `backed` resources, and what they lack."""
+    kinds: dict[bytes, int] = {}
+    lacks = np.array([nodes.allocatable(resource) == 0 for resource in in_time(backed, expired)], dtype=np.bool_)
+    kind_of = np.array([kinds.setdefault(each.tobytes(), len(kinds)) for each in lacks.T], dtype=np.intp)
+    for kind in range(len(kinds)):
+        rows = np.flatnonzero(kind_of == kind)
+        yield rows, frozenset([name for name, lacking in zip(backed, lacks[:, rows[0]], strict=True) if lacking])
+
+
+def _claim(pod: PodInfo, resources: frozenset[str], devices: Devices) -> DeviceClaim | None:
+    """Return the claim for `resources`: at most one request for each container and resource, in the order of names."""
+    requests = [
+        request
+        for resource in resources
+        if (device_class := devices.class_of(resource)) is not None
+        for request in _requests(resource, device_class.name, pod.by_container)
+    ]
+    if not requests:
+        return None
+    return DeviceClaim(
+        namespace="",
+        name=_NAME,
+        requests=tuple([Alternatives((each,), is_list=False) for each in sorted(requests, key=lambda each: each.name)]),
+        constraints=(),
+        is_template=False,
+        is_being_deleted=False,
+        allocation=None,
+    )
+
+
+def _requests(resource: str, class_name: str, by_container: Sequence[ContainerRequest]) -> Iterator[DeviceRequest]:
+    """Yield the requests for one resource.
+
+    An init container that ends uses devices of the long-lived containers after it, and what it lacks is shared with
+    the other init containers that end: the largest such rest is one request.
+    """
+    of_resource = [each for each in by_container if each.resource == resource]
+    long_lived = [each for each in of_resource if not each.is_short_lived]
+    rests: list[tuple[int, ContainerRequest]] = []
+    later = sum(each.amount for each in long_lived)
+    passed = 0
+    for each in of_resource:
+        if not each.is_short_lived:
+            passed += each.amount
+        elif each.amount > later - passed:
+            rests.append((each.amount - (later - passed), each))
+    if rests:
+        amount, largest = max(rests, key=lambda rest: rest[0])
+        yield _request(largest, class_name, amount)
+    for each in long_lived:
+        yield _request(each, class_name, each.amount)
+
+
+def _request(of: ContainerRequest, class_name: str, amount: int) -> DeviceRequest:
+    return DeviceRequest(f"container-{of.place}-request-{of.position}", class_name, amount=amount)
