@@ -73,7 +73,10 @@ def _devices(snapshot: Snapshot) -> Any:
     slices = devices.slices
     pools = {} if slices is None else {name: list(found) for name, found in slices.of_pool.items()}
     known = (devices.classes, devices.claims, devices.templates, devices.by_resource)
-    return [*(each or {} for each in known), (pools, devices.taken) if pools or devices.taken else {}]
+    return [
+        *(each or {} for each in known),
+        (pools, devices.taken, devices.shared) if pools or devices.taken or devices.shared else {},
+    ]
 
 
 SAID: Mapping[str, Callable[[Snapshot], Any]] = {

@@ -9,6 +9,7 @@ from tests.builders import PodBuilder, make_node_object, make_pod
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
+from tests.placement.configured import configuration, started
 from tests.placement.device_objects import (
     DRIVER,
     allocated,
@@ -26,6 +27,7 @@ from tests.placement.strategies_devices import NODES, device_worlds
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.framework import Framework, Placement
+from webhook.placement.profile import DEFAULT, Profile
 
 Object = dict[str, Any]
 
@@ -75,13 +77,13 @@ def _make(cluster: Cluster, *objects: Object) -> None:
             )
 
 
-def _foretell(cluster: Cluster, builder: PodBuilder) -> Placement:
+def _foretell(cluster: Cluster, builder: PodBuilder, profile: Profile = DEFAULT) -> Placement:
     documents = [
         Document("cluster", each)
         for api_version, kind in _KINDS
         for each in cluster.client.list(kind, api_version=api_version)
     ]
-    return Framework().place(builder.namespace(cluster.namespace).obj(), snapshot_from_documents(documents))
+    return Framework(profile).place(builder.namespace(cluster.namespace).obj(), snapshot_from_documents(documents))
 
 
 def _assert_as_foretold(cluster: Cluster, *claims: Object, verdict: str, nodes: set[str] | None = None) -> None:
@@ -93,9 +95,14 @@ def _assert_as_foretold(cluster: Cluster, *claims: Object, verdict: str, nodes: 
 
 
 def _assert_pod_as_foretold(
-    cluster: Cluster, builder: PodBuilder, *, verdict: str, nodes: set[str] | None = None
+    cluster: Cluster,
+    builder: PodBuilder,
+    *,
+    verdict: str,
+    nodes: set[str] | None = None,
+    profile: Profile = DEFAULT,
 ) -> None:
-    foretold = _foretell(cluster, builder)
+    foretold = _foretell(cluster, builder, profile)
     assert (foretold.verdict, foretold.unmodelled) == (verdict, ())
     if verdict == "Feasible":
         assert set(foretold.scores) == nodes
@@ -411,6 +418,57 @@ def test_claim_of_an_earlier_attempt_is_deleted_first(cluster: Cluster) -> None:
     assert (foretold.verdict, foretold.unmodelled) == ("Waiting", ())
     cluster.release(held)
     assert cluster.first_refusal(held).startswith(foretold.message.removesuffix("."))
+
+
+_BY_GPU = {"resources": [{"name": _EXTENDED, "weight": 3}, {"name": "cpu", "weight": 1}]}
+_WITHOUT_CLAIMS = {"disabled": [{"name": "DynamicResources"}]}
+
+
+@pytest.mark.parametrize("plugins", [{}, {"multiPoint": _WITHOUT_CLAIMS}], ids=["with claims", "without"])
+@pytest.mark.parametrize("strategy", ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"])
+def test_scores_by_an_extended_resource_of_a_class(cluster: Cluster, strategy: str, plugins: Object) -> None:
+    """Devices of older generations and of incomplete pools count, too, and those of everywhere on each node."""
+    scoring: Object = {"type": strategy, **_BY_GPU}
+    if strategy == "RequestedToCapacityRatio":
+        shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+        scoring["requestedToCapacityRatio"] = {"shape": shape}
+    profile = started(cluster, configuration(("NodeResourcesFit", {"scoringStrategy": scoring}), **plugins))
+    in_rack = {"nodeSelectorTerms": [{"matchExpressions": [{"key": _RACK, "operator": "In", "values": ["r1"]}]}]}
+    _extended_world(cluster)
+    _make(
+        cluster,
+        make_slice("", *make_cards(2), pool="anywhere", allNodes=True),
+        make_slice("", *make_cards(3), pool="rack", nodeSelector=in_rack, count=2),
+        make_slice("a", *make_cards(1), pool="a", generation=0),
+        make_slice(
+            "",
+            make_device("x", nodeName="d"),
+            make_device("y", nodeSelector=in_rack),
+            pool="each",
+            perDeviceNodeSelection=True,
+        ),
+        allocated(make_claim("another", exactly()), "anywhere", "card-1"),
+    )
+    cluster.make_nodes(make_node_object("e", labels={_RACK: "r1"}))
+    pod = make_pod().gpu(1, _EXTENDED).requests(cpu="500m")
+    _assert_pod_as_foretold(cluster, pod, verdict="Feasible", nodes=set("abcde"), profile=profile)
+
+
+def test_balance_with_an_extended_resource_of_a_class(cluster: Cluster) -> None:
+    resources = {"resources": [each | {"weight": 1} for each in _BY_GPU["resources"]]}
+    profile = started(cluster, configuration(("NodeResourcesBalancedAllocation", resources)))
+    device_class = make_class(extended_resource=_EXTENDED)
+    del device_class["spec"]["selectors"]
+    _make(
+        cluster,
+        device_class,
+        make_slice("a", *make_cards(4)),
+        make_slice("b", *make_cards(2)),
+        allocated(make_claim("other", exactly()), "a", "card-0"),
+    )
+    cluster.make_nodes(make_node_object("a"), make_node_object("b"), make_node_object("c", capacity={_EXTENDED: 3}))
+    pod = make_pod().gpu(1, _EXTENDED).requests(cpu="16")
+    _assert_pod_as_foretold(cluster, pod, verdict="Feasible", nodes={"a", "b", "c"}, profile=profile)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

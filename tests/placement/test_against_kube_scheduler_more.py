@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
+from tests.placement.configured import configuration as _configuration
+from tests.placement.configured import started as _started
 from tests.placement.storage_objects import (
     make_attachment,
     make_capacity,
@@ -23,7 +24,6 @@ from tests.placement.storage_objects import (
 )
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.configuration_file import parse_profiles
 from webhook.placement.framework import Framework, Placement
 from webhook.placement.profile import DEFAULT, Profile
 
@@ -243,23 +243,6 @@ def test_resource_of_an_unknown_device_class(cluster: Cluster) -> None:
     _assert_unschedulable_as_foretold(
         cluster, make_pod().gpu(1, "deviceclass.resource.kubernetes.io/other.example.com"), "Infeasible"
     )
-
-
-def _configuration(*plugin_config: tuple[str, Object], **plugins: Object) -> Object:
-    profile = {
-        "schedulerName": "default-scheduler",
-        "plugins": plugins,
-        "pluginConfig": [{"name": name, "args": args} for name, args in plugin_config],
-    }
-    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    return {**head, "percentageOfNodesToScore": 100, "podMaxBackoffSeconds": 1, "profiles": [profile]}
-
-
-def _started(cluster: Cluster, configuration: Object) -> Profile:
-    """The profile of the configuration that the scheduler runs with from now on."""
-    cluster.control_plane.start_scheduler(configuration)
-    (profile,) = parse_profiles(yaml.safe_dump(configuration), "configuration").values()
-    return profile
 
 
 def _ratio(resources: list[Object], *shape: tuple[int, int]) -> tuple[str, Object]:

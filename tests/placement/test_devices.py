@@ -24,6 +24,9 @@ from webhook.cluster.update import updated
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.placement.framework import Framework, Placement
+from webhook.placement.plugins.node_resources_fit import ScoringStrategy
+from webhook.placement.profile import DEFAULT, Enabled, Profile
+from webhook.placement.registry import PluginArgs
 from webhook.placement.templates import template_nodes
 from webhook.policy.node_template import NodeTemplate
 
@@ -213,6 +216,110 @@ def test_search_that_takes_too_long_is_given_up() -> None:
     claim = constrained(claim, f"{DRIVER}/x", "last")
     placement = _place_claim(claim, make_class("any", "true"), _OTHER, make_slice("a", *cards))
     assert (placement.verdict, placement.unmodelled) == ("Unknown", ("DynamicResources",))
+
+
+_EXTENDED = "example.com/card"
+_NO_SELECTORS = make_device_class("plain", _EXTENDED)
+_SELECTING = make_class(extended_resource=_EXTENDED)
+_BY_CARD = Profile.of("x", PluginArgs(scoring_strategy=ScoringStrategy(resources=((_EXTENDED, 1), ("cpu", 1)))))
+_BALANCED = Profile.of("x", PluginArgs(balanced_resources=(_EXTENDED, "cpu")))
+_WITHOUT_CLAIMS = Enabled((), ("NodeResourcesFit",), (("NodeResourcesFit", 1),))
+_FOUR = make_slice("a", *make_cards(4))
+
+
+@pytest.mark.parametrize(
+    ("profile", "objects", "verdict", "unmodelled"),
+    [
+        pytest.param(DEFAULT, [_SELECTING, _FOUR, _OTHER], "Feasible", (), id="all known"),
+        pytest.param(_BY_CARD, [_SELECTING, _FOUR, _OTHER], "Feasible", (), id="all known and scored"),
+        pytest.param(DEFAULT, [_SELECTING, _OTHER], "Unknown", ("DynamicResources",), id="no slices"),
+        pytest.param(
+            _BY_CARD, [_SELECTING, _OTHER], "Unknown", ("DynamicResources", "NodeResourcesFit"), id="no slices, scored"
+        ),
+        pytest.param(
+            Profile.of("x", _BY_CARD.args, _WITHOUT_CLAIMS),
+            [_SELECTING, _OTHER],
+            "Feasible",
+            ("NodeResourcesFit",),
+            id="no slices, only scored",
+        ),
+        pytest.param(
+            _BALANCED,
+            [_SELECTING, _FOUR, _OTHER],
+            "Unknown",
+            ("NodeResourcesBalancedAllocation",),
+            id="kube-scheduler ends with a fault",
+        ),
+        pytest.param(_BALANCED, [_NO_SELECTORS, _FOUR, _OTHER], "Feasible", (), id="it does not"),
+        pytest.param(
+            DEFAULT,
+            [make_class("own", '!has(device.attributes["a"].b) || true', extended_resource=_EXTENDED), _FOUR, _OTHER],
+            "Feasible",
+            (),
+            id="selector that is known",
+        ),
+        pytest.param(
+            _BY_CARD,
+            [
+                make_class("own", "!device.allowMultipleAllocations", extended_resource=_EXTENDED),
+                make_slice("a", make_device("x"), make_device("y")),
+                _OTHER,
+            ],
+            "Feasible",
+            (),
+            id="no device is shared",
+        ),
+        pytest.param(
+            _BY_CARD,
+            [
+                make_class("own", "!device.allowMultipleAllocations", extended_resource=_EXTENDED),
+                make_slice("a", make_device("x"), {"name": "y", "allowMultipleAllocations": True}),
+                _OTHER,
+            ],
+            "Feasible",
+            ("NodeResourcesFit",),
+            id="selectors see other devices in the score",
+        ),
+    ],
+)
+def test_extended_resource_is_judged_where_its_devices_are_known(
+    profile: Profile, objects: list[Object], verdict: str, unmodelled: tuple[str, ...]
+) -> None:
+    nodes = make_node_object("a"), make_node_object("b", capacity={_EXTENDED: 2})
+    snapshot = snapshot_from_documents(Document("c", each) for each in (*nodes, *objects))
+    placement = Framework(profile).place(make_pod().gpu(1, _EXTENDED).obj(), snapshot)
+    assert (placement.verdict, placement.unmodelled) == (verdict, unmodelled)
+
+
+def test_class_that_a_newer_one_replaces_may_or_may_not_keep_its_implicit_resource() -> None:
+    newer = make_class("newer", extended_resource=_EXTENDED)
+    newer["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
+    older = make_class("older", extended_resource=_EXTENDED)
+    older["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    objects = [newer, older, _FOUR, _OTHER]
+    implicit = "deviceclass.resource.kubernetes.io/{}".format
+    assert _place(make_pod().gpu(1, implicit("newer")), *objects).verdict == "Feasible"
+    placement = _place(make_pod().gpu(1, implicit("older")), *objects)
+    assert (placement.verdict, placement.unmodelled) == ("Unknown", ("DynamicResources",))
+
+
+def test_extended_resource_that_only_a_plugin_could_offer_is_missing_where_it_is_not_asked_about() -> None:
+    """NodeResourcesFit passes over what it is told to ignore, DynamicResources does not."""
+    profile = Profile.of("x", PluginArgs(ignored_resources=frozenset(("example.com/nic",))))
+    nodes = (
+        make_node_object("a"),
+        make_node_object("b", capacity={"example.com/nic": 0}),
+        make_node_object("c", capacity={"example.com/nic": 4}),
+    )
+    slices = [make_slice(name, *make_cards(1, 1)) for name in "abc"]
+    snapshot = snapshot_from_documents(Document("c", each) for each in (*nodes, _SELECTING, _OTHER, *slices))
+    pod = make_pod().gpu(1, _EXTENDED).gpu(1, "example.com/nic").obj()
+    placement = Framework(profile).place(pod, snapshot)
+    assert set(placement.scores) == {"b", "c"}
+    pod = make_pod().gpu(2, _EXTENDED).gpu(1, "example.com/nic").obj()
+    assert Framework(profile).place(pod, snapshot).message == (
+        "0/3 nodes are available: 1 cannot fit resource, 2 cannot allocate all claims."
+    )
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,8 @@ class Device:
     """The facts of one device.
 
     `variables` are what selectors see, None where kube-scheduler gets an error out of any. `attributes` are by their
-    fully qualified names. `reach` counts where its slice says so. `is_modelled`: it is taken whole, by one claim.
+    fully qualified names. `reach` counts where its slice says so. `is_shared`: it can be allocated several times.
+    `is_modelled`: it is taken whole, by one claim.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Device:
     attributes: Mapping[str, AttributeValue]
     taints: tuple[Taint, ...]
     reach: Reach
+    is_shared: bool
     is_modelled: bool
 
 
@@ -81,6 +83,7 @@ def read_device(reader: Reader, device: Object, path: str, driver: str) -> Devic
         attributes=bare | {name: each for name, each in known.items() if "/" in name},
         taints=_taints(reader, device.get("taints"), f"{path}.taints"),
         reach=read_reach(reader, device, path),
+        is_shared=device.get("allowMultipleAllocations") is True,
         is_modelled=not any(device.get(name) for name in _NOT_MODELLED) and not any(p for _, p in capacity.values()),
     )
 

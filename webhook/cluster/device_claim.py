@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from webhook.cluster.device import DeviceId
 from webhook.cluster.device_class import Selectors, read_selectors
 from webhook.cluster.node_selector import Term, read_node_selector
+from webhook.kube.amounts import read_milli
 from webhook.kube.reader import Reader
 from webhook.kube.taints import Toleration
 from webhook.kube.volumes import PodReference
@@ -53,13 +54,21 @@ class MatchAttribute(NamedTuple):
         return not self.requests or request in self.requests or request.partition("/")[0] in self.requests
 
 
+class Share(NamedTuple):
+    """A share of a device that is allocated several times; `consumed` is in thousandths, None where nothing is."""
+
+    device: DeviceId
+    consumed: tuple[tuple[str, int], ...] | None
+
+
 class Allocation(NamedTuple):
     """The devices of a claim, the requests that each is for, and where they can be used; no terms: everywhere.
 
-    `is_modelled`: none of them has still to be made ready.
+    `devices` are those that it has for itself. `is_modelled`: none of them has still to be made ready.
     """
 
     devices: tuple[DeviceId, ...]
+    shares: tuple[Share, ...]
     requests: tuple[str, ...]
     terms: tuple[Term, ...] | None
     is_modelled: bool
@@ -187,19 +196,21 @@ def _allocation(reader: Reader, value: Any, path: str) -> Allocation | None:
     allocation = reader.object(value, path)
     devices = reader.object(allocation.get("devices"), f"{path}.devices")
     results = reader.objects(devices.get("results"), f"{path}.devices.results")
+    owned = [(where, each) for where, each in results if not each.get("adminAccess")]
     return Allocation(
-        # An administrator's access takes nothing from others, nor does a share of a device that is handed out in parts.
-        tuple(
-            [
-                _device_id(reader, each, where)
-                for where, each in results
-                if not each.get("adminAccess") and each.get("shareID") is None
-            ]
-        ),
+        # An administrator's access takes nothing from others.
+        tuple([_device_id(reader, each, where) for where, each in owned if each.get("shareID") is None]),
+        tuple([_share(reader, each, where) for where, each in owned if each.get("shareID") is not None]),
         tuple([reader.text(each.get("request"), f"{where}.request") for where, each in results]),
         read_node_selector(reader, allocation.get("nodeSelector"), f"{path}.nodeSelector"),
         not any(each.get("bindingConditions") for _, each in results),
     )
+
+
+def _share(reader: Reader, result: Object, path: str) -> Share:
+    consumed = result.get("consumedCapacity")
+    amounts = None if consumed is None else read_milli(reader, consumed, f"{path}.consumedCapacity").items()
+    return Share(_device_id(reader, result, path), None if amounts is None else tuple(sorted(amounts)))
 
 
 def _device_id(reader: Reader, result: Object, path: str) -> DeviceId:

@@ -4,20 +4,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from webhook.cluster.device_claim import DeviceClaim
+from webhook.cluster.device_claim import Allocation, DeviceClaim
 from webhook.cluster.device_class import DeviceClass
 from webhook.cluster.resource_slice import PoolName, ResourceSlice, Slices
+from webhook.kube.amounts import sum_of
 from webhook.kube.resource_names import device_class_of
 from webhook.kube.volumes import PodReference
 
 NamespacedName = tuple[str, str]
+Consumed = Mapping[str, int]
+"""What is consumed of the capacities of a device, in thousandths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Devices:
     """The device objects of a cluster by name; None where objects of that kind were not given, and nothing is known.
 
-    `taken` are the names of the devices that claims have got, by their pools. `by_resource` are the classes whose
+    `taken` are the names of the devices that claims have for themselves, by their pools; `shared` are those that
+    claims have shares of, with what is consumed of them, None where nothing is. `by_resource` are the classes whose
     devices pods can request by an extended resource. `contested` are the classes that name the same resource as a
     newer one. `extended_claims` are the pods for which kube-scheduler has stored a claim for extended resources.
     `answers` is for whoever works something out over these objects, to keep it as long as they hold.
@@ -28,6 +32,7 @@ class Devices:
     templates: Mapping[NamespacedName, DeviceClaim] | None = None
     slices: Slices | None = None
     taken: Mapping[PoolName, frozenset[str]] = field(default_factory=dict)
+    shared: Mapping[PoolName, Mapping[str, Consumed | None]] = field(default_factory=dict)
     by_resource: Mapping[str, DeviceClass] = field(default_factory=dict)
     contested: frozenset[str] = frozenset()
     extended_claims: frozenset[PodReference] = frozenset()
@@ -44,10 +49,7 @@ class Devices:
         """The devices of these objects."""
         by_name = None if classes is None else {each.name: each for each in classes}
         known = None if claims is None else {(each.namespace, each.name): each for each in claims}
-        taken: dict[PoolName, set[str]] = {}
-        for claim in (known or {}).values():
-            for device in claim.allocation.devices if claim.allocation else ():
-                taken.setdefault((device.driver, device.pool), set()).add(device.name)
+        allocations = [each.allocation for each in (known or {}).values() if each.allocation]
         by_resource = _by_resource((by_name or {}).values())
         chosen = {each.name for each in by_resource.values()}
         return cls(
@@ -55,7 +57,8 @@ class Devices:
             known,
             None if templates is None else {(each.namespace, each.name): each for each in templates},
             None if slices is None else Slices.of(slices),
-            {pool: frozenset(names) for pool, names in taken.items()},
+            _taken(allocations),
+            _shared(allocations),
             by_resource,
             frozenset(
                 [name for name, each in (by_name or {}).items() if each.extended_resource and name not in chosen]
@@ -90,6 +93,25 @@ class Devices:
         """
         name = device_class_of(resource)
         return not name or (self.classes is not None and name not in self.contested)
+
+
+def _taken(allocations: Iterable[Allocation]) -> dict[PoolName, frozenset[str]]:
+    taken: dict[PoolName, set[str]] = {}
+    for allocation in allocations:
+        for device in allocation.devices:
+            taken.setdefault((device.driver, device.pool), set()).add(device.name)
+    return {pool: frozenset(names) for pool, names in taken.items()}
+
+
+def _shared(allocations: Iterable[Allocation]) -> dict[PoolName, dict[str, Consumed | None]]:
+    shared: dict[PoolName, dict[str, Consumed | None]] = {}
+    for allocation in allocations:
+        for device, consumed in allocation.shares:
+            of_pool = shared.setdefault((device.driver, device.pool), {})
+            before = of_pool.setdefault(device.name, None)
+            if consumed is not None:
+                of_pool[device.name] = sum_of(dict(before or {}), dict(consumed))
+    return shared
 
 
 def _by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:

@@ -6,19 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from webhook.cluster.deadline import DeadlineNearError, Expired, in_time
+from webhook.cluster.deadline import Expired, in_time
 from webhook.cluster.device import Device, Reach
 from webhook.cluster.device_class import Selectors
 from webhook.cluster.labels import Mask
-from webhook.cluster.node_selector import any_matches
 from webhook.cluster.resource_slice import ResourceSlice, Slices
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.cel import compiled
 from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE
-from webhook.placement.device_search import FREE, REFUSED, TAKEN, Candidate, GivenUpError, Wanted
-
-# So many steps of selectors are made for one pod, over all devices that it has not been found out about yet.
-_MOST_STEPS = 3_000_000
+from webhook.placement.device_search import FREE, REFUSED, TAKEN, Candidate, Wanted
+from webhook.placement.device_selection import Selection, reached
 
 
 class Ask(NamedTuple):
@@ -68,8 +64,7 @@ class Inventory:
         self._asks = asks
         self._attributes = attributes
         self._taken = {} if nodes.is_emptied else nodes.devices.taken
-        self._expired = expired
-        self._steps = 0
+        self._selection = Selection(expired)
         self._known: dict[object, Candidate] = {}
         self._found: dict[int, list[tuple[int, Candidate | None]]] = {}
         self._reached: dict[int, list[Mask]] = {}
@@ -114,14 +109,10 @@ class Inventory:
         return relevant
 
     def _reaches(self, reach: Reach) -> Mask:
-        if reach.node_name:
-            mask = np.zeros(len(self._nodes.nodes), dtype=np.bool_)
-            if reach.node_name in self._nodes.rows:
-                mask[self._nodes.rows[reach.node_name]] = True
-            return mask
-        if reach.terms is None or reach.all_nodes:
-            return np.full(len(self._nodes.nodes), reach.all_nodes)
-        return any_matches(reach.terms, self._nodes.labels, self._nodes.rows)
+        where = reached(reach, self._nodes)
+        mask = np.zeros(len(self._nodes.nodes), dtype=np.bool_)
+        mask[where] = True
+        return mask
 
     def _add_pool(self, row: int, slices: Sequence[ResourceSlice], gathered: _Gathered) -> None:
         """Add what a pool has for the node; `slices` are those of it that concern the node."""
@@ -160,7 +151,7 @@ class Inventory:
 
     def _judged(self, resource_slice: ResourceSlice) -> list[tuple[int, Candidate | None]]:
         """The devices that are asked for, by their places in the slice."""
-        selected = [self._selected(resource_slice, ask.selectors) for ask in self._asks]
+        selected = [self._selection.taken(resource_slice, ask.selectors) for ask in self._asks]
         taken = self._taken.get(resource_slice.pool_name, ())
         found: list[tuple[int, Candidate | None]] = []
         for place, (device, wanting) in enumerate(
@@ -171,26 +162,6 @@ class Inventory:
             elif True in wanting:
                 found.append((place, self._candidate(device, wanting, is_taken=device.name in taken)))
         return found
-
-    def _selected(self, resource_slice: ResourceSlice, selectors: Selectors) -> Sequence[bool | None]:
-        """Which devices the selectors take; the first that does not take one decides."""
-        selected: Sequence[bool | None] = [True] * len(resource_slice.devices)
-        for expression in selectors:
-            if expression is None:
-                return [each and None for each in selected]
-            if not resource_slice.knows(expression):
-                # Anybody may write selectors, each of which is to be parsed, and asked about a hundred devices.
-                if self._expired():
-                    raise DeadlineNearError
-                self._steps += (1 + compiled(expression).size) * len(resource_slice.devices)
-                if self._steps > _MOST_STEPS:
-                    raise GivenUpError
-            answers = resource_slice.taken_by(expression)
-            if all(selected):
-                selected = answers
-            else:
-                selected = [answer if each else each for each, answer in zip(selected, answers, strict=True)]
-        return selected
 
     def _candidate(self, device: Device, wanting: Sequence[bool | None], *, is_taken: bool) -> Candidate:
         """What counts about a device that is asked for: one object for all that are alike."""

@@ -19,6 +19,7 @@ from webhook.placement.crowd import crowd_of
 from webhook.placement.doubts import doubt
 from webhook.placement.explain import Reasons, explain, not_preselected, plugins_against
 from webhook.placement.passing import Passing
+from webhook.placement.plugin import UncertainScorePlugin
 from webhook.placement.pod_info import PodInfo
 from webhook.placement.profile import DEFAULT, Profile
 from webhook.placement.result import (
@@ -110,6 +111,7 @@ class Framework:
         suggestions: int = 0,
     ) -> None:
         self._profile = profile
+        self._uncertain = [each for each, _ in profile.scores if isinstance(each, UncertainScorePlugin)]
         self._templates = templates
         self._suggestions = suggestions
         self._answers: ByteCache[Question, Placement] = ByteCache(cache_bytes // 2)
@@ -184,10 +186,14 @@ class Framework:
 
     def _answer(self, info: PodInfo, demands: Demands, snapshot: Snapshot, expired: Expired) -> Placement:
         required, preferred = self._profile.unmodelled(info, *demands.on(snapshot, info, expired))
+        for plugin in self._uncertain if info.by_container else ():
+            certainty = plugin.certainty(info, snapshot, expired)
+            required |= frozenset() if certainty.verdict else {plugin.name}
+            preferred |= frozenset() if certainty.scores else {plugin.name}
         unmodelled = tuple(sorted(required | preferred))
         total = len(snapshot.nodes)
-        for plugin in self._profile.pre_enqueues:
-            if reason := plugin.pre_enqueue(info):
+        for keeper in self._profile.pre_enqueues:
+            if reason := keeper.pre_enqueue(info):
                 return Placement("Waiting", None, total, 0, reason, unmodelled=unmodelled)
         if total == 0:
             return self._none_feasible(info, snapshot, NO_NODES, unmodelled, expired)

@@ -98,6 +98,25 @@ class ScorePlugin(Plugin, Protocol):
         """
 
 
+class Certainty(NamedTuple):
+    """Whether the `scores` of a plugin are known; `verdict`: whether kube-scheduler gets as far as to score."""
+
+    scores: bool = True
+    verdict: bool = True
+
+
+@runtime_checkable
+class UncertainScorePlugin(ScorePlugin, Protocol):
+    """Ranks nodes by something that may not be known."""
+
+    def certainty(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Certainty:
+        """Return how certain the scores of `nodes` for `pod` are.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+
+
 def default_normalize(scores: Column, *, reverse: bool = False) -> Column:
     """`scores` (none negative, at least one) scaled such that the largest becomes MAX_NODE_SCORE, or 0 in `reverse`.
 

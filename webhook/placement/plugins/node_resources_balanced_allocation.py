@@ -7,7 +7,8 @@ from webhook.cluster.deadline import Expired, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.resource_names import CPU, MEMORY, is_scalar_resource
-from webhook.placement.plugin import MAX_NODE_SCORE
+from webhook.placement.device_totals import amounts, are_known, is_counted
+from webhook.placement.plugin import MAX_NODE_SCORE, Certainty
 from webhook.placement.pod_info import PodInfo
 
 _HALF = MAX_NODE_SCORE // 2
@@ -30,16 +31,29 @@ class NodeResourcesBalancedAllocation:
         """Where `pod` requests none of the resources."""
         return not any(resource in self._resources for resource, _ in pod.requests)
 
+    def certainty(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Certainty:
+        """Return whether the devices behind resources are known, and whether kube-scheduler comes to count them.
+
+        It ends with a fault where it has to evaluate a selector of a DeviceClass here.
+        """
+        counted = [each for each in self._resources if is_counted(pod, each, nodes)]
+        classes = [nodes.devices.class_of(each) for each in counted]
+        return Certainty(
+            all(are_known(pod, each, nodes, expired) for each in counted),
+            all(each is not None and not each.selectors for each in classes),
+        )
+
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """About 75 where `pod` changes nothing, towards 100 where it evens out, towards 50 where it unbalances.
 
-        A resource that a node does not have is left out there; so is a device that `pod` does not request.
+        A resource that a node does not have is left out there; so is an extended one that `pod` does not request.
         """
-        amounts = dict(pod.requests)
-        counted = [each for each in self._resources if amounts.get(each) or not is_scalar_resource(each)]
-        capacity = [nodes.allocatable(resource)[rows] for resource in counted]
-        without = [nodes.requested(resource)[rows] for resource in counted]
-        added = [min(amounts.get(resource, 0), LARGEST_AMOUNT) for resource in counted]
+        asked = dict(pod.requests)
+        counted = [each for each in self._resources if asked.get(each) or not is_scalar_resource(each)]
+        offered = [amounts(pod, each, nodes.requested(each), nodes, expired) for each in counted]
+        capacity = [each.capacity[rows] for each in offered]
+        without = [each.requested[rows] for each in offered]
+        added = [min(asked.get(resource, 0), LARGEST_AMOUNT) for resource in counted]
         has = [each > 0 for each in capacity]
         divisors = [np.maximum(each, 1) for each in capacity]
         score_with = _balance([used + more for used, more in zip(without, added, strict=True)], divisors, has)

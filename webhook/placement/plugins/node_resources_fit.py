@@ -9,7 +9,8 @@ import numpy as np
 from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.resource_names import CPU, MEMORY, is_extended_resource, is_scalar_resource
-from webhook.placement.plugin import MAX_NODE_SCORE, Failure
+from webhook.placement.device_totals import amounts, are_known
+from webhook.placement.plugin import MAX_NODE_SCORE, Certainty, Failure
 from webhook.placement.pod_info import PodInfo
 
 ERR_REASON_TOO_MANY_PODS = "Too many pods"
@@ -113,21 +114,26 @@ class NodeResourcesFit:
         """Never."""
         return False
 
+    def certainty(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Certainty:
+        """Scores are not known where a DeviceClass backs a resource and its devices are not known."""
+        return Certainty(all(are_known(pod, resource, nodes, expired) for resource, _ in self._strategy.resources))
+
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """The weighted mean of the scores of the strategy's resources, `pod` counted in.
 
-        A resource that a node does not have is left out there; so is a device that `pod` does not request.
+        A resource that a node does not have is left out there; so is an extended one that `pod` does not request.
         """
         strategy = self._strategy
-        amounts = dict(pod.scored)
+        scored = dict(pod.scored)
         total = np.zeros(len(rows), dtype=np.int64)
         weights = np.zeros(len(rows), dtype=np.int64)
         for resource, weight in strategy.resources:
-            amount = min(amounts.get(resource, 0), LARGEST_AMOUNT)
+            amount = min(scored.get(resource, 0), LARGEST_AMOUNT)
             if amount == 0 and is_scalar_resource(resource):
                 continue
-            capacity = nodes.allocatable(resource)[rows]
-            requested = nodes.counted(resource)[rows] + amount
+            offered = amounts(pod, resource, nodes.counted(resource), nodes, expired)
+            capacity = offered.capacity[rows]
+            requested = offered.requested[rows] + amount
             score = strategy.score(requested, np.maximum(capacity, 1))
             counts = capacity > 0 if strategy.counts_zeros else (capacity > 0) & (score > 0)
             weight_here = weight * counts

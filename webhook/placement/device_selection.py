@@ -1,0 +1,62 @@
+"""Which devices of a slice selectors take, within a budget of steps, and which nodes reach them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from webhook.cluster.deadline import DeadlineNearError, Expired
+from webhook.cluster.device import Reach
+from webhook.cluster.device_class import Selectors
+from webhook.cluster.labels import Mask
+from webhook.cluster.node_selector import any_matches
+from webhook.cluster.resource_slice import ResourceSlice
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.cel import compiled
+from webhook.placement.device_search import GivenUpError
+
+# The most steps that selectors make for one pod, over all devices that no earlier pod has asked about.
+_MOST_STEPS = 3_000_000
+
+
+@dataclass(slots=True)
+class Selection:
+    """Asks slices which of their devices selectors take, for one pod."""
+
+    expired: Expired
+    steps: int = 0
+
+    def taken(self, resource_slice: ResourceSlice, selectors: Selectors) -> Sequence[bool | None]:
+        """Return for each device whether `selectors` take it; None: not known. The first that does not decides.
+
+        Raises:
+            GivenUpError: the selectors take too long.
+            DeadlineNearError: `expired()` holds.
+        """
+        selected: Sequence[bool | None] = [True] * len(resource_slice.devices)
+        for expression in selectors:
+            if expression is None:
+                return [each and None for each in selected]
+            if not resource_slice.knows(expression):
+                # Anybody may write selectors, each of which is to be parsed, and asked about a hundred devices.
+                if self.expired():
+                    raise DeadlineNearError
+                self.steps += (1 + compiled(expression).size) * len(resource_slice.devices)
+                if self.steps > _MOST_STEPS:
+                    raise GivenUpError
+            answers = resource_slice.taken_by(expression)
+            if all(selected):
+                selected = answers
+            else:
+                selected = [answer if each else each for each, answer in zip(selected, answers, strict=True)]
+        return selected
+
+
+def reached(reach: Reach, nodes: Snapshot) -> Mask | list[int]:
+    """Return those of `nodes` from which devices are reached: their rows or, where there may be many, a mask."""
+    if reach.node_name:
+        row = nodes.rows.get(reach.node_name)
+        return [] if row is None else [row]
+    if reach.terms is None or reach.all_nodes:
+        return np.full(len(nodes.nodes), reach.all_nodes)
+    return any_matches(reach.terms, nodes.labels, nodes.rows)
