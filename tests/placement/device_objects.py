@@ -8,7 +8,30 @@ from tests.placement.storage_objects import make_device_claim
 Object = dict[str, Any]
 
 DRIVER = "gpu.example.com"
+_REACHES = {"nodeName", "allNodes", "nodeSelector", "perDeviceNodeSelection"}
 OF_DRIVER = f'device.driver == "{DRIVER}"'
+
+
+def make_shared_device(name: str, capacity: Mapping[str, str], policy: Object | None = None, **fields: Any) -> Object:
+    """A device that can be allocated several times; the `policy` is that of each of its capacities."""
+    capacities = {
+        key: {"value": value} | ({"requestPolicy": policy} if policy else {}) for key, value in capacity.items()
+    }
+    return make_device(name, **fields) | {"allowMultipleAllocations": True, "capacity": capacities}
+
+
+def make_part(name: str, counters: Mapping[str, str], **fields: Any) -> Object:
+    """A device that consumes counters of the set `card` of its pool."""
+    amounts = {key: {"value": value} for key, value in counters.items()}
+    return make_device(name, consumesCounters=[{"counterSet": "card", "counters": amounts}], **fields)
+
+
+def make_counters(node: str, counters: Mapping[str, str], **spec: Any) -> Object:
+    """A ResourceSlice with the set of counters `card` of the pool of a node; the devices are in another slice."""
+    amounts = {key: {"value": value} for key, value in counters.items()}
+    made = make_slice(node, name=f"{node}-counters", sharedCounters=[{"name": "card", "counters": amounts}], **spec)
+    del made["spec"]["devices"]
+    return made
 
 
 def make_device(name: str, capacity: Mapping[str, str] | None = None, **fields: Any) -> Object:
@@ -53,7 +76,7 @@ def make_slice(
         "pool": {"name": pool or node, "generation": generation, "resourceSliceCount": count},
         "devices": list(devices),
     }
-    if node and not spec:
+    if node and not _REACHES & spec.keys():
         fields["nodeName"] = node
     metadata = {"name": name or f"{pool or node}-{driver.partition('.')[0]}-{generation}"}
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": metadata, "spec": fields | spec}
@@ -89,9 +112,10 @@ def first_of(name: str, **alternatives: Object) -> Object:
     }
 
 
-def constrained(claim: Object, attribute: str, *requests: str) -> Object:
-    """`claim` with a constraint that its devices agree in an attribute."""
-    constraint: Object = {"matchAttribute": attribute} | ({"requests": list(requests)} if requests else {})
+def constrained(claim: Object, attribute: str, *requests: str, distinct: bool = False) -> Object:
+    """`claim` with a constraint that its devices agree in an attribute, or that they are `distinct` in it."""
+    kind = "distinctAttribute" if distinct else "matchAttribute"
+    constraint: Object = {kind: attribute} | ({"requests": list(requests)} if requests else {})
     devices = claim["spec"]["devices"]
     return claim | {"spec": {"devices": devices | {"constraints": [*devices.get("constraints", []), constraint]}}}
 

@@ -14,7 +14,10 @@ from tests.placement.device_objects import (
     first_of,
     make_claim,
     make_class,
+    make_counters,
     make_device,
+    make_part,
+    make_shared_device,
     make_slice,
 )
 from tests.placement.oracle_devices import SELECTORS
@@ -86,3 +89,95 @@ def device_worlds(draw: st.DrawFn) -> tuple[list[Object], Object]:
     )
     pod = make_pod().spec(resourceClaims=claiming(*(claim["metadata"]["name"] for claim in claims)))
     return [*classes, *slices, *others, *claims], pod.obj()
+
+
+_POLICIES: tuple[Object | None, ...] = (
+    None,
+    {"default": "2", "validValues": ["2", "4"]},
+    {"default": "1", "validRange": {"min": "1", "max": "5", "step": "2"}},
+    {"default": "3", "validRange": {"min": "2"}},
+)
+
+
+@st.composite
+def _parts(draw: st.DrawFn) -> list[Object]:
+    """Devices that are handed out whole or in parts, some of them tainted."""
+    devices = []
+    for number in range(draw(st.integers(1, 5))):
+        fields: Object = {
+            "model": draw(st.sampled_from(("H100", "A100"))),
+            "numa": draw(st.integers(0, 2)),
+            "taints": [_TAINT] if draw(st.integers(0, 4)) == 0 else [],
+        }
+        if draw(st.integers(0, 5)) == 0:
+            fields["bindingConditions"] = ["ready"]
+            fields["bindingFailureConditions"] = ["failed"]
+        kind = draw(st.sampled_from(("whole", "part", "part", "shared")))
+        if kind == "whole":
+            devices.append(make_device(f"card-{number}", {"memory": "4"}, **fields))
+        elif kind == "part":
+            memory, cores = draw(st.integers(0, 3)), draw(st.integers(0, 3))
+            devices.append(make_part(f"card-{number}", {"memory": str(memory), "cores": str(cores)}, **fields))
+        else:
+            policy = draw(st.sampled_from(_POLICIES))
+            devices.append(make_shared_device(f"card-{number}", {"memory": "6"}, policy, **fields))
+    return devices
+
+
+@st.composite
+def _pool(draw: st.DrawFn, node: str) -> list[Object]:
+    amounts = {"memory": str(draw(st.integers(2, 6))), "cores": str(draw(st.integers(2, 6)))}
+    return [make_slice(node, *draw(_parts()), count=2), make_counters(node, amounts, count=2)]
+
+
+@st.composite
+def _request_of_parts(draw: st.DrawFn, name: str) -> Object:
+    fields: Object = {"tolerations": [_TOLERATION]} if draw(st.booleans()) else {}
+    if draw(st.integers(0, 3)) == 0:
+        fields["capacity"] = {"requests": {"memory": str(draw(st.integers(1, 5)))}}
+    elif draw(st.integers(0, 4)) == 0:
+        fields["adminAccess"] = True
+    expressions = draw(st.lists(st.sampled_from(_SELECTORS), max_size=1))
+    return exactly(name, draw(st.sampled_from((1, 1, 1, 2, 3, 0))), *expressions, device_class="gpu", **fields)
+
+
+@st.composite
+def _claim_of_parts(draw: st.DrawFn, name: str) -> Object:
+    requests = [draw(_request_of_parts(f"r{number}")) for number in range(draw(st.integers(1, 2)))]
+    if draw(st.integers(0, 2)) == 0:
+        alternatives = {each: draw(_request_of_parts(each)) for each in ("x", "y")}
+        for each in alternatives.values():
+            each["exactly"].pop("adminAccess", None)
+        requests.append(first_of("list", **alternatives))
+    claim = make_claim(name, *requests)
+    if any("All" in str(request) for request in requests):
+        return claim
+    for distinct in draw(st.sampled_from(((), (True,), (False,), (True, False), (False, True)))):
+        attribute = draw(st.sampled_from(("numa", "model")))
+        concerned = draw(st.sampled_from(((), ("r0",))))
+        claim = constrained(claim, f"{DRIVER}/{attribute}", *concerned, distinct=distinct)
+    return claim
+
+
+@st.composite
+def parted_worlds(draw: st.DrawFn) -> tuple[list[Object], Object]:
+    """Objects of devices that are handed out in parts, for the nodes NODES, and a pod that claims some."""
+    slices = [each for name in NODES for each in draw(_pool(name))]
+    by_name = {
+        (each["spec"]["pool"]["name"], device["name"]): device
+        for each in slices
+        for device in each["spec"].get("devices", [])
+    }
+    others = []
+    taken = draw(st.lists(st.sampled_from(sorted(by_name)), max_size=3, unique=True)) if by_name else []
+    for number, (pool, card) in enumerate(taken):
+        fields: Object = {}
+        if by_name[pool, card].get("allowMultipleAllocations"):
+            share = f"00000000-0000-4000-8000-{number:012}"
+            fields = {"shareID": share, "consumedCapacity": {"memory": str(draw(st.integers(1, 5)))}}
+        others.append(allocated(make_claim(f"other-{number}", exactly()), pool, card, **fields))
+    if not others:
+        others.append(allocated(make_claim("other-0", exactly()), "gone", "card-9"))
+    claims = [draw(_claim_of_parts(f"own-{number}")) for number in range(draw(st.integers(1, 2)))]
+    pod = make_pod().spec(resourceClaims=claiming(*(claim["metadata"]["name"] for claim in claims)))
+    return [make_class("gpu"), *slices, *others, *claims], pod.obj()

@@ -20,10 +20,13 @@ from tests.placement.device_objects import (
     make_cards,
     make_claim,
     make_class,
+    make_counters,
     make_device,
+    make_part,
+    make_shared_device,
     make_slice,
 )
-from tests.placement.strategies_devices import NODES, device_worlds
+from tests.placement.strategies_devices import NODES, device_worlds, parted_worlds
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.framework import Framework, Placement
@@ -112,7 +115,7 @@ def _assert_pod_as_foretold(
 def _assert_right(cluster: Cluster, foretold: Placement, builder: PodBuilder) -> None:
     pod = cluster.create(builder).object
     if foretold.verdict == "Feasible":
-        bound = cluster.wait_bound(pod)
+        bound = _wait_chosen(cluster, pod)
         scores = {
             node: {plugin: score for plugin, score in each.items() if plugin != "total"}
             for node, each in foretold.scores.items()
@@ -128,6 +131,22 @@ def _assert_right(cluster: Cluster, foretold: Placement, builder: PodBuilder) ->
     wait_for(
         lambda: message() == foretold.message.removesuffix(".") or None, lambda: f"{foretold.message}: {message()}"
     )
+
+
+def _wait_chosen(cluster: Cluster, pod: Object) -> str:
+    """The node that the scheduler has chosen: it may wait for devices to be made ready before it binds the pod."""
+
+    def chosen() -> str | None:
+        current = cluster.client.get("Pod", pod["metadata"]["name"], cluster.namespace)
+        node: str | None = current["spec"].get("nodeName") or current["status"].get("nominatedNodeName")
+        return node
+
+    return wait_for(chosen, f"a node for {pod['metadata']['name']}")
+
+
+def _let_administrators_in(cluster: Cluster) -> None:
+    labels = {"resource.kubernetes.io/admin-access": "true"}
+    cluster.client.patch("Namespace", cluster.namespace, {"metadata": {"labels": labels}})
 
 
 def _world(cluster: Cluster) -> None:
@@ -247,6 +266,200 @@ def test_claim_whose_devices_are_on_a_node_that_will_not_do(cluster: Cluster) ->
 
 
 _RESERVED = [{"resource": "pods", "name": "q", "uid": "2"}]
+
+
+@pytest.mark.parametrize(
+    ("claims", "verdict", "nodes"),
+    [
+        pytest.param([make_claim("own", exactly("c", 2, adminAccess=True))], "Feasible", {"a", "b"}, id="taken or not"),
+        pytest.param([make_claim("own", exactly("c", 0, adminAccess=True))], "Feasible", {"a", "b", "c"}, id="all"),
+        pytest.param([make_claim("own", exactly("c", 3, adminAccess=True))], "Infeasible", None, id="too many"),
+        pytest.param(
+            [make_claim("own", exactly("c", 1, adminAccess=True), exactly("d"))], "Feasible", {"a", "b"}, id="and own"
+        ),
+        pytest.param(
+            [make_claim("x", exactly("c", 1, adminAccess=True)), make_claim("y", exactly("c"))],
+            "Feasible",
+            {"a", "b"},
+            id="what an administrator has is not another claim's of the pod",
+        ),
+        pytest.param(
+            [make_claim("x", exactly("c")), make_claim("y", exactly("c", 1, adminAccess=True))],
+            "Feasible",
+            {"a", "b", "c"},
+            id="what another claim of the pod has can be an administrator's",
+        ),
+        pytest.param(
+            [allocated(make_claim("x", exactly("c", 1, adminAccess=True)), "b", "card-1", adminAccess=True)],
+            "Feasible",
+            {"b"},
+            id="that it has got",
+        ),
+    ],
+)
+def test_access_of_an_administrator(
+    cluster: Cluster, claims: list[Object], verdict: str, nodes: set[str] | None
+) -> None:
+    """Node a has two devices with one taken, b two of which an administrator looks at one, c a single one."""
+    _let_administrators_in(cluster)
+    _make(
+        cluster,
+        make_class(),
+        make_slice("a", *make_cards(2)),
+        make_slice("b", *make_cards(2)),
+        make_slice("c", *make_cards(1)),
+        allocated(make_claim("other", exactly()), "a", "card-0"),
+        allocated(make_claim("admin", exactly("c", 1, adminAccess=True)), "b", "card-0", adminAccess=True),
+    )
+    cluster.make_nodes(*(make_node_object(name) for name in "abc"))
+    _assert_as_foretold(cluster, *claims, verdict=verdict, nodes=nodes)
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict", "nodes"),
+    [
+        pytest.param(exactly("c", 2), "Feasible", {"a", "b"}, id="two"),
+        pytest.param(exactly("c", 3), "Feasible", {"b"}, id="a value comes again after another one"),
+        pytest.param(exactly("c", 4), "Infeasible", None, id="four"),
+    ],
+)
+def test_distinct_values_of_an_attribute(cluster: Cluster, claim: Object, verdict: str, nodes: set[str] | None) -> None:
+    """Of the devices of one request kube-scheduler remembers the last one's value alone."""
+    _make(
+        cluster,
+        make_class(),
+        make_slice("a", *make_cards(2, numa=0), *make_cards(1, 2, numa=1)),
+        make_slice("b", *make_cards(1, numa=0), *make_cards(1, 1, numa=1), *make_cards(1, 2, numa=0)),
+        make_slice("c", *make_cards(3, numa=0), *make_cards(1, 3, model="none")),
+        allocated(make_claim("other", exactly()), "gone", "card-0"),
+    )
+    cluster.make_nodes(*(make_node_object(name) for name in "abc"))
+    own = constrained(make_claim("own", claim), f"{DRIVER}/numa", distinct=True)
+    _assert_as_foretold(cluster, own, verdict=verdict, nodes=nodes)
+
+
+def test_distinct_values_over_requests(cluster: Cluster) -> None:
+    _make(
+        cluster,
+        make_class(),
+        make_slice("a", *make_cards(2, numa=0), *make_cards(1, 2, numa=1)),
+        make_slice("b", *make_cards(3, numa=0)),
+        allocated(make_claim("other", exactly()), "gone", "card-0"),
+    )
+    cluster.make_nodes(make_node_object("a"), make_node_object("b"))
+    either = first_of("e", best=exactly("", 2), other=exactly("", 1))
+    own = constrained(make_claim("own", exactly("c"), either), f"{DRIVER}/numa", distinct=True)
+    _assert_as_foretold(cluster, own, verdict="Feasible", nodes={"a"})
+
+
+_CONDITIONS: Object = {"bindingConditions": ["ready"], "bindingFailureConditions": ["failed"]}
+
+
+def test_devices_that_have_to_be_made_ready_come_last(cluster: Cluster) -> None:
+    """Of equal devices it takes those of a pool whose devices are ready: the other ones are left for the list."""
+    _make(
+        cluster,
+        make_class(),
+        make_slice("a", make_device("x", numa=0, **_CONDITIONS), driver=DRIVER, pool="a-first", nodeName="a"),
+        make_slice("a", make_device("y", numa=1), pool="a-second", nodeName="a"),
+        make_slice("b", make_device("x", numa=1, **_CONDITIONS)),
+        allocated(make_claim("other", exactly()), "gone", "card-0"),
+    )
+    cluster.make_nodes(*(make_node_object(name) for name in "abc"))
+    numa = f'device.attributes["{DRIVER}"].numa'
+    best = first_of("e", best=exactly("", 1, f"{numa} == 0"), other=exactly("", 1))
+    _assert_as_foretold(cluster, make_claim("own", exactly("c"), best), verdict="Feasible", nodes={"a"})
+
+
+@pytest.mark.parametrize(
+    ("conditions", "verdict", "nodes"),
+    [
+        pytest.param([("ready", "True")], "Feasible", {"a"}, id="ready"),
+        pytest.param([("failed", "True"), ("ready", "True")], "Waiting", None, id="failed"),
+    ],
+)
+def test_claim_whose_device_has_been_made_ready_or_not(
+    cluster: Cluster, conditions: list[tuple[str, str]], verdict: str, nodes: set[str] | None
+) -> None:
+    _make(
+        cluster,
+        make_class(),
+        make_slice("a", make_device("x", **_CONDITIONS)),
+        make_slice("b", make_device("x", **_CONDITIONS)),
+    )
+    cluster.make_nodes(make_node_object("a"), make_node_object("b"))
+    own = allocated(make_claim("own", exactly()), "a", "x", **_CONDITIONS)
+    own["status"]["reservedFor"] = _RESERVED
+    told = [
+        {"type": kind, "status": status, "reason": "x", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        for kind, status in conditions
+    ]
+    own["status"]["devices"] = [{"driver": DRIVER, "pool": "a", "device": "x", "conditions": told}]
+    _assert_as_foretold(cluster, own, verdict=verdict, nodes=nodes)
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict", "nodes"),
+    [
+        pytest.param(exactly("c", 1), "Feasible", {"a", "b"}, id="a part"),
+        pytest.param(exactly("c", 2), "Feasible", {"a", "b"}, id="two parts"),
+        pytest.param(exactly("c", 3), "Feasible", {"a", "b"}, id="three parts"),
+        pytest.param(exactly("c", 4), "Feasible", {"b"}, id="four parts, of which one is taken on a"),
+        pytest.param(exactly("c", 1, 'device.attributes["gpu.example.com"].size == 4'), "Feasible", {"b"}, id="whole"),
+        pytest.param(
+            exactly("c", 2, 'device.attributes["gpu.example.com"].size > 1'), "Feasible", {"b"}, id="two halves"
+        ),
+        pytest.param(
+            exactly("c", 2, 'device.attributes["gpu.example.com"].size > 2'), "Infeasible", None, id="too many"
+        ),
+        pytest.param(exactly("c", 0), "Infeasible", None, id="all parts"),
+    ],
+)
+def test_parts_that_share_counters(cluster: Cluster, claim: Object, verdict: str, nodes: set[str] | None) -> None:
+    """Each node has a card that can be used whole, in halves or in quarters; on a one quarter is taken."""
+    for name in "ab":
+        parts = [
+            make_part(f"part-{size}-{number}", {"memory": str(size)}, size=size)
+            for size in (1, 2, 4)
+            for number in range(4 // size)
+        ]
+        _make(cluster, make_slice(name, *parts, count=2), make_counters(name, {"memory": "4"}, count=2))
+    _make(cluster, make_class(), allocated(make_claim("other", exactly()), "a", "part-1-0"))
+    cluster.make_nodes(make_node_object("a"), make_node_object("b"), make_node_object("c"))
+    _assert_as_foretold(cluster, make_claim("own", claim), verdict=verdict, nodes=nodes)
+
+
+@pytest.mark.parametrize(
+    ("claims", "verdict", "nodes"),
+    [
+        pytest.param([exactly("c", 1, capacity={"requests": {"memory": "10"}})], "Feasible", {"a", "b", "c"}, id="10"),
+        pytest.param([exactly("c", 1, capacity={"requests": {"memory": "30"}})], "Feasible", {"b", "c"}, id="30"),
+        pytest.param([exactly("c", 1, capacity={"requests": {"memory": "60"}})], "Waiting", None, id="60"),
+        pytest.param([exactly("c", 1, capacity={"requests": {"memory": "90"}})], "Infeasible", None, id="90"),
+        pytest.param([exactly("c", 1, capacity={"requests": {"cores": "1"}})], "Infeasible", None, id="no such"),
+        pytest.param([exactly("c", 1)], "Feasible", {"b", "c"}, id="none, which is all or the default"),
+        pytest.param(
+            [exactly(name, 1, capacity={"requests": {"memory": "15"}}) for name in "cdef"],
+            "Feasible",
+            {"b"},
+            id="several of one claim",
+        ),
+    ],
+)
+def test_shares_of_devices(cluster: Cluster, claims: list[Object], verdict: str, nodes: set[str] | None) -> None:
+    """Node a has 20 of 80 left, b has 80 with a policy whose default is 40, c a device of 50 that is taken whole."""
+    policy = {"default": "40", "validRange": {"min": "10", "max": "50", "step": "10"}}
+    share = {"shareID": "00000000-0000-4000-8000-000000000001", "consumedCapacity": {"memory": "60"}}
+    _make(
+        cluster,
+        make_class(),
+        make_slice("a", make_shared_device("x", {"memory": "80"})),
+        make_slice("b", make_shared_device("x", {"memory": "80"}, policy)),
+        make_slice("c", make_device("x", {"memory": "50"})),
+        allocated(make_claim("other", exactly()), "a", "x", **share),
+    )
+    cluster.make_nodes(*(make_node_object(name) for name in "abc"))
+    _assert_as_foretold(cluster, make_claim("own", *claims), verdict=verdict, nodes=nodes)
 
 
 def test_pools_beside_nodes(cluster: Cluster) -> None:
@@ -474,12 +687,23 @@ def test_balance_with_an_extended_resource_of_a_class(cluster: Cluster) -> None:
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(world=device_worlds())
 def test_random_devices_and_claims(control_plane: ControlPlane, world: tuple[list[Object], Object]) -> None:
+    _assert_world_as_foretold(control_plane, world)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(world=parted_worlds())
+def test_random_parts_of_devices(control_plane: ControlPlane, world: tuple[list[Object], Object]) -> None:
+    _assert_world_as_foretold(control_plane, world)
+
+
+def _assert_world_as_foretold(control_plane: ControlPlane, world: tuple[list[Object], Object]) -> None:
     objects, pod = world
     for claim in objects:
         if "status" in claim:
             # Another pod's claim: kube-scheduler takes devices from one that is nobody's.
             claim["status"]["reservedFor"] = _RESERVED
     cluster = Cluster(control_plane)
+    _let_administrators_in(cluster)
     try:
         _make(cluster, *objects)
         cluster.make_nodes(*(make_node_object(name) for name in NODES))

@@ -14,7 +14,9 @@ from tests.placement.device_objects import (
     make_cards,
     make_claim,
     make_class,
+    make_counters,
     make_device,
+    make_part,
     make_slice,
 )
 from tests.placement.storage_objects import make_device_claim, make_device_class
@@ -125,7 +127,7 @@ def test_resource_that_no_node_offers_is_missing_but_for_a_doubt_where_classes_a
 _CLASS = make_class()
 _CARDS = make_slice("a", *make_cards(2, model="H100"))
 _OTHER = allocated(make_claim("other", exactly()), "b", "card-0")
-_MIG = make_device("part", consumesCounters=[{"counterSet": "x", "counters": {"memory": {"value": "1"}}}])
+_MIG = make_part("part", {"memory": "1"})
 
 
 def _place_claim(claim: Object, *objects: Object, template: bool = False) -> Placement:
@@ -158,10 +160,6 @@ def test_without_claims_it_is_not_known_which_devices_are_taken() -> None:
 @pytest.mark.parametrize(
     ("claim", "objects"),
     [
-        pytest.param(make_claim("own", exactly("c", 1, adminAccess=True)), [_CARDS], id="admin access"),
-        pytest.param(
-            make_claim("own", exactly("c", 1, capacity={"requests": {"memory": "1Gi"}})), [_CARDS], id="capacity"
-        ),
         pytest.param(make_claim("own", exactly("c", 33)), [_CARDS], id="more devices than a claim can have"),
         pytest.param(make_claim("own", exactly("c", 1, "device.driver.size() + 1 == 2")), [_CARDS], id="selector"),
         pytest.param(make_claim("own", {"name": "c"}), [_CARDS], id="request of an unknown kind"),
@@ -170,17 +168,32 @@ def test_without_claims_it_is_not_known_which_devices_are_taken() -> None:
             [_CARDS],
             id="constraint",
         ),
-        pytest.param(make_claim("own", exactly()), [make_slice("a", _MIG)], id="part of a device"),
         pytest.param(
-            make_claim("own", exactly()), [make_slice("a", make_device("x", bindsToNode=[True]))], id="binds to node"
+            make_claim("own", exactly()),
+            [
+                make_slice("a", _MIG, count=2),
+                make_counters("a", {"memory": "1"}, count=2),
+                make_slice("a", _MIG, count=2, driver="nic.example.com", name="nic"),
+                make_counters("a", {"memory": "1"}, count=2, driver="nic.example.com") | {"metadata": {"name": "nics"}},
+            ],
+            id="counters of two drivers whose pools have one name",
         ),
         pytest.param(
             make_claim("own", exactly()),
             [
-                make_slice("a", *make_cards(2), count=2),
-                make_slice("", pool="a", name="z", sharedCounters=[{}], count=2),
+                make_slice("a", _MIG, count=2),
+                make_counters("a", {"memory": "1"}, count=2),
+                make_slice("b", _MIG, count=2, pool="a", name="b"),
             ],
-            id="counters",
+            id="counters of a pool with more slices than it should have",
+        ),
+        pytest.param(
+            make_claim("own", exactly()),
+            [
+                make_slice("a", _MIG | {"allowMultipleAllocations": True}, count=2),
+                make_counters("a", {"memory": "1"}, count=2),
+            ],
+            id="counters of a device that is allocated several times",
         ),
         pytest.param(
             make_claim("own", exactly()),

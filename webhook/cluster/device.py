@@ -4,20 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from webhook.cluster.device_capacity import Capacity, read_amount, read_capacities
 from webhook.cluster.node_selector import Term, read_node_selector
 from webhook.kube.cel_values import Defaulting, Quantity
-from webhook.kube.quantity import milli_value
 from webhook.kube.reader import Reader
 from webhook.kube.semver import Semver, is_semver
 from webhook.kube.taints import Taint
 
 Object = Mapping[str, Any]
+CounterName = tuple[str, str]
+"""A set of counters of a pool, and a counter of it."""
 AttributeValue = tuple[str, Any]
 """The type of an attribute and its value; those of different types are never the same."""
 
 _ATTRIBUTE_TYPES = ("string", "int", "bool", "version")
-# What a device may have that the allocation here does not follow.
-_NOT_MODELLED = ("consumesCounters", "bindingConditions", "bindsToNode", "allowMultipleAllocations")
 
 
 class DeviceId(NamedTuple):
@@ -42,7 +42,8 @@ class Device:
 
     `variables` are what selectors see, None where kube-scheduler gets an error out of any. `attributes` are by their
     fully qualified names. `reach` counts where its slice says so. `is_shared`: it can be allocated several times.
-    `is_modelled`: it is taken whole, by one claim.
+    `counters` are the amounts that it consumes of counters of its pool, in thousandths. `has_conditions`: it has to be
+    made ready before a pod that has got it is bound. `is_plain`: it is taken whole.
     """
 
     name: str
@@ -51,7 +52,10 @@ class Device:
     taints: tuple[Taint, ...]
     reach: Reach
     is_shared: bool
-    is_modelled: bool
+    capacity: Mapping[str, Capacity]
+    counters: tuple[tuple[CounterName, int], ...]
+    has_conditions: bool
+    is_plain: bool
 
 
 def read_reach(reader: Reader, spec: Object, path: str) -> Reach:
@@ -66,15 +70,17 @@ def read_reach(reader: Reader, spec: Object, path: str) -> Reach:
 def read_device(reader: Reader, device: Object, path: str, driver: str) -> Device:
     """The facts of the device at `path`, which `driver` publishes; what is malformed is noted with `reader`."""
     attributes = _attributes(reader, device.get("attributes"), f"{path}.attributes")
-    capacity = _capacity(reader, device.get("capacity"), f"{path}.capacity")
+    capacity = read_capacities(reader, device.get("capacity"), f"{path}.capacity")
     variables = None
     if all(value is not None for value in attributes.values()):
         variables = {
             "driver": driver,
             "allowMultipleAllocations": device.get("allowMultipleAllocations") is True,
             "attributes": _by_domain({name: _seen(*each) for name, each in attributes.items() if each}, driver),
-            "capacity": _by_domain({name: quantity for name, (quantity, _) in capacity.items()}, driver),
+            "capacity": _by_domain({name: Quantity(each.value) for name, each in capacity.items()}, driver),
         }
+    counters = _counters(reader, device.get("consumesCounters"), f"{path}.consumesCounters")
+    is_shared = device.get("allowMultipleAllocations") is True
     known = {name: each for name, each in attributes.items() if each}
     bare = {f"{driver}/{name}": each for name, each in known.items() if "/" not in name}
     return Device(
@@ -83,8 +89,11 @@ def read_device(reader: Reader, device: Object, path: str, driver: str) -> Devic
         attributes=bare | {name: each for name, each in known.items() if "/" in name},
         taints=_taints(reader, device.get("taints"), f"{path}.taints"),
         reach=read_reach(reader, device, path),
-        is_shared=device.get("allowMultipleAllocations") is True,
-        is_modelled=not any(device.get(name) for name in _NOT_MODELLED) and not any(p for _, p in capacity.values()),
+        is_shared=is_shared,
+        capacity=capacity,
+        counters=counters,
+        has_conditions=bool(device.get("bindingConditions")),
+        is_plain=not is_shared and not counters and not any(each.policy for each in capacity.values()),
     )
 
 
@@ -114,19 +123,22 @@ def _seen(kind: str, value: Any) -> Any:
     return Semver(value) if kind == "version" else value
 
 
-def _capacity(reader: Reader, value: Any, path: str) -> dict[str, tuple[Quantity, bool]]:
-    """The capacities by their names, and whether a policy says how parts of each are handed out."""
-    found = {}
-    for name, each in reader.object(value, path).items():
-        where = f"{path}[{name}]"
-        capacity = reader.object(each, where)
-        try:
-            thousandths = milli_value(capacity.get("value"))
-        except ValueError as error:
-            reader.error(f"{where}.value", capacity.get("value"), str(error))
-            continue
-        found[str(name)] = Quantity(thousandths), bool(capacity.get("requestPolicy"))
-    return found
+def _counters(reader: Reader, value: Any, path: str) -> tuple[tuple[CounterName, int], ...]:
+    return tuple(
+        [
+            ((reader.text(each.get("counterSet"), f"{where}.counterSet"), name), amount)
+            for where, each in reader.objects(value, path)
+            for name, amount in read_counters(reader, each.get("counters"), f"{where}.counters").items()
+        ]
+    )
+
+
+def read_counters(reader: Reader, value: Any, path: str) -> dict[str, int]:
+    """Return counters by their names, in thousandths; what is malformed is noted with `reader`."""
+    return {
+        str(name): read_amount(reader, reader.object(each, f"{path}[{name}]").get("value"), f"{path}[{name}].value")
+        for name, each in reader.object(value, path).items()
+    }
 
 
 def _by_domain(values: Mapping[str, Any], driver: str) -> Defaulting:

@@ -1,6 +1,6 @@
 """ResourceClaims and their templates: what devices they ask for, and which they have got."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,8 +23,9 @@ _EXACT_COUNT, _ALL = "ExactCount", "All"
 class DeviceRequest(NamedTuple):
     """One request of a claim, or one of its alternatives (`request/alternative`).
 
-    `amount` devices, or every one that the selectors take (`takes_all`). `is_modelled`: it asks for no part of a device
-    and no access beside the devices' owners.
+    `amount` devices, or every one that the selectors take (`takes_all`). `capacity` is what it consumes of each device,
+    in thousandths. `is_admin`: it wants an administrator's access, beside the devices' owners. `is_modelled`: it is of
+    a kind that is known.
     """
 
     name: str
@@ -33,6 +34,8 @@ class DeviceRequest(NamedTuple):
     amount: int = 1
     takes_all: bool = False
     tolerations: tuple[Toleration, ...] = ()
+    capacity: tuple[tuple[str, int], ...] = ()
+    is_admin: bool = False
     is_modelled: bool = True
 
 
@@ -43,11 +46,15 @@ class Alternatives(NamedTuple):
     is_list: bool
 
 
-class MatchAttribute(NamedTuple):
-    """Devices of these requests, or of all, must have the same value of an attribute. An empty one is not modelled."""
+class AttributeConstraint(NamedTuple):
+    """Devices of these requests, or of all, must have the same value of an attribute, or distinct values.
+
+    One without an attribute is of a kind that is not known.
+    """
 
     attribute: str
     requests: tuple[str, ...]
+    is_distinct: bool
 
     def concerns(self, request: str) -> bool:
         """Whether the devices of `request` are among those."""
@@ -64,14 +71,16 @@ class Share(NamedTuple):
 class Allocation(NamedTuple):
     """The devices of a claim, the requests that each is for, and where they can be used; no terms: everywhere.
 
-    `devices` are those that it has for itself. `is_modelled`: none of them has still to be made ready.
+    `devices` are those that it has for itself. `has_failed`: one of them could not be made ready for use. `is_known`:
+    whether kube-scheduler still waits for one of them to be made ready does not depend on the time of day.
     """
 
     devices: tuple[DeviceId, ...]
     shares: tuple[Share, ...]
     requests: tuple[str, ...]
     terms: tuple[Term, ...] | None
-    is_modelled: bool
+    has_failed: bool
+    is_known: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +94,7 @@ class DeviceClaim:
     namespace: str
     name: str
     requests: tuple[Alternatives, ...]
-    constraints: tuple[MatchAttribute, ...]
+    constraints: tuple[AttributeConstraint, ...]
     is_template: bool
     is_being_deleted: bool
     allocation: Allocation | None
@@ -116,7 +125,7 @@ class DeviceClaim:
             constraints=_constraints(reader, devices.get("constraints"), f"{path}.devices.constraints"),
             is_template=is_template,
             is_being_deleted=metadata.get("deletionTimestamp") is not None,
-            allocation=_allocation(reader, status.get("allocation"), "status.allocation"),
+            allocation=_allocation(reader, status),
             controller_uid=controller.uid if controller else None,
             extended_for=controller if annotations.get(_EXTENDED_RESOURCE_CLAIM) == "true" else None,
         )
@@ -152,7 +161,7 @@ def _requests(reader: Reader, value: Any, path: str) -> tuple[Alternatives, ...]
 def _request(reader: Reader, request: Object, path: str, name: str) -> DeviceRequest:
     mode = reader.text(request.get("allocationMode"), f"{path}.allocationMode") or _EXACT_COUNT
     amount = 1 if request.get("count") is None else reader.integer(request["count"], f"{path}.count")
-    is_plain = not request.get("adminAccess") and not request.get("capacity")
+    capacity = reader.object(request.get("capacity"), f"{path}.capacity")
     return DeviceRequest(
         name=name,
         device_class=reader.text(request.get("deviceClassName"), f"{path}.deviceClassName"),
@@ -160,7 +169,9 @@ def _request(reader: Reader, request: Object, path: str, name: str) -> DeviceReq
         amount=amount,
         takes_all=mode == _ALL,
         tolerations=_tolerations(reader, request.get("tolerations"), f"{path}.tolerations"),
-        is_modelled=is_plain and (mode == _ALL or (mode == _EXACT_COUNT and amount > 0)),
+        capacity=tuple(read_milli(reader, capacity.get("requests"), f"{path}.capacity.requests").items()),
+        is_admin=reader.boolean(request.get("adminAccess"), f"{path}.adminAccess"),
+        is_modelled=mode == _ALL or (mode == _EXACT_COUNT and amount > 0),
     )
 
 
@@ -178,33 +189,67 @@ def _tolerations(reader: Reader, value: Any, path: str) -> tuple[Toleration, ...
     )
 
 
-def _constraints(reader: Reader, value: Any, path: str) -> tuple[MatchAttribute, ...]:
+def _constraints(reader: Reader, value: Any, path: str) -> tuple[AttributeConstraint, ...]:
     return tuple(
         [
-            MatchAttribute(
-                reader.text(each.get("matchAttribute"), f"{where}.matchAttribute"),
+            AttributeConstraint(
+                reader.text(each.get("matchAttribute"), f"{where}.matchAttribute")
+                or reader.text(each.get("distinctAttribute"), f"{where}.distinctAttribute"),
                 reader.texts(each.get("requests"), f"{where}.requests"),
+                is_distinct=each.get("matchAttribute") is None,
             )
             for where, each in reader.objects(value, path)
         ]
     )
 
 
-def _allocation(reader: Reader, value: Any, path: str) -> Allocation | None:
-    if value is None:
+def _allocation(reader: Reader, status: Object) -> Allocation | None:
+    if status.get("allocation") is None:
         return None
-    allocation = reader.object(value, path)
+    path = "status.allocation"
+    allocation = reader.object(status.get("allocation"), path)
     devices = reader.object(allocation.get("devices"), f"{path}.devices")
     results = reader.objects(devices.get("results"), f"{path}.devices.results")
     owned = [(where, each) for where, each in results if not each.get("adminAccess")]
+    has_failed, is_pending = _readiness(reader, status, [each for _, each in results])
     return Allocation(
         # An administrator's access takes nothing from others.
         tuple([_device_id(reader, each, where) for where, each in owned if each.get("shareID") is None]),
         tuple([_share(reader, each, where) for where, each in owned if each.get("shareID") is not None]),
         tuple([reader.text(each.get("request"), f"{where}.request") for where, each in results]),
         read_node_selector(reader, allocation.get("nodeSelector"), f"{path}.nodeSelector"),
-        not any(each.get("bindingConditions") for _, each in results),
+        has_failed,
+        is_known=not is_pending or allocation.get("allocationTimestamp") is None,
     )
+
+
+def _readiness(reader: Reader, status: Object, results: Sequence[Object]) -> tuple[bool, bool]:
+    """Return whether a device could not be made ready, and whether one is still to be.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go,
+    isClaimReadyForBinding
+    """
+    devices = {
+        _device_id(reader, each, where): {
+            condition.get("type")
+            for _, condition in reader.objects(each.get("conditions"), f"{where}.conditions")
+            if condition.get("status") == "True"
+        }
+        for where, each in reversed(reader.objects(status.get("devices"), "status.devices"))
+    }
+    for result in results:
+        wanted = reader.texts(result.get("bindingConditions"), "status.allocation.devices.results.bindingConditions")
+        holding = devices.get(_device_id(reader, result, "status.allocation.devices.results"))
+        if not wanted:
+            continue
+        if holding is None:
+            return False, True
+        failing = result.get("bindingFailureConditions")
+        if holding.intersection(reader.texts(failing, "status.allocation.devices.results.bindingFailureConditions")):
+            return True, False
+        if not holding.issuperset(wanted):
+            return False, True
+    return False, False
 
 
 def _share(reader: Reader, result: Object, path: str) -> Share:

@@ -1,10 +1,11 @@
 """ResourceSlices: the devices that drivers publish, by pools."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from webhook.cluster.device import Device, Reach, read_device, read_reach
+from webhook.cluster.device import Device, Reach, read_counters, read_device, read_reach
 from webhook.kube.cel import compiled
 from webhook.kube.reader import Reader
 
@@ -18,8 +19,10 @@ _MOST_ANSWERS = 64
 
 @dataclass(frozen=True, slots=True)
 class ResourceSlice:
-    """The facts of a ResourceSlice. `reach` is None where each device has one; `has_counters`: devices share counters.
+    """The facts of a ResourceSlice. `reach` is None where each device has one.
 
+    `counter_sets` are the counters that devices of the pool share, by sets; `consumes`: one of its devices does.
+    `has_conditions`: one of its devices has to be made ready before a pod that has got it is bound.
     A pool has as many slices of its newest `generation` as `slice_count` says, or is incomplete.
     """
 
@@ -31,7 +34,9 @@ class ResourceSlice:
     reach: Reach | None
     devices: tuple[Device, ...]
     device_names: frozenset[str]
-    has_counters: bool
+    counter_sets: tuple[tuple[str, Mapping[str, int]], ...]
+    consumes: bool
+    has_conditions: bool
     _answers: dict[str, tuple[bool | None, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
@@ -62,7 +67,17 @@ class ResourceSlice:
             reach=None if is_per_device else read_reach(reader, spec, "spec"),
             devices=devices,
             device_names=frozenset([each.name for each in devices]),
-            has_counters=bool(reader.objects(spec.get("sharedCounters"), "spec.sharedCounters")),
+            counter_sets=tuple(
+                [
+                    (
+                        reader.text(each.get("name"), f"{where}.name"),
+                        read_counters(reader, each.get("counters"), f"{where}.counters"),
+                    )
+                    for where, each in reader.objects(spec.get("sharedCounters"), "spec.sharedCounters")
+                ]
+            ),
+            consumes=any(each.counters for each in devices),
+            has_conditions=any(each.has_conditions for each in devices),
         )
         reader.finish()
         return facts
@@ -92,11 +107,16 @@ class ResourceSlice:
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """All ResourceSlices: those of single nodes by the node's name, the others, and the slices of each pool."""
+    """All ResourceSlices: those of single nodes by the node's name, the others, and the slices of each pool.
+
+    `mixed_up` are the names of pools of several drivers whose devices consume counters: kube-scheduler takes the
+    counters of one for those of the others.
+    """
 
     of_node: Mapping[str, tuple[ResourceSlice, ...]]
     shared: tuple[ResourceSlice, ...]
     of_pool: Mapping[PoolName, tuple[ResourceSlice, ...]]
+    mixed_up: frozenset[str]
 
     @classmethod
     def of(cls, slices: Iterable[ResourceSlice]) -> "Slices":
@@ -104,9 +124,12 @@ class Slices:
         of_node: dict[str, list[ResourceSlice]] = {}
         of_pool: dict[PoolName, list[ResourceSlice]] = {}
         shared = []
+        consuming: set[PoolName] = set()
         for each in sorted(slices, key=lambda each: each.name):
             of_pool.setdefault(each.pool_name, []).append(each)
-            if each.reach is not None and each.reach.node_name and not each.has_counters:
+            if each.consumes:
+                consuming.add(each.pool_name)
+            if each.reach is not None and each.reach.node_name and not each.counter_sets:
                 of_node.setdefault(each.reach.node_name, []).append(each)
             else:
                 shared.append(each)
@@ -114,4 +137,5 @@ class Slices:
             {name: tuple(found) for name, found in of_node.items()},
             tuple(shared),
             {name: tuple(found) for name, found in of_pool.items()},
+            frozenset([pool for pool, count in Counter([pool for _, pool in consuming]).items() if count > 1]),
         )

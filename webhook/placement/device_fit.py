@@ -8,19 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from webhook.cluster.deadline import Expired, in_time, never
-from webhook.cluster.device_claim import Alternatives, DeviceClaim, MatchAttribute
+from webhook.cluster.device_claim import AttributeConstraint, DeviceClaim
 from webhook.cluster.devices import Devices
 from webhook.cluster.labels import Mask
 from webhook.cluster.node_selector import any_matches
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.resource_names import may_name_device_class
+from webhook.placement.device_constraints import AttributeRule
 from webhook.placement.device_inventory import Ask, Inventory, NodeDevices
 from webhook.placement.device_search import (
-    MOST_DEVICES_OF_A_CLAIM,
     MOST_DEVICES_OF_A_POD,
     Budget,
     Choice,
     GivenUpError,
+    Stock,
     Wanted,
     allocate,
 )
@@ -91,7 +92,7 @@ class _Plan:
 
     choices: list[Choice]
     asks: list[Ask]
-    attributes: list[str]
+    rules: list[AttributeRule]
 
 
 def _fit(pod: PodInfo, nodes: Snapshot, expired: Expired) -> DeviceFit:
@@ -121,7 +122,9 @@ def _fit_of(
         if claim.allocation is None:
             waiting.append(claim)
             continue
-        is_decided = is_decided and claim.allocation.is_modelled
+        is_decided = is_decided and claim.allocation.is_known
+        if claim.allocation.has_failed:
+            unavailable[:] = True
         if claim.allocation.terms is not None:
             unavailable |= ~any_matches(claim.allocation.terms, nodes.labels, nodes.rows, expired)
     unallocatable, invalid = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.bool_)
@@ -168,7 +171,7 @@ def _allocate(
     plan, slices = _planned(claims, nodes.devices), nodes.devices.slices
     if plan is None or slices is None:
         return False
-    inventory = Inventory(slices, nodes, plan.asks, plan.attributes, expired)
+    inventory = Inventory(slices, nodes, plan.asks, [rule.attribute for rule in plan.rules], expired)
     alike: dict[NodeDevices, list[int]] = {}
     try:
         for row in in_time(rows_asked.tolist(), expired):
@@ -204,7 +207,8 @@ def _chosen(plan: _Plan, found: NodeDevices, budget: Budget, *, is_emptied: bool
     ):
         return _UNDECIDED
     try:
-        return allocate(plan.choices, found.candidates, budget)
+        stock = Stock(found.candidates, found.counters)
+        return allocate(plan.choices, plan.rules, stock, budget, leaks=not is_emptied)
     except GivenUpError:
         return _UNDECIDED
 
@@ -215,8 +219,8 @@ def _planned(claims: Sequence[DeviceClaim], devices: Devices) -> _Plan | None:
     for number, claim in enumerate(claims):
         if not all(constraint.attribute for constraint in claim.constraints):
             return None
-        first = len(plan.attributes)
-        plan.attributes += [constraint.attribute for constraint in claim.constraints]
+        first = len(plan.rules)
+        plan.rules += [AttributeRule(each.attribute, each.is_distinct) for each in claim.constraints]
         for alternatives in claim.requests:
             wanted = []
             for request in alternatives.requests:
@@ -228,18 +232,12 @@ def _planned(claims: Sequence[DeviceClaim], devices: Devices) -> _Plan | None:
             if not wanted:
                 return None
             plan.choices.append(Choice(tuple(wanted), number))
-        if sum(map(_least, claim.requests)) > MOST_DEVICES_OF_A_CLAIM:
-            return None
     return plan if sum(map(_most, plan.choices)) <= MOST_DEVICES_OF_A_POD else None
-
-
-def _least(alternatives: Alternatives) -> int:
-    return min(request.amount for request in alternatives.requests)
 
 
 def _most(choice: Choice) -> int:
     return max(each.request.amount for each in choice.wanted)
 
 
-def _constraints_of(request: str, constraints: Sequence[MatchAttribute], first: int) -> tuple[int, ...]:
+def _constraints_of(request: str, constraints: Sequence[AttributeConstraint], first: int) -> tuple[int, ...]:
     return tuple([place for place, each in enumerate(constraints, first) if each.concerns(request)])

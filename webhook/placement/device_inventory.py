@@ -1,19 +1,20 @@
 """The devices that can be reached from a node, pool by pool, as far as the requests of a pod are concerned."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from webhook.cluster.deadline import Expired, in_time
-from webhook.cluster.device import Device, Reach
+from webhook.cluster.device import AttributeValue, Device, Reach
 from webhook.cluster.device_class import Selectors
 from webhook.cluster.labels import Mask
 from webhook.cluster.resource_slice import ResourceSlice, Slices
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE
-from webhook.placement.device_search import FREE, REFUSED, TAKEN, Candidate, Wanted
+from webhook.placement.device_parts import PoolCounters, parts_of
+from webhook.placement.device_search import FREE, REFUSED, TAINTED, TAKEN, Candidate, Wanted
 from webhook.placement.device_selection import Selection, reached
 
 
@@ -26,12 +27,15 @@ class Ask(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeDevices:
-    """What a node has. `is_odd`: a device, or its pool, is one that is not modelled, or not known to be selected.
+    """What a node has. `counters` are what pools have left of their counters, for the candidates that consume some.
 
-    `is_incomplete`: a pool lacks slices; `is_invalid`: a pool has two devices of one name. Neither gives devices.
+    `is_odd`: a device, or its pool, is one that is not modelled, or not known to be selected. `is_incomplete`: a pool
+    lacks slices; `is_invalid`: a pool has two devices of one name, or counters that do not fit together. Neither gives
+    devices.
     """
 
     candidates: tuple[Candidate, ...]
+    counters: tuple[tuple[int, ...], ...]
     is_odd: bool
     is_incomplete: bool
     is_invalid: bool
@@ -40,6 +44,8 @@ class NodeDevices:
 @dataclass(slots=True)
 class _Gathered:
     candidates: list[Candidate] = field(default_factory=list)
+    candidates_with_conditions: list[Candidate] = field(default_factory=list)
+    counters: list[tuple[int, ...]] = field(default_factory=list)
     is_odd: bool = False
     is_incomplete: bool = False
     is_invalid: bool = False
@@ -64,6 +70,9 @@ class Inventory:
         self._asks = asks
         self._attributes = attributes
         self._taken = {} if nodes.is_emptied else nodes.devices.taken
+        self._shared_by_claims = {} if nodes.is_emptied else nodes.devices.shared
+        self._want_capacity = any(ask.wanted.request.capacity for ask in asks)
+        self._counters = PoolCounters(slices, self._taken, self._shared_by_claims)
         self._selection = Selection(expired)
         self._known: dict[object, Candidate] = {}
         self._found: dict[int, list[tuple[int, Candidate | None]]] = {}
@@ -81,7 +90,14 @@ class Inventory:
         gathered = _Gathered()
         for slices in _newest((*local, *self._shared[row])):
             self._add_pool(row, slices, gathered)
-        return NodeDevices(tuple(gathered.candidates), gathered.is_odd, gathered.is_incomplete, gathered.is_invalid)
+        # kube-scheduler prefers devices that need not be made ready.
+        return NodeDevices(
+            (*gathered.candidates, *gathered.candidates_with_conditions),
+            tuple(gathered.counters),
+            gathered.is_odd,
+            gathered.is_incomplete,
+            gathered.is_invalid,
+        )
 
     def _shared_of_rows(self, expired: Expired) -> Sequence[tuple[ResourceSlice, ...]]:
         """The slices that are not of one node alone, for each node that it is reached from."""
@@ -99,7 +115,7 @@ class Inventory:
         return found
 
     def _relevant(self, resource_slice: ResourceSlice) -> Mask:
-        if resource_slice.has_counters:
+        if resource_slice.counter_sets:
             return np.ones(len(self._nodes.nodes), dtype=np.bool_)
         if resource_slice.reach is not None:
             return self._reaches(resource_slice.reach)
@@ -127,16 +143,23 @@ class Inventory:
                 gathered.is_incomplete = True
                 return
         giving = slices
-        if any(each.has_counters for each in slices):
-            giving = [each for each in slices if not each.has_counters]
+        if any(each.counter_sets for each in slices):
+            giving = [each for each in slices if not each.counter_sets]
         names = frozenset[str]().union(*[each.device_names for each in giving])
-        if len(names) != sum(len(each.devices) for each in giving):
+        counters = self._counters.of(slices)
+        if len(names) != sum(len(each.devices) for each in giving) or counters.is_invalid:
             gathered.is_invalid = True
             return
         found = [each for one in giving for each in self._candidates(row, one)]
-        if found and (giving is not slices or None in found):
-            gathered.is_odd = True
-        gathered.candidates += [each for each in found if each is not None]
+        gathered.is_odd |= None in found or (counters.is_odd and bool(found))
+        known = [each for each in found if each is not None]
+        if counters.left and any(each.counters for each in known):
+            known = [each._replace(pool=len(gathered.counters)) if each.counters else each for each in known]
+            gathered.counters.append(counters.left)
+        into = gathered.candidates
+        if any(each.has_conditions for each in giving):
+            into = gathered.candidates_with_conditions
+        into += known
 
     def _candidates(self, row: int, resource_slice: ResourceSlice) -> Iterable[Candidate | None]:
         """What counts about each device that is asked for; None for one of which that is not known."""
@@ -152,29 +175,67 @@ class Inventory:
     def _judged(self, resource_slice: ResourceSlice) -> list[tuple[int, Candidate | None]]:
         """The devices that are asked for, by their places in the slice."""
         selected = [self._selection.taken(resource_slice, ask.selectors) for ask in self._asks]
-        taken = self._taken.get(resource_slice.pool_name, ())
         found: list[tuple[int, Candidate | None]] = []
         for place, (device, wanting) in enumerate(
             zip(resource_slice.devices, zip(*selected, strict=True), strict=True)
         ):
-            if None in wanting or (True in wanting and not device.is_modelled):
+            if None in wanting or (True in wanting and device.is_shared and device.counters):
                 found.append((place, None))
             elif True in wanting:
-                found.append((place, self._candidate(device, wanting, is_taken=device.name in taken)))
+                found.append((place, self._candidate(device, wanting, resource_slice)))
         return found
 
-    def _candidate(self, device: Device, wanting: Sequence[bool | None], *, is_taken: bool) -> Candidate:
+    def _candidate(self, device: Device, wanting: Sequence[bool | None], resource_slice: ResourceSlice) -> Candidate:
         """What counts about a device that is asked for: one object for all that are alike."""
         values = tuple([device.attributes.get(name) for name in self._attributes]) if self._attributes else ()
+        is_taken = device.name in self._taken.get(resource_slice.pool_name, ())
+        consumed = self._shared_by_claims.get(resource_slice.pool_name, {}).get(device.name) or {}
+        if not device.is_plain or self._want_capacity or consumed:
+            candidate = self._parted(device, wanting, values, consumed, resource_slice, is_taken=is_taken)
+            return self._known.setdefault(candidate, candidate)
         key = (wanting, is_taken, device.taints, values)
         known = self._known.get(key)
         if known is None:
-            states = [
-                (TAKEN if is_taken or not self._is_tolerated(device, ask) else FREE) if wants else REFUSED
+            known = self._known[key] = Candidate(self._states(device, wanting, is_taken=is_taken), values)
+        return known
+
+    def _parted(
+        self,
+        device: Device,
+        wanting: Sequence[bool | None],
+        values: tuple[AttributeValue | None, ...],
+        consumed: Mapping[str, int],
+        resource_slice: ResourceSlice,
+        *,
+        is_taken: bool,
+    ) -> Candidate:
+        """What counts about a device of whose capacities, or of the counters of whose pool, requests consume parts."""
+        room = {name: capacity.value - consumed.get(name, 0) for name, capacity in device.capacity.items()}
+        needs = [
+            parts_of(device, ask.wanted.request, room) if wants else None
+            for ask, wants in zip(self._asks, wanting, strict=True)
+        ]
+        places = self._counters.places(resource_slice)
+        return Candidate(
+            self._states(device, [each is not None for each in needs], is_taken=is_taken),
+            values,
+            tuple([each or (0,) * len(room) for each in needs]) if device.is_shared else None,
+            tuple([room[name] for name in sorted(room)]) if device.is_shared else (),
+            counters=tuple([(places[name], amount) for name, amount in device.counters if name in places]),
+        )
+
+    def _states(self, device: Device, wanting: Sequence[bool | None], *, is_taken: bool) -> tuple[int, ...]:
+        return tuple(
+            [
+                self._state(device, ask, is_taken=is_taken) if wants else REFUSED
                 for ask, wants in zip(self._asks, wanting, strict=True)
             ]
-            known = self._known[key] = Candidate(tuple(states), values)
-        return known
+        )
+
+    def _state(self, device: Device, ask: Ask, *, is_taken: bool) -> int:
+        if is_taken and not ask.wanted.request.is_admin:
+            return TAKEN
+        return FREE if self._is_tolerated(device, ask) else TAINTED
 
     def _is_tolerated(self, device: Device, ask: Ask) -> bool:
         return self._nodes.is_emptied or all(

@@ -5,14 +5,17 @@ Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/alloca
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
 from webhook.cluster.deadline import DeadlineNearError, Expired, never
 from webhook.cluster.device import AttributeValue
 from webhook.cluster.device_claim import DeviceRequest
+from webhook.placement.device_constraints import Agreement, AttributeRule
 
-# What a request makes of a device: it does not take it, it would but the device is not to be had, it can have it.
-REFUSED, TAKEN, FREE = range(3)
+# What a request makes of a device: it does not select it, or it does and the device is another claim's, is tainted,
+# can be had.
+REFUSED, TAKEN, TAINTED, FREE = range(4)
 
 # Source: k8s.io/api/resource/v1/types.go, AllocationResultsMaxSize
 MOST_DEVICES_OF_A_CLAIM = 32
@@ -22,16 +25,28 @@ MOST_DEVICES_OF_A_POD = 256
 MOST_STEPS = 100_000
 _STEPS_IN_NO_TIME = 1_000
 
+# How a part of the search ends; the last: a claim would get more devices than it can have.
+_FOUND, _NONE, _EXCEEDED = range(3)
+
 
 class GivenUpError(Exception):
     """What kube-scheduler does is not known: the search is too long, or kube-scheduler ends it with an error."""
 
 
 class Candidate(NamedTuple):
-    """What counts about a device: what each request makes of it, and its value for each constraint."""
+    """What counts about a device: what each request makes of it, and its value for each constraint.
+
+    A device that can be allocated several times has `shares`: what each request consumes of its capacities, of which
+    there is `room` for so much. `counters` are the amounts that it consumes of the counters of the pool in place
+    `pool` among those of its node, each with the counter's place there.
+    """
 
     states: tuple[int, ...]
     values: tuple[AttributeValue | None, ...]
+    shares: tuple[tuple[int, ...], ...] | None = None
+    room: tuple[int, ...] = ()
+    pool: int = -1
+    counters: tuple[tuple[int, int], ...] = ()
 
 
 class Wanted(NamedTuple):
@@ -47,6 +62,13 @@ class Choice(NamedTuple):
 
     wanted: tuple[Wanted, ...]
     claim: int
+
+
+class Stock(NamedTuple):
+    """The devices of a node, in the order in which kube-scheduler looks at them, and what pools have of counters."""
+
+    devices: Sequence[Candidate]
+    counters: Sequence[tuple[int, ...]] = ()
 
 
 @dataclass(slots=True)
@@ -70,94 +92,204 @@ class Budget:
             raise GivenUpError
 
 
-def allocate(choices: Sequence[Choice], devices: Sequence[Candidate], budget: Budget) -> tuple[int, ...] | None:
-    """Which of its requests each of `choices` gets, None where the `devices` are not enough for all.
+def allocate(
+    choices: Sequence[Choice], rules: Sequence[AttributeRule], stock: Stock, budget: Budget, *, leaks: bool = True
+) -> tuple[int, ...] | None:
+    """Return which of its requests each of `choices` gets; None where the `stock` is not enough for all.
 
-    Devices come in the order in which kube-scheduler looks at them, and so the first allocation is its own.
+    kube-scheduler does not give back the counters of a device that it passes over for a taint or a constraint;
+    without `leaks` they are given back, and the answer is whether an allocation may be found in any state.
 
     Raises:
         GivenUpError: the budget is spent, or kube-scheduler gets an error.
         DeadlineNearError: the time is over.
     """
-    search = _Search(choices, devices, budget)
-    return tuple(search.chosen) if search.choose(0) else None
+    search = _Search(choices, rules, stock, budget, leaks=leaks)
+    for _, of_claim in groupby(choices, key=lambda choice: choice.claim):
+        if sum(min(map(search.number_of, choice.wanted)) for choice in of_claim) > MOST_DEVICES_OF_A_CLAIM:
+            raise GivenUpError
+    outcome = search.choose(0)
+    if outcome == _EXCEEDED:
+        raise GivenUpError
+    return tuple(search.chosen) if outcome == _FOUND else None
 
 
 class _Search:
-    def __init__(self, choices: Sequence[Choice], devices: Sequence[Candidate], budget: Budget) -> None:
+    def __init__(
+        self, choices: Sequence[Choice], rules: Sequence[AttributeRule], stock: Stock, budget: Budget, *, leaks: bool
+    ) -> None:
         self._choices = choices
-        self._devices = devices
+        self._devices = stock.devices
+        self._available = stock.counters
         self._budget = budget
-        self._used: set[int] = set()
-        self._agreed: dict[int, list[AttributeValue]] = {}
+        self._leaks = leaks
+        self._agreements = [Agreement(rule) for rule in rules]
+        self._used: dict[int, set[int]] = {}
+        self._consumed = [[0] * len(each) for each in stock.counters]
+        self._shared: dict[int, list[int]] = {}
         self._counts = {choice.claim: 0 for choice in choices}
+        # Where nothing but the number of devices alike counts, one that failed stands for all that are like it.
+        self._is_plain = (
+            not any(rule.is_distinct for rule in rules)
+            and not any(device.shares is not None or device.counters for device in stock.devices)
+            and not any(wanted.request.is_admin for choice in choices for wanted in choice.wanted)
+        )
         self.chosen = [0] * len(choices)
 
-    def choose(self, index: int) -> bool:
-        """Whether the choices from `index` on can all be had beside what is used."""
+    def number_of(self, wanted: Wanted) -> int:
+        """Return how many devices are needed for the request."""
+        return len(self._all_of(wanted)) if wanted.request.takes_all else wanted.request.amount
+
+    def choose(self, index: int) -> int:
+        """Find devices for the choices from `index` on beside what is used."""
         if index == len(self._choices):
-            return True
+            return _FOUND
+        outcome = self._choose_one(index)
+        before = self._choices[index - 1].claim if index else 0
+        # That a claim would get too many devices is of no matter to the claim before it.
+        return _NONE if outcome == _EXCEEDED and self._choices[index].claim != before else outcome
+
+    def _choose_one(self, index: int) -> int:
+        has_exceeded = True
         for place, wanted in enumerate(self._choices[index].wanted):
             self.chosen[index] = place
-            if self._all(index, wanted) if wanted.request.takes_all else self._some(index, wanted, 0, 0):
-                return True
-        return False
+            outcome = self._request(index, wanted)
+            if outcome == _FOUND:
+                return _FOUND
+            has_exceeded &= outcome == _EXCEEDED
+        return _EXCEEDED if has_exceeded else _NONE
 
-    def _some(self, index: int, wanted: Wanted, have: int, start: int) -> bool:
-        """Find the devices that are missing among those from `start` on, and then whatever else is asked for.
+    def _request(self, index: int, wanted: Wanted) -> int:
+        number = self.number_of(wanted)
+        if not number:
+            return _NONE
+        if self._counts[self._choices[index].claim] + number > MOST_DEVICES_OF_A_CLAIM:
+            return _EXCEEDED
+        return self._all(index, wanted) if wanted.request.takes_all else self._some(index, wanted, 0, 0)
 
-        A device like one with which that did not work is passed over: it would not work with it either.
-        """
+    def _some(self, index: int, wanted: Wanted, have: int, start: int) -> int:
+        """Find the devices that are missing among those from `start` on, and then whatever else is asked for."""
         if have == wanted.request.amount:
             return self.choose(index + 1)
         failed: set[Candidate] = set()
         for place in range(start, len(self._devices)):
             device = self._devices[place]
-            if device.states[wanted.number] != FREE or place in self._used or device in failed:
+            if not self._is_in_question(index, wanted, place) or device in failed:
                 continue
             self._budget.spend()
             if self._take(index, wanted, place):
-                if self._some(index, wanted, have + 1, place + 1):
-                    return True
+                outcome = self._some(index, wanted, have + 1, place + 1)
+                if outcome == _FOUND:
+                    return _FOUND
                 self._give_back(index, wanted, place)
-            failed.add(device)
-        return False
+                if outcome == _EXCEEDED:
+                    return _EXCEEDED
+            if self._is_plain:
+                failed.add(device)
+        return _NONE
 
-    def _all(self, index: int, wanted: Wanted) -> bool:
-        places = [place for place, device in enumerate(self._devices) if device.states[wanted.number] != REFUSED]
-        if not places:
+    def _is_in_question(self, index: int, wanted: Wanted, place: int) -> bool:
+        device = self._devices[place]
+        state = device.states[wanted.number]
+        if state == REFUSED or (state == TAINTED and self._is_plain):
             return False
-        if any(place in self._used or self._devices[place].states[wanted.number] != FREE for place in places):
-            return False
+        return not self._is_in_use(index, wanted, place) and self._has_room(wanted, place)
+
+    def _all_of(self, wanted: Wanted) -> list[int]:
+        return [place for place, device in enumerate(self._devices) if device.states[wanted.number] != REFUSED]
+
+    def _all(self, index: int, wanted: Wanted) -> int:
+        places = self._all_of(wanted)
+        outcome, have = _NONE, 0
         for place in places:
             self._budget.spend()
             if not self._take(index, wanted, place):
-                raise GivenUpError
-        if self.choose(index + 1):
-            return True
-        for place in reversed(places):
-            self._give_back(index, wanted, place)
-        return False
+                break
+            have += 1
+        else:
+            outcome = self.choose(index + 1)
+        if outcome != _FOUND:
+            for place in reversed(places[:have]):
+                self._give_back(index, wanted, place)
+        return outcome
 
     def _take(self, index: int, wanted: Wanted, place: int) -> bool:
-        values = self._devices[place].values
-        for constraint in wanted.constraints:
-            value, agreed = values[constraint], self._agreed.get(constraint)
-            if value is None or (agreed and agreed[-1] != value):
-                return False
-        claim = self._choices[index].claim
-        if self._counts[claim] == MOST_DEVICES_OF_A_CLAIM:
-            raise GivenUpError
-        for constraint in wanted.constraints:
-            value = values[constraint]
-            if value is not None:
-                self._agreed.setdefault(constraint, []).append(value)
+        device, claim = self._devices[place], self._choices[index].claim
+        if self._is_in_use(index, wanted, place) or not self._consume(device):
+            return False
+        if device.states[wanted.number] == TAINTED or not self._agree(wanted, device):
+            if not self._leaks:
+                self._give_back_counters(device)
+            return False
+        if not self._has_room(wanted, place):
+            if not self._leaks:
+                self._disagree(wanted, wanted.constraints)
+            return False
+        if device.shares is None:
+            self._used.setdefault(place, set()).add(claim)
+        else:
+            before = self._shared.get(place, [0] * len(device.room))
+            added = device.shares[wanted.number]
+            self._shared[place] = [one + other for one, other in zip(before, added, strict=True)]
         self._counts[claim] += 1
-        self._used.add(place)
         return True
 
     def _give_back(self, index: int, wanted: Wanted, place: int) -> None:
-        for constraint in wanted.constraints:
-            self._agreed[constraint].pop()
-        self._counts[self._choices[index].claim] -= 1
-        self._used.discard(place)
+        device, claim = self._devices[place], self._choices[index].claim
+        self._disagree(wanted, wanted.constraints)
+        if device.shares is None:
+            self._used[place].discard(claim)
+            self._give_back_counters(device)
+        else:
+            added = device.shares[wanted.number]
+            self._shared[place] = [one - other for one, other in zip(self._shared[place], added, strict=True)]
+        self._counts[claim] -= 1
+
+    def _is_in_use(self, index: int, wanted: Wanted, place: int) -> bool:
+        """Return whether the request may not have the device; an administrator's may have any, but not twice."""
+        used = self._used.get(place, ())
+        if wanted.request.is_admin:
+            return self._choices[index].claim in used
+        return bool(used) or self._devices[place].states[wanted.number] == TAKEN
+
+    def _has_room(self, wanted: Wanted, place: int) -> bool:
+        device = self._devices[place]
+        shared = self._shared.get(place)
+        if device.shares is None or shared is None:
+            return True
+        needed = device.shares[wanted.number]
+        return all(have + more <= room for have, more, room in zip(shared, needed, device.room, strict=True))
+
+    def _consume(self, device: Candidate) -> bool:
+        """Consume the counters of `device`, where no counter of its pool comes to be short."""
+        if not device.counters:
+            return True
+        consumed = self._consumed[device.pool]
+        for place, amount in device.counters:
+            consumed[place] += amount
+        if all(more <= most for more, most in zip(consumed, self._available[device.pool], strict=True)):
+            return True
+        self._give_back_counters(device)
+        return False
+
+    def _give_back_counters(self, device: Candidate) -> None:
+        for place, amount in device.counters:
+            self._consumed[device.pool][place] -= amount
+
+    def _agree(self, wanted: Wanted, device: Candidate) -> bool:
+        """Enter the device into the constraints; none of them where one does not allow it.
+
+        Raises:
+            GivenUpError: all devices are asked for, which kube-scheduler takes for an error of the claim.
+        """
+        for position, place in enumerate(wanted.constraints):
+            if not self._agreements[place].add(wanted.request.name, device.values[place]):
+                if wanted.request.takes_all:
+                    raise GivenUpError
+                self._disagree(wanted, wanted.constraints[:position])
+                return False
+        return True
+
+    def _disagree(self, wanted: Wanted, constraints: Sequence[int]) -> None:
+        for place in constraints:
+            self._agreements[place].remove(wanted.request.name)

@@ -1,0 +1,50 @@
+"""Constraints of claims: the values of one attribute of devices must be the same, or distinct."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from webhook.cluster.device import AttributeValue
+
+
+class AttributeRule(NamedTuple):
+    """The attribute that a constraint is about."""
+
+    attribute: str
+    is_distinct: bool
+
+
+@dataclass(slots=True)
+class Agreement:
+    """The devices that a constraint has been asked about, entered and taken out as kube-scheduler does.
+
+    Of the devices of one request, a constraint for distinct values remembers one value: that of the last device, and
+    none after that is taken out.
+
+    Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/constraint.go, and
+    allocator_incubating.go, matchAttributeConstraint
+    """
+
+    rule: AttributeRule
+    count: int = 0
+    value: AttributeValue | None = None
+    by_request: dict[str, AttributeValue] = field(default_factory=dict)
+
+    def add(self, request: str, value: AttributeValue | None) -> bool:
+        """Enter a device with this value for `request`, and return whether it may be."""
+        if value is None:
+            return False
+        if self.rule.is_distinct:
+            if self.count and value in self.by_request.values():
+                return False
+            self.by_request[request.partition("/")[0]] = value
+        elif not self.count:
+            self.value = value
+        elif self.value != value:
+            return False
+        self.count += 1
+        return True
+
+    def remove(self, request: str) -> None:
+        """Take out the last device of `request`."""
+        self.by_request.pop(request.partition("/")[0], None)
+        self.count -= 1
