@@ -148,13 +148,39 @@ def test_where_claims_are_listed_a_class_that_is_not_does_not_exist(others: list
 
 
 def test_without_claims_it_is_not_known_which_devices_are_taken() -> None:
+    cache = ClusterCache()
+    cache.replace("Node", [make_node_object("a"), make_node_object("b")])
+    template = make_device_claim("own", exactly("cards", 2), template=True)
+    too_many = make_device_claim("many", exactly("cards", 3), template=True)
+    known = {"ResourceClaimTemplate": [template, too_many], "DeviceClass": [_CLASS], "ResourceSlice": [_CARDS]}
+    for kind, objects in known.items():
+        cache.replace(kind, objects)
+        cache.complete(kind)
+    cache.complete("Service")
+    pod = make_pod().spec(resourceClaims=claiming("own", template=True))
+    placement = Framework().place(pod.obj(), cache.snapshot())
+    assert (placement.verdict, placement.feasible, placement.unmodelled) == ("Unknown", 1, ("DynamicResources",))
+    hopeless = make_pod().spec(resourceClaims=claiming("many", template=True))
+    assert Framework().place(hopeless.obj(), cache.snapshot()).verdict == "Infeasible"
+    cache.complete("ResourceClaim")
+    placement = Framework().place(pod.obj(), cache.snapshot())
+    assert (placement.verdict, placement.node, placement.unmodelled) == ("Feasible", "a", ())
+
+
+def test_a_file_with_classes_and_devices_and_no_claim_is_of_a_cluster_without_claims() -> None:
     template = make_device_claim("own", exactly("cards", 2), template=True)
     placement = _place_claim(template, _CLASS, _CARDS, template=True)
-    assert (placement.verdict, placement.feasible, placement.unmodelled) == ("Unknown", 1, ("DynamicResources",))
-    known = _place_claim(template, _CLASS, _CARDS, _OTHER, template=True)
-    assert (known.verdict, known.node, known.unmodelled) == ("Feasible", "a", ())
-    too_many = make_device_claim("own", exactly("cards", 3), template=True)
-    assert _place_claim(too_many, _CLASS, _CARDS, template=True).verdict == "Infeasible"
+    assert (placement.verdict, placement.node, placement.unmodelled) == ("Feasible", "a", ())
+
+
+def test_nodes_that_offer_an_extended_resource_themselves_need_no_devices() -> None:
+    device_class = make_class(extended_resource="example.com/gpu")
+    placement = _place(make_pod().gpu(1, "example.com/gpu").node_selector("kubernetes.io/hostname", "b"), device_class)
+    assert (placement.verdict, placement.unmodelled) == ("Unknown", ("DynamicResources",))
+    nodes = [make_node_object(name, capacity={"example.com/gpu": 2}) for name in "ab"]
+    snapshot = snapshot_from_documents(Document("c", each) for each in (*nodes, device_class))
+    placement = Framework().place(make_pod().gpu(1, "example.com/gpu").obj(), snapshot)
+    assert (placement.verdict, placement.unmodelled) == ("Feasible", ())
 
 
 @pytest.mark.parametrize(
@@ -163,6 +189,11 @@ def test_without_claims_it_is_not_known_which_devices_are_taken() -> None:
         pytest.param(make_claim("own", exactly("c", 33)), [_CARDS], id="more devices than a claim can have"),
         pytest.param(make_claim("own", exactly("c", 1, "device.driver.size() + 1 == 2")), [_CARDS], id="selector"),
         pytest.param(make_claim("own", {"name": "c"}), [_CARDS], id="request of an unknown kind"),
+        pytest.param(
+            make_claim("own", {"name": "c", "exactly": {"deviceClassName": "gpu", "allocationMode": "Some"}}),
+            [_CARDS],
+            id="number of devices of an unknown kind",
+        ),
         pytest.param(
             make_claim("own", exactly()) | {"spec": {"devices": {"requests": [exactly()], "constraints": [{}]}}},
             [_CARDS],

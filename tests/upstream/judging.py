@@ -52,6 +52,10 @@ APART = (
     ),
     Apart("DynamicResources", "tainted-device-disabled", "", "a feature gate that is on by default: DRADeviceTaints"),
     Apart("DynamicResources", "node-allocatable-resource", "Insufficient", f"{_GATE}: DRANodeAllocatableResources"),
+    Apart("DynamicResources", "podgroup-claim-template", "", f"{_GATE}: DRAWorkloadResourceClaims"),
+    Apart(
+        "DynamicResources", "without-DRAAdminAccess", "", "a feature gate that cannot be switched off: DRAAdminAccess"
+    ),
     Apart("DynamicResources", "in-flight-claim", "", "a claim whose allocation kube-scheduler has not yet written"),
 )
 _ANY_NODE = "any-node"

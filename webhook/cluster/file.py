@@ -76,11 +76,14 @@ def _told_to_be_none(found: FactsByKind) -> FactsByKind:
     """The kinds without an object that have been asked for, by all appearances: there is none of them.
 
     Nobody asks for the classes and limits of storage and leaves out claims; a claim that names a volume shows that
-    volumes were left out. Nor does anybody ask for claims of devices and leave out the classes that these name.
+    volumes were left out. Nor does anybody ask for claims of devices and leave out the classes that these name, or for
+    classes and devices and leave out the claims that have got some.
     """
     told: dict[str, Iterable[Any]] = {}
     if {"ResourceClaim", "ResourceClaimTemplate"} & found.keys():
         told["DeviceClass"] = ()
+    if {"DeviceClass", "ResourceSlice"} <= found.keys():
+        told["ResourceClaim"] = ()
     if {"StorageClass", "CSINode"} & found.keys():
         claims = found.get("PersistentVolumeClaim", ())
         has_volumes = any(claim.volume_name for claim in claims)

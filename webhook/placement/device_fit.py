@@ -99,7 +99,8 @@ def _fit(pod: PodInfo, nodes: Snapshot, expired: Expired) -> DeviceFit:
     claims = [device_claim(use, nodes.devices) for use in pod.device_claims]
     known = [claim for claim in claims if claim is not None]
     demand = extended_demand(pod, nodes, expired)
-    is_decided = _is_known(pod, nodes.devices) and demand.is_known
+    needs_devices = bool(pod.device_claims) or any(lot.claim for lot in demand.lots)
+    is_decided = demand.is_known and (not needs_devices or _is_known(pod, nodes.devices))
     fit = _fit_of(known, demand, nodes, expired, is_decided=is_decided)
     if not nodes.is_emptied or all(claim.allocation is None for claim in known):
         return fit
@@ -143,8 +144,6 @@ def _fit_of(
 
 def _is_known(pod: PodInfo, devices: Devices) -> bool:
     """Whether all objects are known that say what the claims of the pod are and what others have taken."""
-    if not pod.device_claims and not any(devices.back(each.resource) for each in pod.by_container):
-        return True
     if devices.claims is None or any(use.is_template and devices.templates is None for use in pod.device_claims):
         return False
     return len(set(pod.device_claims)) == len(pod.device_claims) or all(use.is_template for use in pod.device_claims)
