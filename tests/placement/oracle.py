@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from tests.placement.oracle_cluster import Object, OracleCluster, OracleNode, namespace_of, tolerations_of
-from tests.placement.oracle_devices import dynamic_resources, dynamic_resources_scores
+from tests.placement.oracle_devices import class_behind, dynamic_resources, dynamic_resources_scores
 from tests.placement.oracle_pods import (
     inter_pod_affinity,
     inter_pod_affinity_scores,
@@ -208,11 +208,12 @@ def host_ports(pod: Object) -> list[tuple[str, int, str]]:
     ]
 
 
-def node_resources_fit(pod: Object, node: OracleNode) -> list[str]:
+def node_resources_fit(pod: Object, node: OracleNode, cluster: OracleCluster) -> list[str]:
     short = ["Too many pods"] if len(node.pods) + 1 > node.allocatable("pods") else []
     for resource, amount in pod_requests(pod).items():
         free = node.allocatable(resource) - node.requested(resource)
-        if is_schedulable_resource(resource) and amount > 0 and amount > free:
+        is_of_devices = node.allocatable(resource) == 0 and class_behind(resource, cluster)
+        if is_schedulable_resource(resource) and amount > 0 and amount > free and not is_of_devices:
             short.append(f"Insufficient {resource}")
     return short
 
@@ -223,11 +224,11 @@ FILTERS: tuple[Callable[[Object, OracleNode], list[str]], ...] = (
     taint_toleration,
     node_affinity,
     node_ports,
-    node_resources_fit,
 )
 
-# Those that look at other nodes too; they come after the others.
+# Those that look at other objects too; they come after the others.
 CLUSTER_FILTERS: tuple[ClusterFilter, ...] = (
+    node_resources_fit,
     pod_topology_spread,
     inter_pod_affinity,
     dynamic_resources,

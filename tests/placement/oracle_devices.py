@@ -5,6 +5,7 @@ from itertools import combinations
 from typing import Any
 
 from tests.placement.oracle_cluster import Object, OracleCluster, OracleNode
+from webhook.kube.quantity import value
 from webhook.kube.selectors import term_matches
 from webhook.kube.taints import tolerates_any
 
@@ -31,7 +32,7 @@ def value_of(device: Object, attribute: str) -> Any:
 
 def dynamic_resources(pod: Object, node: OracleNode, cluster: OracleCluster) -> list[str]:
     """What kube-scheduler's plugin has against the node."""
-    if not claims_of(pod, cluster):
+    if not claims_of(pod, cluster) and not extended_claim(pod, node, cluster):
         return []
     if cluster.is_emptied and next(allocations(pod, node, cluster, anew=True), None) is not None:
         return []
@@ -45,7 +46,7 @@ def dynamic_resources(pod: Object, node: OracleNode, cluster: OracleCluster) -> 
 def dynamic_resources_scores(pod: Object, nodes: list[OracleNode], cluster: OracleCluster) -> list[int]:
     """100 for the nodes where the claims come furthest up in their lists."""
     if not claims_of(pod, cluster):
-        return [0] * len(nodes)
+        return [0] * len(nodes)  # the claim for extended resources has no lists
     sums = [sum(worth(pod, name, cluster) for name in names_given(pod, node, cluster)) for node in nodes]
     largest = max(sums)
     return [100 * each // largest if largest else 0 for each in sums]
@@ -63,7 +64,8 @@ def names_given(pod: Object, node: OracleNode, cluster: OracleCluster) -> set[st
 def worth(pod: Object, name: str, cluster: OracleCluster) -> int:
     """8 for the first of a list, 7 for the second, …; nothing for a request that is no list."""
     number, _, request = name.partition(" ")
-    for each in claims_of(pod, cluster)[int(number)]["spec"]["devices"]["requests"]:
+    claims = claims_of(pod, cluster)
+    for each in claims[int(number)]["spec"]["devices"]["requests"] if int(number) < len(claims) else ():
         for place, alternative in enumerate(each.get("firstAvailable") or []):
             if request == f"{each['name']}/{alternative['name']}":
                 return 8 - place
@@ -73,6 +75,53 @@ def worth(pod: Object, name: str, cluster: OracleCluster) -> int:
 def claims_of(pod: Object, cluster: OracleCluster) -> list[Object]:
     by_name = {claim["metadata"]["name"]: claim for claim in cluster.of_kind("ResourceClaim", "default")}
     return [by_name[use["resourceClaimName"]] for use in pod["spec"].get("resourceClaims") or []]
+
+
+def class_behind(resource: str, cluster: OracleCluster) -> str:
+    """The class whose devices the extended resource stands for; of each resource a test has one at most."""
+    for each in cluster.others:
+        if each["kind"] == "DeviceClass":
+            name = str(each["metadata"]["name"])
+            if resource in (f"deviceclass.resource.kubernetes.io/{name}", each["spec"].get("extendedResourceName")):
+                return name
+    return ""
+
+
+def extended_claim(pod: Object, node: OracleNode, cluster: OracleCluster) -> Object | None:
+    """The claim for the extended resources that a class stands behind and the node does not offer."""
+    init_containers = pod["spec"].get("initContainers") or []
+    containers = [*init_containers, *pod["spec"]["containers"]]
+    resources = {name for each in containers for name in requests_of(each)}
+    requests = []
+    for resource in sorted(resources):
+        name = class_behind(resource, cluster)
+        if not name or node.allocatable(resource):
+            continue
+        amounts = [requests_of(each).get(resource, 0) for each in containers]
+        ends = [
+            place < len(init_containers) and each.get("restartPolicy") != "Always"
+            for place, each in enumerate(containers)
+        ]
+        lacking = [
+            amounts[place] - sum(amounts[later] for later in range(place, len(containers)) if not ends[later])
+            if ends[place]
+            else 0
+            for place in range(len(containers))
+        ]
+        for place, container in enumerate(containers):
+            is_largest = lacking[place] == max(lacking) and lacking[place] not in lacking[:place]
+            count = (max(0, lacking[place]) if is_largest else 0) if ends[place] else amounts[place]
+            if count:
+                position = sorted(requests_of(container)).index(resource)
+                wanted = {"deviceClassName": name, "allocationMode": "ExactCount", "count": count}
+                requests.append({"name": f"container-{place}-request-{position}", "exactly": wanted})
+    requests.sort(key=lambda request: str(request["name"]))
+    return {"spec": {"devices": {"requests": requests}}} if requests else None
+
+
+def requests_of(container: Object) -> dict[str, int]:
+    amounts = (container.get("resources") or {}).get("requests") or {}
+    return {name: value(amount) for name, amount in amounts.items()}
 
 
 def is_allocated(claim: Object) -> bool:
@@ -95,6 +144,9 @@ def allocations(pod: Object, node: OracleNode, cluster: OracleCluster, *, anew: 
         if anew or not is_allocated(claim)
         for request in claim["spec"]["devices"]["requests"]
     ]
+    if extended := extended_claim(pod, node, cluster):
+        number = len(claims_of(pod, cluster))
+        requests += [(number, extended, request) for request in extended["spec"]["devices"]["requests"]]
     for way in ways(requests, devices_of(node, cluster), cluster):
         if all(agrees(claim, number, way) for number, claim, _ in requests):
             yield way
@@ -111,8 +163,19 @@ def ways(requests: Asked, devices: list[Device], cluster: OracleCluster) -> Iter
         for chosen in combinations(suitable, count) if count else ():
             if all(is_free(wanted, device, cluster) for device in chosen):
                 for rest in ways(others, devices, cluster):
-                    if not any(device is taken for _, _, device in rest for taken in chosen):
+                    if not any(excludes(number, taken, later, others) for later in rest for taken in chosen):
                         yield [*((number, name, device) for device in chosen), *rest]
+
+
+def excludes(number: int, taken: Device, later: tuple[int, str, Device], others: Asked) -> bool:
+    """Whether a later request cannot have its device for that of the claim `number`: an administrator's only looks."""
+    own, name, device = later
+    looks = any((own, name) == (each, request["name"]) and is_of_administrator(request) for each, _, request in others)
+    return device is taken and (own == number or not looks)
+
+
+def is_of_administrator(request: Object) -> bool:
+    return bool(request.get("exactly", {}).get("adminAccess"))
 
 
 def alternatives(request: Object) -> list[tuple[str, Object]]:
@@ -139,6 +202,8 @@ def is_free(wanted: Object, device: Device, cluster: OracleCluster) -> bool:
     bad = [taint for taint in content.get("taints") or [] if taint["effect"] in ("NoSchedule", "NoExecute")]
     if not all(tolerates_any(wanted.get("tolerations") or [], taint) for taint in bad):
         return False
+    if wanted.get("adminAccess"):
+        return True
     results = [
         result
         for claim in cluster.of_kind("ResourceClaim", "default")

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.builders import make_pod
+from tests.builders import PodBuilder, make_pod
 from tests.placement.device_objects import (
     DRIVER,
     allocated,
@@ -48,6 +48,8 @@ def _devices(draw: st.DrawFn) -> list[Object]:
 def _request(draw: st.DrawFn, name: str) -> Object:
     expressions = draw(st.lists(st.sampled_from(_SELECTORS), max_size=2))
     fields: Object = {"tolerations": [_TOLERATION]} if draw(st.booleans()) else {}
+    if draw(st.integers(0, 5)) == 0:
+        fields["adminAccess"] = True
     device_class = draw(st.sampled_from(("gpu", "any", "h100")))
     return exactly(name, draw(st.integers(0, 3)), *expressions, device_class=device_class, **fields)
 
@@ -56,7 +58,10 @@ def _request(draw: st.DrawFn, name: str) -> Object:
 def _claim(draw: st.DrawFn, name: str) -> Object:
     requests = [draw(_request(f"r{number}")) for number in range(draw(st.integers(1, 2)))]
     if draw(st.booleans()):
-        requests.append(first_of("list", x=draw(_request("x")), y=draw(_request("y"))))
+        alternatives = {each: draw(_request(each)) for each in ("x", "y")}
+        for each in alternatives.values():
+            each["exactly"].pop("adminAccess", None)
+        requests.append(first_of("list", **alternatives))
     claim = make_claim(name, *requests)
     # To ask for all devices and to bar some of them is an error of the claim.
     takes_all = any('"All"' in str(request).replace("'", '"') for request in requests)
@@ -79,16 +84,30 @@ def device_worlds(draw: st.DrawFn) -> tuple[list[Object], Object]:
         allocated(make_claim(f"other-{number}", exactly()), pool, f"card-{card}")
         for number, (pool, card) in enumerate(taken)
     ]
-    claims = [draw(_claim(f"own-{number}")) for number in range(draw(st.integers(1, 2)))]
-    if draw(st.integers(0, 3)) == 0:
+    is_extended = draw(st.integers(0, 2)) == 0
+    claims = [draw(_claim(f"own-{number}")) for number in range(draw(st.integers(0 if is_extended else 1, 2)))]
+    if claims and draw(st.integers(0, 3)) == 0:
         claims[0] = allocated(claims[0], draw(st.sampled_from((*NODES, "gone"))), "card-9")
     classes = (
-        make_class("gpu"),
+        make_class("gpu", extended_resource="example.com/gpu"),
         make_class("any", "true"),
-        make_class("h100", f'device.attributes["{DRIVER}"].model == "H100"'),
+        make_class("h100", f'device.attributes["{DRIVER}"].model == "H100"', extended_resource="example.com/h100"),
     )
-    pod = make_pod().spec(resourceClaims=claiming(*(claim["metadata"]["name"] for claim in claims)))
+    pod = draw(_extended_pod()) if is_extended else make_pod()
+    pod = pod.spec(resourceClaims=claiming(*(claim["metadata"]["name"] for claim in claims)))
     return [*classes, *slices, *others, *claims], pod.obj()
+
+
+@st.composite
+def _extended_pod(draw: st.DrawFn) -> PodBuilder:
+    """A pod that requests devices by extended resources."""
+    resources = ("example.com/gpu", "example.com/h100", "deviceclass.resource.kubernetes.io/any")
+    pod = make_pod()
+    for place in range(draw(st.integers(1, 3))):
+        amounts = {draw(st.sampled_from(resources)): draw(st.integers(1, 2)) for _ in range(draw(st.integers(0, 2)))}
+        add = draw(st.sampled_from((PodBuilder.container, PodBuilder.init_container, PodBuilder.sidecar)))
+        pod = add(pod, f"c{place}", **amounts)
+    return pod.gpu(draw(st.integers(1, 2)), draw(st.sampled_from(resources)))
 
 
 _POLICIES: tuple[Object | None, ...] = (

@@ -707,8 +707,7 @@ def _assert_world_as_foretold(control_plane: ControlPlane, world: tuple[list[Obj
     try:
         _make(cluster, *objects)
         cluster.make_nodes(*(make_node_object(name) for name in NODES))
-        names = [use["resourceClaimName"] for use in pod["spec"]["resourceClaims"]]
-        builder = make_pod().spec(resourceClaims=claiming(*names))
+        builder = PodBuilder(pod)
         foretold = _foretell(cluster, builder)
         assert foretold.verdict != "Unknown"
         _assert_right(cluster, foretold, builder)
