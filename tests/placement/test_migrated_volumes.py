@@ -19,8 +19,11 @@ from webhook.placement.framework import Framework, Placement
 
 Object = dict[str, Any]
 
-_GCE: Object = {"gcePersistentDisk": {"pdName": "d"}}
-_INLINE = make_pod().spec(volumes=[{"name": "v", **_GCE}])
+_GCE = "gcePersistentDisk"
+_PLUGIN = "kubernetes.io/cinder,kubernetes.io/gce-pd"
+_ZONE = "topology.kubernetes.io/zone"
+_ON = {"zone": ["z"]}
+_INLINE = make_pod().spec(volumes=[{"name": "v", _GCE: {"pdName": "d"}}])
 _ATTACHED = make_attachment("elsewhere", "other")
 _CLAIMED = make_pod().spec(volumes=uses("data"))
 
@@ -36,32 +39,36 @@ def _csi_node(limit: int | None = None, migrated: str = "") -> Object:
 
 
 def _place(pod: PodBuilder, *objects: Object) -> Placement:
-    documents = [Document("cluster", each) for each in (make_node_object("a"), *objects)]
+    documents = [
+        Document("cluster", each) for each in (make_node_object("a", labels={"zone": "z", _ZONE: "z"}), *objects)
+    ]
     return Framework().place(pod.obj(), snapshot_from_documents(documents))
 
 
+@pytest.mark.parametrize("csi_node", [_csi_node(), _csi_node(5)], ids=["no limits", "with limits"])
+@pytest.mark.parametrize("pod", [_INLINE, _CLAIMED], ids=["inline", "claimed"])
+def test_nothing_is_open_where_a_driver_takes_a_volume_over(pod: PodBuilder, csi_node: Object) -> None:
+    placement = _place(pod, csi_node, make_claim("data", volume="v"), _volume("v", _GCE, {"pdName": "d"}), _ATTACHED)
+    assert (placement.verdict, placement.unmodelled) == ("Feasible", ())
+
+
 @pytest.mark.parametrize(
-    ("pod", "csi_node", "plugins"),
+    ("volume", "csi_nodes", "plugins"),
     [
-        pytest.param(_INLINE, _csi_node(), (), id="inline, no limits"),
-        pytest.param(_INLINE, _csi_node(5), (), id="inline, with limits"),
-        pytest.param(_CLAIMED, _csi_node(), (), id="claimed, no limits"),
-        pytest.param(_CLAIMED, _csi_node(5), (), id="claimed, with limits"),
-        pytest.param(_CLAIMED, _csi_node(None, "kubernetes.io/cinder"), (), id="another plugin migrated"),
-        pytest.param(
-            _CLAIMED,
-            _csi_node(None, "kubernetes.io/cinder,kubernetes.io/gce-pd"),
-            ("VolumeBinding",),
-            id="migrated, so that its node affinity is another",
-        ),
+        pytest.param({"on": _ON}, [_csi_node(None, _PLUGIN)], ("VolumeBinding",), id="with an affinity"),
+        pytest.param({"labels": {_ZONE: "z"}}, [_csi_node(None, _PLUGIN)], ("VolumeBinding",), id="with a zone"),
+        pytest.param({}, [_csi_node(None, _PLUGIN)], (), id="reached from anywhere"),
+        pytest.param({"on": _ON}, [_csi_node(None, "kubernetes.io/cinder")], (), id="another plugin migrated"),
+        pytest.param({"on": _ON}, [], ("NodeVolumeLimits", "VolumeBinding"), id="no CSINode known"),
     ],
 )
-def test_what_a_driver_makes_of_a_volume_is_open_where_nodes_mind(
-    pod: PodBuilder, csi_node: Object, plugins: tuple[str, ...]
+def test_node_affinity_of_a_volume_that_a_node_leaves_to_a_driver_is_open(
+    volume: Object, csi_nodes: list[Object], plugins: tuple[str, ...]
 ) -> None:
-    volume = make_volume("v", **_GCE)
-    del volume["spec"]["csi"]
-    placement = _place(pod, csi_node, make_claim("data", volume="v"), volume, _ATTACHED)
+    old = make_volume("v", **volume)
+    old["spec"] |= {_GCE: {"pdName": "d"}}
+    del old["spec"]["csi"]
+    placement = _place(_CLAIMED, *csi_nodes, make_claim("data", volume="v"), old, _ATTACHED)
     assert (placement.verdict, placement.unmodelled) == ("Unknown" if plugins else "Feasible", plugins)
 
 
@@ -72,10 +79,10 @@ def test_claim_of_a_class_with_an_old_provisioner_counts_for_the_driver() -> Non
 
 
 _AWS, _AZURE = "awsElasticBlockStore", "azureDisk"
-_DRIVERS = {_AWS: "ebs.csi.aws.com", "gcePersistentDisk": "pd.csi.storage.gke.io", _AZURE: "disk.csi.azure.com"}
+_DRIVERS = {_AWS: "ebs.csi.aws.com", _GCE: "pd.csi.storage.gke.io", _AZURE: "disk.csi.azure.com"}
 _DISKS: dict[str, tuple[Object, Object]] = {
     _AWS: ({"volumeID": "aws://us-east-1a/vol-1"}, {"volumeID": "vol-2"}),
-    "gcePersistentDisk": ({"pdName": "d"}, {"pdName": "e"}),
+    _GCE: ({"pdName": "d"}, {"pdName": "e"}),
     _AZURE: ({"diskName": "d", "diskURI": "/d", "kind": "Managed"}, {"diskName": "e", "diskURI": "/e"}),
 }
 
@@ -114,18 +121,16 @@ def test_volumes_of_running_pods_count_for_the_driver(kind: str, is_claimed: boo
     ("kind", "disk", "handle", "labels"),
     [
         pytest.param(_AWS, {"volumeID": "aws:///vol-1"}, "vol-1", {}, id="AWS"),
+        pytest.param(_GCE, {"pdName": "d"}, "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d", {}, id="GCE"),
         pytest.param(
-            "gcePersistentDisk", {"pdName": "d"}, "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d", {}, id="GCE"
-        ),
-        pytest.param(
-            "gcePersistentDisk",
+            _GCE,
             {"pdName": "d"},
             "projects/UNSPECIFIED/zones/us-central1-a/disks/d",
             {"failure-domain.beta.kubernetes.io/zone": "us-central1-a"},
             id="GCE, in a zone",
         ),
         pytest.param(
-            "gcePersistentDisk",
+            _GCE,
             {"pdName": "d"},
             "projects/UNSPECIFIED/regions/us-central1/disks/d",
             {"topology.kubernetes.io/zone": "us-central1-a__us-central1-b"},

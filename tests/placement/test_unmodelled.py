@@ -1,5 +1,6 @@
 """What is not modelled is named, and keeps a verdict from promising too much."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -146,3 +147,67 @@ def test_controller_that_is_known_leaves_nothing_open() -> None:
     pod = make_pod().owner("ReplicaSet", "web")
     assert Framework().place(pod.obj(), snapshot).unmodelled == ()
     assert Framework().place(pod.namespace("x").obj(), snapshot).unmodelled == ("PodTopologySpread",)
+
+
+_CHOSEN = {"matchLabels": {"team": "a"}}
+
+
+def _affinity(kind: str, namespace_selector: Mapping[str, Any], weight: int = 0) -> Mapping[str, Any]:
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        "namespaceSelector": namespace_selector,
+    }
+    if weight:
+        return {
+            kind: {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": weight, "podAffinityTerm": term}]}
+        }
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def _namespace(name: str) -> Mapping[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"team": name}}}
+
+
+def _place_among(pod: PodBuilder, running: PodBuilder, *namespaces: str) -> Placement:
+    objects = [
+        *(make_node_object(name) for name in ("n", "m")),
+        running.namespace("a").node_name("n").obj(),
+        *map(_namespace, namespaces),
+    ]
+    snapshot = snapshot_from_documents([Document("cluster", dict(each)) for each in objects])
+    return Framework().place(pod.namespace("b").obj(), snapshot)
+
+
+_WEB, _OTHER = make_pod("web").label("app", "web"), make_pod("other").label("app", "other")
+
+
+@pytest.mark.parametrize(
+    ("pod", "running", "verdict"),
+    [
+        pytest.param(_OTHER.spec(affinity=_affinity("podAntiAffinity", _CHOSEN)), _WEB, "Unknown", id="keeps away"),
+        pytest.param(_OTHER.spec(affinity=_affinity("podAffinity", _CHOSEN)), _WEB, "Waiting", id="must be beside"),
+        pytest.param(_OTHER.spec(affinity=_affinity("podAffinity", _CHOSEN, 5)), _WEB, "Feasible", id="prefers"),
+        pytest.param(_WEB, _OTHER.spec(affinity=_affinity("podAntiAffinity", _CHOSEN)), "Unknown", id="is kept away"),
+        pytest.param(_WEB, _OTHER.spec(affinity=_affinity("podAffinity", _CHOSEN)), "Feasible", id="is drawn near"),
+        pytest.param(_WEB, _OTHER.spec(affinity=_affinity("podAffinity", _CHOSEN, 5)), "Feasible", id="is preferred"),
+    ],
+)
+def test_namespaces_that_are_not_known_are_named_where_terms_choose_by_labels(
+    pod: PodBuilder, running: PodBuilder, verdict: str
+) -> None:
+    placement = _place_among(pod, running)
+    assert (placement.verdict, placement.unmodelled) == (verdict, ("InterPodAffinity",))
+    assert _place_among(pod, running, "a", "b").unmodelled == ()
+
+
+@pytest.mark.parametrize(
+    ("pod", "running"),
+    [
+        pytest.param(_OTHER.spec(affinity=_affinity("podAntiAffinity", {})), _WEB, id="all namespaces"),
+        pytest.param(_OTHER, _OTHER.spec(affinity=_affinity("podAntiAffinity", _CHOSEN)), id="other labels"),
+    ],
+)
+def test_namespaces_need_not_be_known(pod: PodBuilder, running: PodBuilder) -> None:
+    placement = _place_among(pod, running)
+    assert (placement.verdict, placement.unmodelled) == ("Feasible", ())

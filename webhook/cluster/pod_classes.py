@@ -1,7 +1,7 @@
 """Pods that are alike to every selector, and the pod affinity terms that they carry, numbered."""
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, KeysView
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.pod_term import Labels, PodTerm, PodTerms
-from webhook.kube.label_selector import LabelRequirement, LabelSelector
+from webhook.kube.label_selector import LabelRequirement, LabelSelector, selector_matches
 
 _SMALLEST = 64
 
@@ -108,6 +108,11 @@ class PodClasses:
         """The labels that the selectors of carried terms read."""
         return self._term_keys
 
+    @property
+    def namespaces(self) -> KeysView[str]:
+        """The namespaces of the pods."""
+        return self._namespaces.values.keys()
+
     def number(self, pod: PodIdentity) -> int:
         """The class of `pod`."""
         key = (pod.namespace, tuple(pod.labels.items()), pod.is_terminating, pod.terms)
@@ -184,10 +189,19 @@ class PodClasses:
 
     def carried(self, namespace: str, namespace_labels: Labels, labels: Labels) -> Iterator[Carried]:
         """The terms that speak of a pod with `labels` in `namespace`, which has `namespace_labels`."""
+        for found in self._filed_for(labels):
+            if found.term.matches(namespace, namespace_labels, labels):
+                yield found
+
+    def carried_by_namespace_labels(self, labels: Labels) -> Iterator[Carried]:
+        """Yield the terms that speak of a pod with `labels` in some namespaces, chosen by the labels of these."""
+        for found in self._filed_for(labels):
+            if found.term.chooses_namespaces and selector_matches(found.term.selector, labels):
+                yield found
+
+    def _filed_for(self, labels: Labels) -> Iterator[Carried]:
         for place in (None, *labels.items()):
-            for found in self._filed.get(place, ()):
-                if found.term.matches(namespace, namespace_labels, labels):
-                    yield found
+            yield from self._filed.get(place, ())
 
 
 def _places(selector: LabelSelector | None) -> Iterable[tuple[str, str] | None]:

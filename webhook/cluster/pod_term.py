@@ -25,6 +25,11 @@ class PodTerm(NamedTuple):
     namespace_selector: LabelSelector | None
     selector: LabelSelector | None
 
+    @property
+    def chooses_namespaces(self) -> bool:
+        """Whether it speaks of some namespaces by their labels: an empty selector needs to know none."""
+        return bool(self.namespace_selector)
+
     def matches(self, namespace: str, namespace_labels: Labels, labels: Labels) -> bool:
         """Whether it speaks of a pod with `labels` in `namespace`, which has `namespace_labels`.
 

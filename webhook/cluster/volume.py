@@ -8,7 +8,7 @@ from webhook.cluster.claim import FILESYSTEM, storage_class_of
 from webhook.cluster.node_selector import Term, read_node_selector
 from webhook.kube.amounts import read_milli
 from webhook.kube.reader import Reader
-from webhook.kube.volumes import COUNTED_MIGRATIONS, MIGRATIONS, AttachedVolume, taken_over
+from webhook.kube.volumes import MIGRATIONS, AttachedVolume, taken_over
 from webhook.kube.wellknown import ZONE_LABEL
 
 Object = Mapping[str, Any]
@@ -22,8 +22,8 @@ class Volume:
     """The facts of a PersistentVolume.
 
     `required`: terms that its nodes must match; None: any will do. `claim` and `claim_uid`: whom it is kept for.
-    `csi` is None where it is none of CSI. `source` is the one of MIGRATIONS that it is, or empty; `migrated` is what a
-    driver has attached where it is one of COUNTED_MIGRATIONS.
+    `csi` is None where it is none of CSI. `source` is the one of MIGRATIONS that it is, or empty; `migrated` is what
+    its driver attaches then.
     """
 
     name: str
@@ -41,6 +41,11 @@ class Volume:
     migrated: AttachedVolume | None
     is_available: bool
     is_being_deleted: bool
+
+    @property
+    def has_zone(self) -> bool:
+        """Whether a label says in which zones it is."""
+        return bool(_zones(self.labels))
 
     @classmethod
     def of(cls, volume: Object) -> "Volume":
@@ -72,7 +77,7 @@ class Volume:
             capacity_milli=read_milli(reader, spec.get("capacity"), "spec.capacity").get("storage", 0),
             csi=_csi(reader, csi) if spec.get("csi") is not None else None,
             source=source,
-            migrated=taken_over(reader, source, spec, "spec", _zones(labels)) if source in COUNTED_MIGRATIONS else None,
+            migrated=taken_over(reader, source, spec, "spec", _zones(labels)) if source else None,
             is_available=reader.text(status.get("phase"), "status.phase") == "Available",
             is_being_deleted=metadata.get("deletionTimestamp") is not None,
         )

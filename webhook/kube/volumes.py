@@ -17,17 +17,12 @@ class Migration(NamedTuple):
 
 # Kinds of volumes that CSI drivers have taken over and that NodeVolumeLimits counts as theirs.
 # Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits/utils.go, isCSIMigrationOn
-COUNTED_MIGRATIONS: Mapping[str, Migration] = {
+MIGRATIONS: Mapping[str, Migration] = {
     _AWS: Migration("kubernetes.io/aws-ebs", "ebs.csi.aws.com"),
     _GCE: Migration("kubernetes.io/gce-pd", "pd.csi.storage.gke.io"),
     "azureDisk": Migration("kubernetes.io/azure-disk", "disk.csi.azure.com"),
     "cinder": Migration("kubernetes.io/cinder", "cinder.csi.openstack.org"),
     "portworxVolume": Migration("kubernetes.io/portworx-volume", "pxd.portworx.com"),
-}
-MIGRATIONS: Mapping[str, Migration] = {
-    **COUNTED_MIGRATIONS,
-    "azureFile": Migration("kubernetes.io/azure-file", "file.csi.azure.com"),
-    "vsphereVolume": Migration("kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com"),
 }
 
 
@@ -109,7 +104,7 @@ def read_volumes(reader: Reader, volumes: Any, namespace: str, pod: PodReference
         else:
             disks += [_disk(reader, volume, kind, path) for kind in _DISK_NAMES if volume.get(kind) is not None]
             attached_inline |= {
-                taken_over(reader, kind, volume, path) for kind in COUNTED_MIGRATIONS if volume.get(kind) is not None
+                taken_over(reader, kind, volume, path) for kind in MIGRATIONS if volume.get(kind) is not None
             }
     if not claims and not disks and not attached_inline:
         return NO_VOLUMES
@@ -154,7 +149,7 @@ _HANDLE_FIELDS: Mapping[str, str] = {
 
 
 def taken_over(reader: Reader, kind: str, volume: Mapping[str, Any], path: str, zones: str = "") -> AttachedVolume:
-    """Return what a CSI driver makes of `volume`, which is of `kind`, one of COUNTED_MIGRATIONS.
+    """Return what a CSI driver makes of `volume`, which is of `kind`, one of MIGRATIONS.
 
     `zones` is the zone label of a PersistentVolume.
 
@@ -170,7 +165,7 @@ def taken_over(reader: Reader, kind: str, volume: Mapping[str, Any], path: str, 
         handle = _gce_handle(handle, zones)
     elif kind == "azureDisk" and reader.text(disk.get("kind"), f"{where}.kind").lower() not in ("", "managed"):
         handle = ""
-    return AttachedVolume(COUNTED_MIGRATIONS[kind].driver, handle)
+    return AttachedVolume(MIGRATIONS[kind].driver, handle)
 
 
 def _aws_handle(volume_id: str) -> str:

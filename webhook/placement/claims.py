@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from webhook.cluster.claim import Claim
 from webhook.cluster.storage import Storage
-from webhook.kube.volumes import COUNTED_MIGRATIONS, AttachedVolume, PodVolumes
+from webhook.kube.volumes import MIGRATIONS, AttachedVolume, PodVolumes
 
-_DRIVERS = {each.plugin: each.driver for each in COUNTED_MIGRATIONS.values()}
+_DRIVERS = {each.plugin: each.driver for each in MIGRATIONS.values()}
 
 
 def not_found(name: str) -> str:

@@ -6,14 +6,18 @@ from typing import Any
 
 from webhook.cluster.claim import Claim
 from webhook.cluster.deadline import Expired, never
+from webhook.cluster.pod_classes import TermKind
+from webhook.cluster.pod_term import PodTerms
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import Storage
+from webhook.cluster.volume import Volume
 from webhook.kube.names import is_dns_subdomain
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import is_extended_resource
-from webhook.kube.volumes import MIGRATIONS, Migration, PodVolumes
+from webhook.kube.volumes import MIGRATIONS, PodVolumes
 from webhook.placement.claims import attached_volumes
 from webhook.placement.device_fit import device_fit
+from webhook.placement.peers import Peers
 from webhook.placement.pod_info import PodInfo
 
 VOLUME_RESTRICTIONS = "VolumeRestrictions"
@@ -21,6 +25,7 @@ NODE_VOLUME_LIMITS = "NodeVolumeLimits"
 VOLUME_BINDING = "VolumeBinding"
 VOLUME_ZONE = "VolumeZone"
 POD_TOPOLOGY_SPREAD = "PodTopologySpread"
+INTER_POD_AFFINITY = "InterPodAffinity"
 DYNAMIC_RESOURCES = "DynamicResources"
 NODE_DECLARED_FEATURES = "NodeDeclaredFeatures"
 
@@ -59,6 +64,8 @@ class Demands:
             # A volume that is attached without a running pod is about to be detached, or waits for one.
             ranked.add(NODE_VOLUME_LIMITS)
         required = set(_of_volumes(info.volumes, snapshot.storage))
+        if kinds := _of_namespaces(peers, snapshot):
+            (required if "bars" in kinds else ranked).add(INTER_POD_AFFINITY)
         if (info.device_claims or info.by_container) and not device_fit(info, snapshot, expired).is_decided:
             required.add(DYNAMIC_RESOURCES)
         return self.required | required, frozenset(ranked)
@@ -81,6 +88,27 @@ def unknown_resources(info: PodInfo, snapshot: Snapshot) -> tuple[str, ...]:
     )
 
 
+def _of_namespaces(peers: Peers, snapshot: Snapshot) -> set[TermKind]:
+    """Return what terms of pod affinity do that choose namespaces by labels, of which some are not known.
+
+    A namespace with a pod exists: an API server would not have taken the pod without it.
+    """
+    is_known = peers.namespace in snapshot.namespaces or not peers.namespace
+    kinds = set(_choosing(peers.terms))
+    if kinds and is_known and snapshot.pods.classes.namespaces <= snapshot.namespaces.keys():
+        kinds.clear()
+    if not is_known and snapshot.pods.has_terms:
+        kinds |= {each.kind for each in snapshot.pods.classes.carried_by_namespace_labels(dict(peers.labels))}
+    return kinds
+
+
+def _choosing(terms: PodTerms) -> Iterator[TermKind]:
+    if any(term.chooses_namespaces for term in (*terms.required, *terms.anti_required)):
+        yield "bars"
+    if any(weighted.term.chooses_namespaces for weighted in terms.preferred):
+        yield "preferred"
+
+
 def _of_volumes(volumes: PodVolumes, storage: Storage) -> Iterator[str]:
     """The plugins that would have to know more of the pod's volumes than `storage` tells."""
     if any(not volume.handle for volume in volumes.attached_inline):
@@ -101,18 +129,23 @@ def _of_claim(claim: Claim, storage: Storage) -> Iterator[str]:
             yield from plugins
         elif volume is None:
             yield from (NODE_VOLUME_LIMITS,) if claim.storage_class and storage.classes is None else ()
-        elif volume.source and claim.is_bound:
-            yield from _of_migrated(MIGRATIONS[volume.source], storage)
+        elif claim.is_bound and _is_translated(volume, storage):
+            yield VOLUME_BINDING
     elif claim.storage_class and storage.classes is None:
         yield from plugins
     elif claim.storage_class and (storage.volumes is None or _may_lack_capacity(claim, storage)):
         yield VOLUME_BINDING
 
 
-def _of_migrated(migration: Migration, storage: Storage) -> Iterator[str]:
-    """The plugin that would have to know what a CSI driver makes of the node affinity of a volume of that kind."""
-    if any(migration.plugin in each.migrated_plugins for each in (storage.limits or {}).values()):
-        yield VOLUME_BINDING
+def _is_translated(volume: Volume, storage: Storage) -> bool:
+    """Whether a node may leave the volume to a CSI driver, by which its node affinity becomes another.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/binder.go, tryTranslatePVToCSI
+    """
+    if volume.migrated is None or not (volume.required or volume.has_zone or not volume.migrated.handle):
+        return False
+    plugin = MIGRATIONS[volume.source].plugin
+    return storage.limits is None or any(plugin in each.migrated_plugins for each in storage.limits.values())
 
 
 def _may_lack_capacity(claim: Claim, storage: Storage) -> bool:
