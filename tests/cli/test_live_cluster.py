@@ -225,6 +225,9 @@ def test_snapshot_of_all_kinds_has_them_and_check_asks_for_them(cluster: Cluster
     answer = json.loads(live.stdout)
     assert answer["message"] == '0/2 nodes are available: persistentvolumeclaim "c" not found.'
     assert answer["unmodelled"] == []
+    # Kinds of which there is no object are known to be empty in the file as well.
+    assert {"StorageClassList", "VolumeAttachmentList"} <= set(kinds)
+    assert json.loads(command("check", "-f", str(pod), "--cluster", str(file), "-o", "json").stdout) == answer
 
 
 @pytest.mark.parametrize(

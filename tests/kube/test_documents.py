@@ -133,7 +133,12 @@ def test_json_read_as_yaml_is_what_it_is_as_json(content: dict[str, Any]) -> Non
             id="a v1 List is its items",
         ),
         pytest.param("kind: List\nitems: []\n", [], id="an empty list is nothing"),
-        pytest.param('{"kind": "NodeList", "items": null}', [], id="an empty list as Go writes it, too"),
+        pytest.param('{"kind": "List", "items": null}', [], id="an empty list as Go writes it, too"),
+        pytest.param(
+            '{"kind": "NodeList", "items": []}',
+            [("f", {"kind": "NodeList", "items": []})],
+            id="an empty list of one kind says that there is none",
+        ),
         pytest.param(
             "apiVersion: v1\nkind: NodeList\nitems: [{metadata: {name: n}}]\n",
             [("f: items[0]", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}})],

@@ -320,6 +320,15 @@ def test_without_csi_nodes_no_node_has_a_limit() -> None:
     assert (placement.verdict, placement.feasible, placement.unmodelled) == ("Feasible", 3, ("NodeVolumeLimits",))
 
 
+def test_empty_list_of_a_kind_says_that_there_is_none() -> None:
+    late = [make_claim("data", "late"), make_storage_class("late"), make_csi_node("a", disk=1), make_volume("other")]
+    drivers = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriverList", "items": []}
+    attachments = {"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachmentList", "items": []}
+    assert _place(_uses("data"), *late).unmodelled == ("NodeVolumeLimits", "VolumeBinding")
+    placement = _place(_uses("data"), *late, drivers, attachments)
+    assert (placement.verdict, placement.unmodelled) == ("Feasible", ())
+
+
 @pytest.mark.parametrize("told", [make_storage_class("late"), _LIMITS[0]], ids=["class", "limits"])
 def test_no_claims_beside_other_storage_are_no_claims(told: Object) -> None:
     placement = _place(_uses("data"), told)

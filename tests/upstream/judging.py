@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from tests.upstream.cases import Case, Object
 from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.further_kinds import FURTHER_KINDS
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import parse
 from webhook.kube.field import InvalidInput
@@ -50,6 +51,7 @@ APART = (
         "",
         "a part of the plugin that leaves it to another to look whose claim it is",
     ),
+    Apart("DynamicResources", "DRA-disabled", "", "a feature gate that is on for good: DynamicResourceAllocation"),
     Apart("DynamicResources", "tainted-device-disabled", "", "a feature gate that is on by default: DRADeviceTaints"),
     Apart("DynamicResources", "node-allocatable-resource", "Insufficient", f"{_GATE}: DRANodeAllocatableResources"),
     Apart("DynamicResources", "podgroup-claim-template", "", f"{_GATE}: DRAWorkloadResourceClaims"),
@@ -80,8 +82,14 @@ class Judged(NamedTuple):
 
 
 def judge(case: Case) -> Outcome:
-    """How our answer goes with upstream's. One that cannot be the same is set aside, where there is a reason for it."""
-    outcome = _judged(case)
+    """Return how our answer goes with upstream's.
+
+    It must not contradict while of kinds without an object nothing is known, nor when it is known that there are none.
+    What cannot be the same is set aside, where there is a reason for it.
+    """
+    outcome = _judged(case, knows_all=False)
+    if outcome.kind != CONTRADICTS:
+        outcome = _judged(case, knows_all=True)
     if outcome.kind == CONTRADICTS:
         for each in APART:
             if each.concerns(case):
@@ -89,10 +97,10 @@ def judge(case: Case) -> Outcome:
     return outcome
 
 
-def _judged(case: Case) -> Outcome:
+def _judged(case: Case, *, knows_all: bool) -> Outcome:
     try:
         profile = _profile(case)
-        snapshot = snapshot_from_documents(parse(json.dumps(_list(case)), "case"))
+        snapshot = snapshot_from_documents(parse(json.dumps(_list(case, knows_all=knows_all)), "case"))
         pod = case.pod
         check_pod(pod)
         question = Question.of(pod)
@@ -156,8 +164,16 @@ def _external(value: Any) -> Any:
     return {key[:1].lower() + key[1:]: _external(each) for key, each in value.items() if each not in (None, {}, [], "")}
 
 
-def _list(case: Case) -> Object:
-    return {"apiVersion": "v1", "kind": "List", "items": list(_items(case))}
+def _list(case: Case, *, knows_all: bool) -> Object:
+    items = list(_items(case))
+    kinds = {each["kind"] for each in items}
+    if knows_all:
+        items += [
+            {"apiVersion": further.api_version, "kind": f"{kind}List", "items": []}
+            for kind, further in FURTHER_KINDS.items()
+            if kind not in kinds
+        ]
+    return {"apiVersion": "v1", "kind": "List", "items": items}
 
 
 def _items(case: Case) -> Iterator[Object]:

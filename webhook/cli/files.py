@@ -86,7 +86,7 @@ def read_cluster(filename: str) -> Snapshot:
     place = "<stdin>" if filename == STANDARD_INPUT else filename
     text = read_text(filename, "--cluster")
     documents = parse(text, place)
-    kinds = {document.content.get("kind") for document in documents}
+    kinds = {str(document.content.get("kind")).removesuffix("List") for document in documents}
     # A list without items is a cluster without nodes; an empty file is what a command that failed has left.
     is_empty_list = not kinds and text.strip()
     if not (is_empty_list or kinds & {"Node", "Pod", "Namespace"}):

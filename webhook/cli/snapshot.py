@@ -75,6 +75,7 @@ def snapshot(kubeconfig: Path | None, output: Path | None, hash_names: bool, all
     resources = list_resources(Source(kubeconfig), whole.values(), take)
     say("", err=True)
     objects = [content for kind in _order(resources) for content in found[kind]]
+    objects += [_empty_list(each) for each in resources if not each.is_required and not found[each.kind]]
     if hash_names:
         objects = with_other_names(objects)
     if output is None:
@@ -87,6 +88,11 @@ def _order(resources: Iterable[Resource]) -> list[str]:
     """Their kinds, nodes first."""
     kinds = [resource.kind for resource in resources]
     return sorted(kinds, key=lambda kind: (*_FIRST, kind).index(kind))
+
+
+def _empty_list(resource: Resource) -> JsonObject:
+    """Return what says that there is none of the kind; a list that lacks it says nothing of it."""
+    return {"apiVersion": resource.api_version, "kind": f"{resource.kind}List", "items": []}
 
 
 def _progress(found: dict[str, list[JsonObject]]) -> None:

@@ -18,7 +18,8 @@ T = TypeVar("T")
 def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     """The snapshot of the nodes, pods, namespaces and FURTHER_KINDS among `documents`; other kinds are passed over.
 
-    Of a further kind without an object nothing is known: it may not have been asked for. But where StorageClasses or
+    Of a further kind without an object nothing is known, unless an empty list of it says that there is none: it may not
+    have been asked for. But where StorageClasses or
     CSINodes are there, so are all the claims, and volumes if none of the claims names one; and where ResourceClaims or
     templates of them are there, so are all the DeviceClasses.
 
@@ -37,10 +38,10 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     found: dict[str, list[Facts]] = {}
     for document in documents:
         kind, content = str(document.content.get("kind")), document.content
-        further = FURTHER_KINDS.get(kind)
+        further = FURTHER_KINDS.get(kind.removesuffix("List"))
         if further and further.api_version == content.get("apiVersion"):
-            if facts := _read(document, further.read, errors):
-                found.setdefault(kind, []).append(facts)
+            known = found.setdefault(kind.removesuffix("List"), [])
+            known += [] if kind.endswith("List") else _read_all(document, further.read, errors)
             continue
         if content.get("apiVersion") != "v1":
             continue
@@ -102,6 +103,11 @@ def _read(document: Document, read: Callable[[Mapping[str, Any]], T], errors: li
     except InvalidInput as error:
         errors += [each.under(_place(document)) for each in error.errors]
         return None
+
+
+def _read_all(document: Document, read: Callable[[Mapping[str, Any]], T], errors: list[FieldError]) -> list[T]:
+    facts = _read(document, read, errors)
+    return [] if facts is None else [facts]
 
 
 def _put(found: dict[Any, T], key: Any, value: T, document: Document, errors: list[FieldError]) -> None:

@@ -24,8 +24,9 @@ class Document:
 
 
 def parse(text: str | bytes, place: str) -> list[Document]:
-    """Every object in `text`: JSON, YAML, several YAML documents, and the items of `v1 List`s, in their order.
+    """Every object in `text`: JSON, YAML, several YAML documents, and the items of lists, in their order.
 
+    A list of one kind (NodeList) without items is an object itself: it says that there is none of that kind.
     `place` is what errors call the text: its file name, or `<stdin>`.
 
     Raises:
@@ -51,6 +52,8 @@ def _items(content: JsonObject, where: str) -> Iterator[Document]:
         yield Document(where, content)
         return
     item_kind = kind.removesuffix("List")
+    if item_kind and not items:
+        yield Document(where, content)
     for index, item in enumerate(items):
         if not isinstance(item, dict):
             raise InvalidInput([invalid(f"{where}: items[{index}]", item, "must be an object")])
