@@ -50,6 +50,9 @@ bench: $(STAMP) ## /mutate against a bare TLS handler, placement by cluster size
 bench-renewal: $(STAMP) ## 5,000 pods on a real API server while the certificate is renewed: none may fail
 	$(BIN)/python -m bench.renewal $(BENCH_ARGS)
 
+abuse: $(STAMP) ## the worst that one user or client can send, and what others notice of it
+	$(BIN)/python -m bench.abuse $(ABUSE_ARGS)
+
 bench-feed-real: $(STAMP) ## the live view of a real API server with 5,000 nodes and 50,000 pods
 	$(BIN)/python -m bench.feed_real $(BENCH_ARGS)
 

@@ -13,6 +13,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from collections import Counter
@@ -20,6 +21,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count, islice
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -29,8 +31,13 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.__main__ import await_port, certificate, free_port
+from bench.abuse_cluster import besieged
 from bench.attacks import WORST, attack_review, distinct_spec, gzip_bomb
 from bench.clusters import review
+from bench.mutations import harm, mutated
+from tests.controlplane.binaries import find_or_build
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
 
 _LIMIT_BYTES = 512 * 1024 * 1024
 _MIB = 1024 * 1024
@@ -64,14 +71,14 @@ class Target:
         """The memory that it has resident now."""
         return self._status_kib("VmRSS") / 1024
 
+    def is_running(self) -> bool:
+        """Whether the process is still there."""
+        return Path(f"/proc/{self.pid}/exe").exists()
+
     def cpu_seconds(self) -> float:
         """The processor time that it has had."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def reset_peak(self) -> None:
-        """Let `peak_mib` count from now."""
-        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
     def _status_kib(self, name: str) -> int:
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
@@ -94,7 +101,8 @@ class Seen:
     def text(self) -> str:
         """One cell of a table."""
         statuses = ", ".join(f"{count}x {status}" for status, count in self.statuses.most_common())
-        return f"{statuses}; p50 {self.quantile_ms(0.5):.0f}, p99 {self.quantile_ms(0.99):.0f}, max {self.quantile_ms(1):.0f} ms"
+        p50, p99, most = (self.quantile_ms(share) for share in (0.5, 0.99, 1))
+        return f"{statuses}; p50 {p50:.0f}, p99 {p99:.0f}, max {most:.0f} ms"
 
 
 async def post(
@@ -121,6 +129,11 @@ async def _exchange(target: Target, trust: ssl.SSLContext, body: bytes, headers:
         return answer[9:12].decode() or "-", answer
     finally:
         writer.transport.abort()
+
+
+_HEAD = (
+    b"POST /mutate?timeout=5s HTTP/1.1\r\nHost: abuse\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+)
 
 
 async def alone(target: Target) -> Iterator[list[str]]:
@@ -180,18 +193,18 @@ async def compressed(target: Target) -> str:
 async def idlers(target: Target) -> str:
     """600 connections that each sent one valid request, then stay."""
     trust, body = target.trust, review(1, shape=0)
-    head = b"POST /mutate HTTP/1.1\r\nHost: abuse\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     writers, before = [], target.resident_mib()
     for _ in range(600):
         with suppress(OSError, asyncio.IncompleteReadError):
             reader, writer = await asyncio.open_connection("127.0.0.1", target.port, ssl=trust)
-            writer.write(head % len(body) + body)
+            writer.write(_HEAD % len(body) + body)
             await reader.readuntil(b"\r\n\r\n")
             writers.append(writer)
     seen = Seen()
     for _ in range(20):
         await post(target, trust, body, seen, give_up=_TIMEOUT_SECONDS)
-    text = f"{len(writers)} got an answer; another client: {seen.text()}; memory {before:.0f} -> {target.resident_mib():.0f} MiB"
+    memory = f"memory {before:.0f} -> {target.resident_mib():.0f} MiB"
+    text = f"{len(writers)} got an answer; another client: {seen.text()}; {memory}"
     for writer in writers:
         writer.transport.abort()
     return text
@@ -217,7 +230,7 @@ async def termination(target: Target) -> str:
     await asyncio.sleep(0.3)
     began = time.monotonic()
     os.kill(target.pid, signal.SIGTERM)
-    while Path(f"/proc/{target.pid}/exe").exists():
+    while target.is_running():
         if time.monotonic() - began > 120:
             return "still there after 120 s"
         await asyncio.sleep(0.05)
@@ -227,7 +240,7 @@ async def termination(target: Target) -> str:
 
 
 def attack(port: int, ca_file: Path, seconds: float, seed: int) -> dict[str, int]:
-    """One attacker's process: the worst pods, one after the other, as fast as they are answered, with what else hurts."""
+    """One attacker's process: the worst pods, as fast as they are answered, and what else hurts."""
 
     async def run() -> Counter[str]:
         target, choose, seen = Target(port, 0, 0, ca_file), random.Random(seed), Seen()
@@ -292,6 +305,31 @@ async def storm(target: Target, seconds: float) -> tuple[Seen, Seen, Counter[str
     return victims, health, answers
 
 
+async def wrong_reviews(target: Target, reviews: int) -> str:
+    """So many reviews with something wrong in them, on eight connections: no 5xx, no patch that harms."""
+    seen, harms, trust = Seen(), Counter[str](), target.trust
+    streams = [(mutated(seed), reviews // _ATTACKERS) for seed in range(_ATTACKERS)]
+
+    async def send(bodies: Iterator[bytes], number: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", target.port, ssl=trust)
+        for body in islice(bodies, number):
+            began = time.perf_counter()
+            writer.write(_HEAD % len(body) + body)
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            answer = await reader.readexactly(int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0]))
+            seen.seconds.append(time.perf_counter() - began)
+            seen.statuses[head[9:12].decode()] += 1
+            if found := harm(body, int(head[9:12]), answer):
+                harms[found] += 1
+            if b"connection: close" in head:
+                writer.transport.abort()
+                reader, writer = await asyncio.open_connection("127.0.0.1", target.port, ssl=trust)
+        writer.transport.abort()
+
+    await asyncio.gather(*(send(*stream) for stream in streams))
+    return f"{seen.text()}; harm: {dict(harms.most_common(5)) or 'none'}"
+
+
 def _healthz(port: int) -> str:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=_TIMEOUT_SECONDS) as answer:
@@ -351,8 +389,10 @@ _TRIALS: dict[str, Callable[[Target], Awaitable[str]]] = {
 @click.option("--nodes", default=5000, show_default=True)
 @click.option("--pods-per-node", default=10, show_default=True)
 @click.option("--seconds", default=20.0, show_default=True, help="Length of the storm.")
+@click.option("--reviews", default=100_000, show_default=True, help="Reviews with something wrong in them.")
+@click.option("--victims", default=200, show_default=True, help="Normal pods on the real API server, at least.")
 @click.option("--only", default="", help="Run the trials whose name has this in it.")
-def main(nodes: int, pods_per_node: int, seconds: float, only: str) -> None:
+def main(nodes: int, pods_per_node: int, seconds: float, reviews: int, victims: int, only: str) -> None:
     """Attack a webhook of our own on loopback, each trial on a server of its own, and print what others notice."""
     console = Console(width=max(Console().width, 160))
     with tempfile.TemporaryDirectory() as name:
@@ -370,23 +410,82 @@ def main(nodes: int, pods_per_node: int, seconds: float, only: str) -> None:
                 with serving(folder, nodes, pods_per_node) as target:
                     text = uvloop.run(_told(trial, target))
                 console.print(f"{label}: {text}", highlight=False)
+        if only in f"{reviews} wrong reviews":
+            with serving(folder, nodes, pods_per_node) as target:
+                text = uvloop.run(wrong_reviews(target, reviews))
+                console.print(f"{reviews} wrong reviews: {text} (peak {target.peak_mib():.0f} MiB)", highlight=False)
         if only in "storm":
             with serving(folder, nodes, pods_per_node) as target:
-                victims, health, answers = uvloop.run(storm(target, seconds))
+                pods, health, answers = uvloop.run(storm(target, seconds))
                 console.print(
-                    f"storm of {_ATTACKERS} attackers, {seconds:g} s: victims {victims.text()}, {victims.unpatched} "
+                    f"storm of {_ATTACKERS} attackers, {seconds:g} s: normal pods {pods.text()}, {pods.unpatched} "
                     f"without injection\n  /healthz {health.text()}\n  attackers {dict(answers)}\n"
                     f"  peak {target.peak_mib():.0f} MiB",
                     highlight=False,
                 )
+        if only in "real API server":
+            with serving(folder, nodes, pods_per_node) as target:
+                console.print(_on_a_real_api_server(target, folder, victims, seconds), highlight=False)
+
+
+def _on_a_real_api_server(target: Target, folder: Path, pods: int, seconds: float) -> str:
+    programs = find_or_build(os.environ, lambda line: click.echo(f"control plane: {line}", err=True))
+    (folder / "control-plane").mkdir()
+    with ControlPlane(programs, folder / "control-plane") as control_plane:
+        control_plane.stop_scheduler()
+        ends, health = threading.Event(), Seen()
+        direct = Seen()
+        beside = [
+            threading.Thread(target=_probe, args=(target.admin_port, health, ends), name="healthz"),
+            threading.Thread(target=lambda: uvloop.run(_normal(target, direct, ends)), name="normal reviews"),
+        ]
+        for thread in beside:
+            thread.start()
+        try:
+            found = besieged(Cluster(control_plane), target.port, target.ca_file.read_text(), pods, seconds)
+        finally:
+            ends.set()
+            for thread in beside:
+                thread.join()
+    seen = Seen(Counter({"201": len(found.seconds), "-": len(found.failed)}), found.seconds)
+    return (
+        f"real API server, {_ATTACKERS} users with dry runs, {seconds:g} s: normal pods {seen.text()}, "
+        f"{found.not_injected} stored without injection {found.failed[:1]}\n"
+        f"  normal reviews straight to the webhook {direct.text()}\n  /healthz {health.text()}\n"
+        f"  attackers {dict(found.attacks)}\n  peak {target.peak_mib():.0f} MiB"
+    )
+
+
+async def _normal(target: Target, seen: Seen, ends: threading.Event) -> None:
+    """Post normal reviews on one kept-alive connection, as an API server does."""
+    trust = target.trust
+    reader, writer = await asyncio.open_connection("127.0.0.1", target.port, ssl=trust)
+    for number in count():
+        if ends.is_set():
+            break
+        body, began = review(number, shape=number % 50), time.perf_counter()
+        writer.write(_HEAD % len(body) + body)
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        await reader.readexactly(int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0]))
+        seen.seconds.append(time.perf_counter() - began)
+        seen.statuses[head[9:12].decode()] += 1
+        if b"connection: close" in head:
+            writer.transport.abort()
+            reader, writer = await asyncio.open_connection("127.0.0.1", target.port, ssl=trust)
+        await asyncio.sleep(_VICTIM_PAUSE_SECONDS)
+    writer.transport.abort()
+
+
+def _probe(port: int, health: Seen, ends: threading.Event) -> None:
+    while not ends.wait(0.05):
+        began = time.perf_counter()
+        health.statuses[_healthz(port)] += 1
+        health.seconds.append(time.perf_counter() - began)
 
 
 async def _told(trial: Callable[[Target], Awaitable[str]], target: Target) -> str:
     text = await trial(target)
-    if Path(f"/proc/{target.pid}/clear_refs").exists():
-        with suppress(OSError, StopIteration):
-            text += f" (peak {target.peak_mib():.0f} MiB)"
-    return text
+    return f"{text} (peak {target.peak_mib():.0f} MiB)" if target.is_running() else text
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ async def _churn(kubeconfig: Path, nodes: int, seconds: float) -> Churn:
                 await _send(session, "DELETE", f"{_PATHS['Pod']}/{name}", {"gracePeriodSeconds": 0})
                 deleted += 1
 
-    async with _connected(kubeconfig) as session:
+    async with connected(kubeconfig) as session:
         await asyncio.gather(*(write(session) for _ in range(_WRITERS)))
     return Churn(created, deleted, time.monotonic() - began, time.time())
 
@@ -98,13 +98,14 @@ async def _create(kubeconfig: Path, what: str, contents: Iterator[dict[str, Any]
             if made % _TOLD_EACH == 0:
                 click.echo(f"{made} {what}, {made / (time.monotonic() - began):.0f} a second", err=True)
 
-    async with _connected(kubeconfig) as session:
+    async with connected(kubeconfig) as session:
         await asyncio.gather(*(write(session) for _ in range(_WRITERS)))
     return made
 
 
 @asynccontextmanager
-async def _connected(kubeconfig: Path) -> AsyncIterator[aiohttp.ClientSession]:
+async def connected(kubeconfig: Path) -> AsyncIterator[aiohttp.ClientSession]:
+    """A session with the API server of `kubeconfig`, its certificates presented."""
     configuration = await Source(kubeconfig).configuration()
     trust = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
     trust.load_cert_chain(configuration.cert_file, configuration.key_file)

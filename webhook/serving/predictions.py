@@ -43,7 +43,7 @@ class Predictions:
     that come at once have one.
     """
 
-    def __init__(self, size: int = 256, placements: int = 64) -> None:
+    def __init__(self, size: int = 256, placements: int = 16) -> None:
         self._size = size
         self._most_placements = placements
         self._pods_by_placement: Counter[int] = Counter()
