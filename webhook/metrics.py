@@ -36,20 +36,6 @@ class Metrics:
         self.registry.register(self.admissions)
         self.admission_seconds = self._durations("admission_duration_seconds", "From a request's body to its answer.")
         self.in_flight = self._gauge("admissions_in_flight", "Admission requests being answered now.")
-        self.waiting = self._gauge("admissions_waiting", "Large or costly admissions that wait for the worker thread.")
-        self.connections = self._gauge("connections", "Open connections, by port.", ("port",))
-        self.connections_closed = self._counter(
-            "connections_closed",
-            "Connections closed to make room for others (evicted) or for want of room (refused), by port.",
-            ("port", "result"),
-        )
-        for port in ("webhook", "admin"):
-            for result in ("evicted", "refused"):
-                self.connections_closed.labels(port, result)
-        self.cache_bytes = self._gauge("cache_bytes", "Memory that the entries of a cache take at most.", ("cache",))
-        self.cache_budget_bytes = self._gauge(
-            "cache_budget_bytes", "Memory that the entries of a cache may take.", ("cache",)
-        )
         self.predictions = self._counter(
             "predictions", "Pods that were bound, by how that compares with what was foretold of them.", ("result",)
         )
@@ -78,6 +64,29 @@ class Metrics:
         )
         for result in RELOAD_RESULTS:
             self.certificate_reloads.labels(result)
+        self._add_audit()
+        self._add_serving()
+
+    def _add_serving(self) -> None:
+        self.waiting = self._gauge("admissions_waiting", "Large or costly admissions that wait for the worker thread.")
+        self.connections = self._gauge("connections", "Open connections, by port.", ("port",))
+        self.connections_closed = self._counter(
+            "connections_closed",
+            "Connections closed to make room for others (evicted) or for want of room (refused), by port.",
+            ("port", "result"),
+        )
+        for port in ("webhook", "admin"):
+            for result in ("evicted", "refused"):
+                self.connections_closed.labels(port, result)
+        self.cache_bytes = self._gauge("cache_bytes", "Memory that the entries of a cache take at most.", ("cache",))
+        self.cache_budget_bytes = self._gauge(
+            "cache_budget_bytes", "Memory that the entries of a cache may take.", ("cache",)
+        )
+        self.refused_requests = self._counter(
+            "http_refused_requests", "Requests to the webhook port that were no admission, by HTTP status.", ("code",)
+        )
+
+    def _add_audit(self) -> None:
         self.audit_records = self._counter("audit_records", "Audit records, by whether the log took them.", ("result",))
         # Looking a child up takes a lock and a check of its labels, for every pod.
         self._audited = {result: self.audit_records.labels(result) for result in ("written", "failed")}
@@ -92,9 +101,6 @@ class Metrics:
         )
         for reason in AUDIT_DROP_REASONS:
             self.count_audit_drop(reason, 0, 0, 0)
-        self.refused_requests = self._counter(
-            "http_refused_requests", "Requests to the webhook port that were no admission, by HTTP status.", ("code",)
-        )
 
     def start_at_zero(self, outcomes: Iterable[str], verdicts: Iterable[str], refusals: Iterable[int]) -> None:
         """Show these counts from the start: to Prometheus' increase(), a series that appears with 1 has not grown."""

@@ -11,15 +11,14 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 import structlog
 from aiohttp import web
 
 from webhook.kube.field import InvalidInput, invalid, shown
+from webhook.serving.http_protocol import HttpProtocol, Stage
 from webhook.settings import Address
 
 _BACKLOG = 1024
@@ -28,20 +27,9 @@ _ACCEPTED_AT_ONCE = 64
 # Where the process has no more file descriptors, accepting again at once would only fail again.
 _PAUSE_SECONDS = 0.2
 _GOODBYE_SECONDS = 5.0
-# What a client may still send of a request that was answered before its end.
-_LINGERING_SECONDS = 2.0
 # What anybody can bring about as often as he likes is so many lines of the log at most in so many seconds.
 _MOST_LINES = 20
 _WINDOW_SECONDS = 10.0
-
-
-class Stage(IntEnum):
-    """What a connection is about; the lower, the sooner another takes its place."""
-
-    OPENING = 0
-    IDLE = 1
-    READING = 2
-    WORKING = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,58 +57,6 @@ class Counts:
     connection: Callable[[str], None] = lambda _: None
 
 
-class _Protocol(web.RequestHandler):
-    """aiohttp's HTTP on one connection, and what the listener has to know of it."""
-
-    __slots__ = ("_listener", "address", "since_seconds", "socket", "stage", "timer")
-
-    def __init__(self, listener: "Listener", server: web.Server, accepted: socket.socket, address: str) -> None:
-        loop = asyncio.get_running_loop()
-        options: dict[str, Any] = {
-            "access_log": None,
-            "keepalive_timeout": listener.limits.keepalive_seconds,
-            "lingering_time": _LINGERING_SECONDS,
-            # What is compressed is refused unread; nothing is unpacked meanwhile.
-            "auto_decompress": False,
-        }
-        super().__init__(server, loop=loop, **options)
-        self._listener = listener
-        self.socket = accepted
-        self.address = address
-        self.stage = Stage.OPENING
-        self.since_seconds = loop.time()
-        self.timer: asyncio.TimerHandle | None = None
-
-    def enter(self, stage: Stage) -> None:
-        """Be at `stage` from now on."""
-        self.stage = stage
-        self.since_seconds = self._loop.time()
-
-    def abort(self) -> None:
-        """Close the connection at once, without a goodbye."""
-        if self.transport is not None:
-            # Not close(): over TLS it waits for the other side to say goodbye.
-            self.transport.abort()
-        else:
-            with suppress(OSError):
-                self.socket.shutdown(socket.SHUT_RDWR)
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        """Count the connection no longer."""
-        super().connection_lost(exc)
-        self._listener.gone(self)
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,  # noqa: ARG002 - aiohttp's signature
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """Answer what is no HTTP, or what failed, and log it as one line."""
-        return self._listener.unreadable(self, status, exc, message)
-
-
 class Listener:
     """Listens on one address and hands each request to `handler`."""
 
@@ -138,7 +74,7 @@ class Listener:
         self._tls = tls
         self._max_body_bytes = max_body_bytes
         self._counts = counts
-        self._open: set[_Protocol] = set()
+        self._open: set[HttpProtocol] = set()
         self._by_address: Counter[str] = Counter()
         self._opening: set[asyncio.Task[None]] = set()
         self._sockets: list[socket.socket] = []
@@ -219,7 +155,7 @@ class Listener:
             return
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        protocol = _Protocol(self, self._server, accepted, address)
+        protocol = HttpProtocol(self, self._server, accepted, address, self.limits.keepalive_seconds)
         self._open.add(protocol)
         self._by_address[address] += 1
         loop = asyncio.get_running_loop()
@@ -228,7 +164,7 @@ class Listener:
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
 
-    async def _connect(self, protocol: _Protocol) -> None:
+    async def _connect(self, protocol: HttpProtocol) -> None:
         loop, seconds = asyncio.get_running_loop(), self.limits.head_seconds
         try:
             if self._tls is None:
@@ -252,7 +188,7 @@ class Listener:
             return self._evict([each for each in self._open if each.address == address], address)
         return len(self._open) < self.limits.most or self._evict(list(self._open), address)
 
-    def _evict(self, candidates: list[_Protocol], address: str) -> bool:
+    def _evict(self, candidates: list[HttpProtocol], address: str) -> bool:
         least = min(candidates, key=lambda each: (each.stage, each.since_seconds))
         self._log_now_and_then(
             "connections are closed to make room for others",
@@ -268,7 +204,7 @@ class Listener:
         least.abort()
         return True
 
-    def gone(self, protocol: _Protocol) -> None:
+    def gone(self, protocol: HttpProtocol) -> None:
         """Count this connection no longer."""
         if protocol.timer is not None:
             protocol.timer.cancel()
@@ -287,7 +223,7 @@ class Listener:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         protocol = request.protocol
-        assert isinstance(protocol, _Protocol)  # noqa: S101 - each was made in _admit
+        assert isinstance(protocol, HttpProtocol)  # noqa: S101 - each was made in _admit
         if protocol.timer is not None:
             protocol.timer.cancel()
             protocol.timer = None
@@ -298,7 +234,7 @@ class Listener:
             protocol.enter(Stage.IDLE)
 
     def unreadable(
-        self, protocol: _Protocol, status: int, exc: BaseException | None, message: str | None
+        self, protocol: HttpProtocol, status: int, exc: BaseException | None, message: str | None
     ) -> web.StreamResponse:
         """Answer what is no HTTP (`status` below 500) or what failed here; log it, and count it."""
         self._counts.request(status)
@@ -323,13 +259,6 @@ class Listener:
         self._lines += 1
         if self._lines <= _MOST_LINES:
             self._log.warning(event, **fields)
-
-
-def working(request: web.BaseRequest) -> None:
-    """Note that all of `request` is there, and that its connection is not to be closed for another from now on."""
-    protocol = request.protocol
-    if isinstance(protocol, _Protocol):
-        protocol.enter(Stage.WORKING)
 
 
 def _bound(family: int, kind: int, protocol: int, where: Any) -> socket.socket:
