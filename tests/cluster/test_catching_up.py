@@ -161,6 +161,8 @@ def test_quiet_view_is_proved_current_within_the_age_that_the_policy_allows(long
 def test_quiet_view_is_current_soon_after_the_api_server_is_back(cluster: Cluster) -> None:
     """Neither the end of the usual watches is waited for, nor the pauses of all that wait for the API server."""
     timing = Timing(watch_seconds=200, first_pause_seconds=0.1, longest_pause_seconds=200)
+    # The scheduler would wait half a minute before it follows the API server again, and the next test for it.
+    cluster.control_plane.stop_scheduler()
     with following(cluster.control_plane.kubeconfig, timing=timing) as live:
         cluster.control_plane.stop_api_server()
         try:
