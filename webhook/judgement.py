@@ -157,8 +157,7 @@ def _left_alone(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str, s
     if any(owner.get("kind") == "DaemonSet" for owner in owners):
         # Its controller has chosen the node already and does not know what we inject (kubernetes#61886).
         return "pod of a DaemonSet"
-    may_opt_out = matches_any(namespace, opt_out_namespaces(policy.spec))
-    if may_opt_out and is_disabled(annotations, defaults, policy):
+    if is_disabled(annotations, defaults, policy) and matches_any(namespace, opt_out_namespaces(policy.spec)):
         return f"{policy.keys.inject}: disabled"
     return None
 
