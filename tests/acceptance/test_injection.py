@@ -1,5 +1,6 @@
 """(a) The API server calls the webhook, and the stored pods hold exactly what the contract says."""
 
+import subprocess
 from typing import Any
 
 import pytest
@@ -162,6 +163,30 @@ def test_kubectl_shows_warnings(cluster: Cluster, webhook: Webhook) -> None:
     printed = cluster.kubectl("create", "--filename=-", stdin=json_text(manifest))
 
     assert f"Warning: nothing acts on {DOMAIN}/queue yet" in printed.stderr
+
+
+HOSTILE = "x\x1b]0;title\x07\x1b[31m\u202e"
+SHOWN = r"x\x1b]0;title\x07\x1b[31m\u202e"
+
+
+def test_warning_about_a_value_with_control_characters_reaches_the_user(cluster: Cluster, webhook: Webhook) -> None:
+    """The API server drops a warning that holds one: the user could switch off ours."""
+    pod = make_pod("warned").annotate(TYPE, "training").annotate(f"{DOMAIN}/scheduler", "volcano").scheduler(HOSTILE)
+
+    (warning,) = cluster.create(pod).warnings
+
+    assert f"spec.schedulerName {SHOWN} of the pod wins over the annotation's volcano" in warning
+
+
+def test_kubectl_prints_no_control_characters_of_a_refused_pod(cluster: Cluster, webhook: Webhook) -> None:
+    manifest = make_pod("refused").annotate(TYPE, HOSTILE)
+
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        cluster.kubectl("create", "--filename=-", stdin=json_text(manifest))
+
+    assert "Unsupported value" in refused.value.stderr
+    assert "\x1b" not in refused.value.stderr
+    assert "\u202e" not in refused.value.stderr
 
 
 def json_text(pod: PodBuilder) -> str:
