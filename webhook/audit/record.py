@@ -144,6 +144,17 @@ class Draft:
     common: CommonPart
 
 
+def _has_long_text(record: AuditRecord | Draft) -> bool:
+    # Spelt out, since it is asked of every record.
+    return (
+        len(record.user) > SHORT
+        or len(record.name) > SHORT
+        or len(record.namespace) > SHORT
+        or len(record.uid) > SHORT
+        or len(record.operation) > SHORT
+    )
+
+
 def encode(record: AuditRecord | Draft, sequence: int, previous: str, rotation: Rotation | None = None) -> bytes:
     """The record as one line of JSON, without the newline at its end."""
     return seal(record, sequence, previous, rotation)[0]
@@ -164,7 +175,7 @@ def seal(
         "name": record.name,
     }
     user, truncated = record.user, common.truncated
-    if max(len(user), len(record.name), len(record.namespace), len(record.uid), len(record.operation)) > SHORT:
+    if _has_long_text(record):
         cutter = Cutter(truncated)
         asked |= {key: cutter.fitting(key, str(asked[key])) for key in ("uid", "operation", "namespace", "name")}
         user, truncated = cutter.fitting("user", user), tuple(cutter.truncated)
