@@ -9,6 +9,8 @@ from typing import Any
 Object = dict[str, Any]
 
 SUCCESS, SKIP = "Success", "Skip"
+_SCORE, _NORMALIZE_SCORE = "Score", "NormalizeScore"
+_SCORING = (_SCORE, _NORMALIZE_SCORE)
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Case:
     """One question of a test and its answers.
 
     `nodes` are the nodes with their pods by name. `answers` are by the name of the node; `for_all` stands for every
-    node, and before any is looked at.
+    node, and before any is looked at. `scores` are the plugin's, normalized; a case has these or answers.
     """
 
     test: str
@@ -40,15 +42,17 @@ class Case:
     nodes: dict[str, tuple[Object, list[Object]]] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
     for_all: Answer | None = None
+    scores: dict[str, int] = field(default_factory=dict)
 
 
 def read_cases(folder: Path) -> list[Case]:
     """The cases of all files of records in `folder`."""
-    return [
-        case
-        for path in sorted(folder.glob("*.jsonl"))
-        for case in _cases(map(json.loads, path.read_text().splitlines()))
-    ]
+    found: list[Case] = []
+    for path in sorted(folder.glob("*.jsonl")):
+        records = [json.loads(line) for line in path.read_text().splitlines()]
+        found += _cases(each for each in records if each["point"] not in _SCORING)
+        found += _score_cases(each for each in records if each["point"] in _SCORING)
+    return found
 
 
 def _cases(records: Iterable[Mapping[str, Any]]) -> Iterator[Case]:
@@ -57,7 +61,7 @@ def _cases(records: Iterable[Mapping[str, Any]]) -> Iterator[Case]:
     for record in records:
         if record["point"] == "PreEnqueue" and record["code"] == SUCCESS and record["plugin"] != "SchedulingGates":
             continue  # says nothing of what comes next
-        key = ("/".join(record["test"].split("/")[:2]), record["state"], record["plugin"])
+        key = _cycle(record)
         if record["point"] == "PreFilter" and record["state"]:
             if key in open_cases:
                 yield from _complete(open_cases.pop(key)[1])
@@ -80,6 +84,33 @@ def _cases(records: Iterable[Mapping[str, Any]]) -> Iterator[Case]:
         yield from _complete(case)
 
 
+def _score_cases(records: Iterable[Mapping[str, Any]]) -> Iterator[Case]:
+    """The scores of one cycle are a case; where they are normalized, these count."""
+    open_cases: dict[tuple[str, str, str], Case] = {}
+    for record in records:
+        if record["code"] != SUCCESS or not record["state"]:
+            continue
+        key = _cycle(record)
+        if record["point"] == _NORMALIZE_SCORE:
+            if key in open_cases:
+                case = open_cases.pop(key)
+                case.scores = {name: record["scores"][name] for name in case.scores if name in record["scores"]}
+                yield case
+            continue
+        if key in open_cases and _node_name(record) in open_cases[key].scores:
+            yield open_cases.pop(key)
+        case = open_cases.setdefault(key, _opened(record))
+        # Tests may hand over nodes without their pods; those of the snapshot have them.
+        case.nodes.setdefault(_node_name(record), (record["asked"]["node"], list(record["asked"]["pods"] or ())))
+        case.scores |= record["scores"]
+    yield from open_cases.values()
+
+
+def _cycle(record: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return what the records of one scheduling cycle have in common; a table's case may have subtests."""
+    return "/".join(record["test"].split("/")[:2]), record["state"], record["plugin"]
+
+
 def _opened(record: Mapping[str, Any]) -> Case:
     objects = [
         {"apiVersion": each["apiVersion"], "kind": each["kind"], **each["object"]} for each in record["objects"] or ()
@@ -87,7 +118,7 @@ def _opened(record: Mapping[str, Any]) -> Case:
     case = Case(record["test"], record["plugin"], record["pod"], record.get("args"), record["features"], objects)
     for each in record["nodes"] or ():
         case.nodes[each["node"]["metadata"].get("name", "")] = each["node"], list(each["pods"] or ())
-    if record["point"] != "Filter" and (record["code"] != SUCCESS or record["point"] == "PreEnqueue"):
+    if record["point"] not in ("Filter", _SCORE) and (record["code"] != SUCCESS or record["point"] == "PreEnqueue"):
         case.for_all = _answer(record)
     return case
 

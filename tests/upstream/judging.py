@@ -4,7 +4,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tests.upstream.cases import Case, Object
+from webhook.cluster.deadline import never
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.further_kinds import FURTHER_KINDS
 from webhook.cluster.snapshot import Snapshot
@@ -14,7 +17,9 @@ from webhook.kube.shape import check_pod
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.configuration_file import parse_profiles
 from webhook.placement.framework import Framework, Placement, Question
+from webhook.placement.pod_info import PodInfo
 from webhook.placement.profile import Profile
+from webhook.placement.unmodelled import Demands
 
 AGREES, UNKNOWN, WAITING, SET_ASIDE, CONTRADICTS = "agrees", "Unknown", "Waiting", "set aside", "contradicts"
 
@@ -36,6 +41,7 @@ class Apart(NamedTuple):
 
 _NO_PRE_FILTER = "the test leaves the pre-filter out, without which kube-scheduler asks no filter"
 _GATE = "a feature gate that is off by default"
+_OF_CLASS = "scores of a resource behind a DeviceClass, which are not modelled"
 APART = (
     *(
         Apart(plugin, "", "not found", _NO_PRE_FILTER)
@@ -43,6 +49,15 @@ APART = (
     ),
     Apart("PodTopologySpread", "TestPodTopoSignatures", "", "a pod that an API server refuses: maxSkew is 0"),
     Apart("TaintToleration", "_toleration_can_be_scheduled", "", f"{_GATE}: TaintTolerationComparisonOperators"),
+    Apart("TaintToleration", "Numeric_", "", f"{_GATE}: TaintTolerationComparisonOperators"),
+    Apart(
+        "PodTopologySpread",
+        "feature_gate_disabled",
+        "",
+        "a feature gate that is on by default: MatchLabelKeysInPodTopologySpread",
+    ),
+    Apart("NodeResourcesFit", "with_Extended_resources", "", _OF_CLASS),
+    Apart("NodeResourcesBalancedAllocation", "include_DRA_resource", "", _OF_CLASS),
     Apart("NodeDeclaredFeatures", "TestFilter", "", "features that are made up for the test"),
     Apart("NodeVolumeLimits", "gate_enabled", "CSI driver is not installed", f"{_GATE}: VolumeLimitScaling"),
     Apart(
@@ -106,6 +121,8 @@ def _judged(case: Case, *, knows_all: bool) -> Outcome:
         question = Question.of(pod)
     except InvalidInput as error:
         return Outcome(CONTRADICTS, f"cannot be read: {error}")
+    if case.scores:
+        return _compared_scores(case, profile, question.info.within(snapshot), snapshot)
     framework = Framework(profile)
     placement = framework.answer(question, snapshot)
     rejected = framework.explain(question, snapshot)
@@ -127,6 +144,26 @@ def _compared(case: Case, snapshot: Snapshot, placement: Placement, rejected: Ma
     if placement.verdict == "Unknown":
         return Outcome(UNKNOWN, ", ".join(placement.unmodelled))
     return Outcome(WAITING if placement.verdict == "Waiting" else AGREES)
+
+
+def _compared_scores(case: Case, profile: Profile, info: PodInfo, snapshot: Snapshot) -> Outcome:
+    """Compare the normalized scores; a plugin that is silent here must be indifferent upstream."""
+    names = _names(case)
+    expected = {names[name]: score for name, score in case.scores.items()}
+    rows = np.array([snapshot.rows[name] for name in expected], dtype=np.intp)
+    plugin, _ = profile.scores[0]
+    scores = None if plugin.skips(info) else plugin.score(info, snapshot, rows, never)
+    if scores is None:
+        is_same = len(set(expected.values())) <= 1
+    else:
+        is_same = dict(zip(expected, scores.tolist(), strict=True)) == expected
+    if is_same:
+        return Outcome(AGREES)
+    required, ranked = Demands(frozenset()).on(snapshot, info)
+    if case.plugin in required | ranked:
+        return Outcome(UNKNOWN, case.plugin)
+    ours = None if scores is None else dict(zip(expected, scores.tolist(), strict=True))
+    return Outcome(CONTRADICTS, f"scores {ours}, upstream {expected}")
 
 
 def _passing(case: Case, snapshot: Snapshot) -> Mapping[str, bool] | None:

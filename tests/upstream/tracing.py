@@ -22,22 +22,31 @@ class Traced(NamedTuple):
 
 
 _BOTH = ("PreFilter", "Filter")
+_SCORES = ("Score", "NormalizeScore")
 TRACED = (
     Traced("schedulinggates", "SchedulingGates", "SchedulingGates", ("PreEnqueue",)),
     Traced("nodename", "NodeName", "NodeName", ("Filter",)),
     Traced("nodeunschedulable", "NodeUnschedulable", "NodeUnschedulable", ("Filter",)),
     Traced("nodeports", "NodePorts", "NodePorts", _BOTH),
-    Traced("nodeaffinity", "NodeAffinity", "NodeAffinity", _BOTH, "New"),
-    Traced("tainttoleration", "TaintToleration", "TaintToleration", ("Filter",)),
-    Traced("noderesources", "Fit", "NodeResourcesFit", _BOTH, "NewFit"),
-    Traced("interpodaffinity", "InterPodAffinity", "InterPodAffinity", _BOTH, "New"),
-    Traced("podtopologyspread", "PodTopologySpread", "PodTopologySpread", _BOTH, "New"),
+    Traced("nodeaffinity", "NodeAffinity", "NodeAffinity", (*_BOTH, *_SCORES), "New"),
+    Traced("tainttoleration", "TaintToleration", "TaintToleration", ("Filter", *_SCORES)),
+    Traced("noderesources", "Fit", "NodeResourcesFit", (*_BOTH, "Score"), "NewFit"),
+    Traced(
+        "noderesources",
+        "BalancedAllocation",
+        "NodeResourcesBalancedAllocation",
+        ("Score",),
+        "NewBalancedAllocation",
+    ),
+    Traced("imagelocality", "ImageLocality", "ImageLocality", ("Score",)),
+    Traced("interpodaffinity", "InterPodAffinity", "InterPodAffinity", (*_BOTH, *_SCORES), "New"),
+    Traced("podtopologyspread", "PodTopologySpread", "PodTopologySpread", (*_BOTH, *_SCORES), "New"),
     Traced("volumebinding", "VolumeBinding", "VolumeBinding", _BOTH),
     Traced("volumezone", "VolumeZone", "VolumeZone", _BOTH),
     Traced("volumerestrictions", "VolumeRestrictions", "VolumeRestrictions", _BOTH),
     Traced("nodevolumelimits", "CSILimits", "NodeVolumeLimits", _BOTH),
     Traced("nodedeclaredfeatures", "NodeDeclaredFeatures", "NodeDeclaredFeatures", _BOTH),
-    Traced("dynamicresources", "DynamicResources", "DynamicResources", ("PreEnqueue", *_BOTH)),
+    Traced("dynamicresources", "DynamicResources", "DynamicResources", ("PreEnqueue", *_BOTH, *_SCORES)),
 )
 
 _SIGNATURES = {
@@ -52,6 +61,16 @@ _SIGNATURES = {
         "ctx, state, pod, nodeInfo",
         "*fwk.Status",
     ),
+    "Score": (
+        "ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodeInfo fwk.NodeInfo",
+        "ctx, state, pod, nodeInfo",
+        "(int64, *fwk.Status)",
+    ),
+    "NormalizeScore": (
+        "ctx context.Context, state fwk.CycleState, pod *v1.Pod, scores fwk.NodeScoreList",
+        "ctx, state, pod, scores",
+        "*fwk.Status",
+    ),
 }
 _BODIES = {
     "PreEnqueue": """	status := pl.untracedPreEnqueue({given})
@@ -62,6 +81,12 @@ _BODIES = {
 	return result, status""",
     "Filter": """	status := pl.untracedFilter({given})
 	traced.Filter("{name}", pl, state, pod, nodeInfo, status)
+	return status""",
+    "Score": """	score, status := pl.untracedScore({given})
+	traced.Score("{name}", pl, state, pod, nodeInfo, score, status)
+	return score, status""",
+    "NormalizeScore": """	status := pl.untracedNormalizeScore({given})
+	traced.NormalizeScore("{name}", pl, state, pod, scores, status)
 	return status""",
 }
 _MAKER = """
@@ -125,7 +150,7 @@ def _trace(folder: Path, plugin: Traced) -> None:
         _rename(folder, receiver.format(r"\w+"), name)
     lines = "\n".join(f"\t{each}" for each in sorted(imports))
     text = f"package {plugin.package}\n\nimport (\n{lines}\n)\n" + "\n".join(written)
-    (folder / "traced.go").write_text(text)
+    (folder / f"traced_{plugin.receiver.lower()}.go").write_text(text)
 
 
 def _wrapper(plugin: Traced, point: str) -> str:

@@ -41,19 +41,20 @@ type node struct {
 }
 
 type record struct {
-	Number    int             `json:"number"`
-	Plugin    string          `json:"plugin"`
-	Point     string          `json:"point"`
-	State     string          `json:"state"`
-	Pod       *v1.Pod         `json:"pod"`
-	Asked     *node           `json:"asked,omitempty"`
-	Code      string          `json:"code"`
-	Reasons   []string        `json:"reasons"`
-	NodeNames []string        `json:"nodeNames"`
-	Args      runtime.Object  `json:"args,omitempty"`
-	Features  map[string]bool `json:"features"`
-	Nodes     []node          `json:"nodes"`
-	Objects   []any           `json:"objects"`
+	Number    int              `json:"number"`
+	Plugin    string           `json:"plugin"`
+	Point     string           `json:"point"`
+	State     string           `json:"state"`
+	Pod       *v1.Pod          `json:"pod"`
+	Asked     *node            `json:"asked,omitempty"`
+	Code      string           `json:"code"`
+	Reasons   []string         `json:"reasons"`
+	NodeNames []string         `json:"nodeNames"`
+	Scores    map[string]int64 `json:"scores,omitempty"`
+	Args      runtime.Object   `json:"args,omitempty"`
+	Features  map[string]bool  `json:"features"`
+	Nodes     []node           `json:"nodes"`
+	Objects   []any            `json:"objects"`
 }
 
 // Args keeps the args that a plugin was made with.
@@ -87,6 +88,28 @@ func Filter(name string, plugin any, state fwk.CycleState, pod *v1.Pod, asked fw
 	if asked != nil && asked.Node() != nil {
 		found := nodeOf(asked)
 		made.Asked = &found
+	}
+	write(name, plugin, made, nil, status)
+}
+
+// Score writes the score that a plugin gives a node, not yet normalized.
+func Score(name string, plugin any, state fwk.CycleState, pod *v1.Pod, asked fwk.NodeInfo, score int64, status *fwk.Status) {
+	made := record{Point: "Score", State: identity(state), Pod: pod}
+	if asked != nil && asked.Node() != nil {
+		found := nodeOf(asked)
+		made.Asked = &found
+		made.Scores = map[string]int64{asked.Node().Name: score}
+	}
+	write(name, plugin, made, nil, status)
+}
+
+// NormalizeScore writes the scores that a plugin makes of those of all nodes.
+func NormalizeScore(
+	name string, plugin any, state fwk.CycleState, pod *v1.Pod, scores fwk.NodeScoreList, status *fwk.Status,
+) {
+	made := record{Point: "NormalizeScore", State: identity(state), Pod: pod, Scores: map[string]int64{}}
+	for _, each := range scores {
+		made.Scores[each.Name] = each.Score
 	}
 	write(name, plugin, made, nil, status)
 }
