@@ -210,6 +210,32 @@ def test_in_tree_volumes_count_for_their_driver(cluster: Cluster, kind: str) -> 
     _assert_unschedulable_as_foretold(cluster, make_pod().spec(volumes=other), "Waiting")
 
 
+@pytest.mark.parametrize(("zone", "node"), [("z1", "b"), ("z2", None)])
+def test_bound_in_tree_volume_is_reached_as_its_driver_has_it(cluster: Cluster, zone: str, node: str | None) -> None:
+    own = "topology.ebs.csi.aws.com/zone"
+    cluster.make_nodes(
+        make_node_object("a", labels={_ZONE: "z1"}),
+        make_node_object("b", labels={_ZONE: "z1", own: "z1"}),
+        make_node_object("c", labels={own: "z1"}),
+    )
+    for name in ("a", "b", "c"):
+        csi_node = make_csi_node(name)
+        csi_node["metadata"]["annotations"] = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"}
+        cluster.client.create(csi_node)
+    cluster.client.create(make_attachment("elsewhere", "gone"))
+    volume = make_volume("old", on={_ZONE: [zone], "kubernetes.io/hostname": ["a", "b"]})
+    volume["spec"] |= {"awsElasticBlockStore": {"volumeID": "aws://z/vol-1"}, "csi": None}
+    cluster.client.create(volume)
+    claim = make_claim("old", volume="old")
+    cluster.client.create(claim | {"metadata": claim["metadata"] | {"namespace": cluster.namespace}})
+    pod = make_pod().spec(volumes=uses("old"))
+    if node is None:
+        _assert_unschedulable_as_foretold(cluster, pod, "Infeasible")
+    else:
+        assert _foretell(cluster, pod).node == node
+        assert cluster.wait_bound(cluster.create(pod).object) == node
+
+
 def test_provisioner_without_enough_capacity(cluster: Cluster) -> None:
     cluster.make_nodes(*(make_node_object(name, labels={_ZONE: f"z{name}"}) for name in ("a", "b", "c")))
     namespace = cluster.namespace

@@ -22,7 +22,9 @@ Object = dict[str, Any]
 _GCE = "gcePersistentDisk"
 _PLUGIN = "kubernetes.io/cinder,kubernetes.io/gce-pd"
 _ZONE = "topology.kubernetes.io/zone"
-_ON = {"zone": ["z"]}
+_OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
+_ALL_ZONES = {"zone": "z", _ZONE: "z", _OLD_ZONE: "z", "topology.gke.io/zone": "z"}
+_BOTH = ("NodeVolumeLimits", "VolumeBinding")
 _INLINE = make_pod().spec(volumes=[{"name": "v", _GCE: {"pdName": "d"}}])
 _ATTACHED = make_attachment("elsewhere", "other")
 _CLAIMED = make_pod().spec(volumes=uses("data"))
@@ -38,10 +40,9 @@ def _csi_node(limit: int | None = None, migrated: str = "") -> Object:
     return made
 
 
-def _place(pod: PodBuilder, *objects: Object) -> Placement:
-    documents = [
-        Document("cluster", each) for each in (make_node_object("a", labels={"zone": "z", _ZONE: "z"}), *objects)
-    ]
+def _place(pod: PodBuilder, *objects: Object, node: Object | None = None) -> Placement:
+    node = node or make_node_object("a", labels={"zone": "z", _ZONE: "z", _OLD_ZONE: "z"})
+    documents = [Document("cluster", each) for each in (node, *objects)]
     return Framework().place(pod.obj(), snapshot_from_documents(documents))
 
 
@@ -52,24 +53,64 @@ def test_nothing_is_open_where_a_driver_takes_a_volume_over(pod: PodBuilder, csi
     assert (placement.verdict, placement.unmodelled) == ("Feasible", ())
 
 
+def _old(kind: str, disk: Object, **fields: Any) -> Object:
+    volume = make_volume("v", **fields)
+    volume["spec"] |= {kind: disk}
+    del volume["spec"]["csi"]
+    return volume
+
+
+@pytest.mark.parametrize(
+    ("volume", "csi_node", "feasible"),
+    [
+        pytest.param({"on": {_ZONE: ["z"]}}, _csi_node(None, _PLUGIN), False, id="zone asked by the driver's key"),
+        pytest.param(
+            {"on": {_ZONE: ["z"]}}, _csi_node(None, "kubernetes.io/cinder"), True, id="another plugin migrated"
+        ),
+        pytest.param({"on": {_OLD_ZONE: ["z"]}}, _csi_node(None, _PLUGIN), False, id="old zone by the driver's key"),
+        pytest.param({"on": {"zone": ["z"]}}, _csi_node(None, _PLUGIN), True, id="no zone"),
+        pytest.param({"labels": {_ZONE: "z"}}, _csi_node(None, _PLUGIN), False, id="zone out of the label"),
+        pytest.param({"labels": {_ZONE: "z"}}, _csi_node(), True, id="label alone"),
+        pytest.param({"on": {"zone": ["z"]}, "labels": {_ZONE: "z"}}, _csi_node(None, _PLUGIN), False, id="both"),
+    ],
+)
+def test_node_that_leaves_a_volume_to_a_driver_is_asked_for_the_drivers_topology(
+    volume: Object, csi_node: Object, feasible: bool
+) -> None:
+    objects = (csi_node, make_claim("data", volume="v"), _old(_GCE, {"pdName": "d"}, **volume), _ATTACHED)
+    placement = _place(_CLAIMED, *objects)
+    assert (placement.verdict, placement.unmodelled) == ("Feasible" if feasible else "Infeasible", ())
+    if not feasible:
+        reason = "1 node(s) didn't match PersistentVolume's node affinity"
+        assert placement.message == f"0/1 nodes are available: {reason}."
+    assert _place(_CLAIMED, *objects, node=make_node_object("a", labels=_ALL_ZONES)).verdict == "Feasible"
+
+
 @pytest.mark.parametrize(
     ("volume", "csi_nodes", "plugins"),
     [
-        pytest.param({"on": _ON}, [_csi_node(None, _PLUGIN)], ("VolumeBinding",), id="with an affinity"),
-        pytest.param({"labels": {_ZONE: "z"}}, [_csi_node(None, _PLUGIN)], ("VolumeBinding",), id="with a zone"),
-        pytest.param({}, [_csi_node(None, _PLUGIN)], (), id="reached from anywhere"),
-        pytest.param({"on": _ON}, [_csi_node(None, "kubernetes.io/cinder")], (), id="another plugin migrated"),
-        pytest.param({"on": _ON}, [], ("NodeVolumeLimits", "VolumeBinding"), id="no CSINode known"),
+        pytest.param(_old(_GCE, {"pdName": "d"}, on={_ZONE: ["z"]}), [], _BOTH, id="no CSINode known"),
+        pytest.param(_old(_GCE, {"pdName": "d"}), [], ("NodeVolumeLimits",), id="no CSINode known, nor needed"),
+        pytest.param(
+            _old("azureDisk", {"diskName": "d", "diskURI": "/d", "kind": "Dedicated"}),
+            [_csi_node(None, "kubernetes.io/azure-disk")],
+            ("VolumeBinding",),
+            id="a disk that the driver cannot take over",
+        ),
     ],
 )
-def test_node_affinity_of_a_volume_that_a_node_leaves_to_a_driver_is_open(
+def test_what_is_not_known_of_a_bound_volume_is_named(
     volume: Object, csi_nodes: list[Object], plugins: tuple[str, ...]
 ) -> None:
-    old = make_volume("v", **volume)
-    old["spec"] |= {_GCE: {"pdName": "d"}}
-    del old["spec"]["csi"]
-    placement = _place(_CLAIMED, *csi_nodes, make_claim("data", volume="v"), old, _ATTACHED)
-    assert (placement.verdict, placement.unmodelled) == ("Unknown" if plugins else "Feasible", plugins)
+    placement = _place(_CLAIMED, *csi_nodes, make_claim("data", volume="v"), volume, _ATTACHED)
+    verdict = "Unknown" if "VolumeBinding" in plugins else "Feasible"
+    assert (placement.verdict, placement.unmodelled) == (verdict, plugins)
+
+
+def test_volume_that_a_driver_may_reach_is_not_infeasible_where_no_csi_node_is_known() -> None:
+    node = make_node_object("a", labels={"topology.gke.io/zone": "z"})
+    objects = (make_claim("data", volume="v"), _old(_GCE, {"pdName": "d"}, on={_ZONE: ["z"]}), _ATTACHED)
+    assert _place(_CLAIMED, *objects, node=node).verdict == "Unknown"
 
 
 def test_claim_of_a_class_with_an_old_provisioner_counts_for_the_driver() -> None:

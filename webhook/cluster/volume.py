@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.cluster.claim import FILESYSTEM, storage_class_of
+from webhook.cluster.migration import OLD_ZONE_LABEL, Terms, translated
 from webhook.cluster.node_selector import Term, read_node_selector
 from webhook.kube.amounts import read_milli
 from webhook.kube.reader import Reader
@@ -14,8 +15,6 @@ from webhook.kube.wellknown import ZONE_LABEL
 Object = Mapping[str, Any]
 NamespacedName = tuple[str, str]
 
-_OLD_ZONE_LABEL = "failure-domain.beta.kubernetes.io/zone"
-
 
 @dataclass(frozen=True, slots=True)
 class Volume:
@@ -23,7 +22,7 @@ class Volume:
 
     `required`: terms that its nodes must match; None: any will do. `claim` and `claim_uid`: whom it is kept for.
     `csi` is None where it is none of CSI. `source` is the one of MIGRATIONS that it is, or empty; `migrated` is what
-    its driver attaches then.
+    its driver attaches then, and `translated` the terms for nodes that leave the volume to the driver.
     """
 
     name: str
@@ -39,13 +38,9 @@ class Volume:
     csi: AttachedVolume | None
     source: str
     migrated: AttachedVolume | None
+    translated: Terms
     is_available: bool
     is_being_deleted: bool
-
-    @property
-    def has_zone(self) -> bool:
-        """Whether a label says in which zones it is."""
-        return bool(_zones(self.labels))
 
     @classmethod
     def of(cls, volume: Object) -> "Volume":
@@ -64,11 +59,13 @@ class Volume:
         claim = reader.object(spec.get("claimRef"), "spec.claimRef")
         source = next((each for each in MIGRATIONS if spec.get(each) is not None), "")
         labels = reader.text_map(metadata.get("labels"), "metadata.labels")
+        required = read_node_selector(reader, affinity.get("required"), "spec.nodeAffinity.required")
+        migrated = taken_over(reader, source, spec, "spec", _zones(labels)) if source else None
         facts = cls(
             name=reader.text(metadata.get("name"), "metadata.name"),
             labels=labels,
             storage_class=storage_class_of(reader, annotations, spec),
-            required=read_node_selector(reader, affinity.get("required"), "spec.nodeAffinity.required"),
+            required=required,
             claim=_claim_reference(reader, claim) if spec.get("claimRef") is not None else None,
             claim_uid=reader.text(claim.get("uid"), "spec.claimRef.uid"),
             access_modes=reader.texts(spec.get("accessModes"), "spec.accessModes"),
@@ -77,7 +74,8 @@ class Volume:
             capacity_milli=read_milli(reader, spec.get("capacity"), "spec.capacity").get("storage", 0),
             csi=_csi(reader, csi) if spec.get("csi") is not None else None,
             source=source,
-            migrated=taken_over(reader, source, spec, "spec", _zones(labels)) if source else None,
+            migrated=migrated,
+            translated=translated(required, labels, migrated.driver) if migrated else required,
             is_available=reader.text(status.get("phase"), "status.phase") == "Available",
             is_being_deleted=metadata.get("deletionTimestamp") is not None,
         )
@@ -100,4 +98,4 @@ def _csi(reader: Reader, csi: Object) -> AttachedVolume:
 
 
 def _zones(labels: Mapping[str, str]) -> str:
-    return labels.get(_OLD_ZONE_LABEL) or labels.get(ZONE_LABEL, "")
+    return labels.get(OLD_ZONE_LABEL) or labels.get(ZONE_LABEL, "")

@@ -129,7 +129,7 @@ def _of_claim(claim: Claim, storage: Storage) -> Iterator[str]:
             yield from plugins
         elif volume is None:
             yield from (NODE_VOLUME_LIMITS,) if claim.storage_class and storage.classes is None else ()
-        elif claim.is_bound and _is_translated(volume, storage):
+        elif claim.is_bound and _may_be_translated(volume, storage):
             yield VOLUME_BINDING
     elif claim.storage_class and storage.classes is None:
         yield from plugins
@@ -137,15 +137,14 @@ def _of_claim(claim: Claim, storage: Storage) -> Iterator[str]:
         yield VOLUME_BINDING
 
 
-def _is_translated(volume: Volume, storage: Storage) -> bool:
-    """Whether a node may leave the volume to a CSI driver, by which its node affinity becomes another.
-
-    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/binder.go, tryTranslatePVToCSI
-    """
-    if volume.migrated is None or not (volume.required or volume.has_zone or not volume.migrated.handle):
+def _may_be_translated(volume: Volume, storage: Storage) -> bool:
+    """Whether nodes may leave the volume to a CSI driver, which cannot take it over, or of which nobody tells."""
+    if volume.migrated is None:
         return False
+    if storage.limits is None:
+        return not volume.migrated.handle or volume.translated != volume.required
     plugin = MIGRATIONS[volume.source].plugin
-    return storage.limits is None or any(plugin in each.migrated_plugins for each in storage.limits.values())
+    return not volume.migrated.handle and any(plugin in each.migrated_plugins for each in storage.limits.values())
 
 
 def _may_lack_capacity(claim: Claim, storage: Storage) -> bool:

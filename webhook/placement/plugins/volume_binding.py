@@ -13,6 +13,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import Storage
 from webhook.cluster.volume import Volume
 from webhook.kube.label_selector import LabelSelector, selector_matches
+from webhook.kube.volumes import MIGRATIONS
 from webhook.placement.claims import foreign, not_found
 from webhook.placement.plugin import Failure, Preselection
 from webhook.placement.pod_info import PodInfo
@@ -67,7 +68,7 @@ class VolumeBinding:
                 if volume is None:
                     missing |= left & (not nodes.is_emptied)
                 else:
-                    out_of_reach |= left & ~_reaches(volume, nodes, expired)
+                    out_of_reach |= left & ~_reaches_bound(volume, nodes, expired)
         return (
             Failure(ERR_REASON_NODE_CONFLICT, out_of_reach),
             *_bindable(claims, nodes, expired),
@@ -110,6 +111,29 @@ def _reaches(volume: Volume, nodes: Snapshot, expired: Expired) -> Mask:
     if volume.required is None:
         return np.ones(len(nodes.nodes), dtype=np.bool_)
     return any_matches(volume.required, nodes.labels, None, expired)
+
+
+def _reaches_bound(volume: Volume, nodes: Snapshot, expired: Expired) -> Mask:
+    """Return the nodes from which a bound volume is reached: some leave it to a CSI driver, with terms of its own.
+
+    Where it is not known which nodes do so, either will do: what is not known must bar no node.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/binder.go, tryTranslatePVToCSI
+    """
+    reached = _reaches(volume, nodes, expired)
+    if volume.translated == volume.required:
+        return reached
+    by_driver = any_matches(volume.translated or (), nodes.labels, None, expired)
+    if nodes.storage.limits is None:
+        return reached | by_driver
+    plugin = MIGRATIONS[volume.source].plugin
+    migrated = [
+        nodes.rows[name]
+        for name, limits in nodes.storage.limits.items()
+        if plugin in limits.migrated_plugins and name in nodes.rows
+    ]
+    reached[migrated] = by_driver[migrated]
+    return reached
 
 
 def _bindable(claims: Sequence[Claim], nodes: Snapshot, expired: Expired) -> Sequence[Failure]:
