@@ -33,7 +33,7 @@ class Apart(NamedTuple):
     reason: str
 
     def concerns(self, case: Case) -> bool:
-        """Whether the case is one of them."""
+        """Return whether the case is one of them."""
         answers = [*case.answers.values(), *([case.for_all] if case.for_all else [])]
         told = " ".join(reason for answer in answers for reason in (answer.code, *answer.reasons))
         return case.plugin == self.plugin and self.test in case.test and self.answer in told

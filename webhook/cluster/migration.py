@@ -21,7 +21,8 @@ Terms = tuple[Term, ...] | None
 def translated(required: Terms, labels: Mapping[str, str], driver: str) -> Terms:
     """Return what `required`, the node affinity of a volume with `labels`, becomes for `driver`.
 
-    Zones in the affinity are asked by the driver's own key; without any there, the zone label is added to every term.
+    The driver's own key replaces that of zones in the affinity; without zones there, the zone label is added to every
+    term.
 
     Source: k8s.io/csi-translation-lib/plugins/in_tree_volume.go, translateTopologyFromInTreeToCSI
     """
@@ -42,7 +43,7 @@ def translated(required: Terms, labels: Mapping[str, str], driver: str) -> Terms
 
 
 def _speaks_of_old_zones(terms: Iterable[Term], labels: Mapping[str, str]) -> bool:
-    """Whether the old label of zones counts: the affinity has a say before the labels, the new one before the old."""
+    """Return whether the old zone label counts: affinity goes before labels, the new zone label before the old one."""
     keys = {requirement.key for term in terms for requirement in term.expressions}
     for known in (keys, labels.keys()):
         if ZONE_LABEL in known or OLD_ZONE_LABEL in known:

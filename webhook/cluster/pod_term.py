@@ -27,7 +27,7 @@ class PodTerm(NamedTuple):
 
     @property
     def chooses_namespaces(self) -> bool:
-        """Whether it speaks of some namespaces by their labels: an empty selector needs to know none."""
+        """Return whether it chooses namespaces by their labels; an empty selector takes all without looking."""
         return bool(self.namespace_selector)
 
     def matches(self, namespace: str, namespace_labels: Labels, labels: Labels) -> bool:

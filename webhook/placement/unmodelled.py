@@ -138,7 +138,7 @@ def _of_claim(claim: Claim, storage: Storage) -> Iterator[str]:
 
 
 def _may_be_translated(volume: Volume, storage: Storage) -> bool:
-    """Whether nodes may leave the volume to a CSI driver, which cannot take it over, or of which nobody tells."""
+    """Return whether nodes may leave the volume to a CSI driver that cannot take it over, or that may not be theirs."""
     if volume.migrated is None:
         return False
     if storage.limits is None:
@@ -148,7 +148,7 @@ def _may_be_translated(volume: Volume, storage: Storage) -> bool:
 
 
 def _may_lack_capacity(claim: Claim, storage: Storage) -> bool:
-    """Whether a volume may have to be made by a driver whose capacity is not known, or that may not be known to count.
+    """Return whether a volume may have to be made by a driver whose capacity matters and is not known.
 
     A provisioner whose name is none that a CSIDriver can have reports no capacity.
     """
@@ -164,7 +164,7 @@ def _may_lack_capacity(claim: Claim, storage: Storage) -> bool:
 
 
 def _lacks_attachments(volumes: PodVolumes, storage: Storage) -> bool:
-    """Whether volumes may be attached, to nodes that can have so many of them, of which nobody tells."""
+    """Return whether a node has a limit for a driver of the pod and the volumes attached to it are not known."""
     if storage.attachments is not None or not storage.limits:
         return False
     drivers = {volume.driver for volume in attached_volumes(volumes, storage)}
