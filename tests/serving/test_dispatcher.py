@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,7 @@ from bench.attacks import WORST, attack_review
 from bench.clusters import cluster_documents
 from tests.admitting import TYPE, policy_with
 from tests.builders import make_pod
-from tests.serving.running import World, review_bytes
+from tests.serving.running import Clock, World, review_bytes
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.pipeline import Cluster, framework_for
@@ -73,9 +74,13 @@ class Site:
         return task
 
 
-def run(story: Callable[[Site], Awaitable[None]], policy: Mapping[str, Any] | None = None) -> World:
+def run(
+    story: Callable[[Site], Awaitable[None]],
+    policy: Mapping[str, Any] | None = None,
+    clock: Callable[[], float] | None = None,
+) -> World:
     chosen = policy_with(**(policy or {}))
-    world = World(policy=chosen, cluster=Cluster(SNAPSHOT, framework_for(chosen)))
+    world = World(policy=chosen, cluster=Cluster(SNAPSHOT, framework_for(chosen)), clock=clock or Clock())
 
     async def begin() -> None:
         loop, working, gate = asyncio.get_running_loop(), asyncio.Event(), Gate(framework_for(chosen))
@@ -243,7 +248,7 @@ def test_who_makes_more_work_than_others_waits_for_his_turn_with_small_pods_too(
     assert len(body) < SMALL_BYTES
 
     async def story(site: Site) -> None:
-        site.dispatcher._queue.charge([b"user mallory"], 1.0)
+        site.dispatcher._overruns.charge((b"user mallory",), 1.0)
         his = await site.post_and_see_at_work(body)
         hers = site.post(attack_review(2, {}, user="jane", namespace="team-j"))
         assert "patch" in response(await hers)
@@ -259,7 +264,7 @@ def test_the_least_served_is_next() -> None:
         slow = await site.post_and_see_at_work(large(0, "mallory"))
         mallorys = [site.post(large(number, "mallory")) for number in range(1, 4)]
         await asyncio.sleep(0)
-        site.dispatcher._queue.charge([b"user mallory"], 1.0)
+        site.dispatcher._ledger.charge((b"user mallory",), 1.0)
         janes = site.post(large(10, "jane"))
         await asyncio.sleep(0)
         site.gate.open.set()
@@ -278,7 +283,7 @@ def test_the_worst_pods_end_at_the_budget_and_are_patched(name: str) -> None:
         site.gate.open.set()
         assert "patch" in response(await site.post(attack_review(1, WORST[name]())))
 
-    world = run(story, policy)
+    world = run(story, policy, time.monotonic)
     (record,) = world.records
     assert record.placement is not None
     assert record.placement.verdict in ("Unknown", "Infeasible", "Waiting")

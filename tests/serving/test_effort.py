@@ -12,7 +12,12 @@ def effort(
 ) -> tuple[Effort, Clock, Clock]:
     clock, worked = Clock(), Clock(0.0)
     made = Effort(
-        deadline_seconds, budget_milliseconds, monotonic_seconds=clock, worked_seconds=worked, turn_seconds=turn_seconds
+        deadline_seconds,
+        budget_milliseconds,
+        # No thread works for longer than time passes.
+        monotonic_seconds=lambda: clock() + worked(),
+        worked_seconds=worked,
+        turn_seconds=turn_seconds,
     )
     return made, clock, worked
 
@@ -46,6 +51,17 @@ def test_the_budget_counts_from_the_first_question() -> None:
     with pytest.raises(BudgetSpentError, match=r"^the work budget of 150 ms is spent: not every plugin was asked$"):
         made()
     assert (made.is_over, made.is_spent) == (False, True)
+
+
+def test_waiting_for_others_is_no_work() -> None:
+    made, clock, worked = effort(turn_seconds=0.01)
+    assert made() is False
+    clock.seconds += 5
+    worked.seconds = 0.0099
+    assert made() is False
+    worked.seconds = 0.0101
+    with pytest.raises(TurnEndedError):
+        made()
 
 
 def test_a_turn_ends_before_the_budget_and_the_budget_before_a_longer_turn() -> None:

@@ -18,7 +18,7 @@ from webhook.pipeline import Cluster
 from webhook.policy.policy import Policy
 from webhook.serving.admissions import Admissions, Answer, Decided
 from webhook.serving.effort import Effort, TurnEndedError
-from webhook.serving.fair_queue import FairQueue, payers
+from webhook.serving.fair_queue import FairQueue, Ledger, payers
 from webhook.serving.lanes import Lane
 
 # A review of a pod that people write has a few KiB; one of 32 KiB costs a few milliseconds without the scorer.
@@ -87,7 +87,10 @@ class Dispatcher:
         self._small = small
         self._large = large
         self._monotonic_seconds = monotonic_seconds
-        self._queue: FairQueue[_Job] = FairQueue(monotonic_seconds)
+        self._ledger = Ledger(monotonic_seconds)
+        # What small reviews cost beyond a turn: work that is no more than others' takes nobody's place.
+        self._overruns = Ledger(monotonic_seconds)
+        self._queue: FairQueue[_Job] = FairQueue(self._ledger)
         self._running: _Job | None = None
         self._worker: _Worker | None = None
         self._pass_seconds = 0.0
@@ -116,7 +119,7 @@ class Dispatcher:
             try:
                 return self._at_once(body, timeouts, now)
             except TurnEndedError:
-                self._queue.charge(payers(body), time.perf_counter() - began_seconds)
+                self._overruns.charge(payers(body), _TURN_SECONDS)
             finally:
                 self._pass_seconds += time.perf_counter() - began_seconds
                 if self._pass_seconds >= _PASS_SECONDS:
@@ -133,10 +136,10 @@ class Dispatcher:
         self._has_time.set()
 
     def _has_had_its_share(self, body: bytes) -> bool:
-        return self._queue.is_anyone_known and self._queue.worked_seconds(payers(body)) > _SHARE_SECONDS
+        return bool(self._overruns) and self._overruns.worked_seconds(payers(body)) > _SHARE_SECONDS
 
     def _at_once(self, body: bytes, timeouts: Timeouts, now: str) -> Answer:
-        effort = self._effort(timeouts, time.perf_counter, _TURN_SECONDS)
+        effort = self._effort(timeouts, _TURN_SECONDS)
         decided = self._admissions.decide(self._small, body, self._policy(), self._cluster(), effort)
         return self._admissions.finish(decided, now, timeouts.arrived_seconds)
 
@@ -153,12 +156,12 @@ class Dispatcher:
             self._admissions.refused(CLIENT_GONE)
             raise
 
-    def _effort(self, timeouts: Timeouts, clock: Callable[[], float], turn_seconds: float | None) -> Effort:
+    def _effort(self, timeouts: Timeouts, turn_seconds: float | None) -> Effort:
         return Effort(
             float("-inf") if self.draining else timeouts.deadline_seconds,
             self._policy().spec.placement_check.work_budget_milliseconds,
             monotonic_seconds=self._monotonic_seconds,
-            worked_seconds=clock,
+            worked_seconds=time.thread_time,
             turn_seconds=turn_seconds,
         )
 
@@ -169,7 +172,7 @@ class Dispatcher:
             if self._monotonic_seconds() >= job.timeouts.overdue_seconds:
                 job.answer.set_exception(OverdueError())
                 continue
-            job.effort = self._effort(job.timeouts, time.thread_time, None)
+            job.effort = self._effort(job.timeouts, None)
             self._running = job
             self._work(job, job.effort)
 
@@ -185,7 +188,8 @@ class Dispatcher:
 
     def _done(self, job: _Job, finished: Finished, seconds: float) -> None:
         self._running = None
-        self._queue.charge(job.payers, seconds)
+        self._ledger.charge(job.payers, seconds)
+        self._overruns.charge(job.payers, max(0.0, seconds - _TURN_SECONDS))
         try:
             if job.answer.done():
                 return

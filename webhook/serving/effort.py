@@ -13,7 +13,9 @@ class Effort:
     """The bounds of the work for one admission, as the scorer's `expired()`.
 
     - It expires at `deadline_seconds` of the monotonic clock: then there is no time for the scorer.
-    - The scorer may work for `budget_milliseconds`, from the first time that it asks, by the clock `worked_seconds`.
+    - The scorer may work for `budget_milliseconds`, from the first time that it asks, by the clock `worked_seconds`, that
+      of the thread's processor time: waiting for others does not count. It is read only once as much time has passed,
+      since reading it is slow.
     - After `turn_seconds` of that work, if there is such a bound, or once it is `abandoned`, all of the work ends.
 
     `is_over` and `is_spent` tell afterwards whether the deadline came or the budget was spent. An instance is for one
@@ -21,9 +23,10 @@ class Effort:
     """
 
     __slots__ = (
-        "_began_seconds",
+        "_began",
         "_budget_milliseconds",
         "_deadline_seconds",
+        "_least_seconds",
         "_monotonic_seconds",
         "_turn_seconds",
         "_worked_seconds",
@@ -49,7 +52,10 @@ class Effort:
         self._monotonic_seconds = monotonic_seconds
         self._worked_seconds = worked_seconds
         self._turn_seconds = turn_seconds
-        self._began_seconds: float | None = None
+        self._least_seconds = budget_milliseconds / 1000
+        if turn_seconds is not None:
+            self._least_seconds = min(self._least_seconds, turn_seconds)
+        self._began: tuple[float, float] | None = None
 
     def __call__(self) -> bool:
         """Return whether the deadline has come.
@@ -60,14 +66,16 @@ class Effort:
         """
         if self.abandoned:
             raise TurnEndedError
-        if self._deadline_seconds is not None and self._monotonic_seconds() >= self._deadline_seconds:
+        now_seconds = self._monotonic_seconds()
+        if self._deadline_seconds is not None and now_seconds >= self._deadline_seconds:
             self.is_over = True
             return True
-        now_seconds = self._worked_seconds()
-        if self._began_seconds is None:
-            self._began_seconds = now_seconds
+        if self._began is None:
+            self._began = now_seconds, self._worked_seconds()
             return False
-        worked_seconds = now_seconds - self._began_seconds
+        if now_seconds - self._began[0] < self._least_seconds:
+            return False
+        worked_seconds = self._worked_seconds() - self._began[1]
         if worked_seconds * 1000 >= self._budget_milliseconds:
             self.is_spent = True
             raise BudgetSpentError(self._budget_milliseconds)

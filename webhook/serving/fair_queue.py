@@ -1,7 +1,7 @@
 """A queue that gives each namespace and each user its share, however much others put in."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -34,6 +34,45 @@ def payers(body: bytes) -> tuple[bytes, ...]:
     return tuple(found)
 
 
+class Ledger:
+    """How much work each payer has had lately: what was charged is forgotten by half in five seconds."""
+
+    def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
+        self._monotonic_seconds = monotonic_seconds
+        self._worked: dict[bytes, tuple[float, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._worked)
+
+    def charge(self, payers: tuple[bytes, ...], seconds: float) -> None:
+        """Note that so many seconds were worked on the account of each of `payers`."""
+        now_seconds = self._monotonic_seconds()
+        for payer in payers:
+            self._worked[payer] = self._left_seconds(payer, now_seconds) + seconds, now_seconds
+        if len(self._worked) > _MOST_REMEMBERED:
+            self._forget(now_seconds)
+
+    def worked_seconds(self, payers: Iterable[bytes]) -> float:
+        """Return how much work that one of `payers` has had who has had the most."""
+        now_seconds = self._monotonic_seconds()
+        return max([self._left_seconds(payer, now_seconds) for payer in payers], default=0.0)
+
+    def _left_seconds(self, payer: bytes, now_seconds: float) -> float:
+        found = self._worked.get(payer)
+        if found is None:
+            return 0.0
+        left_seconds: float = found[0] * 0.5 ** ((now_seconds - found[1]) / _HALF_LIFE_SECONDS)
+        if left_seconds < _FORGOTTEN_SECONDS:
+            del self._worked[payer]
+            return 0.0
+        return left_seconds
+
+    def _forget(self, now_seconds: float) -> None:
+        left = {payer: self._left_seconds(payer, now_seconds) for payer in list(self._worked)}
+        for payer in sorted(left, key=left.__getitem__)[: len(left) // 2]:
+            self._worked.pop(payer, None)
+
+
 class FairQueue(Generic[T]):
     """Items in the order of the work that their payers have had lately, the least first; of equals the first to come.
 
@@ -41,20 +80,14 @@ class FairQueue(Generic[T]):
     namespace none by having many users. The time to take the next item grows with the number that wait.
     """
 
-    def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
-        self._monotonic_seconds = monotonic_seconds
-        self._waiting: list[tuple[T, Sequence[bytes]]] = []
-        self._worked: dict[bytes, tuple[float, float]] = {}
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._waiting: list[tuple[T, tuple[bytes, ...]]] = []
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    @property
-    def is_anyone_known(self) -> bool:
-        """Whether there is a payer who has had any work."""
-        return bool(self._worked)
-
-    def put(self, item: T, payers: Sequence[bytes]) -> None:
+    def put(self, item: T, payers: tuple[bytes, ...]) -> None:
         """Let `item` wait for its turn."""
         self._waiting.append((item, payers))
 
@@ -66,50 +99,15 @@ class FairQueue(Generic[T]):
         """
         if not self._waiting:
             raise IndexError("nothing waits")
-        now_seconds = self._monotonic_seconds()
-        worked: dict[bytes, float] = {}
+        worked: dict[tuple[bytes, ...], float] = {}
         best, least = 0, float("inf")
         for place, (_, payers) in enumerate(self._waiting):
-            for payer in payers:
-                if payer not in worked:
-                    worked[payer] = self._worked_seconds(payer, now_seconds)
-            most = max([worked[payer] for payer in payers], default=0.0)
-            if most < least:
-                best, least = place, most
+            if payers not in worked:
+                worked[payers] = self._ledger.worked_seconds(payers)
+            if worked[payers] < least:
+                best, least = place, worked[payers]
         return self._waiting.pop(best)[0]
 
     def remove(self, item: T) -> None:
         """Let `item` wait no longer, if it does."""
         self._waiting = [entry for entry in self._waiting if entry[0] is not item]
-
-    def charge(self, payers: Sequence[bytes], seconds: float) -> None:
-        """Note that so many seconds were worked on the account of `payers`."""
-        now_seconds = self._monotonic_seconds()
-        for payer in payers:
-            self._worked[payer] = self._worked_seconds(payer, now_seconds) + seconds, now_seconds
-        if len(self._worked) > _MOST_REMEMBERED:
-            self._forget(now_seconds)
-
-    def worked_seconds(self, payers: Sequence[bytes]) -> float:
-        """Return how much work that of `payers` has had lately who has had the most."""
-        now_seconds = self._monotonic_seconds()
-        return max([self._worked_seconds(payer, now_seconds) for payer in payers], default=0.0)
-
-    def _worked_seconds(self, payer: bytes, now_seconds: float) -> float:
-        found = self._worked.get(payer)
-        if found is None:
-            return 0.0
-        left_seconds: float = found[0] * 0.5 ** ((now_seconds - found[1]) / _HALF_LIFE_SECONDS)
-        if left_seconds < _FORGOTTEN_SECONDS:
-            del self._worked[payer]
-            return 0.0
-        return left_seconds
-
-    def _forget(self, now_seconds: float) -> None:
-        by_work = sorted(self._worked, key=lambda payer: self._worked_seconds_of_known(payer, now_seconds))
-        for payer in by_work[: len(by_work) // 2]:
-            del self._worked[payer]
-
-    def _worked_seconds_of_known(self, payer: bytes, now_seconds: float) -> float:
-        seconds, at_seconds = self._worked[payer]
-        return float(seconds * 0.5 ** ((now_seconds - at_seconds) / _HALF_LIFE_SECONDS))
