@@ -8,8 +8,8 @@ _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
 
 # Larger blocks are mapped on their own, and unmapped when they are freed. By default the bound grows with each of them.
-_MAPPED_BYTES = 512 * 1024
-_KEPT_BYTES = 1024 * 1024
+_MAPPED_BYTES = 1024 * 1024
+_KEPT_BYTES = 16 * 1024 * 1024
 _ARENAS = 2
 
 

@@ -129,17 +129,18 @@ class Memory:
 def template_key(request: AdmissionRequest, defaults: Mapping[str, str]) -> tuple[str, bytes] | None:
     """Return what tells pods of different templates apart; None for one that cannot be told.
 
-    `defaults` are the annotations of the namespace. The key has a hash, not what the pod has in it: that can be long.
+    `defaults` are the annotations of the namespace. The key of a pod with much in it has a hash of that.
     """
     try:
         read = orjson.dumps([read_of(request.object or {}), dict(defaults)])
     except orjson.JSONEncodeError:  # nested deeper than it writes, though not than it reads
         return None
-    return request.namespace, blake2b(read, digest_size=32).digest()
+    return request.namespace, read if len(read) <= _LONGEST_KEY_BYTES else blake2b(read, digest_size=32).digest()
 
 
-# A verdict and what it is made of, but for what grows with the pod; an operation of a patch with a value of ours.
-_VERDICT_BYTES = 4096
+_LONGEST_KEY_BYTES = 2048
+# A verdict and what it is made of, its key too, but for what grows with the pod; an operation with a value of ours.
+_VERDICT_BYTES = 6144
 _OPERATION_BYTES = 1024
 
 

@@ -1,6 +1,6 @@
 """Raw objects read with the types that Kubernetes gives their fields; what does not fit is collected, not raised."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput, invalid
@@ -27,12 +27,13 @@ class Reader:
         self.errors: list[FieldError] = []
         self._check = check
 
-    def interruptible(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield `items`, of which a user may have sent a hundred thousand, with calls of `check` in between."""
-        check = self._check
-        if check is None:
-            yield from items
-            return
+    def interruptible(self, items: Collection[T]) -> Iterable[T]:
+        """Return `items`, of which a user may have sent a hundred thousand, with calls of `check` in between."""
+        if self._check is None or len(items) < _ITEMS_AT_ONCE:
+            return items
+        return self._checking(items, self._check)
+
+    def _checking(self, items: Iterable[T], check: Callable[[], object]) -> Iterator[T]:
         for number, item in enumerate(items, start=1):
             if number % _ITEMS_AT_ONCE == 0:
                 check()

@@ -11,8 +11,8 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from queue import SimpleQueue
+from typing import NamedTuple
 
 from webhook.pipeline import Cluster
 from webhook.policy.policy import Policy
@@ -34,8 +34,7 @@ CLIENT_GONE = 499
 """The status under which a request is counted whose client left before its turn (as nginx logs it)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
+class Timeouts(NamedTuple):
     """When one request's time is over, on the monotonic clock.
 
     After `deadline_seconds` the placement check is given up; after `overdue_seconds` nobody waits for an answer.
@@ -93,7 +92,7 @@ class Dispatcher:
         self._queue: FairQueue[_Job] = FairQueue(self._ledger)
         self._running: _Job | None = None
         self._worker: _Worker | None = None
-        self._pass_seconds = 0.0
+        self._worked_seconds = 0.0
         self._has_time = asyncio.Event()
         self._has_time.set()
 
@@ -114,16 +113,15 @@ class Dispatcher:
             if self._monotonic_seconds() >= timeouts.overdue_seconds:
                 raise OverdueError
             began_seconds = time.perf_counter()
-            if not self._pass_seconds:
-                asyncio.get_running_loop().call_soon(self._next_pass)
             try:
                 return self._at_once(body, timeouts, now)
             except TurnEndedError:
                 self._overruns.charge(payers(body), _TURN_SECONDS)
             finally:
-                self._pass_seconds += time.perf_counter() - began_seconds
-                if self._pass_seconds >= _PASS_SECONDS:
+                self._worked_seconds += time.perf_counter() - began_seconds
+                if self._worked_seconds >= _PASS_SECONDS:
                     self._has_time.clear()
+                    asyncio.get_running_loop().call_soon(self._go_on)
         return await self._in_turn(body, timeouts, now)
 
     def close(self) -> None:
@@ -131,8 +129,9 @@ class Dispatcher:
         if self._worker is not None:
             self._worker.end()
 
-    def _next_pass(self) -> None:
-        self._pass_seconds = 0.0
+    def _go_on(self) -> None:
+        """Work on: the loop has looked after everything else meanwhile."""
+        self._worked_seconds = 0.0
         self._has_time.set()
 
     def _has_had_its_share(self, body: bytes) -> bool:

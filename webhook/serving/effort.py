@@ -13,9 +13,9 @@ class Effort:
     """The bounds of the work for one admission, as the scorer's `expired()`.
 
     - It expires at `deadline_seconds` of the monotonic clock: then there is no time for the scorer.
-    - The scorer may work for `budget_milliseconds`, from the first time that it asks. The clock `worked_seconds` is that
-      of the thread's processor time, so waiting for others does not count; it is read only once as much time has
-      passed, since reading it is slow.
+    - The scorer may work for `budget_milliseconds`, from the first time that it asks. `worked_seconds` is the clock of
+      the thread's processor time, so waiting for others does not count; it is read only once as much time has passed,
+      since reading it is slow.
     - After `turn_seconds` of that work, if there is such a bound, or once it is `abandoned`, all of the work ends.
 
     `is_over` and `is_spent` tell afterwards whether the deadline came or the budget was spent. An instance is for one

@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -87,16 +86,21 @@ class MutateEndpoint:
         size_bytes = self._size_bytes(headers)
         self._in_flight += 1
         try:
-            async with self._room(size_bytes, granted.whole_seconds):
+            # What is small does not wait for what is large.
+            is_small = size_bytes <= SMALL_BYTES and self._room_for_small.fits(size_bytes)
+            room = self._room_for_small if is_small else self._room_for_large
+            if not room.hold(size_bytes):
+                await self._wait_for(room, size_bytes, granted.whole_seconds)
+            try:
                 body = await self._body(request)
                 working(request)
-                timeouts = granted.timeouts(arrived_seconds)
-                try:
-                    answer = await self._dispatcher.answer(body, timeouts, self._now())
-                except OverdueError as error:
-                    text = f"its turn did not come within {granted.whole_seconds:g} s\n"
-                    raise web.HTTPServiceUnavailable(text=text) from error
+                answer = await self._dispatcher.answer(body, granted.timeouts(arrived_seconds), self._now())
                 await self._written()
+            except OverdueError as error:
+                text = f"its turn did not come within {granted.whole_seconds:g} s\n"
+                raise web.HTTPServiceUnavailable(text=text) from error
+            finally:
+                room.give_back(size_bytes)
         finally:
             self._in_flight -= 1
         return self._response(answer)
@@ -111,19 +115,11 @@ class MutateEndpoint:
             raise web.HTTPRequestEntityTooLarge(limit, int(length))
         return int(length)
 
-    @asynccontextmanager
-    async def _room(self, size_bytes: int, patience_seconds: float) -> AsyncIterator[None]:
-        """Hold room for the body; what is small does not wait for what is large."""
-        is_small = size_bytes <= SMALL_BYTES and self._room_for_small.fits(size_bytes)
-        room = self._room_for_small if is_small else self._room_for_large
+    async def _wait_for(self, room: Room, size_bytes: int, patience_seconds: float) -> None:
         try:
             await room.take(size_bytes, min(patience_seconds, self._settings.read_timeout_seconds))
         except NoRoomError as error:
             raise web.HTTPServiceUnavailable(text=f"{error}\n") from error
-        try:
-            yield
-        finally:
-            room.give_back(size_bytes)
 
     async def _body(self, request: web.BaseRequest) -> bytes:
         try:

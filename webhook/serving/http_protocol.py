@@ -59,9 +59,9 @@ class HttpProtocol(web.RequestHandler):
         self.since_seconds = loop.time()
         self.timer: asyncio.TimerHandle | None = None
 
-    def enter(self, stage: Stage) -> None:
-        """Be at `stage` from now on."""
-        self.stage = stage
+    def rest(self) -> None:
+        """Be idle from now on."""
+        self.stage = Stage.IDLE
         self.since_seconds = self._loop.time()
 
     def abort(self) -> None:
@@ -93,4 +93,4 @@ def working(request: web.BaseRequest) -> None:
     """Note that all of `request` is there, and that its connection is not to be closed for another from now on."""
     protocol = request.protocol
     if isinstance(protocol, HttpProtocol):
-        protocol.enter(Stage.WORKING)
+        protocol.stage = Stage.WORKING

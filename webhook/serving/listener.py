@@ -227,11 +227,11 @@ class Listener:
         if protocol.timer is not None:
             protocol.timer.cancel()
             protocol.timer = None
-        protocol.enter(Stage.READING)
+        protocol.stage = Stage.READING
         try:
             return await self._handler(request)
         finally:
-            protocol.enter(Stage.IDLE)
+            protocol.rest()
 
     def unreadable(
         self, protocol: HttpProtocol, status: int, exc: BaseException | None, message: str | None

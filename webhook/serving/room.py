@@ -24,16 +24,21 @@ class Room:
         """Return whether there is room for so many bytes now, and nobody waits for it."""
         return not self._waiting and self._has_room_for(size_bytes)
 
+    def hold(self, size_bytes: int) -> bool:
+        """Take so many bytes, if there is room for them now and nobody waits for it."""
+        if not self.fits(size_bytes):
+            return False
+        self._taken_bytes += size_bytes
+        return True
+
     async def take(self, size_bytes: int, patience_seconds: float) -> None:
         """Take so many bytes, once there is room for them.
 
         Raises:
             NoRoomError: there was none within `patience_seconds`.
         """
-        if not self.fits(size_bytes):
+        if not self.hold(size_bytes):
             await self._wait(size_bytes, patience_seconds)
-        else:
-            self._taken_bytes += size_bytes
 
     def give_back(self, size_bytes: int) -> None:
         """Give so many bytes back to those who wait."""
