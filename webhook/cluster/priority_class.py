@@ -44,14 +44,12 @@ _SYSTEM_CLASSES = {
 _NONE = PriorityClass("", 0)
 
 
-def priority_class_named(name: str, classes: Mapping[str, PriorityClass]) -> PriorityClass:
-    """The class of a pod that names `name`; of one that names none, the cluster's default.
-
-    A class that is not known counts as priority 0.
+def priority_class_named(name: str, classes: Mapping[str, PriorityClass]) -> PriorityClass | None:
+    """Return the class of a pod that names `name`, None if it is not known; without a name, the cluster's default.
 
     Source: k8s.io/kubernetes/plugin/pkg/admission/priority/admission.go, admitPod and getDefaultPriority
     """
     if name:
-        return classes.get(name) or _SYSTEM_CLASSES.get(name) or _NONE
+        return classes.get(name) or _SYSTEM_CLASSES.get(name)
     # Of several defaults the API server takes the lowest.
     return min((each for each in classes.values() if each.is_default), key=lambda each: each.value, default=_NONE)

@@ -9,7 +9,10 @@ from webhook.kube.reader import Reader
 
 
 class Preemption(NamedTuple):
-    """A pod's priority, None until its class is looked up; `is_never`: it drives off nobody."""
+    """A pod's priority, None until its class is looked up; `is_never`: it drives off nobody.
+
+    `class_name` is left where the class is not known; the pod then counts as one of priority 0.
+    """
 
     priority: int | None
     class_name: str = ""
@@ -28,6 +31,8 @@ class Preemption(NamedTuple):
         if self.priority is not None:
             return self
         found = priority_class_named(self.class_name, snapshot.priority_classes)
+        if found is None:
+            return Preemption(0, self.class_name, self.is_never)
         return Preemption(found.value, "", self.is_never or found.never_preempts)
 
     def outranks(self, priority: int) -> bool:

@@ -11,7 +11,7 @@ from webhook.placement.plugins.node_resources_fit import ScoringStrategy, most_r
 from webhook.placement.pod_info import PodInfo
 from webhook.placement.registry import PluginArgs, registrations
 from webhook.placement.spread_constraint import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY
-from webhook.placement.unmodelled import NODE_VOLUME_LIMITS, POD_TOPOLOGY_SPREAD
+from webhook.placement.unmodelled import DEFAULT_PREEMPTION, NODE_VOLUME_LIMITS, POD_TOPOLOGY_SPREAD
 
 T = TypeVar("T")
 
@@ -106,7 +106,8 @@ class Profile:
         `required` and `preferred` are the plugins of which that is so, whether or not the profile runs them.
         """
         if self.enabled:
-            required &= set(self.enabled.filter)
+            # Nominated pods keep their nodes whichever plugins run.
+            required &= {*self.enabled.filter, DEFAULT_PREEMPTION}
             preferred &= {name for name, _ in self.enabled.score} | ({NODE_VOLUME_LIMITS} & set(self.enabled.filter))
         if POD_TOPOLOGY_SPREAD in preferred:
             # That is so of default constraints, on pods whose controller or Services are not known.

@@ -26,6 +26,7 @@ VOLUME_BINDING = "VolumeBinding"
 VOLUME_ZONE = "VolumeZone"
 POD_TOPOLOGY_SPREAD = "PodTopologySpread"
 INTER_POD_AFFINITY = "InterPodAffinity"
+DEFAULT_PREEMPTION = "DefaultPreemption"
 DYNAMIC_RESOURCES = "DynamicResources"
 NODE_DECLARED_FEATURES = "NodeDeclaredFeatures"
 
@@ -64,6 +65,9 @@ class Demands:
             # A volume that is attached without a running pod is about to be detached, or waits for one.
             ranked.add(NODE_VOLUME_LIMITS)
         required = set(_of_volumes(info.volumes, snapshot.storage))
+        if info.preemption.class_name and snapshot.nominated:
+            # Which of these pods it has to yield to is a matter of its priority.
+            required.add(DEFAULT_PREEMPTION)
         if kinds := _of_namespaces(peers, snapshot):
             (required if "bars" in kinds else ranked).add(INTER_POD_AFFINITY)
         if (info.device_claims or info.by_container) and not device_fit(info, snapshot, expired).is_decided:

@@ -1,0 +1,126 @@
+"""Each kind that plugins read beside nodes and pods: a pod that it concerns, and what is named while it is not known.
+
+Namespaces are listed in every view; tests/placement/test_unmodelled.py has the case of one that is missing.
+"""
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.builders import PodBuilder, make_node_object, make_pod
+from tests.placement.storage_objects import (
+    make_capacity,
+    make_claim,
+    make_csi_driver,
+    make_csi_node,
+    make_device_claim,
+    make_device_class,
+    make_storage_class,
+    make_volume,
+    uses,
+)
+from webhook.cluster.cache import ClusterCache
+from webhook.cluster.further_kinds import FURTHER_KINDS
+from webhook.cluster.key import NOMINATED_PODS
+from webhook.placement.framework import Framework, Placement
+
+Object = dict[str, Any]
+
+_REQUEST = {"name": "gpu", "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}}
+_SLICE: Object = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceSlice",
+    "metadata": {"name": "s"},
+    "spec": {
+        "driver": "gpu.example.com",
+        "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+        "allNodes": True,
+        "devices": [{"name": "gpu-0"}],
+    },
+}
+_PRIORITY: Object = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "low"},
+    "value": -9,
+}
+_OBJECTS: list[Object] = [
+    make_claim("bound", volume="v"),
+    make_claim("late", "late"),
+    make_volume("v"),
+    make_storage_class("late"),
+    make_csi_node("a", disk=9),
+    make_csi_driver(tracks_capacity=True),
+    make_capacity("c", "late", "1Ti", on={}),
+    make_device_class("gpu"),
+    make_device_claim("claim", _REQUEST),
+    make_device_claim("template", _REQUEST, template=True),
+    _SLICE,
+    _PRIORITY,
+    *(
+        {
+            "apiVersion": FURTHER_KINDS[kind].api_version,
+            "kind": kind,
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {
+                "selector": {"app": "web"} if kind == "ReplicationController" else {"matchLabels": {"app": "web"}}
+            },
+        }
+        for kind in ("ReplicaSet", "StatefulSet", "ReplicationController")
+    ),
+]
+
+
+class Entry(NamedTuple):
+    """A pod, and what is named while the kind is not known; `keeps_verdict`: the verdict stands even so."""
+
+    pod: PodBuilder
+    plugins: tuple[str, ...]
+    keeps_verdict: bool = False
+
+
+_BOUND, _LATE = make_pod().spec(volumes=uses("bound")), make_pod().spec(volumes=uses("late"))
+_CLAIM = make_pod().spec(resourceClaims=[{"name": "gpu", "resourceClaimName": "claim"}])
+_TEMPLATE = make_pod().spec(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "template"}])
+_SPREAD = ("PodTopologySpread",)
+_ENTRIES = {
+    "Service": Entry(make_pod(), _SPREAD, keeps_verdict=True),
+    "ReplicationController": Entry(
+        make_pod().owner("ReplicationController", "web", api_version="v1"), _SPREAD, keeps_verdict=True
+    ),
+    "ReplicaSet": Entry(make_pod().owner("ReplicaSet", "web"), _SPREAD, keeps_verdict=True),
+    "StatefulSet": Entry(make_pod().owner("StatefulSet", "web"), _SPREAD, keeps_verdict=True),
+    "PersistentVolumeClaim": Entry(_BOUND, ("NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone")),
+    "PersistentVolume": Entry(_BOUND, ("NodeVolumeLimits", "VolumeBinding", "VolumeZone")),
+    "StorageClass": Entry(_LATE, ("NodeVolumeLimits", "VolumeBinding", "VolumeZone")),
+    "CSINode": Entry(_BOUND, ("NodeVolumeLimits",), keeps_verdict=True),
+    "CSIDriver": Entry(_LATE, ("VolumeBinding",)),
+    "CSIStorageCapacity": Entry(_LATE, ("VolumeBinding",)),
+    "VolumeAttachment": Entry(_BOUND, ("NodeVolumeLimits",), keeps_verdict=True),
+    "DeviceClass": Entry(_CLAIM, ("DynamicResources",)),
+    "ResourceClaim": Entry(_CLAIM, ("DynamicResources",)),
+    "ResourceClaimTemplate": Entry(_TEMPLATE, ("DynamicResources",)),
+    "ResourceSlice": Entry(_CLAIM, ("DynamicResources",)),
+    "PriorityClass": Entry(make_pod().spec(priorityClassName="low"), ("DefaultPreemption",)),
+}
+
+
+def _place(pod: PodBuilder, unknown: str = "") -> Placement:
+    cache = ClusterCache()
+    cache.replace("Node", [make_node_object("a"), make_node_object("b")])
+    cache.replace("Namespace", [{"metadata": {"name": "default"}}])
+    waiting = make_pod("waits").namespace("default").requests(cpu="1").spec(priority=-5).status(nominatedNodeName="b")
+    cache.replace(NOMINATED_PODS, [waiting.obj()])
+    for kind in FURTHER_KINDS:
+        if kind != unknown:
+            cache.replace(kind, [each for each in _OBJECTS if each["kind"] == kind])
+    return Framework().place(pod.namespace("default").obj(), cache.snapshot())
+
+
+@pytest.mark.parametrize("kind", FURTHER_KINDS)
+def test_kind_that_is_not_known_is_named(kind: str) -> None:
+    entry = _ENTRIES[kind]
+    known, unknown = _place(entry.pod), _place(entry.pod, unknown=kind)
+    assert (known.verdict, known.unmodelled) == ("Feasible", ())
+    assert unknown.unmodelled == entry.plugins
+    assert unknown.verdict == ("Feasible" if entry.keeps_verdict else "Unknown")
