@@ -306,7 +306,7 @@ def whole_cache() -> ClusterCache:
     return cache
 
 
-_NOT_OF_NODES = ("namespaces", "workloads", "storage", "devices", "priority_classes")
+_NOT_OF_NODES = ("namespaces", "workloads", "storage", "csi", "devices", "priority_classes")
 
 
 def test_other_nodes_leave_what_is_not_of_nodes_as_it_was() -> None:

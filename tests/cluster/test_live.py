@@ -218,6 +218,7 @@ def test_further_kinds_are_followed(cluster: Cluster) -> None:
         wait_for(lambda: live.kinds_in_view == KINDS, "every kind")
         seen = wait_same(live, cluster.client)
         assert all(seen["storage"])
+        assert all(seen["csi"])
         assert all(seen["devices"])
         assert all(seen["workloads"])
         before = live.snapshot()

@@ -60,12 +60,13 @@ def _workloads(snapshot: Snapshot) -> Any:
 def _storage(snapshot: Snapshot) -> Any:
     storage = snapshot.storage
     by_class = {name: {each.name for each in volumes} for name, volumes in storage.volumes_by_class.items()}
-    groups = [
-        {name: set(facts) for name, facts in (grouped or {}).items()}
-        for grouped in (storage.capacities, storage.attachments)
-    ]
-    single = (storage.claims, storage.volumes, storage.classes, storage.limits, storage.drivers)
-    return [by_class, *groups, *(each or {} for each in single)]
+    return [each or {} for each in (storage.claims, storage.volumes, storage.classes, storage.limits, by_class)]
+
+
+def _csi(snapshot: Snapshot) -> Any:
+    csi = snapshot.csi
+    groups = (csi.capacities or {}, csi.attachments or {})
+    return [csi.drivers or {}, *({name: set(facts) for name, facts in group.items()} for group in groups)]
 
 
 def _devices(snapshot: Snapshot) -> Any:
@@ -93,6 +94,7 @@ SAID: Mapping[str, Callable[[Snapshot], Any]] = {
     "pods": _pods,
     "workloads": _workloads,
     "storage": _storage,
+    "csi": _csi,
     "devices": _devices,
     "priority_classes": lambda snapshot: dict(snapshot.priority_classes),
     "nominated": lambda snapshot: dict(snapshot.nominated.by_node),

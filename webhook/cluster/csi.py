@@ -1,14 +1,15 @@
 """CSI drivers, the capacity that they have left, and the volumes that they have attached to nodes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from webhook.kube.amounts import read_milli
 from webhook.kube.label_selector import LabelSelector, read_label_selector
 from webhook.kube.reader import Reader
 
 Object = Mapping[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,44 @@ class Attachment:
         )
         reader.finish()
         return facts
+
+
+@dataclass(frozen=True, slots=True)
+class Csi:
+    """What changes as drivers work, apart from the rest of the storage: that stays as it is when this is made anew.
+
+    `drivers` are the CSIDrivers, `capacities` the CSIStorageCapacities by their class, `attachments` the
+    VolumeAttachments by their node; None where objects of that kind were not given, and nothing is known.
+    """
+
+    drivers: Mapping[str, Driver] | None = None
+    capacities: Mapping[str, tuple[StorageCapacity, ...]] | None = None
+    attachments: Mapping[str, tuple[Attachment, ...]] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        drivers: Iterable[Driver] | None = None,
+        capacities: Iterable[StorageCapacity] | None = None,
+        attachments: Iterable[Attachment] | None = None,
+    ) -> "Csi":
+        """Return what these objects say."""
+        return cls(
+            None if drivers is None else {each.name: each for each in drivers},
+            None if capacities is None else grouped(capacities, lambda capacity: capacity.storage_class),
+            None if attachments is None else grouped(attachments, lambda attachment: attachment.node_name),
+        )
+
+
+NO_CSI = Csi()
+
+
+def grouped(facts: Iterable[T], name_of: Callable[[T], str]) -> dict[str, tuple[T, ...]]:
+    """Return `facts` by their names, of which several may be the same."""
+    groups: dict[str, list[T]] = {}
+    for each in facts:
+        groups.setdefault(name_of(each), []).append(each)
+    return {name: tuple(group) for name, group in groups.items()}
 
 
 def whole_bytes(milli: int) -> int:

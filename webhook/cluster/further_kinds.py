@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from webhook.cluster.claim import Claim
-from webhook.cluster.csi import Attachment, Driver, StorageCapacity
+from webhook.cluster.csi import Attachment, Csi, Driver, StorageCapacity
 from webhook.cluster.device_claim import DeviceClaim
 from webhook.cluster.device_class import DeviceClass
 from webhook.cluster.devices import Devices
@@ -52,9 +52,9 @@ FURTHER_KINDS: Mapping[str, FurtherKind] = {
     "PersistentVolume": FurtherKind("v1", Volume.of, "storage"),
     "StorageClass": FurtherKind("storage.k8s.io/v1", StorageClass.of, "storage"),
     "CSINode": FurtherKind("storage.k8s.io/v1", VolumeLimits.of, "storage"),
-    "CSIDriver": FurtherKind("storage.k8s.io/v1", Driver.of, "storage"),
-    "CSIStorageCapacity": FurtherKind("storage.k8s.io/v1", StorageCapacity.of, "storage"),
-    "VolumeAttachment": FurtherKind("storage.k8s.io/v1", Attachment.of, "storage"),
+    "CSIDriver": FurtherKind("storage.k8s.io/v1", Driver.of, "csi"),
+    "CSIStorageCapacity": FurtherKind("storage.k8s.io/v1", StorageCapacity.of, "csi"),
+    "VolumeAttachment": FurtherKind("storage.k8s.io/v1", Attachment.of, "csi"),
     "DeviceClass": FurtherKind("resource.k8s.io/v1", DeviceClass.of, "devices"),
     "ResourceClaim": FurtherKind("resource.k8s.io/v1", DeviceClaim.of, "devices"),
     "ResourceClaimTemplate": FurtherKind("resource.k8s.io/v1", DeviceClaim.of, "devices"),
@@ -90,10 +90,11 @@ def _storage(found: FactsByKind) -> Storage:
         found.get("PersistentVolume"),
         found.get("StorageClass"),
         found.get("CSINode"),
-        found.get("CSIDriver"),
-        found.get("CSIStorageCapacity"),
-        found.get("VolumeAttachment"),
     )
+
+
+def _csi(found: FactsByKind) -> Csi:
+    return Csi.of(found.get("CSIDriver"), found.get("CSIStorageCapacity"), found.get("VolumeAttachment"))
 
 
 def _devices(found: FactsByKind) -> Devices:
@@ -112,6 +113,7 @@ def _priority_classes(found: FactsByKind) -> dict[str, PriorityClass]:
 _MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
     "workloads": _workloads,
     "storage": _storage,
+    "csi": _csi,
     "devices": _devices,
     "priority_classes": _priority_classes,
 }

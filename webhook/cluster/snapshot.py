@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.csi import NO_CSI, Csi
 from webhook.cluster.devices import NO_DEVICES, Devices
 from webhook.cluster.images import Images
 from webhook.cluster.labels import LabelColumns, Mask
@@ -28,7 +29,7 @@ Rows = NDArray[np.intp]
 LARGEST_AMOUNT = 2**56
 
 # The fields of a Snapshot that say nothing of its nodes.
-_BESIDE_NODES = ("namespaces", "workloads", "storage", "devices", "priority_classes", "nominated", "is_emptied")
+_BESIDE_NODES = ("namespaces", "workloads", "storage", "csi", "devices", "priority_classes", "nominated", "is_emptied")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,7 @@ class Snapshot:
     pods: RunningPods
     workloads: Workloads
     storage: Storage
+    csi: Csi
     devices: Devices
     priority_classes: Mapping[str, PriorityClass]
     nominated: NominatedPods
@@ -141,6 +143,7 @@ class Snapshot:
         generation: int = 0,
         workloads: Workloads = NO_WORKLOADS,
         storage: Storage = NO_STORAGE,
+        csi: Csi = NO_CSI,
         devices: Devices = NO_DEVICES,
         priority_classes: Mapping[str, PriorityClass] | None = None,
     ) -> "Snapshot":
@@ -160,6 +163,7 @@ class Snapshot:
             pods=RunningPods.of(infos),
             workloads=workloads,
             storage=storage,
+            csi=csi,
             devices=devices,
             priority_classes=priority_classes or {},
             nominated=NO_NOMINATED_PODS,

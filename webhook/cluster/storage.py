@@ -1,18 +1,17 @@
-"""The storage of a cluster: claims, volumes, the classes that make them, and what nodes and drivers can still take."""
+"""The storage of a cluster: claims, volumes, the classes that make them and how many a node can have attached."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from webhook.cluster.claim import Claim
-from webhook.cluster.csi import Attachment, Driver, StorageCapacity
+from webhook.cluster.csi import grouped
 from webhook.cluster.node_selector import Requirement, Term
 from webhook.cluster.volume import Volume
 from webhook.kube.reader import Reader
 
 Object = Mapping[str, Any]
 NamespacedName = tuple[str, str]
-T = TypeVar("T")
 
 _MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
@@ -96,8 +95,7 @@ class VolumeLimits:
 class Storage:
     """The storage objects of a cluster by name; None where objects of that kind were not given, and nothing is known.
 
-    `volumes_by_class` are those of `volumes` that a claim of the class may be bound to. `drivers` are the CSIDrivers,
-    `capacities` the CSIStorageCapacities by their class, `attachments` the VolumeAttachments by their node.
+    `volumes_by_class` are those of `volumes` that a claim of the class may be bound to.
     """
 
     claims: Mapping[NamespacedName, Claim] | None = None
@@ -105,9 +103,6 @@ class Storage:
     classes: Mapping[str, StorageClass] | None = None
     limits: Mapping[str, VolumeLimits] | None = None
     volumes_by_class: Mapping[str, tuple[Volume, ...]] = field(default_factory=dict)
-    drivers: Mapping[str, Driver] | None = None
-    capacities: Mapping[str, tuple[StorageCapacity, ...]] | None = None
-    attachments: Mapping[str, tuple[Attachment, ...]] | None = None
 
     @classmethod
     def of(
@@ -116,9 +111,6 @@ class Storage:
         volumes: Iterable[Volume] | None = None,
         classes: Iterable[StorageClass] | None = None,
         limits: Iterable[VolumeLimits] | None = None,
-        drivers: Iterable[Driver] | None = None,
-        capacities: Iterable[StorageCapacity] | None = None,
-        attachments: Iterable[Attachment] | None = None,
     ) -> "Storage":
         """The storage of these objects."""
         found = None if volumes is None else {each.name: each for each in volumes}
@@ -127,18 +119,8 @@ class Storage:
             found,
             None if classes is None else {each.name: each for each in classes},
             None if limits is None else {each.node_name: each for each in limits},
-            _grouped((found or {}).values(), lambda volume: volume.storage_class),
-            None if drivers is None else {each.name: each for each in drivers},
-            None if capacities is None else _grouped(capacities, lambda capacity: capacity.storage_class),
-            None if attachments is None else _grouped(attachments, lambda attachment: attachment.node_name),
+            grouped((found or {}).values(), lambda volume: volume.storage_class),
         )
-
-
-def _grouped(facts: Iterable[T], name_of: Callable[[T], str]) -> dict[str, tuple[T, ...]]:
-    groups: dict[str, list[T]] = {}
-    for each in facts:
-        groups.setdefault(name_of(each), []).append(each)
-    return {name: tuple(group) for name, group in groups.items()}
 
 
 NO_STORAGE = Storage()

@@ -61,10 +61,10 @@ class Demands:
         if (info.volumes.claims or info.volumes.attached_inline) and snapshot.storage.limits is None:
             # A node without a CSINode has no limits, and that none has a CSINode is as well possible.
             ranked.add(NODE_VOLUME_LIMITS)
-        if _lacks_attachments(info.volumes, snapshot.storage):
+        if _lacks_attachments(info.volumes, snapshot):
             # A volume that is attached without a running pod is about to be detached, or waits for one.
             ranked.add(NODE_VOLUME_LIMITS)
-        required = set(_of_volumes(info.volumes, snapshot.storage))
+        required = set(_of_volumes(info.volumes, snapshot))
         if info.preemption.class_name and snapshot.nominated:
             # Which of these pods it has to yield to is a matter of its priority.
             required.add(DEFAULT_PREEMPTION)
@@ -113,19 +113,21 @@ def _choosing(terms: PodTerms) -> Iterator[TermKind]:
         yield "preferred"
 
 
-def _of_volumes(volumes: PodVolumes, storage: Storage) -> Iterator[str]:
-    """The plugins that would have to know more of the pod's volumes than `storage` tells."""
+def _of_volumes(volumes: PodVolumes, snapshot: Snapshot) -> Iterator[str]:
+    """The plugins that would have to know more of the pod's volumes than `snapshot` tells."""
+    storage = snapshot.storage
     if any(not volume.handle for volume in volumes.attached_inline):
         yield NODE_VOLUME_LIMITS
     for use in volumes.claims:
         claim = None if storage.claims is None else storage.claims.get((volumes.namespace, use.name))
         if claim is not None:
-            yield from _of_claim(claim, storage)
+            yield from _of_claim(claim, snapshot)
         elif storage.claims is None or use.is_ephemeral:
             yield from _CLAIM_PLUGINS
 
 
-def _of_claim(claim: Claim, storage: Storage) -> Iterator[str]:
+def _of_claim(claim: Claim, snapshot: Snapshot) -> Iterator[str]:
+    storage = snapshot.storage
     plugins = (VOLUME_BINDING, VOLUME_ZONE, NODE_VOLUME_LIMITS)
     if claim.volume_name:
         volume = None if storage.volumes is None else storage.volumes.get(claim.volume_name)
@@ -137,7 +139,7 @@ def _of_claim(claim: Claim, storage: Storage) -> Iterator[str]:
             yield VOLUME_BINDING
     elif claim.storage_class and storage.classes is None:
         yield from plugins
-    elif claim.storage_class and (storage.volumes is None or _may_lack_capacity(claim, storage)):
+    elif claim.storage_class and (storage.volumes is None or _may_lack_capacity(claim, snapshot)):
         yield VOLUME_BINDING
 
 
@@ -151,28 +153,30 @@ def _may_be_translated(volume: Volume, storage: Storage) -> bool:
     return not volume.migrated.handle and any(plugin in each.migrated_plugins for each in storage.limits.values())
 
 
-def _may_lack_capacity(claim: Claim, storage: Storage) -> bool:
+def _may_lack_capacity(claim: Claim, snapshot: Snapshot) -> bool:
     """Return whether a volume may have to be made by a driver whose capacity matters and is not known.
 
     A provisioner whose name is none that a CSIDriver can have reports no capacity.
     """
-    storage_class = (storage.classes or {}).get(claim.storage_class)
+    storage_class = (snapshot.storage.classes or {}).get(claim.storage_class)
     if storage_class is None or not storage_class.waits_for_consumer:
         return False
     if not is_dns_subdomain(storage_class.provisioner.lower()):
         return False
-    if storage.drivers is None:
+    csi = snapshot.csi
+    if csi.drivers is None:
         return True
-    driver = storage.drivers.get(storage_class.provisioner)
-    return driver is not None and driver.tracks_capacity and storage.capacities is None
+    driver = csi.drivers.get(storage_class.provisioner)
+    return driver is not None and driver.tracks_capacity and csi.capacities is None
 
 
-def _lacks_attachments(volumes: PodVolumes, storage: Storage) -> bool:
+def _lacks_attachments(volumes: PodVolumes, snapshot: Snapshot) -> bool:
     """Return whether a node has a limit for a driver of the pod and the volumes attached to it are not known."""
-    if storage.attachments is not None or not storage.limits:
+    limits = snapshot.storage.limits
+    if snapshot.csi.attachments is not None or not limits:
         return False
-    drivers = {volume.driver for volume in attached_volumes(volumes, storage)}
-    return bool(drivers) and any(drivers & each.by_driver.keys() for each in storage.limits.values())
+    drivers = {volume.driver for volume in attached_volumes(volumes, snapshot.storage)}
+    return bool(drivers) and any(drivers & each.by_driver.keys() for each in limits.values())
 
 
 def _required(reader: Reader, spec: Mapping[str, Any]) -> Iterator[str]:

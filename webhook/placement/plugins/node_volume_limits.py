@@ -68,7 +68,7 @@ def _is_exceeded(limits: Mapping[str, int], wanted: Iterable[AttachedVolume], no
 def _attached(nodes: Snapshot, row: int) -> set[AttachedVolume]:
     """Return the volumes that a VolumeAttachment says are attached to the node, whether or not a pod uses them."""
     found = set()
-    for each in (nodes.storage.attachments or {}).get(nodes.nodes[row].node.name, ()):
+    for each in (nodes.csi.attachments or {}).get(nodes.nodes[row].node.name, ()):
         volume = (nodes.storage.volumes or {}).get(each.volume_name)
         if each.driver and volume is not None and volume.csi is not None:
             found.add(AttachedVolume(each.driver, volume.csi.handle))

@@ -180,17 +180,16 @@ def _has_capacity(claim: Claim, nodes: Snapshot, expired: Expired) -> Mask:
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/binder.go, hasEnoughCapacity
     """
-    storage = nodes.storage
-    driver = (storage.drivers or {}).get((storage.classes or {})[claim.storage_class].provisioner)
+    driver = (nodes.csi.drivers or {}).get((nodes.storage.classes or {})[claim.storage_class].provisioner)
     every = np.ones(len(nodes.nodes), dtype=np.bool_)
-    if driver is None or not driver.tracks_capacity or storage.capacities is None or not claim.storage_milli:
+    if driver is None or not driver.tracks_capacity or nodes.csi.capacities is None or not claim.storage_milli:
         return every
     if nodes.is_emptied:
         return every
     wanted = whole_bytes(claim.storage_milli)
     enough = [
         each.topology
-        for each in storage.capacities.get(claim.storage_class, ())
+        for each in nodes.csi.capacities.get(claim.storage_class, ())
         if each.limit_bytes is not None and each.limit_bytes >= wanted and each.topology is not None
     ]
     return _selected(enough, nodes, expired)
