@@ -8,7 +8,7 @@ import numpy as np
 from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import Storage
-from webhook.kube.volumes import AttachedVolume, PodVolumes
+from webhook.kube.volumes import NO_VOLUMES, AttachedVolume, PodVolumes
 from webhook.placement.claims import attached_volumes, foreign, not_found
 from webhook.placement.plugin import Failure
 from webhook.placement.pod_info import PodInfo
@@ -56,13 +56,15 @@ def _refusal(volumes: PodVolumes, storage: Storage) -> str:
 
 def _is_exceeded(limits: Mapping[str, int], wanted: Iterable[AttachedVolume], nodes: Snapshot, row: int) -> bool:
     in_use = set[AttachedVolume]()
-    counts = Counter[str]()
-    if not nodes.is_emptied:
-        for running in nodes.nodes[row].pods:
+    for running in () if nodes.is_emptied else nodes.nodes[row].pods:
+        if running.volumes is not NO_VOLUMES:
             in_use.update(attached_volumes(running.volumes, nodes.storage))
-        counts.update(volume.driver for volume in in_use | _attached(nodes, row))
-    new = Counter(volume.driver for volume in wanted if volume not in in_use)
-    return any(driver in limits and counts[driver] + count > limits[driver] for driver, count in new.items())
+    new = Counter(volume.driver for volume in wanted if volume not in in_use and volume.driver in limits)
+    if not nodes.is_emptied:
+        in_use |= _attached(nodes, row)
+    return any(
+        count + sum(volume.driver == driver for volume in in_use) > limits[driver] for driver, count in new.items()
+    )
 
 
 def _attached(nodes: Snapshot, row: int) -> set[AttachedVolume]:
