@@ -85,7 +85,12 @@ def device_worlds(draw: st.DrawFn) -> tuple[list[Object], Object]:
         for number, (pool, card) in enumerate(taken)
     ]
     is_extended = draw(st.integers(0, 2)) == 0
-    claims = [draw(_claim(f"own-{number}")) for number in range(draw(st.integers(0 if is_extended else 1, 2)))]
+    # The oracle tries every way: more requests would take it too long.
+    count = draw(st.just(0) if is_extended else st.integers(1, 2))
+    claims = [draw(_claim(f"own-{number}")) for number in range(count)]
+    requests = [request for claim in claims for request in claim["spec"]["devices"]["requests"]]
+    for request in requests if len(requests) > 2 else ():
+        request.get("exactly", {}).pop("adminAccess", None)
     if claims and draw(st.integers(0, 3)) == 0:
         claims[0] = allocated(claims[0], draw(st.sampled_from((*NODES, "gone"))), "card-9")
     classes = (
@@ -103,10 +108,9 @@ def _extended_pod(draw: st.DrawFn) -> PodBuilder:
     """A pod that requests devices by extended resources."""
     resources = ("example.com/gpu", "example.com/h100", "deviceclass.resource.kubernetes.io/any")
     pod = make_pod()
-    for place in range(draw(st.integers(1, 3))):
-        amounts = {draw(st.sampled_from(resources)): draw(st.integers(1, 2)) for _ in range(draw(st.integers(0, 2)))}
+    for place in range(draw(st.integers(0, 2))):
         add = draw(st.sampled_from((PodBuilder.container, PodBuilder.init_container, PodBuilder.sidecar)))
-        pod = add(pod, f"c{place}", **amounts)
+        pod = add(pod, f"c{place}", **{draw(st.sampled_from(resources)): 1})
     return pod.gpu(draw(st.integers(1, 2)), draw(st.sampled_from(resources)))
 
 

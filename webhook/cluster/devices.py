@@ -75,6 +75,8 @@ class Devices:
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/fit.go, shouldDelegateResourceToDRA
         """
+        if "/" not in resource:
+            return False
         return self.class_of(resource) is not None or (self.classes is None and bool(device_class_of(resource)))
 
     def class_of(self, resource: str) -> DeviceClass | None:

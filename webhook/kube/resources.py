@@ -9,13 +9,7 @@ from typing import Any, NamedTuple
 
 from webhook.kube.amounts import Amounts, peak_of, read_milli, sum_of, whole_units
 from webhook.kube.reader import Reader
-from webhook.kube.resource_names import (
-    CPU,
-    HUGE_PAGES_PREFIX,
-    MEMORY,
-    is_extended_resource,
-    may_name_device_class,
-)
+from webhook.kube.resource_names import CPU, HUGE_PAGES_PREFIX, MEMORY, is_extended_resource
 
 # What a container without a request counts as when nodes are scored, so that such pods spread as well;
 # from k8s.io/kubernetes/pkg/scheduler/util/pod_resources.go.
@@ -26,18 +20,15 @@ _DEFAULTS_MILLI = {CPU: DEFAULT_MILLI_CPU_REQUEST, MEMORY: DEFAULT_MEMORY_REQUES
 _NONE: dict[str, int] = {}
 
 
-class ContainerRequest(NamedTuple):
-    """An extended resource that one container requests.
+class ContainerRequests(NamedTuple):
+    """What one container of a pending pod requests, in thousandths.
 
-    `place` is the container's index, init containers first; `position` is that of `resource` among the sorted names
-    of everything the container requests. `is_short_lived`: it is an init container that ends.
+    `place` is the container's index, init containers first. `is_short_lived`: it is an init container that ends.
     """
 
     place: int
-    position: int
-    resource: str
-    amount: int
     is_short_lived: bool
+    amounts: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +38,7 @@ class PodResources:
     `requests` must be free on the node. `counted` is what a running pod weighs there when others are scored, `scored`
     what a pending one weighs when NodeResourcesFit scores it: in both, a container without a request of cpu or memory
     counts as requesting a default. They differ only for pods with pod-level resources, which `scored` leaves out.
-    `by_container` are the extended resources of a pending pod, container by container.
+    `by_container` are the requests of the containers of a pending pod that request extended resources.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, PodInfo.CalculateResource, and
     framework/plugins/noderesources/resource_allocation.go, calculatePodResourceRequest
@@ -56,7 +47,7 @@ class PodResources:
     requests: Amounts
     counted: Amounts
     scored: Amounts
-    by_container: tuple[ContainerRequest, ...] = ()
+    by_container: tuple[ContainerRequests, ...] = ()
 
 
 def pod_requests(pod: Mapping[str, Any]) -> dict[str, int]:
@@ -113,21 +104,21 @@ def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool 
         defaults = {name: amount for name, amount in _DEFAULTS_MILLI.items() if name not in requests}
     counted = sum_of(_aggregate(containers, init_containers, defaults) | pod_level, overhead)
     scored = sum_of(_aggregate(containers, init_containers, _DEFAULTS_MILLI), overhead) if pod_level else counted
-    by_container = () if running else _by_container(init_containers, containers)
+    by_container: tuple[ContainerRequests, ...] = ()
+    if not running and "/" in "".join(requests):
+        by_container = _by_container(init_containers, containers)
     return PodResources(whole_units(requests), whole_units(counted), whole_units(scored), by_container)
 
 
-def _by_container(init_containers: list["_Container"], containers: list["_Container"]) -> tuple[ContainerRequest, ...]:
-    """The requests that a DeviceClass may back. An amount that is not whole is passed over, as kube-scheduler does."""
+def _by_container(init_containers: list["_Container"], containers: list["_Container"]) -> tuple[ContainerRequests, ...]:
+    """The requests of the containers that request an extended resource, which a DeviceClass may back."""
     return tuple(
         [
-            ContainerRequest(
-                place, position, name, milli // 1000, place < len(init_containers) and not container.is_sidecar
+            ContainerRequests(
+                place, place < len(init_containers) and not container.is_sidecar, tuple(container.requests.items())
             )
             for place, container in enumerate([*init_containers, *containers])
-            if any(map(may_name_device_class, container.requests))
-            for position, (name, milli) in enumerate(sorted(container.requests.items()))
-            if milli and milli % 1000 == 0 and may_name_device_class(name)
+            if "/" in "".join(container.requests)
         ]
     )
 

@@ -30,6 +30,8 @@ from webhook.placement.pod_info import DeviceClaimUse, PodInfo
 
 # So many answers are kept, for as long as the device objects of the cluster hold.
 _MOST_ANSWERS = 64
+# The answer for a pod with more claims and requests is not worth the room.
+_MOST_PARTS = 256
 # Source: k8s.io/api/resource/v1/types.go, FirstAvailableDeviceRequestMaxSize
 _MOST_ALTERNATIVES = 8
 
@@ -75,9 +77,11 @@ def device_fit(pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Devic
     answer = answers.get(key)
     # Pods come and go without a change of these.
     if answer is None or not all(map(is_, answer.facts, facts)):
+        answer = _Answer(facts, _fit(pod, nodes, expired))
         if len(answers) >= _MOST_ANSWERS:
             answers.clear()
-        answer = answers[key] = _Answer(facts, _fit(pod, nodes, expired))
+        if len(pod.device_claims) + sum([len(each.amounts) for each in pod.by_container]) <= _MOST_PARTS:
+            answers[key] = answer
     return answer.fit
 
 

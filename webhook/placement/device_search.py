@@ -23,7 +23,10 @@ MOST_DEVICES_OF_A_CLAIM = 32
 MOST_DEVICES_OF_A_POD = 256
 # So many steps are made for one pod: most nodes need as many as the pod asks for devices.
 MOST_STEPS = 100_000
-_STEPS_IN_NO_TIME = 1_000
+_STEPS_IN_NO_TIME = 100
+# So many devices are looked at between two questions about the time, and so often that many for one pod.
+_DEVICES_IN_NO_TIME = 1_000
+_MOST_LOOKS = 5_000
 
 # How a part of the search ends; the last: a claim would get more devices than it can have.
 _FOUND, _NONE, _EXCEEDED = range(3)
@@ -77,6 +80,7 @@ class Budget:
 
     steps: int = MOST_STEPS
     expired: Expired = never
+    looks: int = _MOST_LOOKS
 
     def spend(self) -> None:
         """Take one.
@@ -89,6 +93,21 @@ class Budget:
         if self.steps % _STEPS_IN_NO_TIME == 0 and self.expired():
             raise DeadlineNearError
         if self.steps < 0:
+            raise GivenUpError
+
+    def look(self, position: int) -> None:
+        """Look at the device in this place; now and then that is counted.
+
+        Raises:
+            GivenUpError: too many devices have been looked at.
+            DeadlineNearError: `expired()` holds.
+        """
+        if position % _DEVICES_IN_NO_TIME < _DEVICES_IN_NO_TIME - 1:
+            return
+        self.looks -= 1
+        if self.expired():
+            raise DeadlineNearError
+        if self.looks < 0:
             raise GivenUpError
 
 
@@ -123,6 +142,7 @@ class _Search:
         self._available = stock.counters
         self._budget = budget
         self._leaks = leaks
+        self._places: dict[int, list[int]] = {}
         self._agreements = [Agreement(rule) for rule in rules]
         self._used: dict[int, set[int]] = {}
         self._consumed = [[0] * len(each) for each in stock.counters]
@@ -172,13 +192,16 @@ class _Search:
         if have == wanted.request.amount:
             return self.choose(index + 1)
         failed: set[Candidate] = set()
-        for place in range(start, len(self._devices)):
+        places = self._all_of(wanted)
+        for position in range(start, len(places)):
+            self._budget.look(position)
+            place = places[position]
             device = self._devices[place]
             if not self._is_in_question(index, wanted, place) or device in failed:
                 continue
             self._budget.spend()
             if self._take(index, wanted, place):
-                outcome = self._some(index, wanted, have + 1, place + 1)
+                outcome = self._some(index, wanted, have + 1, position + 1)
                 if outcome == _FOUND:
                     return _FOUND
                 self._give_back(index, wanted, place)
@@ -190,13 +213,16 @@ class _Search:
 
     def _is_in_question(self, index: int, wanted: Wanted, place: int) -> bool:
         device = self._devices[place]
-        state = device.states[wanted.number]
-        if state == REFUSED or (state == TAINTED and self._is_plain):
+        if device.states[wanted.number] == TAINTED and self._is_plain:
             return False
         return not self._is_in_use(index, wanted, place) and self._has_room(wanted, place)
 
     def _all_of(self, wanted: Wanted) -> list[int]:
-        return [place for place, device in enumerate(self._devices) if device.states[wanted.number] != REFUSED]
+        number = wanted.number
+        if number not in self._places:
+            devices = enumerate(self._devices)
+            self._places[number] = [place for place, device in devices if device.states[number] != REFUSED]
+        return self._places[number]
 
     def _all(self, index: int, wanted: Wanted) -> int:
         places = self._all_of(wanted)

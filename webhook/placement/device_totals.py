@@ -40,8 +40,7 @@ def amounts(pod: PodInfo, resource: str, requested: Column, nodes: Snapshot, exp
     calculateResourceAllocatableRequest
     """
     capacity = nodes.allocatable(resource)
-    totals = _totals(resource, nodes, expired) if _is_asked(pod, resource) else None
-    if totals is None:
+    if not pod.by_container or not _is_asked(pod, resource) or (totals := _totals(resource, nodes, expired)) is None:
         return Amounts(capacity, requested)
     counts = (capacity == 0) & (totals.capacity > 0)
     return Amounts(np.where(counts, totals.capacity, capacity), np.where(counts, totals.requested, requested))
@@ -60,11 +59,11 @@ def are_known(pod: PodInfo, resource: str, nodes: Snapshot, expired: Expired) ->
 
 def is_counted(pod: PodInfo, resource: str, nodes: Snapshot) -> bool:
     """Return whether devices of a class may count for `resource` on one of `nodes`."""
-    return _is_asked(pod, resource) and nodes.devices.back(resource) and not nodes.allocatable(resource).all()
+    return nodes.devices.back(resource) and _is_asked(pod, resource) and not nodes.allocatable(resource).all()
 
 
 def _is_asked(pod: PodInfo, resource: str) -> bool:
-    return any(each.resource == resource for each in pod.by_container)
+    return any(name == resource for name, _ in pod.requests)
 
 
 class _Answer(NamedTuple):

@@ -14,7 +14,7 @@ from webhook.cluster.devices import Devices
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.resource_names import may_name_device_class
-from webhook.kube.resources import ContainerRequest
+from webhook.kube.resources import ContainerRequests
 from webhook.placement.pod_info import PodInfo
 
 _NAME = "<extended-resources>"
@@ -64,7 +64,7 @@ def extended_demand(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Extended
 def _stands_in_allocatable(resource: str, nodes: Snapshot) -> Mask:
     """Return the nodes that list the resource, were it with an amount of 0."""
     offered = nodes.allocatable(resource) > 0
-    if offered.all():
+    if offered.all() or resource not in nodes.allocatable_columns:
         return offered
     return np.array([resource in info.node.allocatable for info in nodes.nodes], dtype=np.bool_)
 
@@ -100,28 +100,42 @@ def _claim(pod: PodInfo, resources: frozenset[str], devices: Devices) -> DeviceC
     )
 
 
-def _requests(resource: str, class_name: str, by_container: Sequence[ContainerRequest]) -> Iterator[DeviceRequest]:
+class _Need(NamedTuple):
+    """How many devices one container needs. `position` is that of the resource among the names that it requests."""
+
+    place: int
+    position: int
+    amount: int
+    is_short_lived: bool
+
+    def request(self, class_name: str) -> DeviceRequest:
+        """Return the request that kube-scheduler makes of it."""
+        return DeviceRequest(f"container-{self.place}-request-{self.position}", class_name, amount=self.amount)
+
+
+def _requests(resource: str, class_name: str, by_container: Sequence[ContainerRequests]) -> Iterator[DeviceRequest]:
     """Yield the requests for one resource.
 
     An init container that ends uses devices of the long-lived containers after it, and what it lacks is shared with
     the other init containers that end: the largest such rest is one request.
     """
-    of_resource = [each for each in by_container if each.resource == resource]
-    long_lived = [each for each in of_resource if not each.is_short_lived]
-    rests: list[tuple[int, ContainerRequest]] = []
-    later = sum(each.amount for each in long_lived)
-    passed = 0
-    for each in of_resource:
-        if not each.is_short_lived:
-            passed += each.amount
-        elif each.amount > later - passed:
-            rests.append((each.amount - (later - passed), each))
+    needs = list(_needs(resource, by_container))
+    later = sum(need.amount for need in needs if not need.is_short_lived)
+    rests = []
+    for need in needs:
+        if not need.is_short_lived:
+            later -= need.amount
+            yield need.request(class_name)
+        elif need.amount > later:
+            rests.append(need._replace(amount=need.amount - later))
     if rests:
-        amount, largest = max(rests, key=lambda rest: rest[0])
-        yield _request(largest, class_name, amount)
-    for each in long_lived:
-        yield _request(each, class_name, each.amount)
+        yield max(rests, key=lambda need: need.amount).request(class_name)
 
 
-def _request(of: ContainerRequest, class_name: str, amount: int) -> DeviceRequest:
-    return DeviceRequest(f"container-{of.place}-request-{of.position}", class_name, amount=amount)
+def _needs(resource: str, by_container: Sequence[ContainerRequests]) -> Iterator[_Need]:
+    """Yield what each container needs; an amount that is not whole is passed over, as kube-scheduler does."""
+    for place, is_short_lived, amounts in by_container:
+        milli = dict(amounts).get(resource, 0)
+        if milli and milli % 1000 == 0:
+            position = sorted([name for name, _ in amounts]).index(resource)
+            yield _Need(place, position, milli // 1000, is_short_lived)

@@ -11,7 +11,7 @@ from webhook.kube.amounts import Amounts
 from webhook.kube.ports import HostPort, read_host_ports
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import is_schedulable_resource
-from webhook.kube.resources import ContainerRequest, read_pod_resources
+from webhook.kube.resources import ContainerRequests, read_pod_resources
 from webhook.kube.taints import Toleration, Tolerations, with_default_tolerations
 from webhook.kube.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
@@ -40,16 +40,16 @@ class PodInfo:
 
     Amounts are pairs of resource and thousandths of a core for cpu, bytes or units for all else. `requests` must be
     free on the node, zero ones left out; `scored` count a default for each container without a request of cpu or
-    memory. `by_container` are the extended resources that each container requests. `required` is None without required
-    node affinity, and one without terms matches no node. `images` has one for each of `containers` that names one,
-    init containers among them, and for each image volume. `stored` is the pod itself where it is stored and requests
-    extended resources. `peers` is what it has to do with other pods. `preemption` tells which pods it may drive off,
-    `nominee` whom a node is kept for. `tolerations` are its own and those that the API server adds.
+    memory. `by_container` are the requests of the containers with extended resources. `required` is None without
+    required node affinity, and one without terms matches no node. `images` has one for each of `containers` that names
+    one, init containers among them, and for each image volume. `stored` is the pod itself where it is stored and
+    requests extended resources. `peers` is what it has to do with other pods. `preemption` tells which pods it may
+    drive off, `nominee` whom a node is kept for. `tolerations` are its own and those that the API server adds.
     """
 
     requests: tuple[tuple[str, int], ...]
     scored: tuple[tuple[str, int], ...]
-    by_container: tuple[ContainerRequest, ...]
+    by_container: tuple[ContainerRequests, ...]
     node_name: str
     tolerations: Tolerations
     node_selector: tuple[tuple[str, str], ...]
@@ -88,7 +88,7 @@ class PodInfo:
             is_gated=bool(reader.objects(spec.get("schedulingGates"), "spec.schedulingGates")),
             volumes=_volumes(reader, pod, spec),
             device_claims=_device_claims(reader, pod, spec),
-            stored=_reference(reader, pod) if resources.by_container else None,
+            stored=_stored(reader, pod) if resources.by_container else None,
             peers=Peers.of(reader, pod),
             preemption=Preemption.of(reader, spec),
             nominee=Nominee.of(reader, pod, spec),
@@ -97,10 +97,13 @@ class PodInfo:
     def within(self, snapshot: Snapshot) -> "PodInfo":
         """The same, less what makes no difference on `snapshot`."""
         devices = snapshot.devices
+        is_backed = bool(self.by_container) and any(
+            "/" in resource and devices.back(resource) for resource, _ in self.requests
+        )
         return replace(
             self,
-            by_container=tuple([each for each in self.by_container if devices.back(each.resource)]),
-            stored=self.stored if self.stored in devices.extended_claims else None,
+            by_container=self.by_container if is_backed else (),
+            stored=self.stored if is_backed and self.stored in devices.extended_claims else None,
             peers=self.peers.within(snapshot),
             preemption=self.preemption.within(snapshot),
             nominee=self.nominee.within(snapshot),
@@ -142,6 +145,10 @@ def _device_claims(reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, An
         elif made[own]:
             found.append(DeviceClaimUse(namespace, made[own], is_template=False, owner=_reference(reader, pod)))
     return tuple(found)
+
+
+def _stored(reader: Reader, pod: Mapping[str, Any]) -> PodReference | None:
+    return _reference(reader, pod) if reader.object(pod.get("metadata"), "metadata").get("uid") else None
 
 
 def _reference(reader: Reader, pod: Mapping[str, Any]) -> PodReference:

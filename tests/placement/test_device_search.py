@@ -1,0 +1,83 @@
+"""The search for devices is bounded, and ends as kube-scheduler's does."""
+
+import pytest
+
+from webhook.cluster.deadline import DeadlineNearError
+from webhook.cluster.device_claim import DeviceRequest
+from webhook.placement.device_constraints import Agreement, AttributeRule
+from webhook.placement.device_search import (
+    FREE,
+    TAINTED,
+    TAKEN,
+    Budget,
+    Candidate,
+    Choice,
+    GivenUpError,
+    Stock,
+    Wanted,
+    allocate,
+)
+
+
+def _choice(*requests: DeviceRequest, claim: int = 0, first: int = 0, constraints: tuple[int, ...] = ()) -> Choice:
+    return Choice(tuple(Wanted(each, number, constraints) for number, each in enumerate(requests, first)), claim)
+
+
+def _stock(count: int, state: int, **fields: object) -> Stock:
+    return Stock([Candidate((state,) * 4, (), **fields)] * count)  # type: ignore[arg-type] # fields of any type
+
+
+def test_devices_that_are_passed_over_are_counted_now_and_then() -> None:
+    taken = _stock(3_000, TAKEN)
+    choice = _choice(DeviceRequest("r", "gpu"))
+    assert allocate([choice], [], taken, Budget()) is None
+    with pytest.raises(DeadlineNearError):
+        allocate([choice], [], taken, Budget(expired=lambda: True))
+    with pytest.raises(GivenUpError):
+        allocate([choice], [], taken, Budget(looks=2))
+
+
+def test_claim_that_gets_too_many_devices_by_any_alternative_is_an_error() -> None:
+    first = _choice(DeviceRequest("a", "gpu", amount=20))
+    second = _choice(DeviceRequest("b/x", "gpu", amount=13), DeviceRequest("b/y", "gpu", amount=2), first=1)
+    assert allocate([first, second], [], _stock(40, FREE), Budget()) == (0, 1)
+    third = _choice(DeviceRequest("c", "gpu", amount=11), first=3)
+    with pytest.raises(GivenUpError):
+        allocate([first, second, third], [], _stock(40, FREE), Budget())
+
+
+def test_a_claim_with_too_many_devices_leaves_the_claim_before_it_to_try_on() -> None:
+    """All alternatives of the second claim are too many beside its first request: that is no error for the first."""
+    first = _choice(DeviceRequest("a", "gpu"))
+    second = _choice(DeviceRequest("b/x", "gpu", amount=1), DeviceRequest("b/y", "gpu", amount=20), claim=1, first=1)
+    third = _choice(DeviceRequest("c", "gpu", amount=31), claim=1, first=3)
+    assert allocate([first, second, third], [], _stock(40, FREE), Budget()) == (0, 0, 0)
+    assert allocate([first, second, third], [], _stock(20, FREE), Budget()) is None
+
+
+def test_counters_of_a_tainted_device_are_not_given_back() -> None:
+    """kube-scheduler consumes them before it looks at taints; where no state is given, they are."""
+    tainted = Candidate((TAINTED,), (), pool=0, counters=((0, 2),))
+    free = Candidate((FREE,), (), pool=0, counters=((0, 2),))
+    stock = Stock([tainted, free], [(3,)])
+    choice = _choice(DeviceRequest("r", "gpu"))
+    assert allocate([choice], [], stock, Budget()) is None
+    assert allocate([choice], [], stock, Budget(), leaks=False) == (0,)
+
+
+def test_a_constraint_that_breaks_for_all_devices_is_an_error() -> None:
+    devices = [Candidate((FREE,), (("int", number),)) for number in range(2)]
+    choice = _choice(DeviceRequest("r", "gpu", takes_all=True), constraints=(0,))
+    with pytest.raises(GivenUpError):
+        allocate([choice], [AttributeRule("numa", is_distinct=False)], Stock(devices), Budget())
+
+
+def test_distinct_values_are_forgotten_as_kube_scheduler_forgets_them() -> None:
+    agreement = Agreement(AttributeRule("numa", is_distinct=True))
+    assert agreement.add("r/x", ("int", 1))
+    assert not agreement.add("s", ("int", 1))
+    assert agreement.add("r/x", ("int", 2))
+    assert agreement.add("r/x", ("int", 1)), "of one request, the last device's value alone is kept"
+    agreement.remove("r/x")
+    assert agreement.add("s", ("int", 2)), "with the last device, the value of the request is gone"
+    assert not agreement.add("s", None)
