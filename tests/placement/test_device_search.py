@@ -4,15 +4,14 @@ import pytest
 
 from webhook.cluster.deadline import DeadlineNearError
 from webhook.cluster.device_claim import DeviceRequest
+from webhook.placement.device_budget import Budget, GivenUpError
 from webhook.placement.device_constraints import Agreement, AttributeRule
 from webhook.placement.device_search import (
     FREE,
     TAINTED,
     TAKEN,
-    Budget,
     Candidate,
     Choice,
-    GivenUpError,
     Stock,
     Wanted,
     allocate,

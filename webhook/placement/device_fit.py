@@ -14,13 +14,12 @@ from webhook.cluster.labels import Mask
 from webhook.cluster.node_selector import any_matches
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.resource_names import may_name_device_class
+from webhook.placement.device_budget import Budget, GivenUpError
 from webhook.placement.device_constraints import AttributeRule
 from webhook.placement.device_inventory import Ask, Inventory, NodeDevices
 from webhook.placement.device_search import (
     MOST_DEVICES_OF_A_POD,
-    Budget,
     Choice,
-    GivenUpError,
     Stock,
     Wanted,
     allocate,

@@ -4,13 +4,12 @@ Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/alloca
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from webhook.cluster.deadline import DeadlineNearError, Expired, never
 from webhook.cluster.device import AttributeValue
 from webhook.cluster.device_claim import DeviceRequest
+from webhook.placement.device_budget import Budget, GivenUpError
 from webhook.placement.device_constraints import Agreement, AttributeRule
 
 # What a request makes of a device: it does not select it, or it does and the device is another claim's, is tainted,
@@ -21,19 +20,8 @@ REFUSED, TAKEN, TAINTED, FREE = range(4)
 MOST_DEVICES_OF_A_CLAIM = 32
 # More devices than a search can go through for one pod.
 MOST_DEVICES_OF_A_POD = 256
-# So many steps are made for one pod: most nodes need as many as the pod asks for devices.
-MOST_STEPS = 100_000
-_STEPS_IN_NO_TIME = 100
-# So many devices are looked at between two questions about the time, and so often that many for one pod.
-_DEVICES_IN_NO_TIME = 1_000
-_MOST_LOOKS = 5_000
-
 # How a part of the search ends; the last: a claim would get more devices than it can have.
 _FOUND, _NONE, _EXCEEDED = range(3)
-
-
-class GivenUpError(Exception):
-    """What kube-scheduler does is not known: the search is too long, or kube-scheduler ends it with an error."""
 
 
 class Candidate(NamedTuple):
@@ -72,43 +60,6 @@ class Stock(NamedTuple):
 
     devices: Sequence[Candidate]
     counters: Sequence[tuple[int, ...]] = ()
-
-
-@dataclass(slots=True)
-class Budget:
-    """How many steps are left, and whether there is time; shared by all nodes."""
-
-    steps: int = MOST_STEPS
-    expired: Expired = never
-    looks: int = _MOST_LOOKS
-
-    def spend(self) -> None:
-        """Take one.
-
-        Raises:
-            GivenUpError: none is left.
-            DeadlineNearError: `expired()` holds.
-        """
-        self.steps -= 1
-        if self.steps % _STEPS_IN_NO_TIME == 0 and self.expired():
-            raise DeadlineNearError
-        if self.steps < 0:
-            raise GivenUpError
-
-    def look(self, position: int) -> None:
-        """Look at the device in this place; now and then that is counted.
-
-        Raises:
-            GivenUpError: too many devices have been looked at.
-            DeadlineNearError: `expired()` holds.
-        """
-        if position % _DEVICES_IN_NO_TIME < _DEVICES_IN_NO_TIME - 1:
-            return
-        self.looks -= 1
-        if self.expired():
-            raise DeadlineNearError
-        if self.looks < 0:
-            raise GivenUpError
 
 
 def allocate(

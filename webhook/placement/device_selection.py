@@ -13,7 +13,7 @@ from webhook.cluster.node_selector import any_matches
 from webhook.cluster.resource_slice import ResourceSlice
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.cel import compiled
-from webhook.placement.device_search import GivenUpError
+from webhook.placement.device_budget import GivenUpError
 
 # The most steps that selectors make for one pod, over all devices that no earlier pod has asked about.
 _MOST_STEPS = 3_000_000

@@ -12,7 +12,7 @@ from webhook.cluster.device_class import DeviceClass
 from webhook.cluster.labels import Mask
 from webhook.cluster.resource_slice import ResourceSlice, Slices
 from webhook.cluster.snapshot import Column, Snapshot
-from webhook.placement.device_search import GivenUpError
+from webhook.placement.device_budget import GivenUpError
 from webhook.placement.device_selection import Selection, reached
 from webhook.placement.pod_info import PodInfo
 
