@@ -41,7 +41,6 @@ class Apart(NamedTuple):
 
 _NO_PRE_FILTER = "the test leaves the pre-filter out, without which kube-scheduler asks no filter"
 _GATE = "a feature gate that is off by default"
-_OF_CLASS = "scores of a resource behind a DeviceClass, which are not modelled"
 APART = (
     *(
         Apart(plugin, "", "not found", _NO_PRE_FILTER)
@@ -56,8 +55,6 @@ APART = (
         "",
         "a feature gate that is on by default: MatchLabelKeysInPodTopologySpread",
     ),
-    Apart("NodeResourcesFit", "with_Extended_resources", "", _OF_CLASS),
-    Apart("NodeResourcesBalancedAllocation", "include_DRA_resource", "", _OF_CLASS),
     Apart("NodeDeclaredFeatures", "TestFilter", "", "features that are made up for the test"),
     Apart("NodeVolumeLimits", "gate_enabled", "CSI driver is not installed", f"{_GATE}: VolumeLimitScaling"),
     Apart(
