@@ -8,7 +8,7 @@ from webhook.cluster.device_claim import Allocation, DeviceClaim
 from webhook.cluster.device_class import DeviceClass
 from webhook.cluster.resource_slice import PoolName, ResourceSlice, Slices
 from webhook.kube.amounts import sum_of
-from webhook.kube.resource_names import device_class_of
+from webhook.kube.resource_names import DEVICE_CLASS_PREFIX, device_class_of
 from webhook.kube.volumes import PodReference
 
 NamespacedName = tuple[str, str]
@@ -78,6 +78,13 @@ class Devices:
         if "/" not in resource:
             return False
         return self.class_of(resource) is not None or (self.classes is None and bool(device_class_of(resource)))
+
+    def back_any(self, amounts: Iterable[tuple[str, int]]) -> bool:
+        """Return whether a DeviceClass backs, or may back, one of these resources."""
+        if not self.classes:
+            # Most clusters have none: there it is not worth a look at each resource.
+            return self.classes is None and any(resource.startswith(DEVICE_CLASS_PREFIX) for resource, _ in amounts)
+        return any(self.back(resource) for resource, _ in amounts)
 
     def class_of(self, resource: str) -> DeviceClass | None:
         """Return the DeviceClass whose devices can be requested by the extended resource `resource`.

@@ -7,7 +7,7 @@ PODS = "pods"
 HUGE_PAGES_PREFIX = "hugepages-"
 
 _VOLUMES_PREFIX = "attachable-volumes-"
-_DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 def is_extended_resource(name: str) -> bool:
@@ -41,7 +41,7 @@ def may_name_device_class(name: str) -> bool:
 
     Source: k8s.io/kubernetes/pkg/scheduler/util/utils.go, IsDRAExtendedResourceName
     """
-    return is_extended_resource(name) or name.startswith(_DEVICE_CLASS_PREFIX)
+    return is_extended_resource(name) or name.startswith(DEVICE_CLASS_PREFIX)
 
 
 def device_class_of(name: str) -> str:
@@ -49,4 +49,4 @@ def device_class_of(name: str) -> str:
 
     Source: k8s.io/api/resource/v1/types.go, ResourceDeviceClassPrefix
     """
-    return name.removeprefix(_DEVICE_CLASS_PREFIX) if name.startswith(_DEVICE_CLASS_PREFIX) else ""
+    return name.removeprefix(DEVICE_CLASS_PREFIX) if name.startswith(DEVICE_CLASS_PREFIX) else ""

@@ -97,9 +97,7 @@ class PodInfo:
     def within(self, snapshot: Snapshot) -> "PodInfo":
         """The same, less what makes no difference on `snapshot`."""
         devices = snapshot.devices
-        is_backed = bool(self.by_container) and any(
-            "/" in resource and devices.back(resource) for resource, _ in self.requests
-        )
+        is_backed = bool(self.by_container) and devices.back_any(self.requests)
         return replace(
             self,
             by_container=self.by_container if is_backed else (),
@@ -148,7 +146,8 @@ def _device_claims(reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, An
 
 
 def _stored(reader: Reader, pod: Mapping[str, Any]) -> PodReference | None:
-    return _reference(reader, pod) if reader.object(pod.get("metadata"), "metadata").get("uid") else None
+    """Return the pod where it is stored: a new one has no uid yet."""
+    return _reference(reader, pod) if (pod.get("metadata") or {}).get("uid") else None
 
 
 def _reference(reader: Reader, pod: Mapping[str, Any]) -> PodReference:
