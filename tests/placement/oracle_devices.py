@@ -152,7 +152,11 @@ def allocations(pod: Object, node: OracleNode, cluster: OracleCluster, *, anew: 
             yield way
 
 
-def ways(requests: Asked, devices: list[Device], cluster: OracleCluster) -> Iterator[Way]:
+Held = tuple[int, Device, Asked]
+
+
+def ways(requests: Asked, devices: list[Device], cluster: OracleCluster, held: tuple[Held, ...] = ()) -> Iterator[Way]:
+    """Every way to give each of `requests` its devices, beside those that earlier ones hold."""
     if not requests:
         yield []
         return
@@ -160,11 +164,16 @@ def ways(requests: Asked, devices: list[Device], cluster: OracleCluster) -> Iter
     for name, wanted in alternatives(request):
         suitable = [device for device in devices if takes(wanted, device, cluster)]
         count = len(suitable) if wanted.get("allocationMode") == "All" else wanted["count"]
-        for chosen in combinations(suitable, count) if count else ():
-            if all(is_free(wanted, device, cluster) for device in chosen):
-                for rest in ways(others, devices, cluster):
-                    if not any(excludes(number, taken, later, others) for later in rest for taken in chosen):
-                        yield [*((number, name, device) for device in chosen), *rest]
+        usable = [
+            device
+            for device in suitable
+            if is_free(wanted, device, cluster)
+            and not any(excludes(own, taken, (number, name, device), after) for own, taken, after in held)
+        ]
+        for chosen in combinations(usable, count) if count else ():
+            now = (*held, *((number, device, others) for device in chosen))
+            for rest in ways(others, devices, cluster, now):
+                yield [*((number, name, device) for device in chosen), *rest]
 
 
 def excludes(number: int, taken: Device, later: tuple[int, str, Device], others: Asked) -> bool:
