@@ -171,7 +171,7 @@ def admit(
     Raises:
         InvalidInput: the request's object cannot be read as a Pod.
     """
-    if reason := _not_a_pod_creation(request):
+    if reason := not_a_pod_creation(request):
         return Bypassed(reason)
     pod = request.object or {}
     defaults = cluster.snapshot.namespace_annotations(request.namespace or DEFAULT_NAMESPACE) if cluster else {}
@@ -185,7 +185,8 @@ def admit(
         raise _under_object(error) from error
 
 
-def _not_a_pod_creation(request: AdmissionRequest) -> str | None:
+def not_a_pod_creation(request: AdmissionRequest) -> str | None:
+    """Return why `request` is left alone whatever its object is; None for the creation of a pod."""
     if request.operation != "CREATE":
         return f"operation {request.operation}"
     if request.subresource:

@@ -321,3 +321,45 @@ def test_a_fault_of_the_worker_is_one_of_the_admission() -> None:
 
     world = run(story)
     assert [record.outcome for record in world.records] == ["Error", "Error"]
+
+
+def test_what_is_kept_of_a_large_pod_is_for_its_creation_alone() -> None:
+    """An UPDATE of the same pod is left alone, and that must not become the answer to its CREATE."""
+
+    def creation(operation: str) -> bytes:
+        body = orjson.loads(large())
+        body["request"]["operation"] = operation
+        return orjson.dumps(body)
+
+    async def story(site: Site) -> None:
+        site.gate.open.set()
+        for operation in ("UPDATE", "CREATE", "UPDATE", "CREATE"):
+            answer = response(await site.post(creation(operation)))
+            assert ("patch" in answer) == (operation == "CREATE")
+
+    world = run(story)
+    assert [record.outcome for record in world.records] == ["Bypassed", "Patched", "Bypassed", "Patched"]
+
+
+def test_a_fault_before_or_after_the_work_is_told_and_holds_up_nobody() -> None:
+    async def story(site: Site) -> None:
+        site.gate.open.set()
+        whole = site.world.cluster
+
+        def broken() -> Cluster | None:
+            if site.world.records:
+                return whole
+            raise ZeroDivisionError("no view")
+
+        admissions = site.world.admissions().admissions
+        dispatcher = Dispatcher(
+            admissions, lambda: site.world.policy, broken, SmallLane(), LargeLane(site.gate), site.world.clock
+        )
+        with pytest.raises(ZeroDivisionError):
+            await dispatcher.answer(large(1), NO_HURRY, NOW)
+        site.world.cluster = None
+        await site.post(large(2))
+        assert "patch" in response(await dispatcher.answer(large(3), NO_HURRY, NOW))
+        dispatcher.close()
+
+    run(story)

@@ -171,15 +171,17 @@ class Dispatcher:
             if self._monotonic_seconds() >= job.timeouts.overdue_seconds:
                 job.answer.set_exception(OverdueError())
                 continue
-            job.effort = self._effort(job.timeouts, None)
-            self._running = job
-            self._work(job, job.effort)
+            try:
+                self._work(job)
+            except Exception as error:
+                job.answer.set_exception(error)
 
-    def _work(self, job: _Job, effort: Effort) -> None:
-        policy, cluster = self._policy(), self._cluster()
+    def _work(self, job: _Job) -> None:
+        policy, cluster, effort = self._policy(), self._cluster(), self._effort(job.timeouts, None)
         decide, lane = self._admissions.decide, self._large
         if self._worker is None:
             self._worker = _Worker(asyncio.get_running_loop())
+        job.effort, self._running = effort, job
         self._worker.work(
             lambda: decide(lane, job.body, policy, cluster, effort),
             lambda finished, seconds: self._done(job, finished, seconds),
@@ -190,14 +192,17 @@ class Dispatcher:
         self._ledger.charge(job.payers, seconds)
         self._overruns.charge(job.payers, max(0.0, seconds - _TURN_SECONDS))
         try:
-            if job.answer.done():
-                return
-            if isinstance(finished, BaseException):
-                job.answer.set_exception(finished)
-            else:
-                job.answer.set_result(self._admissions.finish(finished, job.now, job.timeouts.arrived_seconds))
+            if not job.answer.done():
+                job.answer.set_result(self._finish(job, finished))
+        except Exception as error:
+            job.answer.set_exception(error)
         finally:
             self._start_next()
+
+    def _finish(self, job: _Job, finished: Finished) -> Answer:
+        if isinstance(finished, BaseException):
+            raise finished
+        return self._admissions.finish(finished, job.now, job.timeouts.arrived_seconds)
 
 
 class _Worker:

@@ -1,5 +1,6 @@
 """A queue that gives each namespace and each user its share, however much others put in."""
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
@@ -11,6 +12,7 @@ _HALF_LIFE_SECONDS = 5.0
 # So many namespaces and users are remembered; of those beyond, the ones with the least work are forgotten.
 _MOST_REMEMBERED = 4096
 _FORGOTTEN_SECONDS = 1e-4
+_QUIET_SECONDS = 20 * _HALF_LIFE_SECONDS
 
 # The API server writes both before the object; anything else that calls is not worth more of a look.
 _HEAD_BYTES = 4096
@@ -40,13 +42,14 @@ class Ledger:
     def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
         self._monotonic_seconds = monotonic_seconds
         self._worked: dict[bytes, tuple[float, float]] = {}
+        self._charged_seconds = -math.inf
 
     def __len__(self) -> int:
         return len(self._worked)
 
     def charge(self, payers: tuple[bytes, ...], seconds: float) -> None:
         """Note that so many seconds were worked on the account of each of `payers`."""
-        now_seconds = self._monotonic_seconds()
+        now_seconds = self._charged_seconds = self._monotonic_seconds()
         for payer in payers:
             self._worked[payer] = self._left_seconds(payer, now_seconds) + seconds, now_seconds
         if len(self._worked) > _MOST_REMEMBERED:
@@ -55,6 +58,8 @@ class Ledger:
     def worked_seconds(self, payers: Iterable[bytes]) -> float:
         """Return how much work that one of `payers` has had who has had the most."""
         now_seconds = self._monotonic_seconds()
+        if now_seconds - self._charged_seconds > _QUIET_SECONDS:
+            self._worked.clear()
         return max([self._left_seconds(payer, now_seconds) for payer in payers], default=0.0)
 
     def _left_seconds(self, payer: bytes, now_seconds: float) -> float:

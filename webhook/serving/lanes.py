@@ -14,7 +14,7 @@ from webhook.byte_cache import ByteCache
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
-from webhook.pipeline import Cluster, Memory, Scorer, admit, template_key
+from webhook.pipeline import Cluster, Memory, Scorer, admit, not_a_pod_creation, template_key
 from webhook.placement.framework import Placement, Question
 from webhook.policy.policy import Policy
 from webhook.serving.effort import Effort
@@ -117,6 +117,8 @@ class LargeLane:
         if self._policy is not policy:
             self._kept.clear()
             self._policy = policy
+        if not_a_pod_creation(request):
+            return render(request, admit(request, policy, cluster, effort), policy)
         began_seconds = self._monotonic_seconds()
         namespace = request.namespace or DEFAULT_NAMESPACE
         defaults = cluster.snapshot.namespace_annotations(namespace) if cluster else {}

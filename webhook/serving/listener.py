@@ -177,8 +177,8 @@ class Listener:
                     ssl_handshake_timeout=seconds,
                     ssl_shutdown_timeout=_GOODBYE_SECONDS,
                 )
-        except (OSError, asyncio.CancelledError):
-            # No TLS, or gone again: nothing to tell, as anybody can do it as often as he likes.
+        except (Exception, asyncio.CancelledError):
+            # No TLS, or gone again. It is not logged, since any client can do it as often as it likes.
             self.gone(protocol)
             protocol.socket.close()
 
