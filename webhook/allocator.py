@@ -7,18 +7,20 @@ _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
 
-# Larger blocks are mapped on their own, and unmapped when they are freed. By default the bound grows with each of them.
+# Larger blocks are mapped on their own, and unmapped when they are freed; by default the bound grows with each of them.
+# Each read of a TLS connection asks for 256 KiB, and is not to be mapped.
 _MAPPED_BYTES = 1024 * 1024
-_KEPT_BYTES = 16 * 1024 * 1024
+_KEPT_BYTES = 32 * 1024 * 1024
 _ARENAS = 2
 
 
-def give_memory_back() -> None:
-    """Set the allocator of this process so; without effect where it is not glibc's."""
-    if not sys.platform.startswith("linux"):
-        return
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is None:  # musl
+_LIBRARY = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
+
+
+def bound_kept_memory() -> None:
+    """Bound what the allocator of this process keeps for later; without effect where it is not glibc's."""
+    mallopt = getattr(_LIBRARY, "mallopt", None)
+    if mallopt is None:  # musl, or no Linux
         return
     for parameter, value in (
         (_M_MMAP_THRESHOLD, _MAPPED_BYTES),
@@ -26,3 +28,10 @@ def give_memory_back() -> None:
         (_M_ARENA_MAX, _ARENAS),
     ):
         mallopt(parameter, value)
+
+
+def give_memory_back() -> None:
+    """Give back to the system what the allocator keeps now: a few milliseconds, in which other threads run."""
+    malloc_trim = getattr(_LIBRARY, "malloc_trim", None)
+    if malloc_trim is not None:
+        malloc_trim(0)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Any, Protocol, get_args
 
-from webhook.allocator import give_memory_back
+from webhook.allocator import bound_kept_memory
 from webhook.audit.record import Outcome
 from webhook.audit.writer import AuditWriter
 from webhook.cluster.api_server import Source
@@ -205,7 +205,7 @@ def _remember(
 def serve_until_signalled(server: Server, live: LiveCluster | None = None) -> None:
     """Run `server` until SIGTERM or SIGINT, on uvloop where it can be had, and `live` beside it."""
     sys.setswitchinterval(_SWITCH_SECONDS)
-    give_memory_back()
+    bound_kept_memory()
     with asyncio.Runner(loop_factory=_event_loop()) as runner:
         runner.run(_until_signalled(server, live))
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import NamedTuple
 
+from webhook.allocator import give_memory_back
 from webhook.pipeline import Cluster
 from webhook.policy.policy import Policy
 from webhook.serving.admissions import Admissions, Answer, Decided
@@ -29,6 +30,9 @@ _TURN_SECONDS = 0.01
 _PASS_SECONDS = 0.01
 # More than that in the last seconds is more than others need.
 _SHARE_SECONDS = 0.05
+
+# Work that takes so long took memory, too.
+_COSTLY_SECONDS = 0.03
 
 CLIENT_GONE = 499
 """The status under which a request is counted whose client left before its turn (as nginx logs it)."""
@@ -107,7 +111,7 @@ class Dispatcher:
         Raises:
             OverdueError: its turn did not come in time.
         """
-        if len(body) <= SMALL_BYTES and not self._has_had_its_share(body):
+        if len(body) <= SMALL_BYTES and not (self._overruns and self._has_had_its_share(body)):
             while not self._has_time.is_set():
                 await self._has_time.wait()
             if self._monotonic_seconds() >= timeouts.overdue_seconds:
@@ -135,7 +139,7 @@ class Dispatcher:
         self._has_time.set()
 
     def _has_had_its_share(self, body: bytes) -> bool:
-        return bool(self._overruns) and self._overruns.worked_seconds(payers(body)) > _SHARE_SECONDS
+        return self._overruns.worked_seconds(payers(body)) > _SHARE_SECONDS
 
     def _at_once(self, body: bytes, timeouts: Timeouts, now: str) -> Answer:
         effort = self._effort(timeouts, _TURN_SECONDS)
@@ -239,3 +243,5 @@ class _Worker:
                 return
             # Held until the next task comes, else: a review can be of 3 MiB, and a verdict too.
             del given, task, done, finished
+            if seconds >= _COSTLY_SECONDS:
+                give_memory_back()

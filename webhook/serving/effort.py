@@ -22,18 +22,10 @@ class Effort:
     thread, but any may set `abandoned`.
     """
 
-    __slots__ = (
-        "_began",
-        "_budget_milliseconds",
-        "_deadline_seconds",
-        "_least_seconds",
-        "_monotonic_seconds",
-        "_turn_seconds",
-        "_worked_seconds",
-        "abandoned",
-        "is_over",
-        "is_spent",
-    )
+    abandoned = False
+    is_over = False
+    is_spent = False
+    _began: tuple[float, float] | None = None
 
     def __init__(
         self,
@@ -44,18 +36,11 @@ class Effort:
         worked_seconds: Callable[[], float],
         turn_seconds: float | None = None,
     ) -> None:
-        self.abandoned = False
-        self.is_over = False
-        self.is_spent = False
         self._deadline_seconds = deadline_seconds
         self._budget_milliseconds = budget_milliseconds
         self._monotonic_seconds = monotonic_seconds
         self._worked_seconds = worked_seconds
         self._turn_seconds = turn_seconds
-        self._least_seconds = budget_milliseconds / 1000
-        if turn_seconds is not None:
-            self._least_seconds = min(self._least_seconds, turn_seconds)
-        self._began: tuple[float, float] | None = None
 
     def __call__(self) -> bool:
         """Return whether the deadline has come.
@@ -73,12 +58,15 @@ class Effort:
         if self._began is None:
             self._began = now_seconds, self._worked_seconds()
             return False
-        if now_seconds - self._began[0] < self._least_seconds:
+        passed_seconds, turn_seconds = now_seconds - self._began[0], self._turn_seconds
+        if passed_seconds * 1000 < self._budget_milliseconds and (
+            turn_seconds is None or passed_seconds < turn_seconds
+        ):
             return False
         worked_seconds = self._worked_seconds() - self._began[1]
         if worked_seconds * 1000 >= self._budget_milliseconds:
             self.is_spent = True
             raise BudgetSpentError(self._budget_milliseconds)
-        if self._turn_seconds is not None and worked_seconds >= self._turn_seconds:
+        if turn_seconds is not None and worked_seconds >= turn_seconds:
             raise TurnEndedError
         return False

@@ -87,9 +87,9 @@ class MutateEndpoint:
         self._in_flight += 1
         try:
             # What is small does not wait for what is large.
-            is_small = size_bytes <= SMALL_BYTES and self._room_for_small.fits(size_bytes)
-            room = self._room_for_small if is_small else self._room_for_large
+            room = self._room_for_small if size_bytes <= SMALL_BYTES else self._room_for_large
             if not room.hold(size_bytes):
+                room = self._room_for_large
                 await self._wait_for(room, size_bytes, granted.whole_seconds)
             try:
                 body = await self._body(request)
@@ -211,6 +211,6 @@ def _check_identity(encoding: str) -> None:
     Raises:
         HTTPUnsupportedMediaType: its Content-Encoding says so.
     """
-    if encoding.strip().lower() not in ("", "identity"):
+    if encoding and encoding.strip().lower() != "identity":
         text = f"Content-Encoding is {encoding[:40]}; must be identity, or not given\n"
         raise web.HTTPUnsupportedMediaType(text=text)
