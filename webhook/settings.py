@@ -43,7 +43,7 @@ class Settings:
     max_body_bytes: int = 4 * 1024 * 1024
     max_bytes_in_flight: int = 16 * 1024 * 1024
     max_connections: int = 512
-    max_connections_per_address: int = 384
+    max_connections_per_address: int = 256
     read_timeout_seconds: float = 10.0
     certificate_poll_seconds: float = 5.0
     shutdown_delay_seconds: float = 0.0

@@ -159,8 +159,8 @@ async def in_flight(server: Running, client: aiohttp.ClientSession, requests: in
 @pytest.mark.parametrize(
     "first",
     [
-        pytest.param(head(60_000), id="announced"),
-        pytest.param(head(None), id="in chunks, as large as may be"),
+        pytest.param(head(60_000) + b" " * 40_000, id="announced"),
+        pytest.param(head(None) + b"9c40\r\n" + b" " * 40_000 + b"\r\n", id="in chunks, as large as may be"),
     ],
 )
 def test_large_bodies_wait_for_room_and_small_ones_have_their_own(tmp_path: Path, first: bytes) -> None:
@@ -193,6 +193,21 @@ def test_a_single_body_has_room_whatever_the_bound(tmp_path: Path) -> None:
             assert response.status == 200
 
     with_server(story, tmp_path, max_bytes_in_flight=1)
+
+
+def test_an_announced_body_that_does_not_come_takes_no_room(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        slow = [await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls) for _ in "abc"]
+        for _, writer in slow:
+            writer.write(head(60_000) + b"{")
+        await in_flight(server, client, 3)
+        for length in (0, 50_000):
+            async with client.post(server.url, data=REVIEW + b" " * length, headers=JSON) as response:
+                assert response.status == 200
+        for _, writer in slow:
+            writer.transport.abort()
+
+    with_server(story, tmp_path, max_body_bytes=60_000, max_bytes_in_flight=60_000)
 
 
 @pytest.mark.parametrize("sent", [pytest.param(b"", id="nothing"), pytest.param(HEAD[:30], id="part of a head")])

@@ -212,3 +212,46 @@ def test_the_admin_port_has_three_paths_to_get(tmp_path: Path, method: str, path
         drop((reader, writer))
 
     with_server(story, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(
+            b"POST /mutate HTTP/1.1\r\n" + b"X-Header: %s\r\n" % (b"x" * 4000) * 40, id="a head without an end"
+        ),
+        pytest.param(
+            b"POST /mutate HTTP/1.1\r\nHost: a\r\n" + b"X-Header: %s\r\n" % (b"x" * 2000) * 40 + b"\r\n",
+            id="a long head",
+        ),
+        pytest.param((HEAD + REVIEW) * 20, id="requests ahead of their answers"),
+    ],
+)
+def test_what_would_be_held_for_a_connection_is_bounded(tmp_path: Path, sent: bytes) -> None:
+    """An API server sends ten headers, and no request before the last is answered."""
+
+    async def story(server: Running, world: World) -> None:
+        stream = await connect(server)
+        stream[1].write(sent)
+        await until_closed(stream)
+        another = await connect(server)
+        assert await status_on(another) == b"200"
+        assert world.count("connections", port="webhook") == 1
+        drop(another)
+
+    with_server(story, tmp_path)
+
+
+def test_a_large_body_is_no_long_head(tmp_path: Path) -> None:
+    async def story(server: Running, _: World) -> None:
+        stream = await connect(server)
+        for _time in range(3):
+            body = REVIEW + b" " * 1_000_000
+            stream[1].write(HEAD.replace(b"Length: %d" % len(REVIEW), b"Length: %d" % len(body)) + body)
+            answer = await stream[0].readuntil(b"\r\n\r\n")
+            assert answer[9:12] == b"200"
+            length = next(line for line in answer.split(b"\r\n") if line.startswith(b"Content-Length: "))
+            await stream[0].readexactly(int(length.removeprefix(b"Content-Length: ")))
+        drop(stream)
+
+    with_server(story, tmp_path)

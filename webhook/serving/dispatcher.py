@@ -28,6 +28,8 @@ SMALL_BYTES = 32 * 1024
 _TURN_SECONDS = 0.01
 # So much is answered at once before the loop looks after connections, health and metrics again.
 _PASS_SECONDS = 0.01
+# Beyond that a review costs more than a pod like the ones before it does.
+_CHEAP_SECONDS = 0.0005
 # More than that in the last seconds is more than others need.
 _SHARE_SECONDS = 0.05
 
@@ -97,8 +99,8 @@ class Dispatcher:
         self._running: _Job | None = None
         self._worker: _Worker | None = None
         self._worked_seconds = 0.0
-        self._has_time = asyncio.Event()
-        self._has_time.set()
+        self._small_queue: FairQueue[asyncio.Future[None]] = FairQueue(self._ledger)
+        self._is_busy = False
 
     @property
     def waiting(self) -> int:
@@ -112,20 +114,17 @@ class Dispatcher:
             OverdueError: its turn did not come in time.
         """
         if len(body) <= SMALL_BYTES and not (self._overruns and self._has_had_its_share(body)):
-            while not self._has_time.is_set():
-                await self._has_time.wait()
-            if self._monotonic_seconds() >= timeouts.overdue_seconds:
-                raise OverdueError
+            if self._is_busy:
+                await self._place(body)
             began_seconds = time.perf_counter()
             try:
+                if self._monotonic_seconds() >= timeouts.overdue_seconds:
+                    raise OverdueError
                 return self._at_once(body, timeouts, now)
             except TurnEndedError:
                 self._overruns.charge(payers(body), _TURN_SECONDS)
             finally:
-                self._worked_seconds += time.perf_counter() - began_seconds
-                if self._worked_seconds >= _PASS_SECONDS:
-                    self._has_time.clear()
-                    asyncio.get_running_loop().call_soon(self._go_on)
+                self._worked(body, time.perf_counter() - began_seconds)
         return await self._in_turn(body, timeouts, now)
 
     def close(self) -> None:
@@ -133,10 +132,36 @@ class Dispatcher:
         if self._worker is not None:
             self._worker.end()
 
-    def _go_on(self) -> None:
-        """Work on: the loop has looked after everything else meanwhile."""
-        self._worked_seconds = 0.0
-        self._has_time.set()
+    async def _place(self, body: bytes) -> None:
+        """Wait for the turn of a small review, where there are too many to answer all at once."""
+        turn = asyncio.get_running_loop().create_future()
+        self._small_queue.put(turn, payers(body))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            self._small_queue.remove(turn)
+            if turn.done() and not turn.cancelled():
+                self._next_small()
+            raise
+
+    def _worked(self, body: bytes, seconds: float) -> None:
+        """Note the work for a small review; after so much of it, the loop looks after everything else first."""
+        if seconds > _CHEAP_SECONDS:
+            self._ledger.charge(payers(body), seconds)
+        self._worked_seconds += seconds
+        if self._worked_seconds >= _PASS_SECONDS:
+            self._worked_seconds, self._is_busy = 0.0, True
+            asyncio.get_running_loop().call_soon(self._next_small)
+        elif self._is_busy:
+            self._next_small()
+
+    def _next_small(self) -> None:
+        while len(self._small_queue):
+            turn = self._small_queue.take()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._is_busy = False
 
     def _has_had_its_share(self, body: bytes) -> bool:
         return self._overruns.worked_seconds(payers(body)) > _SHARE_SECONDS
@@ -172,6 +197,9 @@ class Dispatcher:
         """Hand the worker the next review, unless it still works on one or none waits."""
         while self._running is None and len(self._queue):
             job = self._queue.take()
+            if job.answer.done():
+                # Its client has just left, and the task that waits for it has not run since.
+                continue
             if self._monotonic_seconds() >= job.timeouts.overdue_seconds:
                 job.answer.set_exception(OverdueError())
                 continue
@@ -199,7 +227,8 @@ class Dispatcher:
             if not job.answer.done():
                 job.answer.set_result(self._finish(job, finished))
         except Exception as error:
-            job.answer.set_exception(error)
+            if not job.answer.done():
+                job.answer.set_exception(error)
         finally:
             self._start_next()
 

@@ -21,8 +21,9 @@ _MARGIN_RATIO = 0.2
 _LONGEST_MARGIN_SECONDS = 0.5
 # An API server waits for no webhook longer than that.
 _LONGEST_TIMEOUT_SECONDS = 30.0
-# Of the bytes in flight, this share is kept for small requests.
-_SMALL_SHARE = 0.25
+# How long a body may take that has taken room from others.
+_SLOWEST_SECONDS = 1.0
+_SLOWEST_BYTES_A_SECOND = 2 * 1024 * 1024
 _JSON = "application/json"
 
 PATH = "/mutate"
@@ -53,9 +54,7 @@ class MutateEndpoint:
         self._settings = settings
         self._answers = 0
         self._in_flight = 0
-        small_bytes = int(settings.max_bytes_in_flight * _SMALL_SHARE)
-        self._room_for_small = Room(small_bytes)
-        self._room_for_large = Room(settings.max_bytes_in_flight - small_bytes)
+        self._room = Room(settings.max_bytes_in_flight)
         metrics.in_flight.set_function(lambda: self._in_flight)
         metrics.waiting.set_function(lambda: dispatcher.waiting)
 
@@ -86,13 +85,10 @@ class MutateEndpoint:
         size_bytes = self._size_bytes(headers)
         self._in_flight += 1
         try:
-            # What is small does not wait for what is large.
-            room = self._room_for_small if size_bytes <= SMALL_BYTES else self._room_for_large
-            if not room.hold(size_bytes):
-                room = self._room_for_large
-                await self._wait_for(room, size_bytes, granted.whole_seconds)
+            # What is small is bounded by the number of connections, and does not wait for what is large.
+            held = size_bytes if size_bytes > SMALL_BYTES else 0
+            body = await (self._large_body(request, size_bytes) if held else self._body(request))
             try:
-                body = await self._body(request)
                 working(request)
                 answer = await self._dispatcher.answer(body, granted.timeouts(arrived_seconds), self._now())
                 await self._written()
@@ -100,7 +96,7 @@ class MutateEndpoint:
                 text = f"its turn did not come within {granted.whole_seconds:g} s\n"
                 raise web.HTTPServiceUnavailable(text=text) from error
             finally:
-                room.give_back(size_bytes)
+                self._room.give_back(held)
         finally:
             self._in_flight -= 1
         return self._response(answer)
@@ -115,35 +111,57 @@ class MutateEndpoint:
             raise web.HTTPRequestEntityTooLarge(limit, int(length))
         return int(length)
 
-    async def _wait_for(self, room: Room, size_bytes: int, patience_seconds: float) -> None:
+    async def _large_body(self, request: web.BaseRequest, size_bytes: int) -> bytes:
+        """Read a large body, and leave room taken for it: it is asked for once the sender has shown to have one."""
+        patience_seconds = self._settings.read_timeout_seconds
+        whole_seconds = _granted(request.raw_path).whole_seconds
+        start = await self._body(request, SMALL_BYTES)
         try:
-            await room.take(size_bytes, min(patience_seconds, self._settings.read_timeout_seconds))
+            await self._room.take(size_bytes, min(whole_seconds, patience_seconds))
         except NoRoomError as error:
             raise web.HTTPServiceUnavailable(text=f"{error}\n") from error
-
-    async def _body(self, request: web.BaseRequest) -> bytes:
         try:
-            if request.content.is_eof():  # as is mostly so: a body of a few KiB comes with the head
+            # Whoever holds room has to hurry: API servers send a megabyte in milliseconds.
+            left_seconds = _SLOWEST_SECONDS + size_bytes / _SLOWEST_BYTES_A_SECOND
+            rest = await self._body(request, timeout_seconds=min(left_seconds, patience_seconds), start=start)
+        except BaseException:
+            self._room.give_back(size_bytes)
+            raise
+        return rest
+
+    async def _body(
+        self,
+        request: web.BaseRequest,
+        most_bytes: int | None = None,
+        *,
+        timeout_seconds: float | None = None,
+        start: bytes = b"",
+    ) -> bytes:
+        """Read the body that begins with `start`; with `most_bytes`, about so much of it."""
+        seconds = self._settings.read_timeout_seconds if timeout_seconds is None else timeout_seconds
+        try:
+            if not start and request.content.is_eof():  # as is mostly so: a body of a few KiB comes with the head
                 return self._whole_body(request.content)
-            if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
+            if not start and request.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
                 await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            async with asyncio.timeout(self._settings.read_timeout_seconds):
-                return await self._read(request.content)
+            async with asyncio.timeout(seconds):
+                return await self._read(request.content, start, most_bytes)
         except TimeoutError as error:
-            seconds = self._settings.read_timeout_seconds
             raise web.HTTPRequestTimeout(text=f"the body did not arrive within {seconds:g} s\n") from error
         except web.RequestPayloadError as error:
             text = "the body is not what Content-Length and Transfer-Encoding say\n"
             raise web.HTTPBadRequest(text=text) from error
 
-    async def _read(self, content: StreamReader) -> bytes:
-        """The body that comes in pieces, each held once."""
-        pieces, size_bytes, most_bytes = [], 0, self._settings.max_body_bytes
+    async def _read(self, content: StreamReader, start: bytes, enough_bytes: int | None) -> bytes:
+        """Read what comes in pieces, each held once."""
+        pieces, size_bytes, most_bytes = [start], len(start), self._settings.max_body_bytes
         while piece := await content.readany():
             size_bytes += len(piece)
             if size_bytes > most_bytes:
                 raise web.HTTPRequestEntityTooLarge(most_bytes, size_bytes)
             pieces.append(piece)
+            if enough_bytes is not None and size_bytes >= enough_bytes:
+                break
         return b"".join(pieces)
 
     def _whole_body(self, content: StreamReader) -> bytes:

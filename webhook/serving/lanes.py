@@ -24,6 +24,7 @@ from webhook.verdict import Denied, Patched, Unchanged, Verdict
 # A verdict that was long in coming is given again for so many times as long: the replicas of a large template take a
 # tenth of a processor at most, however fast the cluster changes.
 _REUSE_RATIO = 10.0
+_LONGEST_REUSE_SECONDS = 2.0
 # Where the work budget was spent, it would be the next time.
 _SPENT_SECONDS = 30.0
 
@@ -83,6 +84,12 @@ class SmallLane:
 class _Kept(NamedTuple):
     rendered: Rendered
     until_seconds: float
+    generation: int
+
+    def holds(self, now_seconds: float, generation: int) -> bool:
+        """Whether it may be said again; a denial only of the cluster that it is about."""
+        is_of_the_past = isinstance(self.rendered.verdict, Denied) and self.generation != generation
+        return now_seconds < self.until_seconds and not is_of_the_past
 
 
 LARGE_CACHE_BYTES = 6 * 1024 * 1024
@@ -104,7 +111,7 @@ class LargeLane:
     ) -> None:
         self._scorer = scorer
         self._monotonic_seconds = monotonic_seconds
-        self._kept: ByteCache[tuple[str, bytes], _Kept] = ByteCache(cache_bytes)
+        self._kept: ByteCache[tuple[tuple[str, bytes], bool], _Kept] = ByteCache(cache_bytes)
         self._policy: Policy | None = None
 
     @property
@@ -122,18 +129,26 @@ class LargeLane:
         began_seconds = self._monotonic_seconds()
         namespace = request.namespace or DEFAULT_NAMESPACE
         defaults = cluster.snapshot.namespace_annotations(namespace) if cluster else {}
-        key = template_key(request, defaults)
+        template = template_key(request, defaults)
+        key = None if template is None else (template, cluster is not None and not cluster.doubt)
+        generation = cluster.snapshot.generation if cluster else 0
         kept = None if key is None else self._kept.get(key)
-        if kept is not None and kept.until_seconds > began_seconds:
+        if kept is not None and kept.holds(began_seconds, generation):
             return kept.rendered
         if cluster is not None and self._scorer is not None:
             cluster = replace(cluster, scorer=self._scorer)
         rendered = render(request, _light(admit(request, policy, cluster, effort)), policy)
         if key is not None and not effort.is_over:
             ended_seconds = self._monotonic_seconds()
-            again_seconds = _SPENT_SECONDS if effort.is_spent else (ended_seconds - began_seconds) * _REUSE_RATIO
-            self._kept.put(key, _Kept(rendered, ended_seconds + again_seconds), rendered.size_bytes)
+            again_seconds = min((ended_seconds - began_seconds) * _REUSE_RATIO, _LONGEST_REUSE_SECONDS)
+            if effort.is_spent and _is_unknown(rendered.verdict):
+                again_seconds = _SPENT_SECONDS
+            self._kept.put(key, _Kept(rendered, ended_seconds + again_seconds, generation), rendered.size_bytes)
         return rendered
+
+
+def _is_unknown(verdict: Verdict) -> bool:
+    return isinstance(verdict, Patched | Unchanged) and verdict.placement.verdict == "Unknown"
 
 
 def _light(verdict: Verdict) -> Verdict:

@@ -228,6 +228,7 @@ class Listener:
             protocol.timer.cancel()
             protocol.timer = None
         protocol.stage = Stage.READING
+        protocol.since_seconds = asyncio.get_running_loop().time()
         try:
             return await self._handler(request)
         finally:

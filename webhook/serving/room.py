@@ -43,6 +43,9 @@ class Room:
     def give_back(self, size_bytes: int) -> None:
         """Give so many bytes back to those who wait."""
         self._taken_bytes -= size_bytes
+        self._wake()
+
+    def _wake(self) -> None:
         while self._waiting:
             wanted_bytes, waiter = self._waiting[0]
             if not waiter.done():
@@ -69,6 +72,8 @@ class Room:
                 waiter.cancel()
                 with suppress(ValueError):
                     self._waiting.remove((size_bytes, waiter))
+                # Those behind may fit where this one did not.
+                self._wake()
             if not isinstance(error, TimeoutError):
                 raise
             text = f"{self._taken_bytes} bytes of requests are in flight, {size_bytes} more are over {self._most_bytes}"
