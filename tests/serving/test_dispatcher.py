@@ -363,3 +363,55 @@ def test_a_fault_before_or_after_the_work_is_told_and_holds_up_nobody() -> None:
         dispatcher.close()
 
     run(story)
+
+
+def test_one_who_leaves_as_he_is_overdue_stops_nobody_behind_him() -> None:
+    """His timeout is that of the API server, so both fall together: his task has not run when his turn comes."""
+
+    async def story(site: Site) -> None:
+        slow = await site.post_and_see_at_work(large())
+        leaving = site.post(large(1), Timeouts(1000.0, None, 1001.0))
+        await asyncio.sleep(0)
+        staying = site.post(large(2))
+        await asyncio.sleep(0)
+        site.world.clock.seconds += 2  # type: ignore[attr-defined]
+        leaving.cancel()
+        # What the loop would do at the worker's end, before the one who leaves is woken.
+        site.gate.open.set()
+        site.dispatcher._running = None
+        site.dispatcher._start_next()
+        assert "patch" in response(await staying)
+        await asyncio.wait([slow])
+
+    run(story)
+
+
+def test_small_pods_that_wait_have_their_turns_by_what_their_users_had() -> None:
+    async def story(site: Site) -> None:
+        site.dispatcher._is_busy = True
+        site.dispatcher._ledger.charge((b"user mallory",), 1.0)
+        mallorys = [site.post(attack_review(number, {}, user="mallory", namespace="m")) for number in range(3)]
+        janes = site.post(attack_review(9, {}, user="jane", namespace="j"))
+        leaving = site.post(attack_review(8, {}, user="tom", namespace="t"))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.sleep(0)
+        site.dispatcher._next_small()
+        await asyncio.gather(*mallorys, janes)
+        assert not site.dispatcher._is_busy
+
+    world = run(story)
+    assert [record.user for record in world.records] == ["jane", "mallory", "mallory", "mallory"]
+
+
+def test_one_who_leaves_in_his_turn_hands_it_on() -> None:
+    async def story(site: Site) -> None:
+        site.dispatcher._is_busy = True
+        leaving, staying = site.post(SMALL), site.post(SMALL)
+        await asyncio.sleep(0)
+        site.dispatcher._next_small()
+        leaving.cancel()
+        assert "patch" in response(await staying)
+
+    world = run(story)
+    assert len(world.records) == 1

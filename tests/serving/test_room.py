@@ -86,3 +86,15 @@ def test_who_leaves_just_as_there_is_room_gives_it_back() -> None:
         assert room.fits(100)
 
     run(story)
+
+
+def test_those_behind_one_who_gives_up_have_what_he_waited_for() -> None:
+    async def story(room: Room) -> None:
+        await room.take(60, 0)
+        large, small = await started(room.take(90, 10), room.take(10, 10))
+        large.cancel()
+        await small
+        with pytest.raises(asyncio.CancelledError):
+            await large
+
+    run(story)

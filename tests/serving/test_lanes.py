@@ -1,0 +1,80 @@
+"""What a lane keeps of a large pod is said again of an equal one only, for a while, and no denial of another cluster."""
+
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import orjson
+import pytest
+
+from bench.clusters import cluster_documents
+from tests.admitting import TYPE, policy_with
+from tests.builders import make_pod
+from tests.serving.running import Clock, review_bytes
+from webhook.cluster.file import snapshot_from_documents
+from webhook.kube.admission import AdmissionRequest, parse_review
+from webhook.pipeline import Cluster, framework_for
+from webhook.serving.effort import Effort
+from webhook.serving.lanes import LargeLane
+
+POLICY = policy_with(placementCheck={"mode": "deny"})
+SNAPSHOT = snapshot_from_documents(cluster_documents(30, 2))
+VIEW = Cluster(SNAPSHOT, framework_for(POLICY))
+ANOTHER = replace(VIEW, snapshot=replace(SNAPSHOT, generation=SNAPSHOT.generation + 1))
+DOUBTED = replace(VIEW, doubt="the view of the cluster is too old")
+
+
+def effort() -> Effort:
+    return Effort(None, 150, monotonic_seconds=Clock(), worked_seconds=lambda: 0.0)
+
+
+def request(**spec: Any) -> AdmissionRequest:
+    pod = make_pod("large").annotate(TYPE, "training").toleration(operator="Exists").spec(**spec)
+    return parse_review(orjson.dumps(orjson.loads(review_bytes(pod.obj()))))
+
+
+def lane() -> LargeLane:
+    """A lane whose work takes a millisecond: so each verdict is good for ten."""
+    ticks = count()
+    return LargeLane(monotonic_seconds=lambda: next(ticks) / 1000)
+
+
+IMPOSSIBLE = request(nodeSelector={"no": "such"})
+
+
+def test_an_equal_pod_gets_the_same_for_a_while_though_the_cluster_has_changed() -> None:
+    kept, pod = lane(), request()
+    first = kept.rendered(pod, POLICY, VIEW, effort())
+    assert kept.rendered(pod, POLICY, ANOTHER, effort()) is first
+    for _time in range(10):
+        last = kept.rendered(pod, POLICY, ANOTHER, effort())
+    assert last is not first
+
+
+@pytest.mark.parametrize("later", [ANOTHER, DOUBTED, None], ids=["another cluster", "a view in doubt", "no view"])
+def test_a_denial_is_of_the_cluster_as_it_is(later: Cluster | None) -> None:
+    kept = lane()
+    first = kept.rendered(IMPOSSIBLE, POLICY, VIEW, effort())
+    assert first.verdict.outcome == "Denied"
+    assert kept.rendered(IMPOSSIBLE, POLICY, VIEW, effort()) is first
+
+    second = kept.rendered(IMPOSSIBLE, POLICY, later, effort())
+
+    assert second is not first
+    assert second.verdict.outcome == ("Denied" if later is ANOTHER else "Patched")
+
+
+def test_a_budget_that_suggestions_have_spent_keeps_no_verdict_for_longer() -> None:
+    now = Clock(0.0)
+    kept = LargeLane(monotonic_seconds=now)
+    spent = effort()
+    spent.is_spent = True
+    first = kept.rendered(IMPOSSIBLE, POLICY, VIEW, spent)
+    now.seconds = 3.0
+    assert kept.rendered(IMPOSSIBLE, POLICY, VIEW, effort()) is not first
+
+
+def test_another_policy_forgets_what_is_kept() -> None:
+    kept, pod = lane(), request()
+    first = kept.rendered(pod, POLICY, VIEW, effort())
+    assert kept.rendered(pod, policy_with(), VIEW, effort()) is not first
