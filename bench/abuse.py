@@ -210,6 +210,39 @@ async def idlers(target: Target) -> str:
     return text
 
 
+async def held_open(target: Target, sent: bytes, connections: int) -> str:
+    """So many connections that send the same and then nothing, while another client posts normal pods."""
+    trust, before, writers = target.trust, target.resident_mib(), []
+    for _ in range(connections):
+        with suppress(OSError):
+            _, writer = await asyncio.open_connection("127.0.0.1", target.port, ssl=trust)
+            writer.write(sent)
+            writers.append(writer)
+    seen = Seen()
+    for number in range(40):
+        await post(target, trust, review(number, shape=0), seen, give_up=_TIMEOUT_SECONDS)
+    text = f"normal pods {seen.text()}; memory {before:.0f} -> {target.resident_mib():.0f} MiB"
+    for writer in writers:
+        writer.transport.abort()
+    return text
+
+
+async def slow_bodies(target: Target) -> str:
+    """150 requests that announce 4 MB and send a byte."""
+    return await held_open(target, _HEAD % 4_000_000 + b"{", 150)
+
+
+async def long_heads(target: Target) -> str:
+    """200 heads of 1 MB that have no end."""
+    return await held_open(target, _HEAD.split(b"\r\n")[0] + b"\r\n" + b"X-Header: %s\r\n" % (b"x" * 8000) * 120, 200)
+
+
+async def pipelined(target: Target) -> str:
+    """200 connections that send requests ahead of their answers and read none."""
+    body = review(1, shape=0)
+    return await held_open(target, (_HEAD % len(body) + body) * 100, 200)
+
+
 async def abandoned(target: Target) -> str:
     """30 large requests whose clients leave after half a second."""
     body = attack_review(1, WORST["1,400 anti-affinity terms"]())
@@ -344,14 +377,13 @@ def serving(folder: Path, nodes: int, pods_per_node: int) -> Iterator[Target]:
     port, admin_port = free_port(), free_port()
     arguments = ["webhook", str(folder), str(port), str(nodes), str(pods_per_node), str(admin_port)]
     process = subprocess.Popen([sys.executable, "-m", "bench.servers", *arguments])
-    try:
-        await_port(port, "the webhook")
-        target = Target(port, admin_port, process.pid, folder / "ca.crt")
-        with _limited(process.pid):
-            yield target
-    finally:
-        process.kill()
-        process.wait()
+    with _limited(process.pid):
+        try:
+            await_port(port, "the webhook")
+            yield Target(port, admin_port, process.pid, folder / "ca.crt")
+        finally:
+            process.kill()
+            process.wait()
 
 
 @contextmanager
@@ -380,6 +412,9 @@ _TRIALS: dict[str, Callable[[Target], Awaitable[str]]] = {
     "5,000 partial handshakes": handshakes,
     "a gzip body of 1 GiB": compressed,
     "600 idle connections": idlers,
+    "150 slow bodies": slow_bodies,
+    "200 long heads": long_heads,
+    "200 pipelining connections": pipelined,
     "30 abandoned requests": abandoned,
     "SIGTERM, 20 pods wait": termination,
 }
