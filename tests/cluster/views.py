@@ -47,7 +47,7 @@ def _pods(snapshot: Snapshot) -> Any:
     return {
         "by app": {app: sorted(pods.rows_selected(None, exact_selector({"app": app})).tolist()) for app in _APPS},
         "in x": sorted(pods.rows_selected(["x"], ()).tolist()),
-        "being deleted": sorted(pods.rows_of(pods.classes.terminating()).tolist()),
+        "being deleted": sorted(pods.rows_of(pods.terminating()).tolist()),
         "with terms": sorted(pods.carrier_row_of.tolist()),
     }
 

@@ -1,7 +1,8 @@
 """Pods that are alike to every selector, and the pod affinity terms that they carry, numbered."""
 
 from array import array
-from collections.abc import Iterable, Iterator, KeysView
+from collections.abc import Iterable, Iterator
+from threading import Lock
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -47,9 +48,19 @@ class Carried(NamedTuple):
     term: PodTerm
     classes: "array[int]"
 
+    def numbers(self) -> NDArray[np.int32]:
+        """Return a copy of the classes."""
+        # The slice copies while the thread holds the GIL. NumPy may release it while it reads `classes` itself, and
+        # an array whose buffer is exported cannot grow: appending to it in another thread would fail.
+        return np.array(self.classes[:], dtype=np.int32)
+
 
 class _Codes:
-    """One code for each class, -1 where it has none; it grows with the classes."""
+    """One code for each class, -1 where it has none; it grows with the classes.
+
+    One thread writes at a time, and others read meanwhile. A value gets its code before a class does, and nothing is
+    ever removed.
+    """
 
     __slots__ = ("codes", "values")
 
@@ -67,10 +78,12 @@ class _Codes:
     def among(self, wanted: Iterable[str], count: int) -> Mask:
         """Which of the first `count` classes have one of the `wanted` values."""
         answers = np.zeros(count, dtype=np.bool_)
-        # The codes before the values: another thread may number new classes meanwhile, and values come before codes.
+        # `found` is sized last, since another thread may add values and codes meanwhile: every code read before then is
+        # that of a value, and the last place stays free for the classes without a code.
         codes = self.codes[:count].copy()
+        places = [self.values[value] for value in wanted if value in self.values]
         found = np.zeros(len(self.values) + 1, dtype=np.bool_)
-        found[[self.values[value] for value in wanted if value in self.values]] = True
+        found[places] = True
         answers[: len(codes)] = found[codes]
         return answers
 
@@ -86,9 +99,13 @@ class PodClasses:
     """Numbers for pods: equal in namespace, labels, deletion and terms, they are of one class.
 
     A class once numbered never changes and is never forgotten, so that tables of different moments may share them.
+    Any thread may number pods while others ask. A mask has the length that is asked for: the number of classes when
+    a table was made, so that all masks for one table have one length.
     """
 
     def __init__(self) -> None:
+        self._lock = Lock()
+        self._count = 0
         self._numbers: dict[object, int] = {}
         self._namespaces = _Codes(_SMALLEST)
         self._labels: dict[str, _Codes] = {}
@@ -101,7 +118,7 @@ class PodClasses:
         self._term_keys: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return self._count
 
     @property
     def term_keys(self) -> frozenset[str]:
@@ -109,18 +126,25 @@ class PodClasses:
         return self._term_keys
 
     @property
-    def namespaces(self) -> KeysView[str]:
+    def namespaces(self) -> frozenset[str]:
         """The namespaces of the pods."""
-        return self._namespaces.values.keys()
+        return frozenset(self._namespaces.values)
 
     def number(self, pod: PodIdentity) -> int:
         """The class of `pod`."""
         key = (pod.namespace, tuple(pod.labels.items()), pod.is_terminating, pod.terms)
         known = self._numbers.get(key)
-        return self._add(key, pod) if known is None else known
+        if known is not None:
+            return known
+        with self._lock:
+            known = self._numbers.get(key)
+            return self._add(key, pod) if known is None else known
 
     def _add(self, key: object, pod: PodIdentity) -> int:
-        number = self._numbers[key] = len(self._numbers)
+        # The number is used up first and known last: other threads see the class complete or not at all, and where
+        # adding it fails, no pod has the number.
+        number = self._count
+        self._count += 1
         self._namespaces.put(number, pod.namespace)
         for label, value in pod.labels.items():
             if label not in self._labels:
@@ -131,6 +155,7 @@ class PodClasses:
         if pod.terms:
             self._carry_terms.put(number, "")
             self._carry(number, pod.terms)
+        self._numbers[key] = number
         return number
 
     def _carry(self, number: int, terms: PodTerms) -> None:
@@ -150,23 +175,22 @@ class PodClasses:
             self._term_keys |= {requirement.key for requirement in term.selector or ()}
         return known.classes
 
-    def carry_terms(self) -> Mask:
-        """Which classes have terms of their own."""
-        return self._carry_terms.present(len(self))
+    def carry_terms(self, count: int) -> Mask:
+        """Return a mask of the first `count` classes: those with terms of their own."""
+        return self._carry_terms.present(count)
 
-    def terminating(self) -> Mask:
-        """Which classes are being deleted."""
-        return self._terminating.present(len(self))
+    def terminating(self, count: int) -> Mask:
+        """Return a mask of the first `count` classes: those that are being deleted."""
+        return self._terminating.present(count)
 
     def selected(
-        self, namespaces: Iterable[str] | None, selector: LabelSelector | None, expired: Expired = never
+        self, count: int, namespaces: Iterable[str] | None, selector: LabelSelector | None, expired: Expired = never
     ) -> Mask:
-        """The classes in one of `namespaces` (None: all) that `selector` selects.
+        """Return a mask of the first `count` classes: those in `namespaces` (None: all) that `selector` selects.
 
         Raises:
             DeadlineNearError: `expired()` holds.
         """
-        count = len(self)
         if selector is None:
             return np.zeros(count, dtype=np.bool_)
         found = np.ones(count, dtype=np.bool_) if namespaces is None else self._namespaces.among(namespaces, count)

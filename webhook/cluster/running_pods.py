@@ -29,10 +29,12 @@ class RunningPods:
     """Every running pod by its class and the row of its node: `classes` numbers what is equal in all that is asked.
 
     The carriers are, once more, the pods that have pod affinity terms of their own. Successive tables share one
-    `classes`, which only ever grows, so that a table of another moment costs what has changed.
+    `classes`, which only ever grows, so that a table of another moment costs what has changed. `class_count` is their
+    number when this table was made, and the length of all its masks: another thread may add classes at any time.
     """
 
     classes: PodClasses
+    class_count: int
     class_of: Codes
     row_of: Codes
     carrier_class_of: Codes
@@ -87,8 +89,23 @@ class RunningPods:
 
     @classmethod
     def _table(cls, classes: PodClasses, class_of: Codes, row_of: Codes) -> "RunningPods":
-        carriers = np.flatnonzero(classes.carry_terms()[class_of])
-        return cls(classes, class_of, row_of, class_of[carriers], row_of[carriers])
+        count = len(classes)
+        carriers = np.flatnonzero(classes.carry_terms(count)[class_of])
+        return cls(classes, count, class_of, row_of, class_of[carriers], row_of[carriers])
+
+    def selected(
+        self, namespaces: Iterable[str] | None, selector: LabelSelector | None, expired: Expired = never
+    ) -> Mask:
+        """Return a mask of the classes in one of `namespaces` (None: all) that `selector` selects.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        return self.classes.selected(self.class_count, namespaces, selector, expired)
+
+    def terminating(self) -> Mask:
+        """Return a mask of the classes whose pods are being deleted."""
+        return self.classes.terminating(self.class_count)
 
     def rows_of(self, selected: Mask) -> Codes:
         """The row of each pod whose class is `selected`, in no order; a node with two such pods stands twice."""
@@ -109,8 +126,8 @@ class RunningPods:
         Raises:
             DeadlineNearError: `expired()` holds.
         """
-        selected = self.classes.selected(namespaces, selector, expired)
-        return self.rows_of(selected if terminating else selected & ~self.classes.terminating())
+        selected = self.selected(namespaces, selector, expired)
+        return self.rows_of(selected if terminating else selected & ~self.terminating())
 
     def carried(self, namespace: str, namespace_labels: Labels, labels: Labels) -> Iterator[Carried]:
         """The terms of running pods that speak of a pod with `labels` in `namespace`."""
@@ -118,7 +135,7 @@ class RunningPods:
 
     def carrier_rows(self, carried: Carried) -> tuple[Codes, NDArray[np.int64]]:
         """The row of each pod that carries a term, and how many times it does."""
-        times = np.bincount(np.array(carried.classes, dtype=np.int32), minlength=len(self.classes))
+        times = np.bincount(carried.numbers(), minlength=self.class_count)
         of_pods = times[self.carrier_class_of]
         found = np.flatnonzero(of_pods)
         return self.carrier_row_of[found], of_pods[found]

@@ -103,9 +103,9 @@ def _without_wanted(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
     if nodes.is_emptied:
         # Any pod may still come, but none that a term without a selector selects.
         return ~complete | any(term.selector is None for term in terms)
-    selected = np.ones(len(nodes.pods.classes), dtype=np.bool_)
+    selected = np.ones(nodes.pods.class_count, dtype=np.bool_)
     for term in in_time(terms, expired):
-        selected &= nodes.pods.classes.selected(*_selection(term, nodes, expired), expired)
+        selected &= nodes.pods.selected(*_selection(term, nodes, expired), expired)
     wanted = nodes.pods.rows_of(selected)
     together, is_anywhere = complete.copy(), False
     for key in in_time({term.topology_key for term in terms}, expired):
