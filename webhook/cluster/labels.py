@@ -1,8 +1,6 @@
 """Labels of all nodes, by key: a selector is asked once for each value of a label, not once for each node."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -13,19 +11,26 @@ from webhook.kube.selectors import parse_integer, requirement_matches
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
 class _Column:
     """One label key: `codes[row]` is the place of the node's value in `values`, -1 where it has none."""
 
-    values: Mapping[str, int]
-    codes: NDArray[np.intp]
+    __slots__ = ("_integers", "codes", "values")
 
-    @cached_property
+    def __init__(self, values: Mapping[str, int], codes: NDArray[np.intp]) -> None:
+        self.values = values
+        self.codes = codes
+        self._integers: tuple[NDArray[np.int64], Mask] | None = None
+
+    @property
     def integers(self) -> tuple[NDArray[np.int64], Mask]:
-        """The values as integers, and which of them are any. Parsed once: a pod may ask a thousand times."""
-        parsed = [parse_integer(value) for value in self.values]
-        numbers = np.array([number or 0 for number in parsed], dtype=np.int64)
-        return numbers, np.array([number is not None for number in parsed], dtype=np.bool_)
+        """Return the values as integers, and a mask of those that are any."""
+        # Parsed once, since a pod may ask a thousand times. No cached_property: in Python 3.11 its lock is shared by
+        # all columns, so that one thread would wait for another; two threads that both parse get equal results.
+        if self._integers is None:
+            parsed = [parse_integer(value) for value in self.values]
+            numbers = np.array([number or 0 for number in parsed], dtype=np.int64)
+            self._integers = numbers, np.array([number is not None for number in parsed], dtype=np.bool_)
+        return self._integers
 
 
 class Domains(NamedTuple):

@@ -3,7 +3,6 @@
 The operations come from the edits themselves, since comparing two documents costs far more than making one of them.
 """
 
-from functools import cached_property
 from typing import Any
 
 from webhook.kube.taints import Toleration
@@ -26,11 +25,15 @@ class PodEditor:
         # The containers that may be written: copies of the original's, or new. Held, so that no id is used twice.
         self._own: dict[int, Any] = {id(self.pod): self.pod}
         self._new: dict[int, Any] = {}
+        self._tolerations: set[Toleration] | None = None
 
-    @cached_property
+    @property
     def tolerations(self) -> set[Toleration]:
-        """The tolerations of the pod, to look a taint up in; whoever appends one adds it here."""
-        return {Toleration.of(each) for each in self.get("spec", "tolerations") or ()}
+        """Return the tolerations of the pod, to look a taint up in. A caller that appends one also adds it here."""
+        # No cached_property: in Python 3.11 its lock is shared by all editors, of the other threads too.
+        if self._tolerations is None:
+            self._tolerations = {Toleration.of(each) for each in self.get("spec", "tolerations") or ()}
+        return self._tolerations
 
     def get(self, *path: Step) -> Any:
         """The value at `path`, or None where it or a parent of it is missing or null."""

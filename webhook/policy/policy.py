@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from functools import cached_property
 
 import orjson
 
@@ -17,7 +16,8 @@ class Policy:
     """An immutable policy.
 
     `revision` is a hash of the content with all defaults written out: two files that mean the same have the same
-    revision, whatever their comments, order of keys or spelling of defaults.
+    revision, whatever their comments, order of keys or spelling of defaults. `identity` is `NAME@REVISION`, as it is
+    written on pods.
     """
 
     def __init__(self, document: PolicyDocument) -> None:
@@ -30,11 +30,7 @@ class Policy:
         self.rules_annotation = f"{document.spec.key_domain}/placement-rules"
         canonical = orjson.dumps(document.spec.model_dump(mode="json", by_alias=True), option=orjson.OPT_SORT_KEYS)
         self.revision = hashlib.sha256(canonical).hexdigest()[:REVISION_LENGTH]
-
-    @cached_property
-    def identity(self) -> str:
-        """`NAME@REVISION`, as it is written on pods."""
-        return f"{self.name}@{self.revision}"
+        self.identity = f"{self.name}@{self.revision}"
 
     def accelerators_of(self, resources: Iterable[str]) -> list[Accelerator]:
         """The accelerators whose resource is among `resources`, in the policy's order."""

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -135,6 +134,8 @@ class _Counting:
         self._pod = pod
         self._nodes = nodes
         self._expired = expired
+        self._matching: Mask | None = None
+        self._untolerated: Mask | None = None
         self.labelled = np.ones(len(nodes.nodes), dtype=np.bool_)
         for constraint in in_time(constraints if of_every_key else (), expired):
             self.labelled &= nodes.labels.domains(constraint.topology_key).codes >= 0
@@ -185,18 +186,14 @@ class _Counting:
         """The nodes that the policies of `constraint` let count."""
         included = np.ones(len(self._nodes.nodes), dtype=np.bool_)
         if constraint.honors_affinity:
+            if self._matching is None:
+                self._matching = required_affinity_matches(self._pod, self._nodes, self._expired)
             included &= self._matching
         if constraint.honors_taints:
+            if self._untolerated is None:
+                self._untolerated = untolerated(self._pod, self._nodes)
             included &= ~self._untolerated
         return included
-
-    @cached_property
-    def _matching(self) -> Mask:
-        return required_affinity_matches(self._pod, self._nodes, self._expired)
-
-    @cached_property
-    def _untolerated(self) -> Mask:
-        return untolerated(self._pod, self._nodes)
 
 
 def _summed(domains: Rows, counts: Column, size: int) -> Column:
