@@ -1,10 +1,12 @@
 """Selectors of devices, evaluated."""
 
 import time
+import tracemalloc
 from typing import Any
 
 import pytest
 
+from webhook.kube import cel, cel_functions
 from webhook.kube.cel import compiled
 from webhook.kube.cel_values import Defaulting, Quantity
 from webhook.kube.semver import Semver
@@ -121,3 +123,35 @@ def test_hostile_selector_ends_soon(expression: str) -> None:
 
 def test_parentheses_do_not_count_as_depth() -> None:
     assert _holds("(" * 4_000 + "true" + ")" * 4_000) is True
+
+
+def test_caches_are_bounded_by_the_length_of_what_users_write() -> None:
+    caches = (cel._short, cel._long, cel_functions._compiled)
+
+    def misses() -> list[int]:
+        return [cache.cache_info().misses for cache in caches]
+
+    before = misses()
+    assert _holds("true " + " " * 20_000) is None
+    assert misses() == before
+    assert _holds(f'"{"a" * 64}".matches("{"a" * 1000}")') is None
+    assert misses() == [before[0], before[1] + 1, before[2]]
+    assert _holds('"a".matches("^a[b]*$")') is True
+    assert misses() == [before[0] + 1, before[1] + 1, before[2] + 1]
+
+
+def test_compiled_expressions_take_a_bounded_memory() -> None:
+    """The largest that each cache may hold, measured, times their number."""
+    tracemalloc.start()
+    try:
+        compiled("true")
+        total = 0
+        for cache, length in ((cel._short, cel._LONGEST_SHORT), (cel._long, cel._LONGEST)):
+            text = "&&".join(["a.b==1"] * (length // 8))
+            before = tracemalloc.get_traced_memory()[0]
+            kept = cel.Expression(text)
+            total += (tracemalloc.get_traced_memory()[0] - before) * (cache.cache_info().maxsize or 0)
+            assert kept.size > 1
+    finally:
+        tracemalloc.stop()
+    assert total < 128 * 2**20

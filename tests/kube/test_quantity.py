@@ -2,6 +2,7 @@
 
 import pytest
 
+from webhook.kube import quantity
 from webhook.kube.quantity import MAX_INT64, SUFFIXES, milli_value, value
 
 _UPSTREAM_SUFFIXES = {
@@ -108,3 +109,12 @@ def test_bad_quantity_is_refused_with_an_example(quantity: object) -> None:
     for read in (value, milli_value):
         with pytest.raises(ValueError, match=r'must be a quantity: .* "500m", "2", "1\.5Gi" or "12e6"'):
             read(quantity)
+
+
+def test_long_text_is_parsed_but_not_cached() -> None:
+    """Users write quantities: texts of any length would fill the memory."""
+    before = quantity._cached.cache_info()
+    assert value(" " * 200_000 + "7") == 7
+    with pytest.raises(ValueError, match="must be a quantity"):
+        value("7" * 300)
+    assert quantity._cached.cache_info() == before

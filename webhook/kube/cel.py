@@ -21,6 +21,11 @@ Evaluate = Callable[[Scope], Any]
 
 # Source: k8s.io/api/resource/v1/types.go, CELSelectorExpressionMaxLength
 _LONGEST = 10 * 1024
+# Users write expressions, and a compiled one takes up to 150 times the memory of its text: many short ones may be
+# cached, but only a few long ones.
+_LONGEST_SHORT = 512
+_MOST_SHORT = 512
+_MOST_LONG = 32
 _DEEPEST = 60
 _LARGEST_INTEGER = 2**63 - 1
 # A pattern may take as long as so many other steps.
@@ -59,10 +64,15 @@ class Expression:
         return result if isinstance(result, bool) else None
 
 
-@lru_cache(maxsize=1024)
+_short = lru_cache(maxsize=_MOST_SHORT)(Expression)
+_long = lru_cache(maxsize=_MOST_LONG)(Expression)
+
+
 def compiled(text: str) -> Expression:
-    """The expression `text`, compiled once."""
-    return Expression(text)
+    """Return the expression `text`, compiled once where it is one of the last that were used."""
+    if len(text) > _LONGEST:
+        return Expression(text)
+    return _short(text) if len(text) <= _LONGEST_SHORT else _long(text)
 
 
 def _nothing(_: Scope) -> Any:

@@ -77,7 +77,8 @@ def _upper(text: str) -> str:
 
 
 def _matches(text: str, pattern: str) -> bool:
-    expression = _compiled(pattern)
+    # Only patterns of a bounded length may reach the cache.
+    expression = _compiled(pattern) if len(pattern) <= _LONGEST_PATTERN else None
     if expression is None or len(text) > _LONGEST_TEXT:
         raise UndecidedError
     return expression.search(text) is not None
@@ -86,7 +87,7 @@ def _matches(text: str, pattern: str) -> bool:
 @lru_cache(maxsize=256)
 def _compiled(pattern: str) -> re.Pattern[str] | None:
     """`pattern` of RE2, None where it is not one that is evaluated here."""
-    if len(pattern) > _LONGEST_PATTERN or _PATTERN.fullmatch(pattern) is None:
+    if _PATTERN.fullmatch(pattern) is None:
         return None
     bars = pattern.count("|")
     # Those that are escaped count, too: rather too many than too few.

@@ -32,6 +32,8 @@ _QUANTITY = re.compile(
     re.ASCII,
 )
 _LONGEST = 256
+# Users write quantities, so the cache is bounded in bytes, too.
+_LONGEST_CACHED = 64
 _REMEDY = 'must be a quantity: a number with an optional suffix, as in "500m", "2", "1.5Gi" or "12e6"'
 
 
@@ -69,9 +71,12 @@ def _text(quantity: object) -> str:
     raise ValueError(_REMEDY)
 
 
-@lru_cache(maxsize=16384)
 def _scaled(text: str) -> tuple[int, int]:
-    """(units, thousandths) of the quantity `text`."""
+    """Return (units, thousandths) of the quantity `text`."""
+    return _cached(text) if len(text) <= _LONGEST_CACHED else _parsed(text)
+
+
+def _parsed(text: str) -> tuple[int, int]:
     text = text.strip()
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None or not (match["whole"] or match["fraction"]):
@@ -87,6 +92,9 @@ def _scaled(text: str) -> tuple[int, int]:
     units = min(_ceiling(digits, exponent - places), MAX_INT64)
     thousandths = min(_ceiling(digits, exponent - places + 3), MAX_INT64 * 1000)
     return (-units, -thousandths) if match["sign"] == "-" else (units, thousandths)
+
+
+_cached = lru_cache(maxsize=16384)(_parsed)
 
 
 def _bounded(exponent: int) -> int:
