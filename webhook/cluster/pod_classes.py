@@ -52,7 +52,7 @@ class Carried(NamedTuple):
         """Return a copy of the classes."""
         # The slice copies while the thread holds the GIL. NumPy may release it while it reads `classes` itself, and
         # an array whose buffer is exported cannot grow: appending to it in another thread would fail.
-        return np.array(self.classes[:], dtype=np.int32)
+        return np.frombuffer(self.classes[:], dtype=np.intc)
 
 
 class _Codes:
