@@ -154,4 +154,4 @@ def test_compiled_expressions_take_a_bounded_memory() -> None:
             assert kept.size > 1
     finally:
         tracemalloc.stop()
-    assert total < 128 * 2**20
+    assert total < 40 * 2**20

@@ -24,8 +24,8 @@ _LONGEST = 10 * 1024
 # Users write expressions, and a compiled one takes up to 150 times the memory of its text: many short ones may be
 # cached, but only a few long ones.
 _LONGEST_SHORT = 512
-_MOST_SHORT = 512
-_MOST_LONG = 32
+_MOST_SHORT = 256
+_MOST_LONG = 8
 _DEEPEST = 60
 _LARGEST_INTEGER = 2**63 - 1
 # A pattern may take as long as so many other steps.
