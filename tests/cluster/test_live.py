@@ -22,6 +22,7 @@ from tests.serving.running import connections_gone
 from webhook.cluster.api_server import Source
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.resources import REQUIRED_RESOURCES, RESOURCES
+from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.timing import Timing
 from webhook.placement.framework import Framework
 
@@ -32,13 +33,27 @@ TIMING = Timing(
 )
 
 
+class Followed(LiveCluster):
+    """A live view in another thread: a cache is for one thread, so a snapshot is asked for in that of its loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._loop = loop
+
+    def snapshot(self) -> Snapshot:
+        async def ask() -> Snapshot:
+            return super(Followed, self).snapshot()
+
+        return asyncio.run_coroutine_threadsafe(ask(), self._loop).result(60)
+
+
 @contextmanager
 def following(
     kubeconfig: Path, on_bound: Callable[[Mapping[str, Any]], None] = lambda _: None, timing: Timing = TIMING
 ) -> Iterator[LiveCluster]:
     """A live view in a thread of its own, synced."""
-    live = LiveCluster(Source(kubeconfig).connect, timing=timing, on_bound=on_bound)
     loop = asyncio.new_event_loop()
+    live = Followed(loop, Source(kubeconfig).connect, timing=timing, on_bound=on_bound)
     task = loop.create_task(live.run())
 
     def run() -> None:
