@@ -73,21 +73,21 @@ def harm(body: bytes, status: int, answer: bytes) -> str:
         after = jsonpatch.apply_patch(pod, orjson.loads(base64.b64decode(response["patch"])))
     except Exception as error:
         return f"the patch does not apply: {error}"
-    lost = [path for path in _lost(pod, after, "") if path != ".spec.schedulerName"]
+    lost = [path for path in lost_values(pod, after, "") if path != ".spec.schedulerName"]
     return f"lost: {lost[:3]}" if lost else ""
 
 
-def _lost(before: Any, after: Any, path: str) -> Iterator[str]:
-    """The paths of values in `before` that `after` does not have in the same place; null is no value."""
+def lost_values(before: Any, after: Any, path: str) -> Iterator[str]:
+    """Yield the paths of values in `before` that `after` does not have in the same place; null is no value."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key, value in before.items():
             if key not in _OURS:
-                yield from _lost(value, after.get(key), f"{path}.{key}")
+                yield from lost_values(value, after.get(key), f"{path}.{key}")
     elif isinstance(before, list) and isinstance(after, list):
         if len(after) < len(before):
             yield path
         for index, (left, right) in enumerate(zip(before, after, strict=False)):
-            yield from _lost(left, right, f"{path}[{index}]")
+            yield from lost_values(left, right, f"{path}[{index}]")
     elif before is not None and before != after:
         yield path
 

@@ -8,12 +8,11 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.mutations import lost_values
 from tests.admitting import DOMAIN, admit_pod
 from tests.properties.pods import CARD, EFFECTS, PRODUCTS, USAGES, pods
 from webhook.kube.taints import covers, tolerates, tolerates_any
 from webhook.verdict import Patched, Unchanged, Verdict
-
-PROVENANCE = {f"{DOMAIN}/placement-policy", f"{DOMAIN}/placement-rules"}
 
 taints = st.fixed_dictionaries(
     {
@@ -61,21 +60,6 @@ def test_every_value_of_the_user_survives(pod: dict[str, Any]) -> None:
     assert [path for path in lost if path != ".spec.schedulerName"] == []
     if ".spec.schedulerName" in lost:
         assert pod["spec"]["schedulerName"] in ("", "default-scheduler")
-
-
-def lost_values(before: Any, after: Any, path: str) -> Any:
-    """The paths of the values in `before` that `after` does not have in the same place; null is no value."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        for key, value in before.items():
-            if key not in PROVENANCE:
-                yield from lost_values(value, after.get(key), f"{path}.{key}")
-    elif isinstance(before, list) and isinstance(after, list):
-        if len(after) < len(before):
-            yield path
-        for index, (left, right) in enumerate(zip(before, after, strict=False)):
-            yield from lost_values(left, right, f"{path}[{index}]")
-    elif before is not None and before != after:
-        yield path
 
 
 @given(pods(), taints)
