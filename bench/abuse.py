@@ -45,7 +45,7 @@ _VICTIM_PAUSE_SECONDS = 0.02
 # As the manifest's timeoutSeconds.
 _TIMEOUT_SECONDS = 5.0
 _ATTACKERS = 8
-# The start of a TLS record that announces 16 KiB, of which little comes.
+# The start of a TLS record that announces 16 KiB and does not go on.
 _PARTIAL_RECORD = b"\x16\x03\x01\x40\x00\x01" + bytes(64)
 
 

@@ -1,4 +1,4 @@
-"""glibc's allocator, told to give memory back: what one large request took is not to stay with the process."""
+"""Settings of glibc's allocator, so that memory of one large request returns to the system."""
 
 import ctypes
 import sys

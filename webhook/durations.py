@@ -37,7 +37,7 @@ class Durations(Collector):
     def observe_from_thread(self, seconds: float) -> None:
         """Count one that took so long, from another thread than the instance's own."""
         self._from_elsewhere.append(seconds)
-        if len(self._from_elsewhere) > _MOST_FROM_ELSEWHERE:  # nobody scrapes
+        if len(self._from_elsewhere) > _MOST_FROM_ELSEWHERE:  # no scrape has drained it
             self._from_elsewhere.popleft()
 
     def collect(self) -> Iterator[HistogramMetricFamily]:

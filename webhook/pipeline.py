@@ -127,7 +127,7 @@ class Memory:
 
 
 def template_key(request: AdmissionRequest, defaults: Mapping[str, str]) -> tuple[str, bytes] | None:
-    """Return what tells pods of different templates apart; None for one that cannot be told.
+    """Return a key that pods of one template share; None for a pod that cannot be serialized.
 
     `defaults` are the annotations of the namespace. The key of a pod with much in it has a hash of that.
     """
@@ -186,7 +186,7 @@ def admit(
 
 
 def not_a_pod_creation(request: AdmissionRequest) -> str | None:
-    """Return why `request` is left alone whatever its object is; None for the creation of a pod."""
+    """Return why `request` is bypassed without reading its object; None for the creation of a pod."""
     if request.operation != "CREATE":
         return f"operation {request.operation}"
     if request.subresource:

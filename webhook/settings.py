@@ -25,7 +25,7 @@ class Settings:
     """Settings of `serve`.
 
     `max_body_bytes` bounds an AdmissionReview: etcd holds objects of 1.5 MiB, and the API server takes requests of 3.
-    `max_bytes_in_flight` bounds the bodies that are being read and answered, all together, `max_connections` the
+    `max_bytes_in_flight` bounds the large bodies (over 32 KiB) that are being read and answered, `max_connections` the
     connections to the webhook's port and `max_connections_per_address` those of one address: anybody who reaches the
     port may send, and memory is bounded, too. An API server opens one connection for each pod that it admits at a
     time.

@@ -100,7 +100,7 @@ _SECONDS = click.FloatRange(min=0)
     type=click.IntRange(min=1024),
     default=_DEFAULTS.max_bytes_in_flight,
     show_default=True,
-    help="Most bytes of AdmissionReviews at one time; more wait, then: 503.",
+    help="Most bytes of large AdmissionReviews at one time; more wait, then: 503.",
 )
 @click.option(
     "--max-connections",

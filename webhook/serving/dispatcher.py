@@ -1,10 +1,9 @@
-"""Who is worked for when: small admissions at once, all that cost more one after the other in a thread of their own.
+"""Schedules reviews: small ones in the event loop, large and costly ones in a worker thread.
 
-The event loop answers what is quickly answered, as most pods are. A review that is large, or whose scorer does not come
-to an end within a turn, or whose user or namespace has lately had more work than others, waits in a fair queue for a
-worker thread. The interpreter takes the processor from that thread every few milliseconds, whatever it does, so that
-nobody else waits for it: neither normal pods nor `/healthz`. (A process of its own would need a view of the cluster of
-its own, twice the memory; ARCHITECTURE.md has the figures.)
+The event loop answers small reviews at once, and in fair turns where too many arrive. A review waits in a fair queue
+for the worker thread if it is large, if its scorer needs more than one turn, or if its user or namespace has exceeded
+its turns lately. The interpreter switches threads every millisecond, so normal pods and `/healthz` do not wait for the
+worker. ARCHITECTURE.md says why it is a thread and not a process.
 """
 
 import asyncio
@@ -43,7 +42,7 @@ CLIENT_GONE = 499
 class Timeouts(NamedTuple):
     """When one request's time is over, on the monotonic clock.
 
-    After `deadline_seconds` the placement check is given up; after `overdue_seconds` nobody waits for an answer.
+    After `deadline_seconds` the placement check is given up; after `overdue_seconds` the client has given up.
     """
 
     arrived_seconds: float
@@ -93,7 +92,7 @@ class Dispatcher:
         self._large = large
         self._monotonic_seconds = monotonic_seconds
         self._ledger = Ledger(monotonic_seconds)
-        # What small reviews cost beyond a turn: work that is no more than others' takes nobody's place.
+        # The cost of reviews beyond one turn. Normal work is not charged here, so it stays in the event loop.
         self._overruns = Ledger(monotonic_seconds)
         self._queue: FairQueue[_Job] = FairQueue(self._ledger)
         self._running: _Job | None = None
@@ -244,7 +243,7 @@ class _Worker:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._tasks: SimpleQueue[tuple[Callable[[], Decided], Callable[[Finished, float], None]] | None] = SimpleQueue()
-        # A daemon: a process that has to end does not wait for what nobody waits for.
+        # A daemon, so that the process can end while it works.
         self._thread = threading.Thread(target=self._run, name="large admissions", daemon=True)
         self._thread.start()
 

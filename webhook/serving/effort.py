@@ -47,7 +47,7 @@ class Effort:
 
         Raises:
             BudgetSpentError: the scorer has worked for as long as it may.
-            TurnEndedError: nobody waits for the answer any more, or it is another's turn.
+            TurnEndedError: the client has left, or the turn has ended.
         """
         if self.abandoned:
             raise TurnEndedError

@@ -85,7 +85,7 @@ class MutateEndpoint:
         size_bytes = self._size_bytes(headers)
         self._in_flight += 1
         try:
-            # What is small is bounded by the number of connections, and does not wait for what is large.
+            # Small bodies are bounded by the number of connections, and do not wait for large ones.
             held = size_bytes if size_bytes > SMALL_BYTES else 0
             body = await (self._large_body(request, size_bytes) if held else self._body(request))
             try:
@@ -112,7 +112,10 @@ class MutateEndpoint:
         return int(length)
 
     async def _large_body(self, request: web.BaseRequest, size_bytes: int) -> bytes:
-        """Read a large body, and leave room taken for it: it is asked for once the sender has shown to have one."""
+        """Read a large body and return it with room taken for it.
+
+        Room is taken only after the first bytes have arrived, so an announced body alone takes none.
+        """
         patience_seconds = self._settings.read_timeout_seconds
         whole_seconds = _granted(request.raw_path).whole_seconds
         start = await self._body(request, SMALL_BYTES)
@@ -121,7 +124,7 @@ class MutateEndpoint:
         except NoRoomError as error:
             raise web.HTTPServiceUnavailable(text=f"{error}\n") from error
         try:
-            # Whoever holds room has to hurry: API servers send a megabyte in milliseconds.
+            # A body that holds room must arrive soon: API servers send a megabyte in milliseconds.
             left_seconds = _SLOWEST_SECONDS + size_bytes / _SLOWEST_BYTES_A_SECOND
             rest = await self._body(request, timeout_seconds=min(left_seconds, patience_seconds), start=start)
         except BaseException:

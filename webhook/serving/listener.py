@@ -95,7 +95,7 @@ class Listener:
             InvalidInput: it cannot be listened on.
         """
         loop = asyncio.get_running_loop()
-        # A client that leaves takes its request with it: nobody is to work for it.
+        # A request whose client has left is cancelled.
         self._server = web.Server(self._answer, request_factory=self._request, handler_cancellation=True)
         try:
             infos = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -125,7 +125,7 @@ class Listener:
             return
         await asyncio.sleep(0)
         self._server.pre_shutdown()
-        # It waits once for the handlers to end, and once more after it has told them to.
+        # shutdown() waits once for the handlers to end, and once more after it has cancelled them.
         await self._server.shutdown(grace_seconds / 2)
         for protocol in list(self._open):
             protocol.abort()

@@ -71,7 +71,7 @@ class Renderings:
 
 
 def render(request: AdmissionRequest, verdict: Verdict, policy: Policy) -> Rendered:
-    """Return what is told of `verdict`, the answer to `request`."""
+    """Return the rendered answer, record and counts of `verdict` for `request`."""
     common = CommonPart.of(audit_record(request, verdict, policy))
     return Rendered(verdict, _answer(verdict, policy), common, _tally(verdict, policy))
 

@@ -1,4 +1,4 @@
-"""How many bytes of requests may be in memory at one time, shared out so that small ones always get some."""
+"""A bound on the bytes of large requests that are in memory at one time."""
 
 import asyncio
 from collections import deque
@@ -6,13 +6,13 @@ from contextlib import suppress
 
 
 class NoRoomError(Exception):
-    """There was no room in time; its text says how much is taken."""
+    """No room became free in time; the text says how much is taken."""
 
 
 class Room:
-    """Room for so many bytes at one time. What finds none waits until others are gone, in the order of coming.
+    """Room for a number of bytes. Requests that find none wait for it in the order of their arrival.
 
-    A single one has room whatever its size. An instance is for one event loop.
+    A request of any size has room if it is the only one. An instance is for one event loop.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -21,11 +21,11 @@ class Room:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     def fits(self, size_bytes: int) -> bool:
-        """Return whether there is room for so many bytes now, and nobody waits for it."""
+        """Return whether there is room for so many bytes now and no request waits."""
         return not self._waiting and self._has_room_for(size_bytes)
 
     def hold(self, size_bytes: int) -> bool:
-        """Take so many bytes, if there is room for them now and nobody waits for it."""
+        """Take so many bytes if there is room now and no request waits; return whether it was taken."""
         if not self.fits(size_bytes):
             return False
         self._taken_bytes += size_bytes
