@@ -1,12 +1,12 @@
 """Registration in a cluster: certificates into the Secret, their CA into the webhook configuration's caBundle.
 
-Nothing is written before the probe has told who serves, and the API server trusts what the webhook serves all along:
+Nothing is written before the probe succeeds, and the API server trusts the served certificate throughout:
 
     no Secret yet    probe ─► Secret ─► caBundle
     a Secret there   probe ─► caBundle (new CA beside the old) ─► Secret ─► server reads the new certificate
 
-A server that cannot start without the Secret, or has only an expired certificate, cannot pass a probe. Where it is told
-so (`secret_first`), the Secret is written first, and the caBundle after the probe all the same:
+A server that cannot start without the Secret, or has only an expired certificate, cannot pass a probe. With
+`secret_first`, the Secret is written first, and the caBundle after the probe:
 
     Secret ─► server starts, or reads the new certificate ─► probe ─► caBundle
 """
