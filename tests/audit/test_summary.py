@@ -90,5 +90,14 @@ def test_percentiles_are_by_nearest_rank() -> None:
     assert summarise(records, slowest=0).duration_ms == {"p50": 50, "p90": 90, "p99": 99, "max": 100}
 
 
+@pytest.mark.parametrize(
+    ("records", "p50", "p90", "p99"),
+    [(1, 1, 1, 1), (2, 1, 2, 2), (3, 2, 3, 3), (4, 2, 4, 4), (10, 5, 9, 10), (11, 6, 10, 11), (101, 51, 91, 100)],
+)
+def test_the_rank_of_a_percentile_is_rounded_up(records: int, p50: int, p90: int, p99: int) -> None:
+    made = (make_record(number, duration_ms=float(number)) for number in range(1, records + 1))
+    assert summarise(made, slowest=0).duration_ms == {"p50": p50, "p90": p90, "p99": p99, "max": records}
+
+
 def test_the_percentiles_of_one_are_itself() -> None:
     assert summarise([make_record(duration_ms=7)], slowest=0).duration_ms == {"p50": 7, "p90": 7, "p99": 7, "max": 7}

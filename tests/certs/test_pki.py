@@ -170,6 +170,15 @@ def test_ca_of_somebody_else_with_an_rsa_key_can_sign() -> None:
     loaded(server).verify_directly_issued_by(certificate)
 
 
+def test_server_certificate_is_not_valid_before_its_ca() -> None:
+    ca = issue_ca(now=NOW)
+    start = loaded(ca).not_valid_before_utc
+    for now in (start + timedelta(seconds=1), start + BACKDATE):
+        assert loaded(issue_server(ca, dns_names=["localhost"], now=now)).not_valid_before_utc == start
+    later = loaded(issue_server(ca, dns_names=["localhost"], now=NOW + timedelta(seconds=1)))
+    assert later.not_valid_before_utc == start + timedelta(seconds=1)
+
+
 CA = issue_ca(now=NOW)
 ENCRYPTED = ec.generate_private_key(ec.SECP256R1()).private_bytes(
     Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")

@@ -16,8 +16,8 @@ from webhook.kube.field import InvalidInput
 NEW, OLD, GONE = (ca_of(each).certificate for each in (FRESH, OTHER, ALL_EXPIRED))
 
 
-def make_configuration(*bundles: bytes | None, url: str | None = None) -> dict[str, Any]:
-    client = {"url": url} if url else {"service": {"name": "web", "namespace": "team", "path": "/mutate"}}
+def make_configuration(*bundles: bytes | None, url: str | None = None, **service: Any) -> dict[str, Any]:
+    client = {"url": url} if url else {"service": {"name": "web", "namespace": "team", "path": "/mutate", **service}}
     webhooks = [
         {"name": f"{index}.example.com", "clientConfig": client | ({"caBundle": encoded(bundle)} if bundle else {})}
         for index, bundle in enumerate(bundles)
@@ -88,6 +88,9 @@ def test_patch_puts_a_url_in_place_of_the_service() -> None:
     ("configuration", "endpoint"),
     [
         pytest.param(make_configuration(None), Endpoint("web.team.svc", 443, "web.team.svc"), id="Service"),
+        pytest.param(
+            make_configuration(None, port=8443), Endpoint("web.team.svc", 8443, "web.team.svc"), id="port of a Service"
+        ),
         pytest.param(make_configuration(None, url="https://a.b/mutate"), Endpoint("a.b", 443, "a.b"), id="url"),
         pytest.param(
             make_configuration(None, url="https://127.0.0.1:8443/mutate"),

@@ -9,11 +9,13 @@ import pytest
 from tests.mutation.frozen import frozen
 from webhook.mutation.editor import PodEditor
 from webhook.mutation.edits import (
+    LARGEST_GROWTH_BYTES,
     AddLabel,
     Annotate,
     ChooseScheduler,
     Edit,
     Effect,
+    PodTooLargeError,
     PreferBeside,
     PreferNode,
     RequireNode,
@@ -185,6 +187,26 @@ def test_a_contradiction_is_told_with_what_follows(pod: Pod, warnings: list[str]
 
     assert list(effect.warnings) == warnings
     assert after["spec"].get("nodeSelector") == pod["spec"].get("nodeSelector")
+
+
+# Three times the size of this requirement can be stored, four times cannot.
+WIDE = RequireNode(Requirement("usage", "In", ("x" * (LARGEST_GROWTH_BYTES // 3 - 100),)))
+
+
+def test_a_requirement_is_added_to_as_many_terms_as_a_pod_can_grow_by() -> None:
+    pod, effect = applied(WIDE, required(*(term(OTHER) for _ in range(3))))
+    assert effect.changed
+    assert pod == required(*[term(OTHER, WIDE.requirement.to_json())] * 3)
+
+
+def test_one_term_more_makes_the_pod_too_large() -> None:
+    with pytest.raises(PodTooLargeError, match=r"nodeSelectorTerms: Forbidden: too many terms \(4\)"):
+        WIDE.apply(PodEditor(frozen(required(*[term(OTHER)] * 4))))
+
+
+def test_terms_that_need_no_requirement_do_not_count_toward_the_growth() -> None:
+    present = term(WIDE.requirement.to_json())
+    applied(WIDE, required(*(term(OTHER) for _ in range(3)), term(), present))
 
 
 def test_requirements_on_several_keys_stand_in_one_term() -> None:

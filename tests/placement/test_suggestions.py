@@ -169,6 +169,19 @@ _MIXED = [node("small"), *_TAINTED, node("control", taints=["node-role.kubernete
             id="pods of lower priority",
         ),
         pytest.param(
+            make_pod().gpu(4).spec(priority=100),
+            [
+                node(
+                    "n",
+                    make_pod("a").gpu(1).spec(priority=50),
+                    make_pod("b").gpu(4).spec(priority=10),
+                    capacity={"nvidia.com/gpu": 5},
+                )
+            ],
+            ["n fits once 1 pod of lower priority is gone"],
+            id="the lowest priority goes first, not the first name",
+        ),
+        pytest.param(
             make_pod().gpu(8).spec(priority=100, preemptionPolicy="Never"),
             [gpus("a", 3, priority=10)],
             [

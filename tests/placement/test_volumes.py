@@ -96,6 +96,21 @@ def test_pod_whose_claim_is_not_ready_and_that_fits_nowhere_is_infeasible() -> N
             [make_claim("data", volume="v"), make_volume("v", labels={_ZONE: "za__zc"})], {"a", "c"}, id="zone label"
         ),
         pytest.param(
+            [make_claim("data", volume="v"), make_volume("v", labels={_ZONE: " za__zc "})],
+            {"a", "c"},
+            id="blanks around the zones",
+        ),
+        pytest.param(
+            [make_claim("data", volume="v"), make_volume("v", labels={_ZONE: "za__"})],
+            {"a", "b", "c"},
+            id="a zone label with an empty part is ignored",
+        ),
+        pytest.param(
+            [make_claim("data", volume="v"), make_volume("v", labels={_ZONE: ""})],
+            {"a", "b", "c"},
+            id="an empty zone label is ignored",
+        ),
+        pytest.param(
             [
                 make_claim("data", volume="v"),
                 make_volume("v", labels={"failure-domain.beta.kubernetes.io/zone": "zb"}),
@@ -247,6 +262,22 @@ def test_node_has_so_many_volumes_of_a_driver_attached() -> None:
     full = _place(_uses("r").node_selector(_ZONE, "za"), *known, *limits, *objects)
     assert full.verdict == "Waiting"
     assert "1 node(s) exceed max volume count" in full.message
+
+
+def test_node_over_its_limit_takes_a_pod_whose_volumes_are_attached_there() -> None:
+    known = [each for each in _KNOWN if each not in _LIMITS]
+    objects = [
+        make_csi_node("a", disk=1),
+        *(make_claim(name, volume=name) for name in ("p", "q", "r")),
+        *(make_volume(name) for name in ("p", "q", "r")),
+        _running("first", uses("p", "q")),
+    ]
+
+    def on_a(*claims: str) -> Placement:
+        return _place(_uses(*claims).node_selector(_ZONE, "za"), *known, *objects)
+
+    assert on_a("p").node == "a"
+    assert "1 node(s) exceed max volume count" in on_a("p", "r").message
 
 
 def test_volume_that_is_attached_without_a_running_pod_counts() -> None:
