@@ -1,6 +1,6 @@
 """The placement check written for obviousness: for each node, for each plugin, as the sources of kube-scheduler do.
 
-It is the specification of `webhook.placement`; what it shares with it are facts of Kubernetes (`webhook.kube`) alone.
+It is the specification of `webhook.placement` and shares no code with it.
 """
 
 import math
@@ -10,6 +10,12 @@ from dataclasses import dataclass
 
 from tests.placement.oracle_cluster import Object, OracleCluster, OracleNode, namespace_of, tolerations_of
 from tests.placement.oracle_devices import class_behind, dynamic_resources, dynamic_resources_scores
+from tests.placement.oracle_kube import (
+    required_node_affinity_matches,
+    required_node_selector,
+    term_matches,
+    tolerates_any,
+)
 from tests.placement.oracle_pods import (
     inter_pod_affinity,
     inter_pod_affinity_scores,
@@ -17,11 +23,7 @@ from tests.placement.oracle_pods import (
     pod_topology_spread_scores,
     skips_inter_pod_affinity,
 )
-from webhook.kube.reader import Reader
-from webhook.kube.resource_names import is_scalar_resource, is_schedulable_resource
-from webhook.kube.resources import pod_requests, read_pod_resources
-from webhook.kube.selectors import required_node_affinity_matches, required_node_selector, term_matches
-from webhook.kube.taints import tolerates_any
+from tests.placement.oracle_resources import is_scalar_resource, is_schedulable_resource, pod_requests, scored_of
 
 # A plugin, and its reasons; empty where there is nothing against the node.
 Rejection = tuple[str, list[str]]
@@ -297,7 +299,7 @@ def node_affinity_scores(pod: Object, nodes: list[OracleNode]) -> list[int]:
 
 
 def node_resources_fit_score(pod: Object, node: OracleNode, *, binpack: bool) -> int:
-    scored = read_pod_resources(Reader(), pod).scored
+    scored = scored_of(pod)
     total = weights = 0
     for resource, weight in (MOST_ALLOCATED if binpack else LEAST_ALLOCATED).items():
         capacity = node.allocatable(resource)

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from webhook.kube.quantity import milli_value, value
-from webhook.kube.reader import Reader
-from webhook.kube.resources import read_pod_resources
+from tests.placement.oracle_resources import amount_of, counted_of, requested_by
 
 Object = Mapping[str, Any]
 
@@ -38,20 +36,19 @@ class OracleNode:
         return taints
 
     def allocatable(self, resource: str) -> int:
-        amount = self.object["status"]["allocatable"].get(resource, "0")
-        return milli_value(amount) if resource == "cpu" else value(amount)
+        return amount_of(resource, self.object["status"]["allocatable"].get(resource, "0"))
 
     def images(self) -> list[tuple[str, int]]:
         images = self.object["status"].get("images") or []
         return [(name, image["sizeBytes"]) for image in images for name in image["names"]]
 
     def requested(self, resource: str) -> int:
-        return sum(read_pod_resources(Reader(), pod, running=True).requests.get(resource, 0) for pod in self.pods)
+        return sum(requested_by(pod).get(resource, 0) for pod in self.pods)
 
     def counted(self, resource: str) -> int:
         if resource not in ("cpu", "memory"):
             return self.requested(resource)
-        return sum(read_pod_resources(Reader(), pod, running=True).counted.get(resource, 0) for pod in self.pods)
+        return sum(counted_of(pod).get(resource, 0) for pod in self.pods)
 
 
 @dataclass

@@ -5,9 +5,8 @@ from itertools import combinations
 from typing import Any
 
 from tests.placement.oracle_cluster import Object, OracleCluster, OracleNode
-from webhook.kube.quantity import value
-from webhook.kube.selectors import term_matches
-from webhook.kube.taints import tolerates_any
+from tests.placement.oracle_kube import term_matches, tolerates_any
+from tests.placement.oracle_resources import units_of
 
 Device = tuple[str, str, Object]
 """The driver, the pool, and the device as it stands in its slice."""
@@ -121,7 +120,7 @@ def extended_claim(pod: Object, node: OracleNode, cluster: OracleCluster) -> Obj
 
 def requests_of(container: Object) -> dict[str, int]:
     amounts = (container.get("resources") or {}).get("requests") or {}
-    return {name: value(amount) for name, amount in amounts.items()}
+    return {name: units_of(amount) for name, amount in amounts.items()}
 
 
 def is_allocated(claim: Object) -> bool:

@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tests.placement.oracle_cluster import Object, OracleCluster, OracleNode, labels_of, namespace_of, tolerations_of
-from webhook.kube.selectors import label_selector_matches, required_node_affinity_matches
-from webhook.kube.taints import tolerates_any
+from tests.placement.oracle_kube import label_selector_matches, required_node_affinity_matches, tolerates_any
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -1,0 +1,240 @@
+"""`webhook.kube` reads quantities, requests, selectors and tolerations as the plain versions of the oracle do."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.placement import oracle_kube, oracle_resources
+from webhook.kube import quantity, resource_names, selectors
+from webhook.kube.label_selector import read_label_selector, selector_matches
+from webhook.kube.reader import Reader
+from webhook.kube.resources import PodResources, pod_requests, read_pod_resources
+from webhook.kube.taints import Taint, Toleration, Tolerations, tolerates, tolerates_any
+
+Object = dict[str, Any]
+
+_digits = st.text("0123456789", max_size=21)
+_suffixes = st.one_of(
+    st.sampled_from(("", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")),
+    st.builds("{}{}".format, st.sampled_from("eE"), st.integers(-30, 30)),
+)
+_numbers = st.one_of(
+    st.text("0123456789", min_size=1, max_size=21),
+    st.builds("{}.{}".format, st.text("0123456789", min_size=1, max_size=21), _digits),
+    st.builds(".{}".format, st.text("0123456789", min_size=1, max_size=21)),
+)
+_quantities = st.builds("{}{}{}".format, st.sampled_from(("", "", "+", "-")), _numbers, _suffixes)
+
+
+@given(_quantities)
+def test_a_quantity_is_rounded_away_from_zero(text: str) -> None:
+    assert quantity.value(text) == oracle_resources.units_of(text)
+    assert quantity.milli_value(text) == oracle_resources.milli_of(text)
+
+
+_AMOUNTS = ("0", "1", "2", "100m", "0.5m", "1500u", "1n", "1.5", "1Ki", "128Mi", "1e9", "129M", "128974848000m")
+_RESOURCES = ("cpu", "memory", "ephemeral-storage", "nvidia.com/gpu", "hugepages-2Mi")
+
+
+def _maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(st.none(), strategy)
+
+
+def _fields(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Object]:
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+_amounts = st.dictionaries(st.sampled_from(_RESOURCES), st.sampled_from(_AMOUNTS), max_size=3)
+_requirements = _maybe(_fields(requests=_maybe(_amounts), limits=_maybe(_amounts)))
+
+
+def _containers(prefix: str, least: int) -> st.SearchStrategy[list[Object]]:
+    container = _fields(resources=_requirements, restartPolicy=st.sampled_from((None, "Always", "OnFailure")))
+    return st.lists(container, min_size=least, max_size=3).map(
+        lambda found: [each | {"name": f"{prefix}{index}"} for index, each in enumerate(found)]
+    )
+
+
+_statuses = st.lists(
+    st.fixed_dictionaries(
+        {"name": st.sampled_from(("c0", "c1", "i0", "i1"))},
+        optional={"resources": _maybe(_fields(requests=_amounts)), "allocatedResources": _maybe(_amounts)},
+    ),
+    max_size=2,
+)
+_conditions = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(("Ready", "PodResizePending", "PodResizePending")),
+        "reason": st.sampled_from(("Infeasible", "Deferred")),
+    }
+)
+_pods = st.fixed_dictionaries(
+    {
+        "spec": st.fixed_dictionaries(
+            {"containers": _containers("c", 1)},
+            optional={
+                "initContainers": _maybe(_containers("i", 0)),
+                "overhead": _maybe(_amounts),
+                "resources": _requirements,
+            },
+        ),
+        "status": _fields(
+            containerStatuses=_statuses,
+            initContainerStatuses=_statuses,
+            conditions=_maybe(st.lists(_conditions, max_size=2)),
+            resources=_maybe(_fields(requests=_amounts)),
+            allocatedResources=_maybe(_amounts),
+        ),
+    }
+)
+
+
+def _read(pod: Object, *, running: bool) -> PodResources:
+    reader = Reader()
+    found = read_pod_resources(reader, pod, running=running)
+    reader.finish()
+    return found
+
+
+@given(_pods)
+def test_a_waiting_pod_requests_what_its_spec_says(pod: Object) -> None:
+    assert pod_requests(pod) == oracle_resources.pod_requests(pod)
+    assert _read(pod, running=False).scored == oracle_resources.scored_of(pod)
+
+
+@given(_pods)
+def test_a_pod_on_a_node_takes_what_its_spec_and_its_status_say(pod: Object) -> None:
+    read = _read(pod, running=True)
+    assert read.requests == oracle_resources.requested_by(pod)
+    assert read.counted == oracle_resources.counted_of(pod)
+
+
+@given(
+    st.builds(
+        "{}{}".format,
+        st.sampled_from(("", "hugepages-", "attachable-volumes-", "requests.", "node.kubernetes.io/", "example.com/")),
+        st.sampled_from(("cpu", "memory", "ephemeral-storage", "pods", "storage", "2Mi", "gpu")),
+    )
+)
+def test_a_resource_is_of_the_same_kind(name: str) -> None:
+    assert resource_names.is_extended_resource(name) is oracle_resources.is_extended_resource(name)
+    assert resource_names.is_scalar_resource(name) is oracle_resources.is_scalar_resource(name)
+    assert resource_names.is_schedulable_resource(name) is oracle_resources.is_schedulable_resource(name)
+
+
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Like")
+_VALUES = (
+    "",
+    "a",
+    "b",
+    "4",
+    "5",
+    "+5",
+    "-5",
+    "05",
+    "5.0",
+    " 5",
+    "1_0",
+    "٥",
+    "9223372036854775807",
+    "9223372036854775808",
+)
+_KEYS = ("k", "l", "m")
+_labels = st.dictionaries(st.sampled_from(_KEYS[:2]), st.sampled_from(_VALUES))
+_expressions = st.fixed_dictionaries(
+    {
+        "key": st.sampled_from(_KEYS),
+        "operator": st.sampled_from(_OPERATORS),
+        "values": _maybe(st.lists(st.sampled_from(_VALUES), max_size=2)),
+    }
+)
+_field_requirements = st.fixed_dictionaries(
+    {
+        "key": st.sampled_from(("metadata.name", "metadata.name", "metadata.uid")),
+        "operator": st.sampled_from(("In", "NotIn", "Exists")),
+        "values": st.lists(st.sampled_from(("n", "other", "")), max_size=2),
+    }
+)
+_terms = _fields(
+    matchExpressions=_maybe(st.lists(_expressions, max_size=2)),
+    matchFields=_maybe(st.lists(_field_requirements, max_size=2)),
+)
+_node_affinity = _fields(
+    requiredDuringSchedulingIgnoredDuringExecution=_maybe(
+        _fields(nodeSelectorTerms=_maybe(st.lists(_terms, max_size=3)))
+    )
+)
+_label_selectors = _maybe(
+    _fields(matchLabels=_maybe(_labels), matchExpressions=_maybe(st.lists(_expressions, max_size=2)))
+)
+
+
+@given(st.one_of(st.sampled_from(_VALUES), st.text("+-_ 0123456789", max_size=22)))
+def test_an_integer_of_gt_and_lt_is_one_of_go(text: str) -> None:
+    assert selectors.parse_integer(text) == oracle_kube.int64(text)
+
+
+@given(_expressions, _labels)
+def test_a_requirement_matches_the_same_labels(requirement: Object, labels: dict[str, str]) -> None:
+    matches = selectors.requirement_matches(requirement, labels)
+    assert matches is oracle_kube.requirement_matches(requirement, labels)
+
+
+@given(_terms, _labels)
+def test_a_term_matches_the_same_nodes(term: Object, labels: dict[str, str]) -> None:
+    assert selectors.term_matches(term, labels, "n") is oracle_kube.term_matches(term, labels, "n")
+
+
+@given(_fields(nodeSelector=_maybe(_labels), affinity=_maybe(_fields(nodeAffinity=_maybe(_node_affinity)))), _labels)
+def test_a_pod_may_be_on_the_same_nodes(spec: Object, labels: dict[str, str]) -> None:
+    assert selectors.required_node_selector(spec) == oracle_kube.required_node_selector(spec)
+    matches = selectors.required_node_affinity_matches(spec, labels, "n")
+    assert matches is oracle_kube.required_node_affinity_matches(spec, labels, "n")
+
+
+@given(_label_selectors, _labels)
+def test_a_label_selector_selects_the_same(selector: Object | None, labels: dict[str, str]) -> None:
+    expected = oracle_kube.label_selector_matches(selector, labels)
+    assert selectors.label_selector_matches(selector, labels) is expected
+    assert selector_matches(read_label_selector(Reader(), selector, "selector"), labels) is expected
+
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_taints = st.fixed_dictionaries(
+    {"key": st.sampled_from(("a", "b")), "effect": st.sampled_from(_EFFECTS)},
+    optional={"value": st.sampled_from((None, "", "1", "2"))},
+)
+_tolerations = _fields(
+    key=st.sampled_from((None, "", "a", "b")),
+    operator=st.sampled_from((None, "", "Equal", "Exists", "Gt", "Lt", "Like")),
+    value=st.sampled_from((None, "", "1", "2")),
+    effect=st.sampled_from((None, "", *_EFFECTS)),
+)
+
+
+@given(_tolerations, _taints)
+def test_a_toleration_tolerates_the_same_taints(toleration: Object, taint: Object) -> None:
+    expected = oracle_kube.tolerates(toleration, taint)
+    assert tolerates(toleration, taint) is expected
+    assert Tolerations([Toleration.of(toleration)]).tolerate(Taint.of(taint)) is expected
+
+
+@given(st.lists(_tolerations, max_size=4), _taints)
+def test_one_of_many_tolerations_is_enough(tolerations: list[Object], taint: Object) -> None:
+    expected = oracle_kube.tolerates_any([*tolerations], taint)
+    assert tolerates_any(tolerations, taint) is expected
+    assert Tolerations(map(Toleration.of, tolerations)).tolerate(Taint.of(taint)) is expected
+
+
+Check = Callable[[Mapping[str, Any], Mapping[str, Any]], bool]
+
+
+@pytest.mark.parametrize("check", [tolerates, oracle_kube.tolerates], ids=["webhook", "oracle"])
+@pytest.mark.parametrize("operator", ["Gt", "Lt"])
+@pytest.mark.parametrize("value", ["1", "2", "3"])
+def test_comparing_tolerations_tolerate_nothing(check: Check, operator: str, value: str) -> None:
+    taint = {"key": "a", "value": "2", "effect": "NoSchedule"}
+    assert check({"key": "a", "operator": operator, "value": value}, taint) is False
