@@ -106,6 +106,26 @@ class TestByAge:
         assert len(log.records()) == 10
 
 
+class TestTenthFile:
+    """`.10` is older than `.9`, though it comes first in the order of texts."""
+
+    def test_files_are_read_in_the_order_of_their_numbers(self, log: Log) -> None:
+        log.write(*range(24), max_bytes=TWO_BYTES, backups=20)
+
+        assert log.names() == [*(f"audit.jsonl.{number}" for number in range(11, 0, -1)), "audit.jsonl"]
+        assert [record.sequence for record in log.records()] == list(range(1, 25))
+
+    def test_the_file_with_the_highest_number_is_the_first_to_be_dropped(self, log: Log) -> None:
+        log.write(*range(24), max_bytes=TWO_BYTES, backups=20)
+        with capture_logs():
+            log.write(24, 25, max_bytes=TWO_BYTES, backups=9, keep_seconds=0)
+
+        assert log.names() == [*(f"audit.jsonl.{number}" for number in range(9, 0, -1)), "audit.jsonl"]
+        assert [record.sequence for record in log.records()] == list(range(7, 27))
+        assert [(each.reason, each.files, each.first, each.last) for each in log.dropped] == [("age", 3, at(0), at(5))]
+        assert log.verify().faults == []
+
+
 class TestBySize:
     def test_files_never_take_more_than_that(self, log: Log) -> None:
         most_bytes = 5 * TWO_BYTES

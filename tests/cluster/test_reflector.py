@@ -125,6 +125,39 @@ def test_list_forgotten_between_pages_is_asked_for_in_one_piece(tmp_path: Path) 
     assert [each.get("limit") for each in api.asked[:3]] == ["100", "100", "0"]
 
 
+def test_list_forgotten_in_one_piece_too_is_asked_for_in_pages_again(tmp_path: Path) -> None:
+    api = followed(tmp_path, page([], "1", "next"), GONE, GONE, page([node("a")], "9"), wanted=["a"], asked=5)
+    assert [each.get("limit") for each in api.asked[:4]] == ["100", "100", "0", "100"]
+
+
+@pytest.mark.parametrize("code", [410, 504])
+def test_list_that_is_refused_at_its_first_page_is_asked_for_again_after_a_pause(tmp_path: Path, code: int) -> None:
+    """Only a list forgotten between two pages is asked for in one piece at once."""
+    with capture_logs() as logs:
+        api = followed(tmp_path, refusal(code, "Refused"), page([node("a")], "9"), wanted=["a"], asked=3)
+
+    assert [(each.get("limit"), each.get("resourceVersion")) for each in api.asked] == [
+        ("100", None),
+        ("100", None),
+        (None, "9"),
+    ]
+    assert [each["failures"] for each in logs if each["event"] == "feed interrupted"] == [1]
+
+
+@pytest.mark.parametrize("code", [400, 410, 422, 504])
+def test_version_that_cannot_be_watched_from_is_answered_with_a_new_list(tmp_path: Path, code: int) -> None:
+    script = (page([node("old")], "4"), refusal(code, "Refused"), page([node("a")], "9"))
+    api = followed(tmp_path, *script, wanted=["a"], asked=4)
+    assert [each.get("resourceVersion") for each in api.asked] == [None, "4", None, "9"]
+
+
+@pytest.mark.parametrize("code", [429, 500, 503])
+def test_version_is_kept_where_a_watch_fails_for_another_reason(tmp_path: Path, code: int) -> None:
+    script = (page([node("a")], "4"), refusal(code, "Trouble"))
+    api = followed(tmp_path, *script, wanted=["a"], asked=3)
+    assert [each.get("resourceVersion") for each in api.asked] == [None, "4", "4"]
+
+
 @pytest.mark.parametrize(
     "broken",
     [
