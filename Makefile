@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test check format bench bench-renewal bench-feed-real abuse docs lock control-plane clean \
-	differential upstream-tables
+	differential upstream-tables mutants
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,12 @@ differential: $(STAMP) ## 2,000 random pods against the real kube-scheduler (mak
 
 upstream-tables: $(STAMP) ## our answers beside the tables of kube-scheduler's own unit tests, by plugin
 	$(BIN)/python -m tests.upstream
+
+MUTANTS      ?= 300
+MUTANTS_SEED ?= 20261121
+
+mutants: $(STAMP) ## small faults put into the code, and how many the tests notice (MUTANTS=all tries every one)
+	$(BIN)/python -m tests.mutants --sample $(MUTANTS) --seed $(MUTANTS_SEED) --require 85 $(MUTANTS_ARGS)
 
 check: $(STAMP) ## linters, types, import rules
 	$(BIN)/ruff check .
@@ -72,4 +78,4 @@ control-plane: $(STAMP) ## build (or find) the etcd, kube-apiserver and kube-sch
 	$(BIN)/python -m tests.controlplane.binaries
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info dist build
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutants *.egg-info dist build
