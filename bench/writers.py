@@ -16,7 +16,7 @@ import orjson
 import uvloop
 
 from bench.clusters import cluster_documents
-from webhook.cluster.api_server import Source
+from webhook.watch.api_server import Source
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
 _PATHS = {

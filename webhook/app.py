@@ -16,10 +16,7 @@ from typing import Any, Protocol, get_args
 from webhook.allocator import bound_kept_memory
 from webhook.audit.record import Outcome
 from webhook.audit.writer import AuditWriter
-from webhook.cluster.api_server import Source
-from webhook.cluster.live import LiveCluster
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.timing import timing_for
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import field
 from webhook.metrics import Metrics
@@ -37,6 +34,9 @@ from webhook.serving.server import Server
 from webhook.serving.turns import Turns
 from webhook.settings import Settings
 from webhook.verdict import Patched, Unchanged, Verdict
+from webhook.watch.api_server import Source
+from webhook.watch.live import LiveCluster
+from webhook.watch.timing import timing_for
 
 _GLANCE_SECONDS = 0.02
 # The scorer of the worker thread hardly sees a question twice: the verdicts are kept instead.

@@ -16,11 +16,11 @@ from tests.cluster.test_live import following
 from tests.cluster.test_reflector import NODES, TIMING, bookmark, node, until
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from webhook.cluster.api_server import Source
 from webhook.cluster.cache import ClusterCache
-from webhook.cluster.reflector import Reflector
 from webhook.cluster.resources import REQUIRED_RESOURCES
-from webhook.cluster.timing import Timing, timing_for
+from webhook.watch.api_server import Source
+from webhook.watch.reflector import Reflector
+from webhook.watch.timing import Timing, timing_for
 
 (NODE,) = [resource for resource in REQUIRED_RESOURCES if resource.kind == "Node"]
 BREAK = events(cut=b"{")

@@ -19,12 +19,12 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.deploy.manifests import read
 from tests.serving.running import connections_gone
-from webhook.cluster.api_server import Source
-from webhook.cluster.live import LiveCluster
 from webhook.cluster.resources import REQUIRED_RESOURCES, RESOURCES
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.timing import Timing
 from webhook.placement.framework import Framework
+from webhook.watch.api_server import Source
+from webhook.watch.live import LiveCluster
+from webhook.watch.timing import Timing
 
 Object = dict[str, Any]
 

@@ -12,9 +12,9 @@ from structlog.testing import capture_logs
 
 from tests.builders import make_node_object
 from tests.cluster.api import Answer, FakeApi, events, fake_api, page, refusal
-from webhook.cluster.api_server import Source
-from webhook.cluster.live import LiveCluster
-from webhook.cluster.timing import Timing
+from webhook.watch.api_server import Source
+from webhook.watch.live import LiveCluster
+from webhook.watch.timing import Timing
 
 Object = dict[str, Any]
 

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from webhook.cli.terminal import say
-from webhook.cluster.api_server import REFUSALS, ApiServer, ApiServerError, Source, listed
 from webhook.cluster.cache import ClusterCache
 from webhook.cluster.resources import RESOURCES, Resource
 from webhook.cluster.snapshot import Snapshot
+from webhook.watch.api_server import REFUSALS, ApiServer, ApiServerError, Source, listed
 
 JsonObject = dict[str, Any]
 OnPage = Callable[[Resource, list[JsonObject], bool], None]

@@ -12,10 +12,10 @@ from webhook.app import FixedView, build_server, live_view, serve_until_signalle
 from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES, AuditWriter
 from webhook.cli.files import policy_option, read_cluster, read_policy
 from webhook.cli.logs import configure_logs
-from webhook.cluster.api_server import Source
 from webhook.metrics import Metrics
 from webhook.serving.predictions import Predictions
 from webhook.settings import Address, Settings, parse_address
+from webhook.watch.api_server import Source
 
 
 class AddressType(click.ParamType[Address]):

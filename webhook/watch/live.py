@@ -8,12 +8,12 @@ from typing import ParamSpec
 
 import structlog
 
-from webhook.cluster.api_server import Connect, JsonObject
 from webhook.cluster.cache import ClusterCache
-from webhook.cluster.reflector import Reflector
 from webhook.cluster.resources import RESOURCES
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.timing import Timing
+from webhook.watch.api_server import Connect, JsonObject
+from webhook.watch.reflector import Reflector
+from webhook.watch.timing import Timing
 
 _Told = ParamSpec("_Told")
 

@@ -29,7 +29,11 @@ from contextlib import aclosing, suppress
 import orjson
 import structlog
 
-from webhook.cluster.api_server import (
+from webhook.cluster.cache import ClusterCache, Unusable
+from webhook.cluster.resources import Resource
+from webhook.kube.documents import field
+from webhook.kube.field import InvalidInput
+from webhook.watch.api_server import (
     GONE,
     REFUSALS,
     ApiServer,
@@ -39,12 +43,8 @@ from webhook.cluster.api_server import (
     UnreachableError,
     listed,
 )
-from webhook.cluster.cache import ClusterCache, Unusable
-from webhook.cluster.progress import Behind
-from webhook.cluster.resources import Resource
-from webhook.cluster.timing import Timing
-from webhook.kube.documents import field
-from webhook.kube.field import InvalidInput
+from webhook.watch.progress import Behind
+from webhook.watch.timing import Timing
 
 _FAILURES_OF_A_START = 2
 # The clocks of two machines do not run quite alike.

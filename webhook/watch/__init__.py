@@ -1,0 +1,1 @@
+"""The live view: list and watch of each kind, kept in the cluster cache."""
