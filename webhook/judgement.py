@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 
 from webhook.byte_cache import parsed_bytes
-from webhook.cluster.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.admission import AdmissionRequest, Refusal
+from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.field import FieldError, InvalidInput, forbidden
 from webhook.kube.shape import check_pod
 from webhook.kube.wellknown import DEFAULT_NAMESPACE, MIRROR_POD_ANNOTATION

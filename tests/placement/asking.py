@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from tests.builders import PodBuilder, make_node_object
-from webhook.cluster.deadline import never
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import never
 from webhook.kube.reader import Reader
 from webhook.placement.plugin import FilterPlugin, ScorePlugin
 from webhook.placement.pod_info import PodInfo

@@ -8,9 +8,9 @@ import pytest
 from tests.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from tests.placement.asking import node
 from tests.placement.device_objects import claiming, exactly, make_cards, make_claim, make_class, make_slice
-from webhook.cluster.deadline import DeadlineNearError, in_time, never
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import DeadlineNearError, in_time, never
 from webhook.kube.documents import Document
 from webhook.placement.framework import Framework, Placement, Question
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from webhook.cluster.deadline import DeadlineNearError
 from webhook.cluster.device_claim import DeviceRequest
+from webhook.kube.deadline import DeadlineNearError
 from webhook.placement.device_budget import Budget, GivenUpError
 from webhook.placement.device_constraints import Agreement, AttributeRule
 from webhook.placement.device_search import (

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.serving.running import Clock
-from webhook.cluster.deadline import BudgetSpentError, in_time
+from webhook.kube.deadline import BudgetSpentError, in_time
 from webhook.serving.effort import Effort, TurnEndedError
 
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tests.upstream.cases import Case, Object
-from webhook.cluster.deadline import never
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.further_kinds import FURTHER_KINDS
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import never
 from webhook.kube.documents import parse
 from webhook.kube.field import InvalidInput
 from webhook.kube.shape import check_pod

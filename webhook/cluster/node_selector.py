@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.labels import LabelColumns, Mask
+from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.names import is_label_value
 from webhook.kube.reader import Reader
 from webhook.kube.selectors import NAME_FIELD, field_requirement_matches, parse_integer

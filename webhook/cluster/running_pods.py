@@ -7,10 +7,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.deadline import Expired, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.pod_classes import Carried, PodClasses, PodIdentity
 from webhook.cluster.pod_term import Labels
+from webhook.kube.deadline import Expired, never
 from webhook.kube.label_selector import LabelSelector
 
 Codes = NDArray[np.int32]

@@ -11,12 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.nominated_pods import NominatedPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
+from webhook.kube.deadline import Expired, in_time, never
 from webhook.placement.plugin import Failure, FarSightedPlugin, FilterPlugin
 from webhook.placement.pod_info import PodInfo
 

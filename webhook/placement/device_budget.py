@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from webhook.cluster.deadline import DeadlineNearError, Expired, never
+from webhook.kube.deadline import DeadlineNearError, Expired, never
 
 # So many steps are made for one pod: most nodes need as many as the pod asks for devices.
 MOST_STEPS = 100_000

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired, in_time
 from webhook.cluster.device import AttributeValue, Device, Reach
 from webhook.cluster.device_class import Selectors
 from webhook.cluster.labels import Mask
 from webhook.cluster.resource_slice import ResourceSlice, Slices
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import Expired, in_time
 from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE
 from webhook.placement.device_parts import PoolCounters, parts_of
 from webhook.placement.device_search import FREE, REFUSED, TAINTED, TAKEN, Candidate, Wanted

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from webhook.cluster.deadline import DeadlineNearError, Expired
 from webhook.cluster.device import Reach
 from webhook.cluster.device_class import Selectors
 from webhook.cluster.labels import Mask
@@ -13,6 +12,7 @@ from webhook.cluster.node_selector import any_matches
 from webhook.cluster.resource_slice import ResourceSlice
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.cel import compiled
+from webhook.kube.deadline import DeadlineNearError, Expired
 from webhook.placement.device_budget import GivenUpError
 
 # The most steps that selectors make for one pod, over all devices that no earlier pod has asked about.

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired, in_time
 from webhook.cluster.device import Device
 from webhook.cluster.device_class import DeviceClass
 from webhook.cluster.labels import Mask
 from webhook.cluster.resource_slice import ResourceSlice, Slices
 from webhook.cluster.snapshot import Column, Snapshot
+from webhook.kube.deadline import Expired, in_time
 from webhook.placement.device_budget import GivenUpError
 from webhook.placement.device_selection import Selection, reached
 from webhook.placement.pod_info import PodInfo

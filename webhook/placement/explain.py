@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import Expired, in_time, never
 from webhook.placement.crowd import crowd_of
 from webhook.placement.pod_info import PodInfo
 from webhook.placement.profile import Profile

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired, in_time
 from webhook.cluster.device_claim import Alternatives, DeviceClaim, DeviceRequest
 from webhook.cluster.devices import Devices
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.kube.deadline import Expired, in_time
 from webhook.kube.resource_names import may_name_device_class
 from webhook.kube.resources import ContainerRequests
 from webhook.placement.pod_info import PodInfo

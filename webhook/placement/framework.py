@@ -10,9 +10,9 @@ import numpy as np
 import orjson
 
 from webhook.byte_cache import ByteCache, parsed_bytes
-from webhook.cluster.deadline import BudgetSpentError, DeadlineNearError, Expired, in_time, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, in_time, never
 from webhook.kube.reader import Reader
 from webhook.placement.changes import Situation
 from webhook.placement.crowd import crowd_of

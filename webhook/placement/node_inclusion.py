@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired, in_time
 from webhook.cluster.labels import Mask
 from webhook.cluster.node_selector import any_matches
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import Expired, in_time
 from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE
 from webhook.placement.pod_info import PodInfo
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired, in_time
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import Expired, in_time
 from webhook.placement.crowd import Crowd
 from webhook.placement.plugin import Failure, FilterPlugin
 from webhook.placement.pod_info import PodInfo

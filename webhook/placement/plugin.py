@@ -1,7 +1,7 @@
 """The contract of a plugin: what it gets, and what it answers for all nodes at once.
 
 A plugin that filters or scores is given `expired`, too. Where a pod can have any number of something, and each costs a
-look at the cluster, it goes through them by `in_time` (webhook/cluster/deadline.py), which raises once `expired()`
+look at the cluster, it goes through them by `in_time` (webhook/kube/deadline.py), which raises once `expired()`
 holds: the answer is then Unknown.
 """
 
@@ -11,9 +11,9 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import Column, Rows, Snapshot
+from webhook.kube.deadline import Expired
 from webhook.placement.pod_info import PodInfo
 
 MAX_NODE_SCORE = 100

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.deadline import Expired, in_time
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import Expired, in_time
 from webhook.kube.ports import HostPort
 from webhook.placement.amount_text import rounded_down, rounded_up
 from webhook.placement.changes import Change, Evict, Free, Situation, Uncordon

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired, in_time
 from webhook.cluster.labels import Mask
+from webhook.kube.deadline import Expired, in_time
 from webhook.placement.changes import Change, Situation
 from webhook.placement.crowd import crowd_of
 from webhook.placement.obstacles import Group, groups_of

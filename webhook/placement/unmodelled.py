@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.cluster.claim import Claim
-from webhook.cluster.deadline import Expired, never
 from webhook.cluster.pod_classes import TermKind
 from webhook.cluster.pod_term import PodTerms
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import Storage
 from webhook.cluster.volume import Volume
+from webhook.kube.deadline import Expired, never
 from webhook.kube.names import is_dns_subdomain
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import is_extended_resource

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from webhook.cluster.deadline import BudgetSpentError
+from webhook.kube.deadline import BudgetSpentError
 
 
 class TurnEndedError(Exception):

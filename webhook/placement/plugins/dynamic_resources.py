@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired, never
 from webhook.cluster.device_claim import DeviceClaim
 from webhook.cluster.snapshot import Column, Rows, Snapshot
+from webhook.kube.deadline import Expired, never
 from webhook.placement.device_fit import device_claim, device_fit
 from webhook.placement.plugin import Failure, Preselection, default_normalize
 from webhook.placement.pod_info import DeviceClaimUse, PodInfo

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.snapshot import Column, Rows, Snapshot
+from webhook.kube.deadline import Expired, in_time, never
 from webhook.placement.plugin import MAX_NODE_SCORE
 from webhook.placement.pod_info import PodInfo
 

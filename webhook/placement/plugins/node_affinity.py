@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired, never
 from webhook.cluster.node_selector import NodeAffinityTerms, any_matches, matches
 from webhook.cluster.snapshot import Column, Rows, Snapshot
+from webhook.kube.deadline import Expired, never
 from webhook.kube.selectors import NAME_FIELD
 from webhook.placement.node_inclusion import required_affinity_matches
 from webhook.placement.plugin import Failure, Preselection, default_normalize

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired, never
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import Expired, never
 from webhook.placement.plugin import Failure
 from webhook.placement.pod_info import PodInfo
 

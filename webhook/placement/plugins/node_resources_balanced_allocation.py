@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.deadline import Expired, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
+from webhook.kube.deadline import Expired, never
 from webhook.kube.resource_names import CPU, MEMORY, is_scalar_resource
 from webhook.placement.device_totals import amounts, are_known, is_counted
 from webhook.placement.plugin import MAX_NODE_SCORE, Certainty

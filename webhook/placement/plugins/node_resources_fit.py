@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
+from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.resource_names import CPU, MEMORY, is_extended_resource, is_scalar_resource
 from webhook.placement.device_totals import amounts, are_known
 from webhook.placement.plugin import MAX_NODE_SCORE, Certainty, Failure

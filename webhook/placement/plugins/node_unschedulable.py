@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from webhook.cluster.deadline import Expired, never
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import Expired, never
 from webhook.kube.taints import NO_SCHEDULE, UNSCHEDULABLE, Taint
 from webhook.placement.plugin import Failure
 from webhook.placement.pod_info import PodInfo

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import Storage
+from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.volumes import NO_VOLUMES, AttachedVolume, PodVolumes
 from webhook.placement.claims import attached_volumes, foreign, not_found
 from webhook.placement.plugin import Failure

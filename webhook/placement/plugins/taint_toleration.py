@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired, never
 from webhook.cluster.snapshot import Column, Rows, Snapshot
+from webhook.kube.deadline import Expired, never
 from webhook.kube.taints import PREFER_NO_SCHEDULE
 from webhook.placement.node_inclusion import untolerated
 from webhook.placement.plugin import Failure, default_normalize

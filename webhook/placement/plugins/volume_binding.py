@@ -6,12 +6,12 @@ import numpy as np
 
 from webhook.cluster.claim import Claim
 from webhook.cluster.csi import whole_bytes
-from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.node_selector import any_matches
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import Storage
 from webhook.cluster.volume import Volume
+from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.label_selector import LabelSelector, selector_matches
 from webhook.kube.volumes import MIGRATIONS
 from webhook.placement.claims import foreign, not_found

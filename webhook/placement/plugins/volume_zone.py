@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webhook.cluster.deadline import Expired, in_time, never
 from webhook.cluster.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import NamespacedName, Storage
 from webhook.cluster.volume import Volume
+from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.wellknown import REGION_LABEL, ZONE_LABEL
 from webhook.placement.claims import not_found
 from webhook.placement.plugin import Failure, Preselection
