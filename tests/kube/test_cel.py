@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from webhook.kube import cel, cel_functions
-from webhook.kube.cel import compiled
-from webhook.kube.cel_values import Defaulting, Quantity
-from webhook.kube.semver import Semver
+from webhook.kube.cel import expression, functions
+from webhook.kube.cel.expression import compiled
+from webhook.kube.cel.semver import Semver
+from webhook.kube.cel.values import Defaulting, Quantity
 
 _DEVICE: dict[str, Any] = {
     "driver": "gpu.example.com",
@@ -126,7 +126,7 @@ def test_parentheses_do_not_count_as_depth() -> None:
 
 
 def test_caches_are_bounded_by_the_length_of_what_users_write() -> None:
-    caches = (cel._short, cel._long, cel_functions._compiled)
+    caches = (expression._short, expression._long, functions._compiled)
 
     def misses() -> list[int]:
         return [cache.cache_info().misses for cache in caches]
@@ -146,10 +146,10 @@ def test_compiled_expressions_take_a_bounded_memory() -> None:
     try:
         compiled("true")
         total = 0
-        for cache, length in ((cel._short, cel._LONGEST_SHORT), (cel._long, cel._LONGEST)):
+        for cache, length in ((expression._short, expression._LONGEST_SHORT), (expression._long, expression._LONGEST)):
             text = "&&".join(["a.b==1"] * (length // 8))
             before = tracemalloc.get_traced_memory()[0]
-            kept = cel.Expression(text)
+            kept = expression.Expression(text)
             total += (tracemalloc.get_traced_memory()[0] - before) * (cache.cache_info().maxsize or 0)
             assert kept.size > 1
     finally:

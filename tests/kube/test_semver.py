@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from webhook.kube.semver import Semver, is_semver
+from webhook.kube.cel.semver import Semver, is_semver
 
 # As on semver.org.
 _RISING = (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.cluster.device import Device, Reach, read_counters, read_device, read_reach
-from webhook.kube.cel import compiled
+from webhook.kube.cel.expression import compiled
 from webhook.kube.reader import Reader
 
 Object = Mapping[str, Any]

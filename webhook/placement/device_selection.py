@@ -11,7 +11,7 @@ from webhook.cluster.labels import Mask
 from webhook.cluster.node_selector import any_matches
 from webhook.cluster.resource_slice import ResourceSlice
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.cel import compiled
+from webhook.kube.cel.expression import compiled
 from webhook.kube.deadline import DeadlineNearError, Expired
 from webhook.placement.device_budget import GivenUpError
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from webhook.kube.semver import Semver
+from webhook.kube.cel.semver import Semver
 
 
 class UndecidedError(Exception):

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from webhook.kube.cel_functions import FUNCTIONS, METHODS
-from webhook.kube.cel_values import UndecidedError, boolean, comparable, contains, equal, has, number, value_at
+from webhook.kube.cel.functions import FUNCTIONS, METHODS
+from webhook.kube.cel.values import UndecidedError, boolean, comparable, contains, equal, has, number, value_at
 
 if TYPE_CHECKING:
-    from webhook.kube.cel_syntax import Node
+    from webhook.kube.cel.syntax import Node
 
 Scope = Mapping[str, Any]
 Evaluate = Callable[[Scope], Any]
@@ -48,7 +48,7 @@ class Expression:
 
     def __init__(self, text: str) -> None:
         # A cluster without devices need not load a parser.
-        from webhook.kube.cel_syntax import parse
+        from webhook.kube.cel.syntax import parse
 
         tree = parse(text) if len(text) <= _LONGEST else None
         compiler = _Compiler()

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from webhook.kube.cel_values import Quantity, UndecidedError
+from webhook.kube.cel.semver import Semver
+from webhook.kube.cel.values import Quantity, UndecidedError
 from webhook.kube.quantity import milli_value
-from webhook.kube.semver import Semver
 
 Call = Callable[..., Any]
 

@@ -1,0 +1,1 @@
+"""CEL expressions of device selectors, evaluated at a bounded cost."""
