@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from webhook.cluster.labels import LabelColumns
+from webhook.cluster.index.labels import LabelColumns
 from webhook.kube.selectors import requirement_matches
 
 VALUES = ["", "a", "b", "7", "-8", "+9", "1_0", "9223372036854775807", "9223372036854775808", "٣"]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.builders import PodBuilder, make_node_object, make_pod
+from webhook.cluster.index.pod_classes import PodClasses
+from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
-from webhook.cluster.pod_classes import PodClasses
-from webhook.cluster.running_pods import RunningPods
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.label_selector import LabelRequirement

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import PodBuilder, make_node_object, make_pod
+from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
-from webhook.cluster.running_pods import RunningPods
 from webhook.kube.label_selector import LabelRequirement, selector_matches
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import PodBuilder, make_node_object, make_pod
-from webhook.cluster.images import normalized_image_name
-from webhook.cluster.labels import LabelColumns
+from webhook.cluster.index.images import normalized_image_name
+from webhook.cluster.index.labels import LabelColumns
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Namespace, Snapshot
 from webhook.kube.ports import HostPort

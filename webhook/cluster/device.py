@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from webhook.cluster.device_capacity import Capacity, read_amount, read_capacities
-from webhook.cluster.node_selector import Term, read_node_selector
+from webhook.cluster.index.node_selector import Term, read_node_selector
 from webhook.kube.cel.semver import Semver, is_semver
 from webhook.kube.cel.values import Defaulting, Quantity
 from webhook.kube.reader import Reader

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from webhook.cluster.device import DeviceId
 from webhook.cluster.device_class import Selectors, read_selectors
-from webhook.cluster.node_selector import Term, read_node_selector
+from webhook.cluster.index.node_selector import Term, read_node_selector
 from webhook.kube.amounts import read_milli
 from webhook.kube.reader import Reader
 from webhook.kube.taints import Toleration

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from webhook.cluster.node_selector import Requirement, Term
+from webhook.cluster.index.node_selector import Requirement, Term
 from webhook.kube.wellknown import REGION_LABEL, ZONE_LABEL
 
 OLD_ZONE_LABEL = "failure-domain.beta.kubernetes.io/zone"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any
 
-from webhook.cluster.pod_term import NO_TERMS, PodTerms, read_pod_terms
+from webhook.cluster.index.pod_term import NO_TERMS, PodTerms, read_pod_terms
 from webhook.kube.amounts import Amounts, read_amounts
 from webhook.kube.ports import HostPort, read_host_ports
 from webhook.kube.reader import Reader

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from webhook.cluster.csi import NO_CSI, Csi
 from webhook.cluster.devices import NO_DEVICES, Devices
-from webhook.cluster.images import Images
-from webhook.cluster.labels import LabelColumns, Mask
+from webhook.cluster.index.images import Images
+from webhook.cluster.index.labels import LabelColumns, Mask
+from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.nominated_pods import NO_NOMINATED_PODS, NominatedPods
 from webhook.cluster.priority_class import PriorityClass
-from webhook.cluster.running_pods import RunningPods
 from webhook.cluster.storage import NO_STORAGE, Storage
 from webhook.cluster.workloads import NO_WORKLOADS, Workloads
 from webhook.kube.ports import HostPort

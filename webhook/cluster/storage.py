@@ -6,7 +6,7 @@ from typing import Any
 
 from webhook.cluster.claim import Claim
 from webhook.cluster.csi import grouped
-from webhook.cluster.node_selector import Requirement, Term
+from webhook.cluster.index.node_selector import Requirement, Term
 from webhook.cluster.volume import Volume
 from webhook.kube.reader import Reader
 

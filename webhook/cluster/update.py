@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.images import Images
+from webhook.cluster.index.images import Images
+from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.node_info import Node, NodeInfo
-from webhook.cluster.running_pods import RunningPods
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Load, Rows, Snapshot, TaintClasses
 from webhook.kube.ports import HostPort
 from webhook.kube.resource_names import CPU, MEMORY

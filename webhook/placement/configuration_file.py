@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from webhook.cluster.node_selector import NodeAffinityTerms, read_node_affinity
+from webhook.cluster.index.node_selector import NodeAffinityTerms, read_node_affinity
 from webhook.kube.documents import parse
 from webhook.kube.field import FieldError, InvalidInput, invalid, required
 from webhook.kube.reader import Reader

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from webhook.cluster.labels import Mask
+from webhook.cluster.index.labels import Mask
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.nominated_pods import NominatedPod
 from webhook.cluster.snapshot import Snapshot

@@ -9,8 +9,8 @@ import numpy as np
 
 from webhook.cluster.device_claim import AttributeConstraint, DeviceClaim
 from webhook.cluster.devices import Devices
-from webhook.cluster.labels import Mask
-from webhook.cluster.node_selector import any_matches
+from webhook.cluster.index.labels import Mask
+from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.resource_names import may_name_device_class

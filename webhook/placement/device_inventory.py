@@ -8,7 +8,7 @@ import numpy as np
 
 from webhook.cluster.device import AttributeValue, Device, Reach
 from webhook.cluster.device_class import Selectors
-from webhook.cluster.labels import Mask
+from webhook.cluster.index.labels import Mask
 from webhook.cluster.resource_slice import ResourceSlice, Slices
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time

@@ -7,8 +7,8 @@ import numpy as np
 
 from webhook.cluster.device import Reach
 from webhook.cluster.device_class import Selectors
-from webhook.cluster.labels import Mask
-from webhook.cluster.node_selector import any_matches
+from webhook.cluster.index.labels import Mask
+from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.resource_slice import ResourceSlice
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.cel.expression import compiled

@@ -8,7 +8,7 @@ import numpy as np
 
 from webhook.cluster.device import Device
 from webhook.cluster.device_class import DeviceClass
-from webhook.cluster.labels import Mask
+from webhook.cluster.index.labels import Mask
 from webhook.cluster.resource_slice import ResourceSlice, Slices
 from webhook.cluster.snapshot import Column, Snapshot
 from webhook.kube.deadline import Expired, in_time

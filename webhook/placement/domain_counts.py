@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.running_pods import Codes
+from webhook.cluster.index.running_pods import Codes
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from webhook.cluster.labels import Mask
+from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.placement.crowd import crowd_of

@@ -10,7 +10,7 @@ import numpy as np
 
 from webhook.cluster.device_claim import Alternatives, DeviceClaim, DeviceRequest
 from webhook.cluster.devices import Devices
-from webhook.cluster.labels import Mask
+from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.resource_names import may_name_device_class

@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from webhook.byte_cache import ByteCache, parsed_bytes
-from webhook.cluster.labels import Mask
+from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, in_time, never
 from webhook.kube.reader import Reader

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from webhook.cluster.labels import Mask
-from webhook.cluster.node_selector import any_matches
+from webhook.cluster.index.labels import Mask
+from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.labels import Mask
-from webhook.cluster.node_selector import Term, any_matches, matches
+from webhook.cluster.index.labels import Mask
+from webhook.cluster.index.node_selector import Term, any_matches, matches
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.taints import CONDITION_DOMAINS, NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE, Taint

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.cluster.pod_term import NO_TERMS, PodTerms, read_pod_terms
+from webhook.cluster.index.pod_term import NO_TERMS, PodTerms, read_pod_terms
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.workloads import Owner
 from webhook.kube.reader import Reader

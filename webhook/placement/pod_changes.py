@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from webhook.cluster.node_selector import Requirement, Term
+from webhook.cluster.index.node_selector import Requirement, Term
 from webhook.kube.ports import HostPort
 from webhook.kube.taints import Toleration, Tolerations
 from webhook.placement.changes import Situation

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from webhook.cluster.images import normalized_image_name
-from webhook.cluster.node_selector import Term, WeightedTerm, read_node_affinity
+from webhook.cluster.index.images import normalized_image_name
+from webhook.cluster.index.node_selector import Term, WeightedTerm, read_node_affinity
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.amounts import Amounts
 from webhook.kube.ports import HostPort, read_host_ports

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from webhook.cluster.node_selector import NodeAffinityTerms
+from webhook.cluster.index.node_selector import NodeAffinityTerms
 from webhook.kube.resource_names import CPU, MEMORY
 from webhook.placement.plugin import Plugin
 from webhook.placement.plugins.dynamic_resources import DynamicResources

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from webhook.cluster.labels import Mask
+from webhook.cluster.index.labels import Mask
 from webhook.kube.deadline import Expired, in_time
 from webhook.placement.changes import Change, Situation
 from webhook.placement.crowd import crowd_of

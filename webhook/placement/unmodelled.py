@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.cluster.claim import Claim
-from webhook.cluster.pod_classes import TermKind
-from webhook.cluster.pod_term import PodTerms
+from webhook.cluster.index.pod_classes import TermKind
+from webhook.cluster.index.pod_term import PodTerms
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import Storage
 from webhook.cluster.volume import Volume

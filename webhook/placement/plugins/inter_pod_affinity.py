@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from webhook.cluster.labels import Mask
-from webhook.cluster.pod_classes import Carried
-from webhook.cluster.pod_term import PodTerm
-from webhook.cluster.running_pods import Codes
+from webhook.cluster.index.labels import Mask
+from webhook.cluster.index.pod_classes import Carried
+from webhook.cluster.index.pod_term import PodTerm
+from webhook.cluster.index.running_pods import Codes
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.label_selector import LabelSelector, selector_matches

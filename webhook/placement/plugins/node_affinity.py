@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webhook.cluster.node_selector import NodeAffinityTerms, any_matches, matches
+from webhook.cluster.index.node_selector import NodeAffinityTerms, any_matches, matches
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.kube.selectors import NAME_FIELD

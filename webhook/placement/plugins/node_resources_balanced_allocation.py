@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.labels import Mask
+from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.kube.resource_names import CPU, MEMORY, is_scalar_resource

@@ -6,8 +6,8 @@ import numpy as np
 
 from webhook.cluster.claim import Claim
 from webhook.cluster.csi import whole_bytes
-from webhook.cluster.labels import Mask
-from webhook.cluster.node_selector import any_matches
+from webhook.cluster.index.labels import Mask
+from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import Storage
 from webhook.cluster.volume import Volume

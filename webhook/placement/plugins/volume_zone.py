@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webhook.cluster.labels import Mask
+from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage import NamespacedName, Storage
 from webhook.cluster.volume import Volume

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from webhook.cluster.labels import Mask
+from webhook.cluster.index.labels import Mask
 
 _LATEST = ":latest"
 # Anybody may ask for any number of names.

@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.labels import Mask
-from webhook.cluster.pod_term import Labels, PodTerm, PodTerms
+from webhook.cluster.index.labels import Mask
+from webhook.cluster.index.pod_term import Labels, PodTerm, PodTerms
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.label_selector import LabelRequirement, LabelSelector, selector_matches
 

@@ -7,9 +7,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.labels import Mask
-from webhook.cluster.pod_classes import Carried, PodClasses, PodIdentity
-from webhook.cluster.pod_term import Labels
+from webhook.cluster.index.labels import Mask
+from webhook.cluster.index.pod_classes import Carried, PodClasses, PodIdentity
+from webhook.cluster.index.pod_term import Labels
 from webhook.kube.deadline import Expired, never
 from webhook.kube.label_selector import LabelSelector
 

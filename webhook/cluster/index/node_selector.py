@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from webhook.cluster.labels import LabelColumns, Mask
+from webhook.cluster.index.labels import LabelColumns, Mask
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.names import is_label_value
 from webhook.kube.reader import Reader

@@ -1,0 +1,1 @@
+"""Indexes over nodes and running pods: labels, images, selectors and pod affinity terms."""
