@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cluster.device_capacity import Capacity, RequestPolicy, ValidRange, consumed, read_capacities
+from webhook.cluster.dra.capacity import Capacity, RequestPolicy, ValidRange, consumed, read_capacities
 from webhook.kube.reader import Reader
 
 _RANGE = RequestPolicy(20_000, (), ValidRange(10_000, 50_000, 20_000))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cluster.device_claim import DeviceRequest
+from webhook.cluster.dra.resource_claim import DeviceRequest
 from webhook.kube.deadline import DeadlineNearError
 from webhook.placement.device_budget import Budget, GivenUpError
 from webhook.placement.device_constraints import Agreement, AttributeRule

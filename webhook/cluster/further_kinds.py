@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from webhook.cluster.claim import Claim
 from webhook.cluster.csi import Attachment, Csi, Driver, StorageCapacity
-from webhook.cluster.device_claim import DeviceClaim
-from webhook.cluster.device_class import DeviceClass
-from webhook.cluster.devices import Devices
+from webhook.cluster.dra.device_class import DeviceClass
+from webhook.cluster.dra.devices import Devices
+from webhook.cluster.dra.resource_claim import DeviceClaim
+from webhook.cluster.dra.resource_slice import ResourceSlice
 from webhook.cluster.priority_class import PriorityClass
-from webhook.cluster.resource_slice import ResourceSlice
 from webhook.cluster.storage import Storage, StorageClass, VolumeLimits
 from webhook.cluster.volume import Volume
 from webhook.cluster.workloads import Workload, Workloads

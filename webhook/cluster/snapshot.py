@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.csi import NO_CSI, Csi
-from webhook.cluster.devices import NO_DEVICES, Devices
+from webhook.cluster.dra.devices import NO_DEVICES, Devices
 from webhook.cluster.index.images import Images
 from webhook.cluster.index.labels import LabelColumns, Mask
 from webhook.cluster.index.running_pods import RunningPods

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from webhook.cluster.device import AttributeValue
+from webhook.cluster.dra.device import AttributeValue
 
 
 class AttributeRule(NamedTuple):

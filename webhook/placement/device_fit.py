@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from webhook.cluster.device_claim import AttributeConstraint, DeviceClaim
-from webhook.cluster.devices import Devices
+from webhook.cluster.dra.devices import Devices
+from webhook.cluster.dra.resource_claim import AttributeConstraint, DeviceClaim
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Column, Rows, Snapshot

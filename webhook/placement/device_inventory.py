@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from webhook.cluster.device import AttributeValue, Device, Reach
-from webhook.cluster.device_class import Selectors
+from webhook.cluster.dra.device import AttributeValue, Device, Reach
+from webhook.cluster.dra.device_class import Selectors
+from webhook.cluster.dra.resource_slice import ResourceSlice, Slices
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.resource_slice import ResourceSlice, Slices
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from webhook.cluster.device import CounterName, Device
-from webhook.cluster.device_capacity import consumed
-from webhook.cluster.device_claim import DeviceRequest
-from webhook.cluster.resource_slice import PoolName, ResourceSlice, Slices
+from webhook.cluster.dra.capacity import consumed
+from webhook.cluster.dra.device import CounterName, Device
+from webhook.cluster.dra.resource_claim import DeviceRequest
+from webhook.cluster.dra.resource_slice import PoolName, ResourceSlice, Slices
 
 
 def parts_of(device: Device, request: DeviceRequest, room: Mapping[str, int]) -> tuple[int, ...] | None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from webhook.cluster.device import AttributeValue
-from webhook.cluster.device_claim import DeviceRequest
+from webhook.cluster.dra.device import AttributeValue
+from webhook.cluster.dra.resource_claim import DeviceRequest
 from webhook.placement.device_budget import Budget, GivenUpError
 from webhook.placement.device_constraints import Agreement, AttributeRule
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from webhook.cluster.device import Reach
-from webhook.cluster.device_class import Selectors
+from webhook.cluster.dra.device import Reach
+from webhook.cluster.dra.device_class import Selectors
+from webhook.cluster.dra.resource_slice import ResourceSlice
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import any_matches
-from webhook.cluster.resource_slice import ResourceSlice
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.cel.expression import compiled
 from webhook.kube.deadline import DeadlineNearError, Expired

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from webhook.cluster.device import Device
-from webhook.cluster.device_class import DeviceClass
+from webhook.cluster.dra.device import Device
+from webhook.cluster.dra.device_class import DeviceClass
+from webhook.cluster.dra.resource_slice import ResourceSlice, Slices
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.resource_slice import ResourceSlice, Slices
 from webhook.cluster.snapshot import Column, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.placement.device_budget import GivenUpError

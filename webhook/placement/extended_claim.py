@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from webhook.cluster.device_claim import Alternatives, DeviceClaim, DeviceRequest
-from webhook.cluster.devices import Devices
+from webhook.cluster.dra.devices import Devices
+from webhook.cluster.dra.resource_claim import Alternatives, DeviceClaim, DeviceRequest
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webhook.cluster.device_claim import DeviceClaim
+from webhook.cluster.dra.resource_claim import DeviceClaim
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.placement.device_fit import device_claim, device_fit

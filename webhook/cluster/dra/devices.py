@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from webhook.cluster.device_claim import Allocation, DeviceClaim
-from webhook.cluster.device_class import DeviceClass
-from webhook.cluster.resource_slice import PoolName, ResourceSlice, Slices
+from webhook.cluster.dra.device_class import DeviceClass
+from webhook.cluster.dra.resource_claim import Allocation, DeviceClaim
+from webhook.cluster.dra.resource_slice import PoolName, ResourceSlice, Slices
 from webhook.kube.amounts import sum_of
 from webhook.kube.resource_names import DEVICE_CLASS_PREFIX, device_class_of
 from webhook.kube.volumes import PodReference

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from webhook.cluster.device import DeviceId
-from webhook.cluster.device_class import Selectors, read_selectors
+from webhook.cluster.dra.device import DeviceId
+from webhook.cluster.dra.device_class import Selectors, read_selectors
 from webhook.cluster.index.node_selector import Term, read_node_selector
 from webhook.kube.amounts import read_milli
 from webhook.kube.reader import Reader

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from webhook.cluster.device_capacity import Capacity, read_amount, read_capacities
+from webhook.cluster.dra.capacity import Capacity, read_amount, read_capacities
 from webhook.cluster.index.node_selector import Term, read_node_selector
 from webhook.kube.cel.semver import Semver, is_semver
 from webhook.kube.cel.values import Defaulting, Quantity

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from webhook.cluster.device import Device, Reach, read_counters, read_device, read_reach
+from webhook.cluster.dra.device import Device, Reach, read_counters, read_device, read_reach
 from webhook.kube.cel.expression import compiled
 from webhook.kube.reader import Reader
 

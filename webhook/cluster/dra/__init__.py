@@ -1,0 +1,1 @@
+"""Dynamic resource allocation objects: DeviceClasses, ResourceClaims and ResourceSlices."""
