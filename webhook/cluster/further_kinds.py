@@ -6,15 +6,15 @@ A snapshot without them is of use, so each may be missing: of a kind that is not
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from webhook.cluster.claim import Claim
-from webhook.cluster.csi import Attachment, Csi, Driver, StorageCapacity
 from webhook.cluster.dra.device_class import DeviceClass
 from webhook.cluster.dra.devices import Devices
 from webhook.cluster.dra.resource_claim import DeviceClaim
 from webhook.cluster.dra.resource_slice import ResourceSlice
 from webhook.cluster.priority_class import PriorityClass
-from webhook.cluster.storage import Storage, StorageClass, VolumeLimits
-from webhook.cluster.volume import Volume
+from webhook.cluster.storage.csi import Attachment, Csi, Driver, StorageCapacity
+from webhook.cluster.storage.pv import Volume
+from webhook.cluster.storage.pvc import Claim
+from webhook.cluster.storage.storage import Storage, StorageClass, VolumeLimits
 from webhook.cluster.workloads import Workload, Workloads
 
 Facts = (

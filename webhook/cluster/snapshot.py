@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.csi import NO_CSI, Csi
 from webhook.cluster.dra.devices import NO_DEVICES, Devices
 from webhook.cluster.index.images import Images
 from webhook.cluster.index.labels import LabelColumns, Mask
@@ -15,7 +14,8 @@ from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.nominated_pods import NO_NOMINATED_PODS, NominatedPods
 from webhook.cluster.priority_class import PriorityClass
-from webhook.cluster.storage import NO_STORAGE, Storage
+from webhook.cluster.storage.csi import NO_CSI, Csi
+from webhook.cluster.storage.storage import NO_STORAGE, Storage
 from webhook.cluster.workloads import NO_WORKLOADS, Workloads
 from webhook.kube.ports import HostPort
 from webhook.kube.reader import Reader

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from webhook.cluster.claim import Claim
-from webhook.cluster.storage import Storage
+from webhook.cluster.storage.pvc import Claim
+from webhook.cluster.storage.storage import Storage
 from webhook.kube.volumes import MIGRATIONS, AttachedVolume, PodVolumes
 
 _DRIVERS = {each.plugin: each.driver for each in MIGRATIONS.values()}

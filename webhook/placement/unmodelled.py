@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.cluster.claim import Claim
 from webhook.cluster.index.pod_classes import TermKind
 from webhook.cluster.index.pod_term import PodTerms
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.storage import Storage
-from webhook.cluster.volume import Volume
+from webhook.cluster.storage.pv import Volume
+from webhook.cluster.storage.pvc import Claim
+from webhook.cluster.storage.storage import Storage
 from webhook.kube.deadline import Expired, never
 from webhook.kube.names import is_dns_subdomain
 from webhook.kube.reader import Reader

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from webhook.cluster.claim import Claim
-from webhook.cluster.csi import whole_bytes
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.storage import Storage
-from webhook.cluster.volume import Volume
+from webhook.cluster.storage.csi import whole_bytes
+from webhook.cluster.storage.pv import Volume
+from webhook.cluster.storage.pvc import Claim
+from webhook.cluster.storage.storage import Storage
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.label_selector import LabelSelector, selector_matches
 from webhook.kube.volumes import MIGRATIONS

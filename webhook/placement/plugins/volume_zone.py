@@ -6,8 +6,8 @@ import numpy as np
 
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.storage import NamespacedName, Storage
-from webhook.cluster.volume import Volume
+from webhook.cluster.storage.pv import Volume
+from webhook.cluster.storage.storage import NamespacedName, Storage
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.wellknown import REGION_LABEL, ZONE_LABEL
 from webhook.placement.claims import not_found

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.cluster.claim import FILESYSTEM, storage_class_of
 from webhook.cluster.index.node_selector import Term, read_node_selector
-from webhook.cluster.migration import OLD_ZONE_LABEL, Terms, translated
+from webhook.cluster.storage.migration import OLD_ZONE_LABEL, Terms, translated
+from webhook.cluster.storage.pvc import FILESYSTEM, storage_class_of
 from webhook.kube.amounts import read_milli
 from webhook.kube.reader import Reader
 from webhook.kube.volumes import MIGRATIONS, AttachedVolume, taken_over

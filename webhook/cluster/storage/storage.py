@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from webhook.cluster.claim import Claim
-from webhook.cluster.csi import grouped
 from webhook.cluster.index.node_selector import Requirement, Term
-from webhook.cluster.volume import Volume
+from webhook.cluster.storage.csi import grouped
+from webhook.cluster.storage.pv import Volume
+from webhook.cluster.storage.pvc import Claim
 from webhook.kube.reader import Reader
 
 Object = Mapping[str, Any]

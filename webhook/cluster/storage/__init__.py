@@ -1,0 +1,1 @@
+"""Storage objects: PersistentVolumeClaims, PersistentVolumes, StorageClasses and CSI objects."""
