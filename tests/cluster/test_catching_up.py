@@ -16,8 +16,8 @@ from tests.cluster.test_live import following
 from tests.cluster.test_reflector import NODES, TIMING, bookmark, node, until
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from webhook.cluster.cache import ClusterCache
-from webhook.cluster.resources import REQUIRED_RESOURCES
+from webhook.cluster.cache.cluster_cache import ClusterCache
+from webhook.cluster.cache.resources import REQUIRED_RESOURCES
 from webhook.watch.api_server import Source
 from webhook.watch.reflector import Reflector
 from webhook.watch.timing import Timing, timing_for

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from tests.builders import make_pod
 from tests.cluster.api import Answer, events, fake_api, page
 from tests.cluster.test_reflector import NODES, TIMING, names, node, until
-from webhook.cluster.cache import ClusterCache
+from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.snapshot import Snapshot
 from webhook.watch.api_server import Source
 from webhook.watch.live import LiveCluster

@@ -19,7 +19,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.deploy.manifests import read
 from tests.serving.running import connections_gone
-from webhook.cluster.resources import REQUIRED_RESOURCES, RESOURCES
+from webhook.cluster.cache.resources import REQUIRED_RESOURCES, RESOURCES
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework import Framework
 from webhook.watch.api_server import Source

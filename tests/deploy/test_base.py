@@ -10,7 +10,7 @@ from certs.registration import MANIFEST, Target, manifest
 from tests.deploy.manifests import DEPLOY, ROOT, Object, container_of, pod_template, read, read_one
 from webhook.cli.certs import certs
 from webhook.cli.serve import serve
-from webhook.cluster.resources import RESOURCES
+from webhook.cluster.cache.resources import RESOURCES
 from webhook.kube import wellknown
 from webhook.policy.loader import built_in_policy, load_policy
 from webhook.policy.policy import Policy

@@ -1,7 +1,7 @@
 """docs/scorer.md tells of every default plugin how far it is followed, and what a view can hold."""
 
 from tests.docs.markdown import ROOT, rows, span_of
-from webhook.cluster.resources import FURTHER_RESOURCES
+from webhook.cluster.cache.resources import FURTHER_RESOURCES
 from webhook.placement.extension_points import DEFAULT_PLUGINS
 
 _PAGE = ROOT / "docs" / "scorer.md"

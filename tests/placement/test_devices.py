@@ -20,7 +20,7 @@ from tests.placement.device_objects import (
     make_slice,
 )
 from tests.placement.storage_objects import make_device_claim, make_device_class
-from webhook.cluster.cache import ClusterCache
+from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.update import updated
 from webhook.kube.documents import Document

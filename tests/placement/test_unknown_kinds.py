@@ -19,9 +19,9 @@ from tests.placement.storage_objects import (
     make_volume,
     uses,
 )
-from webhook.cluster.cache import ClusterCache
+from webhook.cluster.cache.cluster_cache import ClusterCache
+from webhook.cluster.cache.object_key import NOMINATED_PODS
 from webhook.cluster.further_kinds import FURTHER_KINDS
-from webhook.cluster.key import NOMINATED_PODS
 from webhook.placement.framework import Framework, Placement
 
 Object = dict[str, Any]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import PodBuilder, make_node_object, make_pod
 from tests.placement.asking import node
-from webhook.cluster.cache import ClusterCache
+from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from webhook.cli.terminal import say
-from webhook.cluster.cache import ClusterCache
-from webhook.cluster.resources import RESOURCES, Resource
+from webhook.cluster.cache.cluster_cache import ClusterCache
+from webhook.cluster.cache.resources import RESOURCES, Resource
 from webhook.cluster.snapshot import Snapshot
 from webhook.watch.api_server import REFUSALS, ApiServer, ApiServerError, Source, listed
 

@@ -8,8 +8,8 @@ from typing import ParamSpec
 
 import structlog
 
-from webhook.cluster.cache import ClusterCache
-from webhook.cluster.resources import RESOURCES
+from webhook.cluster.cache.cluster_cache import ClusterCache
+from webhook.cluster.cache.resources import RESOURCES
 from webhook.cluster.snapshot import Snapshot
 from webhook.watch.api_server import Connect, JsonObject
 from webhook.watch.reflector import Reflector

@@ -29,8 +29,8 @@ from contextlib import aclosing, suppress
 import orjson
 import structlog
 
-from webhook.cluster.cache import ClusterCache, Unusable
-from webhook.cluster.resources import Resource
+from webhook.cluster.cache.cluster_cache import ClusterCache, Unusable
+from webhook.cluster.cache.resources import Resource
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
 from webhook.watch.api_server import (

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from webhook.cluster.cache.object_key import NOMINATED_PODS
 from webhook.cluster.further_kinds import FURTHER_KINDS
-from webhook.cluster.key import NOMINATED_PODS
 
 
 @dataclass(frozen=True, slots=True)

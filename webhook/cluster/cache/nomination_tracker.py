@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, KeysView
 
-from webhook.cluster.key import Key
+from webhook.cluster.cache.object_key import Key
 from webhook.cluster.nominated_pods import NominatedPod, NominatedPods
 
 

@@ -1,0 +1,1 @@
+"""The cluster cache: lists and watch events in, immutable snapshots out."""
