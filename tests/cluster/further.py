@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from webhook.cluster.further_kinds import FURTHER_KINDS
+from webhook.cluster.optional_kinds import FURTHER_KINDS
 
 Object = dict[str, Any]
 

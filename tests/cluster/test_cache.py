@@ -14,7 +14,7 @@ from tests.cluster.views import SAID, made_anew, said
 from webhook.cluster import update
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import NOMINATED_PODS, Key
-from webhook.cluster.further_kinds import FURTHER_KINDS
+from webhook.cluster.optional_kinds import FURTHER_KINDS
 from webhook.cluster.snapshot import Load, Snapshot
 from webhook.cluster.update import KNOWN_FIELDS, KNOWN_LOAD_FIELDS
 

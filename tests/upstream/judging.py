@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.upstream.cases import Case, Object
 from webhook.cluster.file import snapshot_from_documents
-from webhook.cluster.further_kinds import FURTHER_KINDS
+from webhook.cluster.optional_kinds import FURTHER_KINDS
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
 from webhook.kube.documents import parse

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from webhook.cluster.further_kinds import FURTHER_KINDS, Facts, FactsByKind, snapshot_fields
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.nominated_pods import NominatedPod, NominatedPods, is_nominated
+from webhook.cluster.optional_kinds import FURTHER_KINDS, Facts, FactsByKind, snapshot_fields
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.kube.documents import Document, field
 from webhook.kube.field import FieldError, InvalidInput

@@ -14,9 +14,9 @@ from webhook.cluster.cache.nomination_tracker import Nominations
 from webhook.cluster.cache.object_key import NOMINATED_PODS, Key, key_of
 from webhook.cluster.cache.optional_objects import FurtherObjects
 from webhook.cluster.file import holds_a_place
-from webhook.cluster.further_kinds import FURTHER_KINDS, read_further, snapshot_fields
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.nominated_pods import NominatedPod, is_nominated
+from webhook.cluster.optional_kinds import FURTHER_KINDS, read_further, snapshot_fields
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.cluster.update import updated, with_nodes
 from webhook.kube.field import InvalidInput

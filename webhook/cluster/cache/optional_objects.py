@@ -4,7 +4,7 @@ from collections.abc import KeysView
 from typing import Any
 
 from webhook.cluster.cache.object_key import Key
-from webhook.cluster.further_kinds import FURTHER_KINDS, Facts, snapshot_fields
+from webhook.cluster.optional_kinds import FURTHER_KINDS, Facts, snapshot_fields
 
 
 class FurtherObjects:

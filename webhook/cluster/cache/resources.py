@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from webhook.cluster.cache.object_key import NOMINATED_PODS
-from webhook.cluster.further_kinds import FURTHER_KINDS
+from webhook.cluster.optional_kinds import FURTHER_KINDS
 
 
 @dataclass(frozen=True, slots=True)
