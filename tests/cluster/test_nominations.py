@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.builders import make_node_object, make_pod
+from webhook.cli.anonymize import with_other_names, without_secrets
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import NOMINATED_PODS
 from webhook.cluster.file import snapshot_from_documents
-from webhook.cluster.sharing import with_other_names, without_secrets
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput

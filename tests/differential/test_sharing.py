@@ -6,8 +6,8 @@ import pytest
 
 from tests.differential.dice import Dice
 from tests.differential.worlds import pending_pods, random_world
+from webhook.cli.anonymize import with_other_names
 from webhook.cluster.file import snapshot_from_documents
-from webhook.cluster.sharing import with_other_names
 from webhook.kube.documents import Document
 from webhook.placement.framework import Framework
 

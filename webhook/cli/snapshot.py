@@ -12,10 +12,10 @@ from typing import IO, Any
 
 import click
 
+from webhook.cli.anonymize import with_other_names, without_secrets
 from webhook.cli.live import list_resources
 from webhook.cli.terminal import say, say_progress
 from webhook.cluster.cache.resources import FURTHER_RESOURCES, REQUIRED_RESOURCES, Resource
-from webhook.cluster.sharing import with_other_names, without_secrets
 from webhook.kube.field import FieldError, InvalidInput, invalid
 from webhook.kube.text import json_bytes
 from webhook.watch.api_server import Source
