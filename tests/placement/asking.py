@@ -11,7 +11,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
 from webhook.kube.reader import Reader
 from webhook.placement.plugin import FilterPlugin, ScorePlugin
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 
 
 def node(name: str, *pods: PodBuilder, images: Mapping[str, int] | None = None, **fields: Any) -> NodeInfo:

@@ -9,7 +9,7 @@ from tests.placement.asking import node
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework import Framework, Question
 from webhook.placement.plugin import Preselection
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import DEFAULT
 
 _NODES = Snapshot.of([node(name) for name in "abcd"])

@@ -17,7 +17,7 @@ from webhook.kube.shape import check_pod
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.configuration_file import parse_profiles
 from webhook.placement.framework import Framework, Placement, Question
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import Profile
 from webhook.placement.unmodelled import Demands
 

@@ -11,7 +11,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.ports import HostPort
 from webhook.kube.taints import UNSCHEDULABLE
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 
 
 class Situation(NamedTuple):

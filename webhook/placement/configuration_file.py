@@ -31,9 +31,9 @@ from webhook.placement.plugins.node_resources_fit import (
     least_requested_score,
     most_requested_score,
 )
+from webhook.placement.pod.spread_constraint import SpreadConstraint
 from webhook.placement.profile import Enabled, Outside, Profile
 from webhook.placement.registry import PluginArgs
-from webhook.placement.spread_constraint import SpreadConstraint
 from webhook.policy.fields import StrictModel
 from webhook.policy.loader import field_error
 

@@ -18,7 +18,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.placement.plugin import Failure, FarSightedPlugin, FilterPlugin
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 
 
 class Crowd:

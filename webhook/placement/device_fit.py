@@ -25,7 +25,7 @@ from webhook.placement.device_search import (
     allocate,
 )
 from webhook.placement.extended_claim import ExtendedDemand, extended_demand
-from webhook.placement.pod_info import DeviceClaimUse, PodInfo
+from webhook.placement.pod.pod_info import DeviceClaimUse, PodInfo
 
 # So many answers are kept, for as long as the device objects of the cluster hold.
 _MOST_ANSWERS = 64

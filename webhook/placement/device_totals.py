@@ -14,7 +14,7 @@ from webhook.cluster.snapshot import Column, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.placement.device_budget import GivenUpError
 from webhook.placement.device_selection import Selection, reached
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 
 # So many answers are kept, for as long as the device objects of the cluster hold.
 _MOST_ANSWERS = 64

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.taints import CONDITION_DOMAINS, UNSCHEDULABLE, Toleration, Tolerations
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.unmodelled import unknown_resources
 
 

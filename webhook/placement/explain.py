@@ -10,7 +10,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.placement.crowd import crowd_of
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import Profile
 
 Reasons = Mapping[str, tuple[str, ...]]

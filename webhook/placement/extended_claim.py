@@ -15,7 +15,7 @@ from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.resource_names import may_name_device_class
 from webhook.kube.resources import ContainerRequests
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 
 _NAME = "<extended-resources>"
 

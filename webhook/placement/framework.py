@@ -20,7 +20,7 @@ from webhook.placement.doubts import doubt
 from webhook.placement.explain import Reasons, explain, not_preselected, plugins_against
 from webhook.placement.passing import Passing
 from webhook.placement.plugin import UncertainScorePlugin
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import DEFAULT, Profile
 from webhook.placement.result import (
     NO_NODES,

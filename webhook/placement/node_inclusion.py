@@ -7,7 +7,7 @@ from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 
 _HARD = (NO_SCHEDULE, NO_EXECUTE)
 

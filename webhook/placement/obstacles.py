@@ -13,6 +13,7 @@ from webhook.kube.deadline import Expired, in_time
 from webhook.kube.taints import CONDITION_DOMAINS, NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE, Taint
 from webhook.placement.changes import Change, Situation
 from webhook.placement.explain import Rejection, rejections
+from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.pod_changes import (
     Tolerate,
     WithoutNodeSelector,
@@ -24,7 +25,6 @@ from webhook.placement.pod_changes import (
     common_part,
     telling_terms,
 )
-from webhook.placement.pod_info import PodInfo
 from webhook.placement.profile import Profile
 
 # So many obstacles are told apart, beside the taints: their set must fit in the bits of an integer.

@@ -11,7 +11,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.placement.crowd import Crowd
 from webhook.placement.plugin import Failure, FilterPlugin
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 
 
 class Passing(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 
 MAX_NODE_SCORE = 100
 

@@ -15,7 +15,7 @@ from webhook.placement.plugins.pod_topology_spread import (
     ERR_REASON_NODE_LABEL_NOT_MATCH,
     PodTopologySpread,
 )
-from webhook.placement.spread_constraint import DO_NOT_SCHEDULE, SpreadConstraint
+from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE, SpreadConstraint
 
 _ZONE = "topology.kubernetes.io/zone"
 _HOST = "kubernetes.io/hostname"

@@ -9,7 +9,7 @@ from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.placement.device_fit import device_claim, device_fit
 from webhook.placement.plugin import Failure, Preselection, default_normalize
-from webhook.placement.pod_info import DeviceClaimUse, PodInfo
+from webhook.placement.pod.pod_info import DeviceClaimUse, PodInfo
 
 ERR_REASON_CANNOT_FIT = "cannot fit resource"
 ERR_REASON_STALE_CLAIM = "cannot schedule extended resource claim"

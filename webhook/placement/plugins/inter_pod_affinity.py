@@ -13,7 +13,7 @@ from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.label_selector import LabelSelector, selector_matches
 from webhook.placement.domain_counts import DomainCounts
 from webhook.placement.plugin import MAX_NODE_SCORE, Failure
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 ERR_REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"

@@ -10,7 +10,7 @@ from webhook.kube.deadline import Expired, never
 from webhook.kube.selectors import NAME_FIELD
 from webhook.placement.node_inclusion import required_affinity_matches
 from webhook.placement.plugin import Failure, Preselection, default_normalize
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_POD = "node(s) didn't match Pod's node affinity/selector"
 ERR_REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"

@@ -6,7 +6,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.kube.taints import NO_SCHEDULE, UNSCHEDULABLE, Taint
 from webhook.placement.plugin import Failure
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON = "node(s) were unschedulable"
 

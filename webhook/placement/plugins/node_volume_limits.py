@@ -11,7 +11,7 @@ from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.volumes import NO_VOLUMES, AttachedVolume, PodVolumes
 from webhook.placement.claims import attached_volumes, foreign, not_found
 from webhook.placement.plugin import Failure
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"
 

@@ -14,8 +14,8 @@ from webhook.kube.label_selector import LabelSelector, selector_matches
 from webhook.kube.wellknown import HOSTNAME_LABEL
 from webhook.placement.node_inclusion import required_affinity_matches, untolerated
 from webhook.placement.plugin import MAX_NODE_SCORE, Failure
-from webhook.placement.pod_info import PodInfo
-from webhook.placement.spread_constraint import (
+from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.pod.spread_constraint import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
     SYSTEM_DEFAULT_CONSTRAINTS,

@@ -1,6 +1,6 @@
 """SchedulingGates: a gated pod is not scheduled."""
 
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 
 # The API server's words, in the condition PodScheduled of a gated pod: kube-scheduler never takes such a pod up.
 BLOCKED = "Scheduling is blocked due to non-empty scheduling gates"

@@ -9,7 +9,7 @@ from webhook.kube.deadline import Expired, never
 from webhook.kube.taints import PREFER_NO_SCHEDULE
 from webhook.placement.node_inclusion import untolerated
 from webhook.placement.plugin import Failure, default_normalize
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON = "node(s) had untolerated taint(s)"
 

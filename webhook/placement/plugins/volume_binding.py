@@ -16,7 +16,7 @@ from webhook.kube.label_selector import LabelSelector, selector_matches
 from webhook.kube.volumes import MIGRATIONS
 from webhook.placement.claims import foreign, not_found
 from webhook.placement.plugin import Failure, Preselection
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
 ERR_REASON_NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"

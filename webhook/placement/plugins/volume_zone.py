@@ -12,7 +12,7 @@ from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.wellknown import REGION_LABEL, ZONE_LABEL
 from webhook.placement.claims import not_found
 from webhook.placement.plugin import Failure, Preselection
-from webhook.placement.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_CONFLICT = "node(s) had no available volume zone"
 

@@ -9,7 +9,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.workloads import Owner
 from webhook.kube.reader import Reader
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
-from webhook.placement.spread_constraint import SpreadConstraint, read_spread_constraints
+from webhook.placement.pod.spread_constraint import SpreadConstraint, read_spread_constraints
 
 
 @dataclass(frozen=True, slots=True)

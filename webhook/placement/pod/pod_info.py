@@ -15,9 +15,9 @@ from webhook.kube.resources import ContainerRequests, read_pod_resources
 from webhook.kube.taints import Toleration, Tolerations, with_default_tolerations
 from webhook.kube.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
-from webhook.placement.nominee import Nominee
-from webhook.placement.peers import Peers
-from webhook.placement.preemption import Preemption
+from webhook.placement.pod.inter_pod_info import Peers
+from webhook.placement.pod.nomination import Nominee
+from webhook.placement.pod.preemption import Preemption
 
 _CONTAINERS = ("initContainers", "containers")
 

@@ -1,0 +1,1 @@
+"""What the plugins read of a pending pod."""
