@@ -4,9 +4,7 @@ import pytest
 
 from webhook.cluster.dra.resource_claim import DeviceRequest
 from webhook.kube.deadline import DeadlineNearError
-from webhook.placement.device_budget import Budget, GivenUpError
-from webhook.placement.device_constraints import Agreement, AttributeRule
-from webhook.placement.device_search import (
+from webhook.placement.dra.allocator import (
     FREE,
     TAINTED,
     TAKEN,
@@ -16,6 +14,8 @@ from webhook.placement.device_search import (
     Wanted,
     allocate,
 )
+from webhook.placement.dra.constraints import Agreement, AttributeRule
+from webhook.placement.dra.step_budget import Budget, GivenUpError
 
 
 def _choice(*requests: DeviceRequest, claim: int = 0, first: int = 0, constraints: tuple[int, ...] = ()) -> Choice:

@@ -10,7 +10,7 @@ from tests.placement.device_objects import make_class
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.deadline import never
 from webhook.kube.documents import Document
-from webhook.placement.extended_claim import extended_demand
+from webhook.placement.dra.extended_resource_claim import extended_demand
 
 Object = dict[str, Any]
 

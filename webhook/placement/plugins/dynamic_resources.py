@@ -7,7 +7,7 @@ import numpy as np
 from webhook.cluster.dra.resource_claim import DeviceClaim
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
-from webhook.placement.device_fit import device_claim, device_fit
+from webhook.placement.dra.feasibility import device_claim, device_fit
 from webhook.placement.plugin import Failure, Preselection, default_normalize
 from webhook.placement.pod.pod_info import DeviceClaimUse, PodInfo
 

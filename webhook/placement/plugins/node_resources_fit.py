@@ -9,7 +9,7 @@ import numpy as np
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.resource_names import CPU, MEMORY, is_extended_resource, is_scalar_resource
-from webhook.placement.device_totals import amounts, are_known
+from webhook.placement.dra.extended_resource_totals import amounts, are_known
 from webhook.placement.plugin import MAX_NODE_SCORE, Certainty, Failure
 from webhook.placement.pod.pod_info import PodInfo
 

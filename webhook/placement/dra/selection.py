@@ -13,7 +13,7 @@ from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.cel.expression import compiled
 from webhook.kube.deadline import DeadlineNearError, Expired
-from webhook.placement.device_budget import GivenUpError
+from webhook.placement.dra.step_budget import GivenUpError
 
 # The most steps that selectors make for one pod, over all devices that no earlier pod has asked about.
 _MOST_STEPS = 3_000_000

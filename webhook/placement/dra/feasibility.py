@@ -14,17 +14,17 @@ from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.resource_names import may_name_device_class
-from webhook.placement.device_budget import Budget, GivenUpError
-from webhook.placement.device_constraints import AttributeRule
-from webhook.placement.device_inventory import Ask, Inventory, NodeDevices
-from webhook.placement.device_search import (
+from webhook.placement.dra.allocator import (
     MOST_DEVICES_OF_A_POD,
     Choice,
     Stock,
     Wanted,
     allocate,
 )
-from webhook.placement.extended_claim import ExtendedDemand, extended_demand
+from webhook.placement.dra.constraints import AttributeRule
+from webhook.placement.dra.extended_resource_claim import ExtendedDemand, extended_demand
+from webhook.placement.dra.pools import Ask, Inventory, NodeDevices
+from webhook.placement.dra.step_budget import Budget, GivenUpError
 from webhook.placement.pod.pod_info import DeviceClaimUse, PodInfo
 
 # So many answers are kept, for as long as the device objects of the cluster hold.

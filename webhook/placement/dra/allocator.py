@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from webhook.cluster.dra.device import AttributeValue
 from webhook.cluster.dra.resource_claim import DeviceRequest
-from webhook.placement.device_budget import Budget, GivenUpError
-from webhook.placement.device_constraints import Agreement, AttributeRule
+from webhook.placement.dra.constraints import Agreement, AttributeRule
+from webhook.placement.dra.step_budget import Budget, GivenUpError
 
 # What a request makes of a device: it does not select it, or it does and the device is another claim's, is tainted,
 # can be had.

@@ -13,9 +13,9 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE
-from webhook.placement.device_parts import PoolCounters, parts_of
-from webhook.placement.device_search import FREE, REFUSED, TAINTED, TAKEN, Candidate, Wanted
-from webhook.placement.device_selection import Selection, reached
+from webhook.placement.dra.allocator import FREE, REFUSED, TAINTED, TAKEN, Candidate, Wanted
+from webhook.placement.dra.counters import PoolCounters, parts_of
+from webhook.placement.dra.selection import Selection, reached
 
 
 class Ask(NamedTuple):

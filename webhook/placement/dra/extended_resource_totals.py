@@ -12,8 +12,8 @@ from webhook.cluster.dra.resource_slice import ResourceSlice, Slices
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Column, Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.placement.device_budget import GivenUpError
-from webhook.placement.device_selection import Selection, reached
+from webhook.placement.dra.selection import Selection, reached
+from webhook.placement.dra.step_budget import GivenUpError
 from webhook.placement.pod.pod_info import PodInfo
 
 # So many answers are kept, for as long as the device objects of the cluster hold.
