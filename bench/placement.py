@@ -21,7 +21,7 @@ from rich.table import Table
 from bench.clusters import cluster_documents
 from tests.placement import oracle
 from webhook.cluster.cache.cluster_cache import ClusterCache
-from webhook.placement.framework import Framework
+from webhook.placement.scheduler import Framework
 
 Object = dict[str, Any]
 

@@ -8,7 +8,7 @@ from tests.serving.running import Clock
 from webhook.app import Decisions, Glance, rfc3339_now
 from webhook.cluster.snapshot import Snapshot
 from webhook.pipeline import Cluster
-from webhook.placement.framework import Framework
+from webhook.placement.scheduler import Framework
 
 
 def test_the_time_is_now_in_utc_with_microseconds() -> None:

@@ -21,7 +21,7 @@ from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import field
 from webhook.metrics import Metrics
 from webhook.pipeline import Cluster, framework_for
-from webhook.placement.result import PlacementVerdict
+from webhook.placement.framework.result import PlacementVerdict
 from webhook.policy.policy import Policy
 from webhook.serving.admissions import Admissions, Surroundings
 from webhook.serving.certificate import Certificate

@@ -16,7 +16,7 @@ from webhook.mutation.edits import PodTooLargeError
 from webhook.mutation.mutate import Mutation, mutate
 from webhook.mutation.registry import RULES
 from webhook.mutation.workload import Reading, Workload, is_disabled, read_workload
-from webhook.placement.framework import Question
+from webhook.placement.scheduler import Question
 from webhook.policy.policy import Policy, matches_any, opt_out_namespaces
 from webhook.verdict import Bypassed, Denied
 

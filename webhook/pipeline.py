@@ -14,8 +14,8 @@ from webhook.judgement import Mutated, StaticVerdict, judge, read_of
 from webhook.kube.admission import AdmissionRequest, Refusal
 from webhook.kube.field import InvalidInput
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
-from webhook.placement.framework import ANSWER_CACHE_BYTES, Framework, Placement, Question
 from webhook.placement.profile import PROFILES
+from webhook.placement.scheduler import ANSWER_CACHE_BYTES, Framework, Placement, Question
 from webhook.placement.templates import template_nodes
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Unchanged, Verdict

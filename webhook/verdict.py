@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from webhook.kube.admission import Refusal
 from webhook.mutation.mutate import RuleOutcome
-from webhook.placement.framework import Placement
+from webhook.placement.scheduler import Placement
 
 JsonObject = dict[str, Any]
 

@@ -13,7 +13,7 @@ from tests.serving.running import Running, World, running_in_thread
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import parse
 from webhook.pipeline import Cluster as View
-from webhook.placement.framework import Framework
+from webhook.placement.scheduler import Framework
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from webhook.cluster.file import snapshot_from_documents
 from webhook.pipeline import Cluster as View
-from webhook.placement.framework import Framework
+from webhook.placement.scheduler import Framework
 
 _ATTACKERS = 4
 _VICTIMS = 60

@@ -13,7 +13,7 @@ from rich.console import Console
 from tests.builders import PodBuilder, make_node_object, make_pod
 from webhook.cli.check_text import Section, print_section, text_console
 from webhook.cli.root import root
-from webhook.placement.result import Placement
+from webhook.placement.framework.result import Placement
 
 _NODES = [
     make_node_object("busy", capacity={"nvidia.com/gpu": 8}),

@@ -21,7 +21,7 @@ from tests.deploy.manifests import read
 from tests.serving.running import connections_gone
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES, RESOURCES
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.framework import Framework
+from webhook.placement.scheduler import Framework
 from webhook.watch.api_server import Source
 from webhook.watch.live import LiveCluster
 from webhook.watch.timing import Timing

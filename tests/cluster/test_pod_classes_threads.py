@@ -15,7 +15,7 @@ from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.label_selector import LabelRequirement
-from webhook.placement.framework import Framework, Question
+from webhook.placement.scheduler import Framework, Question
 
 _DB = {"matchLabels": {"app": "db"}}
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from tests.differential.constraints import Object
 from tests.differential.profiles import CONFIGURATION
 from webhook.cli.root import root
-from webhook.placement.result import Placement
+from webhook.placement.framework.result import Placement
 
 
 def foretold_by_command(

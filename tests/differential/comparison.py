@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from tests.differential.judge import Answer
+from webhook.placement.framework.result import Placement
 from webhook.placement.profile import Profile
-from webhook.placement.result import Placement
 
 
 class Disagreement(NamedTuple):

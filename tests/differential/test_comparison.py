@@ -9,7 +9,7 @@ from tests.differential.judge import Answer
 from tests.differential.minimising import minimise
 from tests.differential.profiles import PROFILES
 from tests.differential.worlds import World
-from webhook.placement.result import Placement
+from webhook.placement.framework.result import Placement
 
 _TOTALS = {"a": {"total": 300, "TaintToleration": 300}, "b": {"total": 150, "TaintToleration": 150}}
 _FEASIBLE = Placement("Feasible", "a", 3, 2, "2/3 nodes are available.", _TOTALS)

@@ -9,7 +9,7 @@ from tests.differential.worlds import pending_pods, random_world
 from webhook.cli.anonymize import with_other_names
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.framework import Framework
+from webhook.placement.scheduler import Framework
 
 _SMALL = ((4, 8),)
 

@@ -14,8 +14,8 @@ from tests.differential.minimising import minimise
 from tests.differential.profiles import PROFILES
 from tests.differential.worlds import World
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.framework import Framework
 from webhook.placement.profile import Profile
+from webhook.placement.scheduler import Framework
 
 _MOST_QUESTIONS = 600
 

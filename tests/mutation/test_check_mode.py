@@ -9,8 +9,8 @@ from tests.admitting import TYPE, admit_pod, policy_with
 from tests.builders import make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.pipeline import Cluster
-from webhook.placement.framework import Placement
-from webhook.placement.result import PlacementVerdict
+from webhook.placement.framework.result import PlacementVerdict
+from webhook.placement.scheduler import Placement
 from webhook.policy.document import CheckMode
 from webhook.verdict import Denied, Patched, Verdict
 

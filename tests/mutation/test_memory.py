@@ -17,7 +17,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.judgement import Mutated, StaticVerdict, judge, read_of
 from webhook.kube.documents import Document
 from webhook.pipeline import Memory, admit
-from webhook.placement.framework import Framework
+from webhook.placement.scheduler import Framework
 from webhook.policy.policy import Policy
 from webhook.serving.rendering import Renderings
 from webhook.verdict import Patched, Unchanged, Verdict

@@ -10,7 +10,7 @@ from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
 from webhook.kube.reader import Reader
-from webhook.placement.plugin import FilterPlugin, ScorePlugin
+from webhook.placement.framework.interface import FilterPlugin, ScorePlugin
 from webhook.placement.pod.pod_info import PodInfo
 
 

@@ -9,8 +9,8 @@ from tests.builders import PodBuilder, make_node_object, make_pod, match_express
 from tests.controlplane.cluster import Cluster
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.framework import Framework, Placement
 from webhook.placement.profile import PROFILES, Profile
+from webhook.placement.scheduler import Framework, Placement
 
 Object = dict[str, Any]
 

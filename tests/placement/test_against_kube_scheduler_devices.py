@@ -29,8 +29,8 @@ from tests.placement.device_objects import (
 from tests.placement.strategies_devices import NODES, device_worlds, parted_worlds
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.framework import Framework, Placement
 from webhook.placement.profile import DEFAULT, Profile
+from webhook.placement.scheduler import Framework, Placement
 
 Object = dict[str, Any]
 

@@ -24,8 +24,8 @@ from tests.placement.storage_objects import (
 )
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.framework import Framework, Placement
 from webhook.placement.profile import DEFAULT, Profile
+from webhook.placement.scheduler import Framework, Placement
 
 Object = dict[str, Any]
 

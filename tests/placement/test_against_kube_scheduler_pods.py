@@ -9,7 +9,7 @@ from tests.builders import PodBuilder, make_node_object, make_pod, match_express
 from tests.controlplane.cluster import Cluster
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.framework import Framework, Placement
+from webhook.placement.scheduler import Framework, Placement
 
 Object = dict[str, Any]
 

@@ -12,10 +12,10 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.field import InvalidInput
 from webhook.placement.configuration_file import parse_profiles
 from webhook.placement.extension_points import DEFAULT_PLUGINS, IN_TREE
-from webhook.placement.framework import Framework
 from webhook.placement.plugins.node_resources_fit import RequestedToCapacityRatioScore, ScoringStrategy
 from webhook.placement.profile import BINPACK, DEFAULT, Profile
 from webhook.placement.registry import PluginArgs, registrations
+from webhook.placement.scheduler import Framework
 
 _DEPLOYED = Path(__file__).parents[2] / "deploy/scheduler/kube-scheduler-configuration.yaml"
 

@@ -12,7 +12,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import DeadlineNearError, in_time, never
 from webhook.kube.documents import Document
-from webhook.placement.framework import Framework, Placement, Question
+from webhook.placement.scheduler import Framework, Placement, Question
 
 _COUNT = 50
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -25,10 +25,10 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.update import updated
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
-from webhook.placement.framework import Framework, Placement
 from webhook.placement.plugins.node_resources_fit import ScoringStrategy
 from webhook.placement.profile import DEFAULT, Enabled, Profile
 from webhook.placement.registry import PluginArgs
+from webhook.placement.scheduler import Framework, Placement
 from webhook.placement.templates import template_nodes
 from webhook.policy.node_template import NodeTemplate
 

@@ -11,8 +11,8 @@ from tests.placement.strategies import clusters, pending_pods
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
-from webhook.placement.framework import Framework, Question
-from webhook.placement.result import fit_error
+from webhook.placement.framework.result import fit_error
+from webhook.placement.scheduler import Framework, Question
 
 Object = dict[str, Any]
 

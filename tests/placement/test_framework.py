@@ -9,8 +9,8 @@ from tests.builders import PodBuilder, make_pod, match_expressions
 from tests.placement.asking import node
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.framework import Framework, Placement
 from webhook.placement.profile import BINPACK, DEFAULT
+from webhook.placement.scheduler import Framework, Placement
 
 _SMALL = {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "8", "pods": "3"}
 

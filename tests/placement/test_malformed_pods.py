@@ -13,7 +13,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
-from webhook.placement.framework import Framework
+from webhook.placement.scheduler import Framework
 
 _SNAPSHOT = Snapshot.of([node("node-0", images={"pause:latest": 1}), node("node-1", capacity={"nvidia.com/gpu": 8})])
 

@@ -9,7 +9,7 @@ import pytest
 from bench.attacks import WORST, attack_pod
 from bench.clusters import cluster_documents
 from webhook.cluster.file import snapshot_from_documents
-from webhook.placement.framework import Framework, Question
+from webhook.placement.scheduler import Framework, Question
 
 NODES = 3000
 SNAPSHOT = snapshot_from_documents(cluster_documents(NODES, 1))

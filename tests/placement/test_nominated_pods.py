@@ -10,7 +10,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.placement.configuration_file import parse_profiles
-from webhook.placement.framework import Framework, Placement, Question
+from webhook.placement.scheduler import Framework, Placement, Question
 
 Object = dict[str, Any]
 

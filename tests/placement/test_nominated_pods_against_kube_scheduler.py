@@ -13,7 +13,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.placement.configuration_file import parse_profiles
-from webhook.placement.framework import Framework, Placement
+from webhook.placement.scheduler import Framework, Placement
 
 Object = dict[str, Any]
 Prepare = Callable[[Cluster], object]

@@ -10,9 +10,9 @@ from tests.placement import oracle
 from tests.placement.strategies import clusters, pending_pods
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.framework import Framework
+from webhook.placement.framework.result import to_check_json
 from webhook.placement.profile import PROFILES
-from webhook.placement.result import to_check_json
+from webhook.placement.scheduler import Framework
 
 Object = dict[str, Any]
 

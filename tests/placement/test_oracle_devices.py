@@ -9,7 +9,7 @@ from tests.placement.oracle import place
 from tests.placement.strategies_devices import NODES, device_worlds
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.framework import Framework
+from webhook.placement.scheduler import Framework
 
 Object = dict[str, Any]
 

@@ -11,8 +11,8 @@ from tests.placement.strategies_nominated import nominations, nominees
 from tests.placement.test_oracle_pods import as_plain
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.framework import Framework, Question
-from webhook.placement.result import fit_error
+from webhook.placement.framework.result import fit_error
+from webhook.placement.scheduler import Framework, Question
 
 Object = dict[str, Any]
 Draw = Callable[[st.SearchStrategy[Any]], Any]

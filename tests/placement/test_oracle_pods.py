@@ -9,7 +9,7 @@ from tests.placement import oracle
 from tests.placement.strategies_pods import clusters, pending_pods
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.framework import Framework, Placement
+from webhook.placement.scheduler import Framework, Placement
 
 Object = dict[str, Any]
 

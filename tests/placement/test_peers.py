@@ -12,10 +12,10 @@ from webhook.cluster.workloads import Owner, Workload, Workloads
 from webhook.kube.field import InvalidInput
 from webhook.kube.label_selector import exact_selector
 from webhook.kube.wellknown import HOSTNAME_LABEL
-from webhook.placement.framework import Framework
 from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
 from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE, SpreadConstraint
 from webhook.placement.profile import DEFAULT
+from webhook.placement.scheduler import Framework
 
 _TERM = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
 _JEALOUS = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_TERM]}}

@@ -7,7 +7,7 @@ import pytest
 from tests.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.framework import Framework
+from webhook.placement.scheduler import Framework
 
 Object = dict[str, Any]
 

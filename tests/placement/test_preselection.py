@@ -7,10 +7,10 @@ import pytest
 from tests.builders import make_pod
 from tests.placement.asking import node
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.framework import Framework, Question
-from webhook.placement.plugin import Preselection
+from webhook.placement.framework.interface import Preselection
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import DEFAULT
+from webhook.placement.scheduler import Framework, Question
 
 _NODES = Snapshot.of([node(name) for name in "abcd"])
 _POD = make_pod().obj()

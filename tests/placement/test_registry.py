@@ -4,7 +4,7 @@ import pkgutil
 import re
 
 from webhook.placement import plugins
-from webhook.placement.plugin import FilterPlugin, PreEnqueuePlugin, ScorePlugin
+from webhook.placement.framework.interface import FilterPlugin, PreEnqueuePlugin, ScorePlugin
 from webhook.placement.profile import BINPACK, DEFAULT, PROFILES
 from webhook.placement.registry import PluginArgs, registrations
 

@@ -5,8 +5,8 @@ import json
 from tests.builders import make_pod
 from tests.placement.asking import node
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.framework import Framework
-from webhook.placement.result import Placement, fit_error, to_check_json
+from webhook.placement.framework.result import Placement, fit_error, to_check_json
+from webhook.placement.scheduler import Framework
 
 
 def test_answer_has_the_shape_of_the_contract() -> None:

@@ -11,7 +11,7 @@ from tests.placement.applying import World, applied
 from tests.placement.strategies_nominated import nominations
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.framework import Framework, Question
+from webhook.placement.scheduler import Framework, Question
 
 Object = dict[str, Any]
 

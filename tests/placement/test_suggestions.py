@@ -8,7 +8,7 @@ from tests.builders import PodBuilder, make_pod, match_expressions
 from tests.placement.asking import node
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.framework import Framework
+from webhook.placement.scheduler import Framework
 
 _USE = "maip.mxsf.io/node.usage"
 _PRODUCT = "nvidia.com/gpu.product"

@@ -13,8 +13,8 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
-from webhook.placement.framework import Framework
-from webhook.placement.result import Placement
+from webhook.placement.framework.result import Placement
+from webhook.placement.scheduler import Framework
 from webhook.placement.templates import TemplateNode, template_nodes
 
 _TAINT = {"key": "nvidia.com/gpu.product", "value": "NVIDIA-H20", "effect": "NoSchedule"}

@@ -22,7 +22,7 @@ from tests.placement.storage_objects import (
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import NOMINATED_PODS
 from webhook.cluster.optional_kinds import FURTHER_KINDS
-from webhook.placement.framework import Framework, Placement
+from webhook.placement.scheduler import Framework, Placement
 
 Object = dict[str, Any]
 

@@ -14,8 +14,8 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.workloads import Owner, Workload, Workloads
 from webhook.kube.documents import Document
 from webhook.kube.label_selector import LabelRequirement
-from webhook.placement.framework import Framework, Placement
 from webhook.placement.profile import BINPACK, DEFAULT, Profile
+from webhook.placement.scheduler import Framework, Placement
 
 _VOLUMES = ("NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone")
 

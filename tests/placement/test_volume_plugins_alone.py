@@ -10,7 +10,7 @@ from tests.placement.storage_objects import make_claim, make_csi_node, make_stor
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.configuration_file import parse_profiles
-from webhook.placement.framework import Framework, Placement
+from webhook.placement.scheduler import Framework, Placement
 
 Object = dict[str, Any]
 

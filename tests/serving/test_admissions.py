@@ -19,7 +19,7 @@ from webhook.audit.record import Draft
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.pipeline import Cluster
-from webhook.placement.framework import Framework
+from webhook.placement.scheduler import Framework
 from webhook.serving.admissions import Answer
 
 TRAINING = make_pod("trainer").annotate(TYPE, "training").annotate(PRODUCT, "NVIDIA-H20")

@@ -18,7 +18,7 @@ from tests.serving.running import Clock, World, review_bytes
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.pipeline import Cluster, framework_for
-from webhook.placement.framework import Framework, Placement, Question
+from webhook.placement.scheduler import Framework, Placement, Question
 from webhook.serving.admissions import Answer
 from webhook.serving.dispatcher import SMALL_BYTES, Dispatcher, OverdueError, Timeouts
 from webhook.serving.lanes import LargeLane, SmallLane

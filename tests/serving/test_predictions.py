@@ -8,7 +8,7 @@ import pytest
 from tests.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.node_info import Node, NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.framework import Framework
+from webhook.placement.scheduler import Framework
 from webhook.serving.predictions import Predictions
 
 NOW_SECONDS = 1_800_000_000.0

@@ -9,7 +9,7 @@ from bench.mutations import harm, mutated
 from tests.serving.running import World
 from webhook.cluster.file import snapshot_from_documents
 from webhook.pipeline import Cluster
-from webhook.placement.framework import Framework
+from webhook.placement.scheduler import Framework
 
 
 @pytest.mark.parametrize("seed", range(4))

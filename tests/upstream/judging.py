@@ -16,10 +16,10 @@ from webhook.kube.field import InvalidInput
 from webhook.kube.shape import check_pod
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.configuration_file import parse_profiles
-from webhook.placement.framework import Framework, Placement, Question
+from webhook.placement.framework.unmodelled import Demands
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import Profile
-from webhook.placement.unmodelled import Demands
+from webhook.placement.scheduler import Framework, Placement, Question
 
 AGREES, UNKNOWN, WAITING, SET_ASIDE, CONTRADICTS = "agrees", "Unknown", "Waiting", "set aside", "contradicts"
 

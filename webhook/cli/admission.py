@@ -9,7 +9,7 @@ from webhook.kube.field import InvalidInput
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.kube.workload import pod_name
 from webhook.pipeline import Cluster, admit
-from webhook.placement.framework import Question
+from webhook.placement.scheduler import Question
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Verdict
 

@@ -23,7 +23,7 @@ from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.kube.shape import check_pod
 from webhook.kube.workload import pod_name
-from webhook.placement.result import Placement, to_check_json
+from webhook.placement.framework.result import Placement, to_check_json
 from webhook.placement.templates import template_nodes
 from webhook.policy.policy import Policy
 from webhook.verdict import Denied

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from webhook.cli.screen import SafeConsole, marked
 from webhook.placement.explain import Reasons
-from webhook.placement.result import Placement
+from webhook.placement.framework.result import Placement
 
 _COLOURS = {"Feasible": "green", "Waiting": "yellow", "Infeasible": "red", "Unknown": "magenta", "Refused": "red"}
 Scored = Mapping[str, int]

@@ -25,8 +25,8 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import JsonObject, parse
 from webhook.kube.workload import pod_name
 from webhook.metrics import Metrics
-from webhook.placement.framework import Framework
 from webhook.placement.profile import PROFILES
+from webhook.placement.scheduler import Framework
 from webhook.policy.loader import built_in_policy
 from webhook.serving.server import Server
 from webhook.settings import Address, Settings

@@ -10,8 +10,8 @@ from webhook.kube.field import InvalidInput, unsupported
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.configuration_file import parse_profiles
 from webhook.placement.explain import Reasons
-from webhook.placement.framework import Framework, Placement, Question, never
 from webhook.placement.profile import PROFILES, Profile
+from webhook.placement.scheduler import Framework, Placement, Question, never
 from webhook.placement.templates import TemplateNode
 
 _SUGGESTIONS = 3

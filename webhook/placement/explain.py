@@ -9,7 +9,7 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.placement.crowd import crowd_of
+from webhook.placement.framework.nominated_nodes import crowd_of
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import Profile
 

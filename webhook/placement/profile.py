@@ -6,12 +6,12 @@ from typing import TypeVar
 
 from webhook.kube.resource_names import CPU, MEMORY
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
-from webhook.placement.plugin import FilterPlugin, PreEnqueuePlugin, PreFilterPlugin, ScorePlugin
+from webhook.placement.framework.interface import FilterPlugin, PreEnqueuePlugin, PreFilterPlugin, ScorePlugin
+from webhook.placement.framework.unmodelled import DEFAULT_PREEMPTION, NODE_VOLUME_LIMITS, POD_TOPOLOGY_SPREAD
 from webhook.placement.plugins.node_resources_fit import ScoringStrategy, most_requested_score
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY
 from webhook.placement.registry import PluginArgs, registrations
-from webhook.placement.unmodelled import DEFAULT_PREEMPTION, NODE_VOLUME_LIMITS, POD_TOPOLOGY_SPREAD
 
 T = TypeVar("T")
 

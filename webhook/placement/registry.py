@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from webhook.cluster.index.node_selector import NodeAffinityTerms
 from webhook.kube.resource_names import CPU, MEMORY
-from webhook.placement.plugin import Plugin
+from webhook.placement.framework.interface import Plugin
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.image_locality import ImageLocality
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity

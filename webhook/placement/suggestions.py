@@ -13,12 +13,12 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 from webhook.kube.deadline import Expired, in_time
 from webhook.placement.changes import Change, Situation
-from webhook.placement.crowd import crowd_of
+from webhook.placement.framework.nominated_nodes import crowd_of
+from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.obstacles import Group, groups_of
 from webhook.placement.phrases import told
 from webhook.placement.pod_changes import WITHOUT, Request
 from webhook.placement.profile import Profile
-from webhook.placement.result import PlacementVerdict
 from webhook.placement.room import ways_to_make_room
 
 # Smaller changes come first, so that what is beyond these bounds would not be given anyway.

@@ -7,7 +7,7 @@ from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
 from webhook.audit.pointer import values_before
 from webhook.audit.record import AuditRecord
 from webhook.kube.admission import AdmissionRequest
-from webhook.placement.framework import Placement
+from webhook.placement.scheduler import Placement
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
 

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from webhook.kube.documents import field
-from webhook.placement.framework import Placement
+from webhook.placement.scheduler import Placement
 
 PredictionResult = Literal["same_node", "in_best_set", "feasible_elsewhere", "foretold_infeasible_but_bound"]
 # A creationTimestamp has whole seconds, and two machines' clocks differ a little.

@@ -8,7 +8,7 @@ from webhook.audit.record import CommonPart
 from webhook.byte_cache import ByteCache
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import AdmissionRequest, ReviewAnswer
-from webhook.placement.framework import Placement
+from webhook.placement.scheduler import Placement
 from webhook.policy.policy import Policy
 from webhook.serving.journal import audit_record
 from webhook.verdict import Bypassed, Denied, Patched, Unchanged, Verdict

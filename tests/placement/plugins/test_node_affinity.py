@@ -7,7 +7,7 @@ import pytest
 from tests.builders import PodBuilder, make_pod, match_expressions
 from tests.placement.asking import node, pod_info, rejections, scores
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.plugin import Preselection
+from webhook.placement.framework.interface import Preselection
 from webhook.placement.plugins.node_affinity import ERR_REASON_CONFLICT, ERR_REASON_POD, NodeAffinity
 
 _TRAINING = match_expressions(("use", "In", ["training"]))

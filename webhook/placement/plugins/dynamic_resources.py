@@ -8,7 +8,7 @@ from webhook.cluster.dra.resource_claim import DeviceClaim
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.placement.dra.feasibility import device_claim, device_fit
-from webhook.placement.plugin import Failure, Preselection, default_normalize
+from webhook.placement.framework.interface import Failure, Preselection, default_normalize
 from webhook.placement.pod.pod_info import DeviceClaimUse, PodInfo
 
 ERR_REASON_CANNOT_FIT = "cannot fit resource"

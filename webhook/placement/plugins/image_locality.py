@@ -4,7 +4,7 @@ import numpy as np
 
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.placement.plugin import MAX_NODE_SCORE
+from webhook.placement.framework.interface import MAX_NODE_SCORE
 from webhook.placement.pod.pod_info import PodInfo
 
 _MEBIBYTE = 1024 * 1024

@@ -8,8 +8,8 @@ from webhook.cluster.index.node_selector import NodeAffinityTerms, any_matches, 
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.kube.selectors import NAME_FIELD
-from webhook.placement.node_inclusion import required_affinity_matches
-from webhook.placement.plugin import Failure, Preselection, default_normalize
+from webhook.placement.framework.interface import Failure, Preselection, default_normalize
+from webhook.placement.framework.node_inclusion import required_affinity_matches
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_POD = "node(s) didn't match Pod's node affinity/selector"

@@ -6,7 +6,7 @@ import numpy as np
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, never
-from webhook.placement.plugin import Failure
+from webhook.placement.framework.interface import Failure
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON = "node(s) didn't match the requested node name"

@@ -8,7 +8,7 @@ from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.kube.resource_names import CPU, MEMORY, is_scalar_resource
 from webhook.placement.dra.extended_resource_totals import amounts, are_known, is_counted
-from webhook.placement.plugin import MAX_NODE_SCORE, Certainty
+from webhook.placement.framework.interface import MAX_NODE_SCORE, Certainty
 from webhook.placement.pod.pod_info import PodInfo
 
 _HALF = MAX_NODE_SCORE // 2

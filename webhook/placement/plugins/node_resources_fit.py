@@ -10,7 +10,7 @@ from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.resource_names import CPU, MEMORY, is_extended_resource, is_scalar_resource
 from webhook.placement.dra.extended_resource_totals import amounts, are_known
-from webhook.placement.plugin import MAX_NODE_SCORE, Certainty, Failure
+from webhook.placement.framework.interface import MAX_NODE_SCORE, Certainty, Failure
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_TOO_MANY_PODS = "Too many pods"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.kube.taints import NO_SCHEDULE, UNSCHEDULABLE, Taint
-from webhook.placement.plugin import Failure
+from webhook.placement.framework.interface import Failure
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON = "node(s) were unschedulable"

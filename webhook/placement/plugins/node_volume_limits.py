@@ -9,8 +9,8 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage.storage import Storage
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.volumes import NO_VOLUMES, AttachedVolume, PodVolumes
-from webhook.placement.claims import attached_volumes, foreign, not_found
-from webhook.placement.plugin import Failure
+from webhook.placement.framework.interface import Failure
+from webhook.placement.framework.volume_claims import attached_volumes, foreign, not_found
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"

@@ -7,8 +7,8 @@ import numpy as np
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.kube.taints import PREFER_NO_SCHEDULE
-from webhook.placement.node_inclusion import untolerated
-from webhook.placement.plugin import Failure, default_normalize
+from webhook.placement.framework.interface import Failure, default_normalize
+from webhook.placement.framework.node_inclusion import untolerated
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON = "node(s) had untolerated taint(s)"

@@ -14,8 +14,8 @@ from webhook.cluster.storage.storage import Storage
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.label_selector import LabelSelector, selector_matches
 from webhook.kube.volumes import MIGRATIONS
-from webhook.placement.claims import foreign, not_found
-from webhook.placement.plugin import Failure, Preselection
+from webhook.placement.framework.interface import Failure, Preselection
+from webhook.placement.framework.volume_claims import foreign, not_found
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"

@@ -6,7 +6,7 @@ import numpy as np
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.placement.plugin import Failure, Preselection
+from webhook.placement.framework.interface import Failure, Preselection
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_DISK_CONFLICT = "node(s) had no available disk"

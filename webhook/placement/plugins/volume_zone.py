@@ -10,8 +10,8 @@ from webhook.cluster.storage.pv import Volume
 from webhook.cluster.storage.storage import NamespacedName, Storage
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.wellknown import REGION_LABEL, ZONE_LABEL
-from webhook.placement.claims import not_found
-from webhook.placement.plugin import Failure, Preselection
+from webhook.placement.framework.interface import Failure, Preselection
+from webhook.placement.framework.volume_claims import not_found
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_CONFLICT = "node(s) had no available volume zone"

@@ -9,8 +9,8 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.placement.crowd import Crowd
-from webhook.placement.plugin import Failure, FilterPlugin
+from webhook.placement.framework.interface import Failure, FilterPlugin
+from webhook.placement.framework.nominated_nodes import Crowd
 from webhook.placement.pod.pod_info import PodInfo
 
 

@@ -15,8 +15,8 @@ from webhook.kube.names import is_dns_subdomain
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import is_extended_resource
 from webhook.kube.volumes import MIGRATIONS, PodVolumes
-from webhook.placement.claims import attached_volumes
 from webhook.placement.dra.feasibility import device_fit
+from webhook.placement.framework.volume_claims import attached_volumes
 from webhook.placement.pod.inter_pod_info import Peers
 from webhook.placement.pod.pod_info import PodInfo
 

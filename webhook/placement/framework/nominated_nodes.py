@@ -17,7 +17,7 @@ from webhook.cluster.nominated_pods import NominatedPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.placement.plugin import Failure, FarSightedPlugin, FilterPlugin
+from webhook.placement.framework.interface import Failure, FarSightedPlugin, FilterPlugin
 from webhook.placement.pod.pod_info import PodInfo
 
 

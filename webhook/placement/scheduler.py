@@ -15,14 +15,12 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, in_time, never
 from webhook.kube.reader import Reader
 from webhook.placement.changes import Situation
-from webhook.placement.crowd import crowd_of
-from webhook.placement.doubts import doubt
 from webhook.placement.explain import Reasons, explain, not_preselected, plugins_against
-from webhook.placement.passing import Passing
-from webhook.placement.plugin import UncertainScorePlugin
-from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.profile import DEFAULT, Profile
-from webhook.placement.result import (
+from webhook.placement.framework.deny_exemption import doubt
+from webhook.placement.framework.filtering import Passing
+from webhook.placement.framework.interface import UncertainScorePlugin
+from webhook.placement.framework.nominated_nodes import crowd_of
+from webhook.placement.framework.result import (
     NO_NODES,
     Placement,
     PlacementVerdict,
@@ -31,9 +29,11 @@ from webhook.placement.result import (
     fit_error,
     with_templates,
 )
+from webhook.placement.framework.unmodelled import Demands
+from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.profile import DEFAULT, Profile
 from webhook.placement.suggestions import Suggestion, suggest
 from webhook.placement.templates import TemplateNode
-from webhook.placement.unmodelled import Demands
 
 __all__ = ["Framework", "Placement", "Question", "never"]
 

@@ -1,0 +1,1 @@
+"""The plugin interface, filtering, and the result of a scheduling cycle."""
