@@ -15,7 +15,7 @@ from tests.differential.profiles import CONFIGURATION, OTHERS, STANDARD
 from tests.differential.random_profiles import random_configuration
 from tests.differential.trial import disagreements_of_command, keep, minimised, tried
 from tests.differential.worlds import pending_pods, random_world
-from webhook.placement.configuration_file import parse_profiles
+from webhook.placement.config.loader import parse_profiles
 
 PODS_PER_WORLD = 25
 FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))

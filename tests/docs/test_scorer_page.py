@@ -2,7 +2,7 @@
 
 from tests.docs.markdown import ROOT, rows, span_of
 from webhook.cluster.cache.resources import FURTHER_RESOURCES
-from webhook.placement.extension_points import DEFAULT_PLUGINS
+from webhook.placement.config.extension_points import DEFAULT_PLUGINS
 
 _PAGE = ROOT / "docs" / "scorer.md"
 

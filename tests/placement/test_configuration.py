@@ -10,8 +10,8 @@ from tests.builders import make_pod
 from tests.placement.asking import node
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.field import InvalidInput
-from webhook.placement.configuration_file import parse_profiles
-from webhook.placement.extension_points import DEFAULT_PLUGINS, IN_TREE
+from webhook.placement.config.extension_points import DEFAULT_PLUGINS, IN_TREE
+from webhook.placement.config.loader import parse_profiles
 from webhook.placement.plugins.node_resources_fit import RequestedToCapacityRatioScore, ScoringStrategy
 from webhook.placement.profile import BINPACK, DEFAULT, Profile
 from webhook.placement.registry import PluginArgs, registrations

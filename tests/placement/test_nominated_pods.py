@@ -9,7 +9,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
-from webhook.placement.configuration_file import parse_profiles
+from webhook.placement.config.loader import parse_profiles
 from webhook.placement.scheduler import Framework, Placement, Question
 
 Object = dict[str, Any]

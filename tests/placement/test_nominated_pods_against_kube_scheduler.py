@@ -12,7 +12,7 @@ from tests.controlplane.configuration import scheduler_configuration
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
-from webhook.placement.configuration_file import parse_profiles
+from webhook.placement.config.loader import parse_profiles
 from webhook.placement.scheduler import Framework, Placement
 
 Object = dict[str, Any]

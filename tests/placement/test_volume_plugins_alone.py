@@ -9,7 +9,7 @@ from tests.builders import PodBuilder, make_node_object, make_pod
 from tests.placement.storage_objects import make_claim, make_csi_node, make_storage_class, make_volume, uses
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.configuration_file import parse_profiles
+from webhook.placement.config.loader import parse_profiles
 from webhook.placement.scheduler import Framework, Placement
 
 Object = dict[str, Any]

@@ -15,7 +15,7 @@ from webhook.kube.documents import parse
 from webhook.kube.field import InvalidInput
 from webhook.kube.shape import check_pod
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
-from webhook.placement.configuration_file import parse_profiles
+from webhook.placement.config.loader import parse_profiles
 from webhook.placement.framework.unmodelled import Demands
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import Profile

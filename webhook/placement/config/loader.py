@@ -12,8 +12,9 @@ from webhook.kube.field import FieldError, InvalidInput, invalid, required
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import CPU, MEMORY
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
-from webhook.placement.configuration import KubeSchedulerConfiguration, KubeSchedulerProfile, Plugins
-from webhook.placement.configuration_args import (
+from webhook.placement.config.document import KubeSchedulerConfiguration, KubeSchedulerProfile, Plugins
+from webhook.placement.config.extension_points import IN_TREE, Expansion, expand, plugin_errors
+from webhook.placement.config.plugin_args import (
     ARGS_OF,
     Args,
     DefaultConstraint,
@@ -24,7 +25,6 @@ from webhook.placement.configuration_args import (
     PodTopologySpreadArgs,
     ScoringStrategyArgs,
 )
-from webhook.placement.extension_points import IN_TREE, Expansion, expand, plugin_errors
 from webhook.placement.plugins.node_resources_fit import (
     RequestedToCapacityRatioScore,
     ScoringStrategy,

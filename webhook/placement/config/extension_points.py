@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from webhook.kube.field import FieldError, invalid
-from webhook.placement.configuration import Plugin, Plugins, PluginSet
+from webhook.placement.config.document import Plugin, Plugins, PluginSet
 
 EVERY = "*"
 
