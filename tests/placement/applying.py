@@ -7,8 +7,8 @@ from functools import singledispatch
 from typing import Any
 
 from webhook.kube.quantity import milli_value
-from webhook.placement.changes import Change, Evict, Free, Uncordon
-from webhook.placement.pod_changes import (
+from webhook.placement.suggest.changes import Change, Evict, Free, Uncordon
+from webhook.placement.suggest.pod_changes import (
     Request,
     Tolerate,
     WithoutHostPort,

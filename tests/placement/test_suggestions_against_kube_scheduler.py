@@ -9,8 +9,8 @@ from tests.controlplane.cluster import Cluster
 from tests.placement.applying import World, applied
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.pod_changes import Request, Tolerate, WithoutRequirement
 from webhook.placement.scheduler import Framework, Question
+from webhook.placement.suggest.pod_changes import Request, Tolerate, WithoutRequirement
 
 Object = dict[str, Any]
 

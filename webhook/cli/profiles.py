@@ -9,7 +9,7 @@ from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput, unsupported
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.config.loader import parse_profiles
-from webhook.placement.explain import Reasons
+from webhook.placement.diagnosis import Reasons
 from webhook.placement.profile import PROFILES, Profile
 from webhook.placement.scheduler import Framework, Placement, Question, never
 from webhook.placement.templates import TemplateNode

@@ -14,8 +14,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, in_time, never
 from webhook.kube.reader import Reader
-from webhook.placement.changes import Situation
-from webhook.placement.explain import Reasons, explain, not_preselected, plugins_against
+from webhook.placement.diagnosis import Reasons, explain, not_preselected, plugins_against
 from webhook.placement.framework.deny_exemption import doubt
 from webhook.placement.framework.filtering import Passing
 from webhook.placement.framework.interface import UncertainScorePlugin
@@ -32,7 +31,8 @@ from webhook.placement.framework.result import (
 from webhook.placement.framework.unmodelled import Demands
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import DEFAULT, Profile
-from webhook.placement.suggestions import Suggestion, suggest
+from webhook.placement.suggest.changes import Situation
+from webhook.placement.suggest.suggestions import Suggestion, suggest
 from webhook.placement.templates import TemplateNode
 
 __all__ = ["Framework", "Placement", "Question", "never"]

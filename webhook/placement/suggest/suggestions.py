@@ -12,14 +12,14 @@ import numpy as np
 
 from webhook.cluster.index.labels import Mask
 from webhook.kube.deadline import Expired, in_time
-from webhook.placement.changes import Change, Situation
 from webhook.placement.framework.nominated_nodes import crowd_of
 from webhook.placement.framework.result import PlacementVerdict
-from webhook.placement.obstacles import Group, groups_of
-from webhook.placement.phrases import told
-from webhook.placement.pod_changes import WITHOUT, Request
 from webhook.placement.profile import Profile
-from webhook.placement.room import ways_to_make_room
+from webhook.placement.suggest.changes import Change, Situation
+from webhook.placement.suggest.free_capacity import ways_to_make_room
+from webhook.placement.suggest.node_groups import Group, groups_of
+from webhook.placement.suggest.pod_changes import WITHOUT, Request
+from webhook.placement.suggest.suggestion_text import told
 
 # Smaller changes come first, so that what is beyond these bounds would not be given anyway.
 _MOST_GROUPS = 16

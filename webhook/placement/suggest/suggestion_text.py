@@ -5,9 +5,9 @@ from typing import TypeVar
 
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.wellknown import HOSTNAME_LABEL
-from webhook.placement.amount_text import amount_text
-from webhook.placement.changes import Change, Evict, Free, Situation, Uncordon
-from webhook.placement.pod_changes import (
+from webhook.placement.suggest.amount_text import amount_text
+from webhook.placement.suggest.changes import Change, Evict, Free, Situation, Uncordon
+from webhook.placement.suggest.pod_changes import (
     WITHOUT,
     Request,
     Tolerate,

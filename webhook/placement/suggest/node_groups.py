@@ -11,10 +11,11 @@ from webhook.cluster.index.node_selector import Term, any_matches, matches
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.taints import CONDITION_DOMAINS, NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE, Taint
-from webhook.placement.changes import Change, Situation
-from webhook.placement.explain import Rejection, rejections
+from webhook.placement.diagnosis import Rejection, rejections
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.pod_changes import (
+from webhook.placement.profile import Profile
+from webhook.placement.suggest.changes import Change, Situation
+from webhook.placement.suggest.pod_changes import (
     Tolerate,
     WithoutNodeSelector,
     WithoutPodAffinity,
@@ -25,7 +26,6 @@ from webhook.placement.pod_changes import (
     common_part,
     telling_terms,
 )
-from webhook.placement.profile import Profile
 
 # So many obstacles are told apart, beside the taints: their set must fit in the bits of an integer.
 _MOST_OBSTACLES = 40

@@ -10,10 +10,10 @@ from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.ports import HostPort
-from webhook.placement.amount_text import rounded_down, rounded_up
-from webhook.placement.changes import Change, Evict, Free, Situation, Uncordon
-from webhook.placement.obstacles import Group
-from webhook.placement.pod_changes import Request, WithoutHostPort
+from webhook.placement.suggest.amount_text import rounded_down, rounded_up
+from webhook.placement.suggest.changes import Change, Evict, Free, Situation, Uncordon
+from webhook.placement.suggest.node_groups import Group
+from webhook.placement.suggest.pod_changes import Request, WithoutHostPort
 
 Share = NDArray[np.float64]
 

@@ -1,6 +1,6 @@
 """Changes after which a pod that waits might fit, as data: they are what is tried, tested and told.
 
-Here are those of nodes; those of the pod are in `webhook.placement.pod_changes`.
+Here are those of nodes; those of the pod are in `webhook.placement.suggest.pod_changes`.
 """
 
 from dataclasses import dataclass, replace
