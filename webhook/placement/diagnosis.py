@@ -9,7 +9,7 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.placement.framework.nominated_nodes import crowd_of
+from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import Profile
 
@@ -33,7 +33,7 @@ def rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired: Expired
     Raises:
         DeadlineNearError: `expired()` holds.
     """
-    nominated = nodes.rows.get(pod.nominee.node_name)
+    nominated = nodes.rows.get(pod.nomination.node_name)
     named: list[tuple[int, str, frozenset[str]]] = []
     for step, pre_filter in enumerate(profile.pre_filters):
         preselection = pre_filter.pre_filter(pod, nodes)
@@ -69,10 +69,10 @@ def _outside(
 
 def _filter_rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator[Rejection]:
     first_pass = len(profile.pre_filters)
-    crowd = crowd_of(pod, nodes, profile.scheduler_names, expired)
-    if crowd:
+    with_nominated = nodes_with_nominated_pods(pod, nodes, profile.scheduler_names, expired)
+    if with_nominated:
         for step, plugin in enumerate(in_time(profile.filters, expired), first_pass):
-            for reason, rejected in crowd.failures(plugin, crowd.rows):
+            for reason, rejected in with_nominated.failures(plugin, with_nominated.rows):
                 yield Rejection(step, plugin.name, reason, rejected)
     for step, plugin in enumerate(in_time(profile.filters, expired), first_pass + len(profile.filters)):
         for reason, rejected in plugin.filter(pod, nodes, expired):
@@ -118,7 +118,7 @@ def explain(profile: Profile, pod: PodInfo, nodes: Snapshot) -> Reasons:
         for row in np.flatnonzero(rejected).tolist():
             if first.setdefault(row, step) == step:
                 reasons.setdefault(row, []).append(reason)
-    nominated = pod.nominee.node_name
+    nominated = pod.nomination.node_name
     if nominated in nodes.rows and nodes.rows[nominated] not in reasons:
         others = (info.node.name for info in nodes.nodes if info.node.name != nominated)
         return dict.fromkeys(others, (f"not looked at: the pod is nominated to {nominated}",))

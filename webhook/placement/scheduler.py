@@ -18,7 +18,7 @@ from webhook.placement.diagnosis import Reasons, explain, not_preselected, plugi
 from webhook.placement.framework.deny_exemption import doubt
 from webhook.placement.framework.filtering import Passing
 from webhook.placement.framework.interface import UncertainScorePlugin
-from webhook.placement.framework.nominated_nodes import crowd_of
+from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.result import (
     NO_NODES,
     Placement,
@@ -244,7 +244,7 @@ class Framework:
         chosen = self._preselected(info, snapshot, for_ever=for_ever)
         if chosen.refusal:
             return _Filtered(np.zeros_like(feasible), {}, chosen.refusal)
-        nominated = snapshot.rows.get(info.nominee.node_name) if info.nominee.node_name else None
+        nominated = snapshot.rows.get(info.nomination.node_name) if info.nomination.node_name else None
         if chosen.node_names is not None:
             feasible = _named(chosen.node_names, snapshot)
             left_out, told_by = ~feasible, frozenset(chosen.plugins)
@@ -252,10 +252,10 @@ class Framework:
                 left_out[nominated] = False
                 told_by |= plugins_against(self._profile, info, snapshot, nominated, expired)
             reasons[not_preselected(told_by, leaves_none=False)] = int(np.count_nonzero(left_out))
-        crowd = crowd_of(info, snapshot, self._profile.scheduler_names, expired)
-        passing = Passing(self._profile.filters, info, snapshot, crowd, expired)
+        with_nominated = nodes_with_nominated_pods(info, snapshot, self._profile.scheduler_names, expired)
+        passing = Passing(self._profile.filters, info, snapshot, with_nominated, expired)
         if nominated is not None:
-            own = _named(frozenset((info.nominee.node_name,)), snapshot)
+            own = _named(frozenset((info.nomination.node_name,)), snapshot)
             if (alone := passing.among(own, reasons)).any():
                 return _Filtered(alone, {})
             feasible = feasible & ~own

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from webhook.cluster.cache.interning import Interner
-from webhook.cluster.cache.nomination_tracker import Nominations
+from webhook.cluster.cache.nomination_tracker import NominationTracker
 from webhook.cluster.cache.object_key import NOMINATED_PODS, Key, key_of
 from webhook.cluster.cache.optional_objects import FurtherObjects
 from webhook.cluster.file import holds_a_place
@@ -56,7 +56,7 @@ class ClusterCache:
         self._pods: dict[Key, RunningPod] = {}
         self._namespaces: dict[Key, Namespace] = {}
         self._pods_on: dict[str, dict[Key, RunningPod]] = {}
-        self._nominations = Nominations()
+        self._nominations = NominationTracker()
         self._interner = Interner()
         self._kinds = {
             "Node": _Kind(Node.of, self._put_node, self._nodes.keys),
@@ -140,7 +140,7 @@ class ClusterCache:
         if self._has_other_namespaces:
             renewed = replace(renewed, namespaces=self._namespaces_by_name())
         if self._nominations.has_changed:
-            renewed = replace(renewed, nominated=self._nominations.beside(self._pods))
+            renewed = replace(renewed, nominated=self._nominations.excluding(self._pods))
         self._snapshot = replace(renewed, **self._further.changed_fields())
         self._touched.clear()
         self._has_other_nodes = self._has_other_namespaces = False
@@ -183,7 +183,7 @@ class ClusterCache:
         before = self._pods.get(key)
         if before == pod:
             return
-        self._nominations.heed_bound(key)
+        self._nominations.mark_bound(key)
         if before is not None:
             self._touched.add(before.node_name)
             beside = self._pods_on[before.node_name]

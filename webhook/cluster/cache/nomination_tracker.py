@@ -6,7 +6,7 @@ from webhook.cluster.cache.object_key import Key
 from webhook.cluster.nominated_pods import NominatedPod, NominatedPods
 
 
-class Nominations:
+class NominationTracker:
     """Nominated pods by name.
 
     Once such a pod is bound, the watch of the nominated ones takes it out and that of the bound ones puts it in, in any
@@ -38,7 +38,7 @@ class Nominations:
             self._leaving[key] = before
         self._left_before -= {key}
 
-    def heed_bound(self, key: Key) -> None:
+    def mark_bound(self, key: Key) -> None:
         """Take note that the pod is told to be bound, or to be so no more."""
         if self._leaving.pop(key, None) or key in self._pods:
             self.has_changed = True
@@ -50,7 +50,7 @@ class Nominations:
             self.has_changed = True
         self._left_before = frozenset(self._leaving)
 
-    def beside(self, bound: Collection[Key]) -> NominatedPods:
+    def excluding(self, bound: Collection[Key]) -> NominatedPods:
         """Those of them that are not among the `bound` ones."""
         self.has_changed = False
         held = {**self._leaving, **self._pods}

@@ -10,17 +10,17 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.placement.framework.interface import Failure, FilterPlugin
-from webhook.placement.framework.nominated_nodes import Crowd
+from webhook.placement.framework.nominated_nodes import NodesWithNominatedPods
 from webhook.placement.pod.pod_info import PodInfo
 
 
 class Passing(NamedTuple):
-    """The `filters` to ask about `pod` on `nodes`; with a `crowd`, about its nodes with and without it."""
+    """The `filters` to ask about `pod` on `nodes`; with a `with_nominated`, about its nodes with and without it."""
 
     filters: Sequence[FilterPlugin]
     pod: PodInfo
     nodes: Snapshot
-    crowd: Crowd | None
+    with_nominated: NodesWithNominatedPods | None
     expired: Expired
 
     def among(self, asked: Mask, reasons: Counter[str]) -> Mask:
@@ -30,9 +30,9 @@ class Passing(NamedTuple):
             DeadlineNearError: `expired()` holds.
         """
         feasible = asked
-        if self.crowd:
+        if self.with_nominated:
             for plugin in in_time(self.filters, self.expired):
-                feasible = _narrowed(feasible, self.crowd.failures(plugin, feasible), reasons)
+                feasible = _narrowed(feasible, self.with_nominated.failures(plugin, feasible), reasons)
         for plugin in in_time(self.filters, self.expired):
             feasible = _narrowed(feasible, plugin.filter(self.pod, self.nodes, self.expired), reasons)
         return feasible

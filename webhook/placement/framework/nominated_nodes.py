@@ -21,7 +21,7 @@ from webhook.placement.framework.interface import Failure, FarSightedPlugin, Fil
 from webhook.placement.pod.pod_info import PodInfo
 
 
-class Crowd:
+class NodesWithNominatedPods:
     """The nodes in `rows` with the nominated pods that count for `pod`."""
 
     def __init__(
@@ -35,17 +35,17 @@ class Crowd:
         self._nodes = nodes
         self._pods_by_row = pods_by_row
         self._expired = expired
-        self._together: Snapshot | None = None
+        self._snapshot: Snapshot | None = None
         self._alone: dict[int, Snapshot] = {}
         self.rows: Mask = np.zeros(len(nodes.nodes), dtype=np.bool_)
         self.rows[list(pods_by_row)] = True
 
     @property
-    def together(self) -> Snapshot:
+    def snapshot(self) -> Snapshot:
         """The nodes with all these pods at once."""
-        if self._together is None:
-            self._together = _with_pods(self._nodes, self._pods_by_row)
-        return self._together
+        if self._snapshot is None:
+            self._snapshot = _with_pods(self._nodes, self._pods_by_row)
+        return self._snapshot
 
     def failures(self, plugin: FilterPlugin, asked: Mask) -> Iterable[Failure]:
         """Which of the `rows` that are `asked` for `plugin` rejects.
@@ -58,7 +58,7 @@ class Crowd:
         """
         rows = asked & self.rows
         if not isinstance(plugin, FarSightedPlugin):
-            failures = plugin.filter(self._pod, self.together, self._expired)
+            failures = plugin.filter(self._pod, self.snapshot, self._expired)
             return (Failure(reason, rejected & rows) for reason, rejected in failures)
         if not plugin.looks_afar(self._pod, self._nodes, self._expired):
             return ()
@@ -75,7 +75,9 @@ class Crowd:
         return self._alone[row]
 
 
-def crowd_of(pod: PodInfo, nodes: Snapshot, scheduler_names: frozenset[str], expired: Expired = never) -> Crowd | None:
+def nodes_with_nominated_pods(
+    pod: PodInfo, nodes: Snapshot, scheduler_names: frozenset[str], expired: Expired = never
+) -> NodesWithNominatedPods | None:
     """The nodes to which pods are nominated to which `pod` has to yield; None where there are none.
 
     These are pods of its own priority or a higher one, but not itself, that the same kube-scheduler is to bind: its
@@ -88,19 +90,19 @@ def crowd_of(pod: PodInfo, nodes: Snapshot, scheduler_names: frozenset[str], exp
         for name, nominated in nodes.nominated.by_node.items()
         if name in nodes.rows and (kept := _yielded_to(pod, nominated, scheduler_names))
     }
-    return Crowd(pod, nodes, found, expired) if found else None
+    return NodesWithNominatedPods(pod, nodes, found, expired) if found else None
 
 
 def _yielded_to(
     pod: PodInfo, nominated: Sequence[NominatedPod], scheduler_names: frozenset[str]
 ) -> tuple[RunningPod, ...]:
-    own = pod.nominee.scheduler_name
+    own = pod.nomination.scheduler_name
     names = scheduler_names if own in scheduler_names else {own}
     least = pod.preemption.priority or 0
     return tuple(
         each.pod
         for each in nominated
-        if each.pod.priority >= least and each.scheduler_name in names and not pod.nominee.is_in(each)
+        if each.pod.priority >= least and each.scheduler_name in names and not pod.nomination.is_in(each)
     )
 
 

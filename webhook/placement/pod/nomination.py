@@ -9,7 +9,7 @@ from webhook.kube.reader import Reader
 from webhook.kube.wellknown import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 
 
-class Nominee(NamedTuple):
+class Nomination(NamedTuple):
     """The scheduler that a pod names, and the node that it is nominated to, empty without one.
 
     Only with one does it have a namespace and a name, by which it is told from the other nominated pods.
@@ -21,11 +21,11 @@ class Nominee(NamedTuple):
     name: str = ""
 
     @classmethod
-    def of(cls, reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, Any]) -> "Nominee":
+    def of(cls, reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, Any]) -> "Nomination":
         """What `pod`, a raw object of the API with that `spec`, says; what is malformed is noted with `reader`."""
         scheduler_name = reader.text(spec.get("schedulerName"), "spec.schedulerName") or DEFAULT_SCHEDULER
         if not pod.get("status"):
-            return _ANYBODY if scheduler_name == DEFAULT_SCHEDULER else cls(scheduler_name)
+            return _DEFAULT_NOMINATION if scheduler_name == DEFAULT_SCHEDULER else cls(scheduler_name)
         status = reader.object(pod["status"], "status")
         node_name = reader.text(status.get("nominatedNodeName"), "status.nominatedNodeName")
         if not node_name:
@@ -34,9 +34,9 @@ class Nominee(NamedTuple):
         namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
         return cls(scheduler_name, node_name, namespace, reader.text(metadata.get("name"), "metadata.name"))
 
-    def within(self, snapshot: Snapshot) -> "Nominee":
+    def within(self, snapshot: Snapshot) -> "Nomination":
         """The same, less what makes no difference on `snapshot`: so pods of all schedulers are one question."""
-        return self if self.node_name or snapshot.nominated else _ANYBODY
+        return self if self.node_name or snapshot.nominated else _DEFAULT_NOMINATION
 
     def is_in(self, nominated: NominatedPod) -> bool:
         """Whether that is the pod itself."""
@@ -44,4 +44,4 @@ class Nominee(NamedTuple):
         return bool(self.node_name) and (pod.namespace, pod.name) == (self.namespace, self.name)
 
 
-_ANYBODY = Nominee()
+_DEFAULT_NOMINATION = Nomination()

@@ -16,7 +16,7 @@ from webhook.kube.taints import Toleration, Tolerations, with_default_toleration
 from webhook.kube.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.placement.pod.inter_pod_info import Peers
-from webhook.placement.pod.nomination import Nominee
+from webhook.placement.pod.nomination import Nomination
 from webhook.placement.pod.preemption import Preemption
 
 _CONTAINERS = ("initContainers", "containers")
@@ -64,7 +64,7 @@ class PodInfo:
     stored: PodReference | None
     peers: Peers
     preemption: Preemption
-    nominee: Nominee
+    nomination: Nomination
 
     @classmethod
     def of(cls, reader: Reader, pod: Mapping[str, Any]) -> "PodInfo":
@@ -91,7 +91,7 @@ class PodInfo:
             stored=_stored(reader, pod) if resources.by_container else None,
             peers=Peers.of(reader, pod),
             preemption=Preemption.of(reader, spec),
-            nominee=Nominee.of(reader, pod, spec),
+            nomination=Nomination.of(reader, pod, spec),
         )
 
     def within(self, snapshot: Snapshot) -> "PodInfo":
@@ -104,7 +104,7 @@ class PodInfo:
             stored=self.stored if is_backed and self.stored in devices.extended_claims else None,
             peers=self.peers.within(snapshot),
             preemption=self.preemption.within(snapshot),
-            nominee=self.nominee.within(snapshot),
+            nomination=self.nomination.within(snapshot),
         )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from webhook.cluster.index.labels import Mask
 from webhook.kube.deadline import Expired, in_time
-from webhook.placement.framework.nominated_nodes import crowd_of
+from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.profile import Profile
 from webhook.placement.suggest.changes import Change, Situation
@@ -67,14 +67,14 @@ def suggest(
         DeadlineNearError: `expired()` holds.
     """
     pod, nodes = situation
-    crowd = crowd_of(pod, nodes, profile.scheduler_names, expired)
-    crowded = Situation(pod, crowd.together) if crowd else situation
+    with_nominated = nodes_with_nominated_pods(pod, nodes, profile.scheduler_names, expired)
+    all_nominated = Situation(pod, with_nominated.snapshot) if with_nominated else situation
     order = _WAITING_ORDER if verdict == "Waiting" else _INFEASIBLE_ORDER
     candidates = [
         _Candidate((*group.changes, *way.changes), way.row, group)
         for group in in_time(groups_of(profile, situation, _MOST_GROUPS, expired), expired)
         if group.obstacles <= _MOST_CHANGES
-        for way in ways_to_make_room(group, crowded, nodes, expired)
+        for way in ways_to_make_room(group, all_nominated, nodes, expired)
     ]
     candidates.sort(key=lambda each: (len(each.changes), *_rank(each, order), -len(each.group.rows)))
     found: list[Suggestion] = []
