@@ -73,10 +73,10 @@ class FilterPlugin(Plugin, Protocol):
 
 
 @runtime_checkable
-class FarSightedPlugin(FilterPlugin, Protocol):
+class CrossNodeFilterPlugin(FilterPlugin, Protocol):
     """A filter that may reject a node for pods that run on another."""
 
-    def looks_afar(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> bool:
+    def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> bool:
         """Whether it has anything to ask about `pod` and `nodes`: where not, kube-scheduler skips it in Filter.
 
         Raises:

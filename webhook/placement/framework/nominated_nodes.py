@@ -17,7 +17,7 @@ from webhook.cluster.nominated_pods import NominatedPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.placement.framework.interface import Failure, FarSightedPlugin, FilterPlugin
+from webhook.placement.framework.interface import CrossNodeFilterPlugin, Failure, FilterPlugin
 from webhook.placement.pod.pod_info import PodInfo
 
 
@@ -57,10 +57,10 @@ class NodesWithNominatedPods:
             DeadlineNearError: `expired()` holds.
         """
         rows = asked & self.rows
-        if not isinstance(plugin, FarSightedPlugin):
+        if not isinstance(plugin, CrossNodeFilterPlugin):
             failures = plugin.filter(self._pod, self.snapshot, self._expired)
             return (Failure(reason, rejected & rows) for reason, rejected in failures)
-        if not plugin.looks_afar(self._pod, self._nodes, self._expired):
+        if not plugin.is_relevant(self._pod, self._nodes, self._expired):
             return ()
         found: dict[str, Mask] = {}
         for row in in_time(np.flatnonzero(rows).tolist(), self._expired):

@@ -55,7 +55,7 @@ class InterPodAffinity:
                 accepted &= ~rejected
         return failures
 
-    def looks_afar(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
+    def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
         """With required terms of its own, or where the anti-affinity of running pods bars it from a node."""
         terms = pod.peers.terms
         if terms.required or terms.anti_required:

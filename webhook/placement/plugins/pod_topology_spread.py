@@ -96,7 +96,7 @@ class PodTopologySpread:
         scores[scored] = _normalized(_rounded(total))
         return scores
 
-    def looks_afar(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
+    def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
         """With a DoNotSchedule constraint."""
         return bool(self._asked(pod, nodes, DO_NOT_SCHEDULE).constraints)
 

@@ -46,7 +46,7 @@ class VolumeRestrictions:
             Failure(ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT, ~taken),
         )
 
-    def looks_afar(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
+    def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
         """With such a disk, or where a claim for one pod is in use."""
         return bool(pod.volumes.disks) or self._is_in_use(pod, nodes)
 
