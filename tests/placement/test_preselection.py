@@ -7,7 +7,7 @@ import pytest
 from tests.builders import make_pod
 from tests.placement.asking import node
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.framework.interface import Preselection
+from webhook.placement.framework.interface import PreFilterResult
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import DEFAULT
 from webhook.placement.scheduler import Framework, Question
@@ -23,9 +23,9 @@ class Naming:
     name: str
     names: frozenset[str]
 
-    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> Preselection:  # noqa: ARG002 - the contract of a plugin
+    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:  # noqa: ARG002 - the contract of a plugin
         """The nodes that it was made with."""
-        return Preselection(node_names=self.names)
+        return PreFilterResult(node_names=self.names)
 
 
 def _framework(**names: str) -> Framework:

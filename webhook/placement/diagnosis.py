@@ -60,7 +60,7 @@ def _outside(
         return
     leaves_none = not frozenset.intersection(*(names for _, _, names in named))
     plugins = {plugin for _, plugin, _ in named}
-    reason = not_preselected(plugins if leaves_none else plugins | against, leaves_none=leaves_none)
+    reason = pre_filter_rejection(plugins if leaves_none else plugins | against, leaves_none=leaves_none)
     for step, plugin, names in named:
         rejected = np.ones(len(nodes.nodes), dtype=np.bool_)
         rejected[[nodes.rows[name] for name in names if name in nodes.rows]] = False
@@ -89,7 +89,7 @@ def plugins_against(profile: Profile, pod: PodInfo, nodes: Snapshot, row: int, e
     return frozenset(itertools.islice(against, 1))
 
 
-def not_preselected(plugins: Collection[str], *, leaves_none: bool) -> str:
+def pre_filter_rejection(plugins: Collection[str], *, leaves_none: bool) -> str:
     """The reason of a node that is not among those that the pre-filters of `plugins` name, each of them.
 
     `leaves_none`: there is no name that all of them have. Else `plugins` has the one, too, that rejected the node which

@@ -14,7 +14,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, in_time, never
 from webhook.kube.reader import Reader
-from webhook.placement.diagnosis import Reasons, explain, not_preselected, plugins_against
+from webhook.placement.diagnosis import Reasons, explain, plugins_against, pre_filter_rejection
 from webhook.placement.framework.deny_exemption import doubt
 from webhook.placement.framework.filtering import Passing
 from webhook.placement.framework.interface import UncertainScorePlugin
@@ -87,7 +87,7 @@ class _Filtered:
     refusal: str = ""
 
 
-class _Preselected(NamedTuple):
+class _PreFilterOutcome(NamedTuple):
     """The only nodes in question, None for all, and by which plugins; `refusal`: why no node is."""
 
     node_names: frozenset[str] | None
@@ -216,32 +216,34 @@ class Framework:
     ) -> Placement:
         """Waiting, where a node could take the pod were it empty, or a new one of a template could."""
         total = len(snapshot.nodes)
-        if total and self._filter(info, snapshot.emptied(), expired, for_ever=True).feasible.any():
+        if total and self._filter(info, snapshot.emptied(), expired, ignore_transient=True).feasible.any():
             return Placement("Waiting", None, total, 0, message, unmodelled=unmodelled)
         uncertain = doubt(info, snapshot, partial(self._fitting_when_empty, snapshot.emptied(), expired))
         if not self._templates:
             return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, doubt=uncertain)
         new_nodes = snapshot.with_other_nodes(template.info for template in self._templates)
-        feasible = self._filter(info, new_nodes, expired, for_ever=True).feasible
+        feasible = self._filter(info, new_nodes, expired, ignore_transient=True).feasible
         fitting = [each.name for each in self._templates if feasible[new_nodes.rows[each.info.node.name]]]
         if not fitting:
             return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, doubt=uncertain)
         return Placement("Waiting", None, total, 0, with_templates(message, fitting), unmodelled=unmodelled)
 
     def _fitting_when_empty(self, emptied: Snapshot, expired: Expired, info: PodInfo) -> int:
-        return int(np.count_nonzero(self._filter(info, emptied, expired, for_ever=True).feasible))
+        return int(np.count_nonzero(self._filter(info, emptied, expired, ignore_transient=True).feasible))
 
-    def _filter(self, info: PodInfo, snapshot: Snapshot, expired: Expired, *, for_ever: bool = False) -> _Filtered:
+    def _filter(
+        self, info: PodInfo, snapshot: Snapshot, expired: Expired, *, ignore_transient: bool = False
+    ) -> _Filtered:
         """The nodes that pass every filter; a node counts for the first filter that rejects it.
 
-        `for_ever`: refusals that pass are passed over. The node that the pod is nominated to comes first: if it passes,
-        no other is looked at; if not, what its filters say stands even where a pre-filter leaves it out.
+        `ignore_transient`: ignore transient rejections of pre-filters. The nominated node comes first: if it passes, no
+        other node is evaluated; if not, the results of its filters stand even where a pre-filter leaves it out.
 
         Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, findNodesThatFitPod and evaluateNominatedNode
         """
         reasons: Counter[str] = Counter()
         feasible = np.ones(len(snapshot.nodes), dtype=np.bool_)
-        chosen = self._preselected(info, snapshot, for_ever=for_ever)
+        chosen = self._run_pre_filters(info, snapshot, ignore_transient=ignore_transient)
         if chosen.refusal:
             return _Filtered(np.zeros_like(feasible), {}, chosen.refusal)
         nominated = snapshot.rows.get(info.nomination.node_name) if info.nomination.node_name else None
@@ -251,7 +253,7 @@ class Framework:
             if nominated is not None:
                 left_out[nominated] = False
                 told_by |= plugins_against(self._profile, info, snapshot, nominated, expired)
-            reasons[not_preselected(told_by, leaves_none=False)] = int(np.count_nonzero(left_out))
+            reasons[pre_filter_rejection(told_by, leaves_none=False)] = int(np.count_nonzero(left_out))
         with_nominated = nodes_with_nominated_pods(info, snapshot, self._profile.scheduler_names, expired)
         passing = Passing(self._profile.filters, info, snapshot, with_nominated, expired)
         if nominated is not None:
@@ -262,7 +264,7 @@ class Framework:
         feasible = passing.among(feasible, reasons)
         return _Filtered(feasible, {reason: count for reason, count in reasons.items() if count})
 
-    def _preselected(self, info: PodInfo, snapshot: Snapshot, *, for_ever: bool) -> _Preselected:
+    def _run_pre_filters(self, info: PodInfo, snapshot: Snapshot, *, ignore_transient: bool) -> _PreFilterOutcome:
         """What the pre-filters together leave of the nodes: those that each of them names.
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunPreFilterPlugins
@@ -270,15 +272,15 @@ class Framework:
         names: frozenset[str] | None = None
         plugins: list[str] = []
         for pre_filter in self._profile.pre_filters:
-            preselection = pre_filter.pre_filter(info, snapshot)
-            if preselection.refusal and not (for_ever and preselection.passes):
-                return _Preselected(names, plugins, preselection.refusal)
-            if preselection.node_names is not None:
-                names = preselection.node_names if names is None else names & preselection.node_names
+            result = pre_filter.pre_filter(info, snapshot)
+            if result.refusal and not (ignore_transient and result.is_transient):
+                return _PreFilterOutcome(names, plugins, result.refusal)
+            if result.node_names is not None:
+                names = result.node_names if names is None else names & result.node_names
                 plugins.append(pre_filter.name)
             if names is not None and not names:
-                return _Preselected(names, plugins, not_preselected(plugins, leaves_none=True))
-        return _Preselected(names, plugins)
+                return _PreFilterOutcome(names, plugins, pre_filter_rejection(plugins, leaves_none=True))
+        return _PreFilterOutcome(names, plugins)
 
     def _score(self, info: PodInfo, snapshot: Snapshot, feasible: Mask, expired: Expired) -> ScoreTable:
         """The scores of the feasible nodes; a single one is taken unscored."""

@@ -7,7 +7,7 @@ import pytest
 from tests.builders import PodBuilder, make_pod, match_expressions
 from tests.placement.asking import node, pod_info, rejections, scores
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.framework.interface import Preselection
+from webhook.placement.framework.interface import PreFilterResult
 from webhook.placement.plugins.node_affinity import ERR_REASON_CONFLICT, ERR_REASON_POD, NodeAffinity
 
 _TRAINING = match_expressions(("use", "In", ["training"]))
@@ -58,22 +58,26 @@ def test_nodes_that_do_not_match_are_rejected(pod: PodBuilder, rejected: str) ->
 @pytest.mark.parametrize(
     ("pod", "expected"),
     [
-        pytest.param(make_pod(), Preselection(), id="nothing asked"),
-        pytest.param(make_pod().require_node(_TRAINING), Preselection(), id="no names"),
-        pytest.param(make_pod().require_node(_named("t")), Preselection(frozenset("t")), id="one name"),
-        pytest.param(make_pod().require_node(_named("t"), _named("h")), Preselection(frozenset("th")), id="two terms"),
-        pytest.param(make_pod().require_node(_named("t"), _TRAINING), Preselection(), id="a term without a name"),
-        pytest.param(make_pod().require_node(_named("t"), {}), Preselection(), id="even an empty one"),
-        pytest.param(make_pod().require_node(_named("t", operator="NotIn")), Preselection(), id="NotIn names none"),
+        pytest.param(make_pod(), PreFilterResult(), id="nothing asked"),
+        pytest.param(make_pod().require_node(_TRAINING), PreFilterResult(), id="no names"),
+        pytest.param(make_pod().require_node(_named("t")), PreFilterResult(frozenset("t")), id="one name"),
         pytest.param(
-            make_pod().require_node(_named("t", "h")), Preselection(refusal=ERR_REASON_CONFLICT), id="t and h at once"
+            make_pod().require_node(_named("t"), _named("h")), PreFilterResult(frozenset("th")), id="two terms"
+        ),
+        pytest.param(make_pod().require_node(_named("t"), _TRAINING), PreFilterResult(), id="a term without a name"),
+        pytest.param(make_pod().require_node(_named("t"), {}), PreFilterResult(), id="even an empty one"),
+        pytest.param(make_pod().require_node(_named("t", operator="NotIn")), PreFilterResult(), id="NotIn names none"),
+        pytest.param(
+            make_pod().require_node(_named("t", "h")),
+            PreFilterResult(refusal=ERR_REASON_CONFLICT),
+            id="t and h at once",
         ),
         pytest.param(
-            make_pod().require_node(_named("t", "h"), _named("u")), Preselection(frozenset("u")), id="or else u"
+            make_pod().require_node(_named("t", "h"), _named("u")), PreFilterResult(frozenset("u")), id="or else u"
         ),
     ],
 )
-def test_nodes_asked_for_by_name(pod: PodBuilder, expected: Preselection) -> None:
+def test_nodes_asked_for_by_name(pod: PodBuilder, expected: PreFilterResult) -> None:
     assert NodeAffinity().pre_filter(pod_info(pod), Snapshot.of([])) == expected
 
 

@@ -27,16 +27,16 @@ class Failure(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Preselection:
+class PreFilterResult:
     """What a plugin knows of the nodes before it has seen one.
 
     `node_names`: the only nodes in question; None: all are. `refusal`: why no node at all is; empty: some may be.
-    `passes`: the refusal goes away without any node's doing, as when a claim of the pod comes to be bound.
+    `is_transient`: the refusal goes away without any node's doing, as when a claim of the pod comes to be bound.
     """
 
     node_names: frozenset[str] | None = None
     refusal: str = ""
-    passes: bool = False
+    is_transient: bool = False
 
 
 class Plugin(Protocol):
@@ -57,7 +57,7 @@ class PreEnqueuePlugin(Plugin, Protocol):
 class PreFilterPlugin(Plugin, Protocol):
     """Narrows the nodes down before any is looked at."""
 
-    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> Preselection:
+    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """Which of `nodes` are in question for `pod`."""
 
 

@@ -8,7 +8,7 @@ from webhook.cluster.dra.resource_claim import DeviceClaim
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.placement.dra.feasibility import device_claim, device_fit
-from webhook.placement.framework.interface import Failure, Preselection, default_normalize
+from webhook.placement.framework.interface import Failure, PreFilterResult, default_normalize
 from webhook.placement.pod.pod_info import DeviceClaimUse, PodInfo
 
 ERR_REASON_CANNOT_FIT = "cannot fit resource"
@@ -29,15 +29,15 @@ class DynamicResources:
 
     name = "DynamicResources"
 
-    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> Preselection:
+    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """No node, where a claim of `pod` is not fit for use, or a request names a device class that there is not."""
         for use in pod.device_claims:
             claim = device_claim(use, nodes.devices)
             if refusal := _unfit(use, claim, nodes):
-                return Preselection(refusal=refusal, passes=True)
+                return PreFilterResult(refusal=refusal, is_transient=True)
             if claim is not None and (refusal := _of_unknown_class(claim, nodes)):
-                return Preselection(refusal=refusal)
-        return Preselection()
+                return PreFilterResult(refusal=refusal)
+        return PreFilterResult()
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes with too few of the devices that are asked for, or too far from those that a claim has got."""

@@ -8,7 +8,7 @@ from webhook.cluster.index.node_selector import NodeAffinityTerms, any_matches, 
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.kube.selectors import NAME_FIELD
-from webhook.placement.framework.interface import Failure, Preselection, default_normalize
+from webhook.placement.framework.interface import Failure, PreFilterResult, default_normalize
 from webhook.placement.framework.node_inclusion import required_affinity_matches
 from webhook.placement.pod.pod_info import PodInfo
 
@@ -28,17 +28,17 @@ class NodeAffinity:
     def __init__(self, added: NodeAffinityTerms = NodeAffinityTerms()) -> None:  # noqa: B008 - immutable
         self._added = added
 
-    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> Preselection:
+    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """The nodes that `pod` names by `metadata.name`, where each of its terms names some."""
         names: set[str] = set()
         for term in pod.required or ():
             named = [frozenset(r.values) for r in term.fields if r.key == NAME_FIELD and r.operator == "In"]
             if not named:
-                return Preselection()
+                return PreFilterResult()
             names |= frozenset.intersection(*named)
         if not pod.required:
-            return Preselection()
-        return Preselection(node_names=frozenset(names)) if names else Preselection(refusal=ERR_REASON_CONFLICT)
+            return PreFilterResult()
+        return PreFilterResult(node_names=frozenset(names)) if names else PreFilterResult(refusal=ERR_REASON_CONFLICT)
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes that miss a label of nodeSelector, or that no required term matches."""

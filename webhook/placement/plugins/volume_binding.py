@@ -14,7 +14,7 @@ from webhook.cluster.storage.storage import Storage
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.label_selector import LabelSelector, selector_matches
 from webhook.kube.volumes import MIGRATIONS
-from webhook.placement.framework.interface import Failure, Preselection
+from webhook.placement.framework.interface import Failure, PreFilterResult
 from webhook.placement.framework.volume_claims import foreign, not_found
 from webhook.placement.pod.pod_info import PodInfo
 
@@ -37,21 +37,21 @@ class VolumeBinding:
 
     name = "VolumeBinding"
 
-    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> Preselection:
+    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """No node, as long as a claim is not fit for use, or not bound that is to be bound before."""
         storage = nodes.storage
         if storage.claims is None:
-            return Preselection()
+            return PreFilterResult()
         for use in pod.volumes.claims:
             claim = storage.claims.get((pod.volumes.namespace, use.name))
             if claim is None and use.is_ephemeral:
                 continue
             refusal = _unfit(claim, use.name) or (foreign(claim, pod.volumes) if use.is_ephemeral else "")
             if refusal:
-                return Preselection(refusal=refusal, passes=True)
+                return PreFilterResult(refusal=refusal, is_transient=True)
         if any(_waits_for_controller(claim, storage) for claim in _claims(pod, storage)):
-            return Preselection(refusal=UNBOUND_IMMEDIATE, passes=True)
-        return Preselection()
+            return PreFilterResult(refusal=UNBOUND_IMMEDIATE, is_transient=True)
+        return PreFilterResult()
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes from which a bound volume is not reached, or where none is found or made for a claim."""

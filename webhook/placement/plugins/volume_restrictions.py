@@ -6,7 +6,7 @@ import numpy as np
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.placement.framework.interface import Failure, Preselection
+from webhook.placement.framework.interface import Failure, PreFilterResult
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_DISK_CONFLICT = "node(s) had no available disk"
@@ -24,13 +24,13 @@ class VolumeRestrictions:
 
     name = "VolumeRestrictions"
 
-    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> Preselection:
+    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """No node, as long as a claim that `pod` uses is not there."""
         claims = nodes.storage.claims
         for use in pod.volumes.claims if claims is not None else ():
             if not use.is_ephemeral and claims is not None and (pod.volumes.namespace, use.name) not in claims:
-                return Preselection(refusal=f'persistentvolumeclaim "{use.name}" not found', passes=True)
-        return Preselection()
+                return PreFilterResult(refusal=f'persistentvolumeclaim "{use.name}" not found', is_transient=True)
+        return PreFilterResult()
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes where a disk of `pod` is taken; all nodes where a claim for one pod is in use anywhere."""

@@ -10,7 +10,7 @@ from webhook.cluster.storage.pv import Volume
 from webhook.cluster.storage.storage import NamespacedName, Storage
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.wellknown import REGION_LABEL, ZONE_LABEL
-from webhook.placement.framework.interface import Failure, Preselection
+from webhook.placement.framework.interface import Failure, PreFilterResult
 from webhook.placement.framework.volume_claims import not_found
 from webhook.placement.pod.pod_info import PodInfo
 
@@ -34,12 +34,12 @@ class VolumeZone:
 
     name = "VolumeZone"
 
-    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> Preselection:
+    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """No node, as long as a claim of `pod` or its volume is missing, or it is to be bound before the pod is."""
         for use in pod.volumes.claims if nodes.storage.claims is not None else ():
             if not use.is_ephemeral and (refusal := _refusal((pod.volumes.namespace, use.name), nodes.storage)):
-                return Preselection(refusal=refusal, passes=True)
-        return Preselection()
+                return PreFilterResult(refusal=refusal, is_transient=True)
+        return PreFilterResult()
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes of other zones than those of a volume of `pod`."""
