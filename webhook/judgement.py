@@ -16,7 +16,7 @@ from webhook.mutation.edits import PodTooLargeError
 from webhook.mutation.mutate import Mutation, mutate
 from webhook.mutation.registry import RULES
 from webhook.mutation.workload import Reading, Workload, is_disabled, read_workload
-from webhook.placement.scheduler import Question
+from webhook.placement.scheduler import PodSignature
 from webhook.policy.policy import Policy, matches_any, opt_out_namespaces
 from webhook.verdict import Bypassed, Denied
 
@@ -30,7 +30,7 @@ class Mutated:
     workload: Workload
     mutation: Mutation
     warnings: tuple[str, ...]
-    question: Question | str
+    question: PodSignature | str
     """What to ask the scorer; or why it is not asked, as the message of the verdict Unknown."""
     is_final: bool = True
     """Whether an equal pod gets the same question: not where the deadline has ended the reading."""
@@ -114,7 +114,7 @@ def judge(
     return Mutated(reading.workload, mutation, warnings, question)
 
 
-def _question(pod: JsonObject, expired: Expired) -> Question | str:
+def _question(pod: JsonObject, expired: Expired) -> PodSignature | str:
     """What to ask the scorer about `pod`, or why it is not asked.
 
     Raises:
@@ -130,7 +130,7 @@ def _question(pod: JsonObject, expired: Expired) -> Question | str:
         detail = f"more than {LARGEST_ASKED_BYTES // 1024} KiB, beside environment, commands and mounts"
         return f"{_UNREADABLE}: {forbidden('spec', detail)}"
     try:
-        return Question.of(pod, expired, parsed_bytes(data))
+        return PodSignature.of(pod, expired, parsed_bytes(data))
     except InvalidInput as error:
         return f"{_UNREADABLE}: {error.errors[0]}"
 

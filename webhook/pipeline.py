@@ -15,7 +15,7 @@ from webhook.kube.admission import AdmissionRequest, Refusal
 from webhook.kube.field import InvalidInput
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.placement.profile import PROFILES
-from webhook.placement.scheduler import ANSWER_CACHE_BYTES, Framework, Placement, Question
+from webhook.placement.scheduler import ANSWER_CACHE_BYTES, Framework, Placement, PodSignature
 from webhook.placement.templates import template_nodes
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
@@ -26,7 +26,7 @@ JsonObject = dict[str, Any]
 class Scorer(Protocol):
     """Foretells where a pod goes: the placement framework, or what wraps it."""
 
-    def answer(self, asked: Question, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
+    def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
         """The placement on `snapshot` of a pod of which that is asked."""
         ...
 

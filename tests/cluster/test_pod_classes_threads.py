@@ -15,7 +15,7 @@ from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.label_selector import LabelRequirement
-from webhook.placement.scheduler import Framework, Question
+from webhook.placement.scheduler import Framework, PodSignature
 
 _DB = {"matchLabels": {"app": "db"}}
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -175,6 +175,6 @@ def test_pod_is_judged_while_snapshots_follow_one_another() -> None:
             lacking = {**_DB, "matchExpressions": [{"key": f"k{index}", "operator": "DoesNotExist"}]}
             near = {_REQUIRED: [{"topologyKey": "zone", "labelSelector": lacking}] * 20}
             waiting = make_pod().namespace("x").label("app", "web").affinity({"podAffinity": near})
-            verdicts.add(framework.answer(Question.of(waiting.obj()), snapshot, lambda: False).verdict)
+            verdicts.add(framework.answer(PodSignature.of(waiting.obj()), snapshot, lambda: False).verdict)
         assert renewing.result() == 1 + len(pods)
     assert verdicts == {"Feasible"}

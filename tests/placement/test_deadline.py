@@ -12,7 +12,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import DeadlineNearError, in_time, never
 from webhook.kube.documents import Document
-from webhook.placement.scheduler import Framework, Placement, Question
+from webhook.placement.scheduler import Framework, Placement, PodSignature
 
 _COUNT = 50
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -104,7 +104,7 @@ def _snapshot() -> Snapshot:
 
 @pytest.mark.parametrize("pod", [pytest.param(pod, id=name) for name, pod in _LONG.items()])
 def test_deadline_is_asked_about_for_each(pod: PodBuilder) -> None:
-    snapshot, question = _snapshot(), Question.of(pod.obj())
+    snapshot, question = _snapshot(), PodSignature.of(pod.obj())
     assert Framework().answer(question, snapshot).verdict != "Unknown"
     calls = 0
 
@@ -121,7 +121,7 @@ def test_deadline_is_asked_about_for_each(pod: PodBuilder) -> None:
 @pytest.mark.parametrize("pod", [pytest.param(pod, id=name) for name, pod in _LONG.items()])
 def test_answer_goes_out_without_suggestions_that_take_too_long(pod: PodBuilder) -> None:
     """At whatever moment the time is up, the answer is Unknown or what it would have been, its suggestions aside."""
-    snapshot, question = _snapshot(), Question.of(pod.gpu(1).obj())
+    snapshot, question = _snapshot(), PodSignature.of(pod.gpu(1).obj())
     whole = Framework(suggestions=1).answer(question, snapshot)
     for last in range(0, 30 * _COUNT, 11):
         found = Framework(suggestions=1).answer(question, snapshot, _ticking(last))
@@ -133,7 +133,7 @@ def test_deadline_is_asked_about_before_each_selector_of_devices() -> None:
     selectors = _many(lambda index: f'device.driver != "{index}"')
     claim = make_claim("own", exactly("card", 1, *selectors))
     objects = [make_node_object("a"), claim, make_class(), make_slice("a", *make_cards(1))]
-    question = Question.of(make_pod().spec(resourceClaims=claiming("own")).obj())
+    question = PodSignature.of(make_pod().spec(resourceClaims=claiming("own")).obj())
 
     def snapshot() -> Snapshot:
         return snapshot_from_documents(Document("c", each) for each in objects)

@@ -10,7 +10,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.placement.config.loader import parse_profiles
-from webhook.placement.scheduler import Framework, Placement, Question
+from webhook.placement.scheduler import Framework, Placement, PodSignature
 
 Object = dict[str, Any]
 
@@ -111,7 +111,7 @@ def test_the_node_that_a_pod_is_nominated_to_comes_first() -> None:
     snapshot = snapshot_of(runs, kept("x", "b", make_pod().requests(cpu="1")))
     placement = place(pod, snapshot)
     assert (placement.node, placement.feasible, placement.total) == ("b", 1, 2)
-    reasons = Framework().explain(Question.of(pod.obj()), snapshot)
+    reasons = Framework().explain(PodSignature.of(pod.obj()), snapshot)
     assert reasons == {"a": ("not looked at: the pod is nominated to b",)}
 
 
@@ -125,7 +125,7 @@ def test_a_pod_does_not_yield_to_itself() -> None:
 def test_reasons_are_those_of_the_message() -> None:
     snapshot = snapshot_of(kept("x", "a", make_pod().host_port(80)), make_pod("runs").node_name("b").requests(cpu="4"))
     pod = make_pod().host_port(80).requests(cpu="4")
-    assert Framework().explain(Question.of(pod.obj()), snapshot) == {
+    assert Framework().explain(PodSignature.of(pod.obj()), snapshot) == {
         "a": ("node(s) didn't have free ports for the requested pod ports",),
         "b": ("Insufficient cpu",),
     }

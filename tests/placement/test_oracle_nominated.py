@@ -12,7 +12,7 @@ from tests.placement.test_oracle_pods import as_plain
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.framework.result import fit_error
-from webhook.placement.scheduler import Framework, Question
+from webhook.placement.scheduler import Framework, PodSignature
 
 Object = dict[str, Any]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -46,7 +46,7 @@ def test_fast_and_plain_placement_agree_beside_nominated_pods(
     for pod in (*asked, *asked):
         placement = framework.place(pod, snapshot)
         assert as_plain(placement) == oracle.place(pod, nodes, there, others)
-        reasons = framework.explain(Question.of(pod), snapshot)
+        reasons = framework.explain(PodSignature.of(pod), snapshot)
         if placement.verdict in ("Waiting", "Infeasible") and placement.total:
             counts: dict[str, int] = {}
             for each in (reason for of_node in reasons.values() for reason in of_node):

@@ -10,7 +10,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.interface import PreFilterResult
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import DEFAULT
-from webhook.placement.scheduler import Framework, Question
+from webhook.placement.scheduler import Framework, PodSignature
 
 _NODES = Snapshot.of([node(name) for name in "abcd"])
 _POD = make_pod().obj()
@@ -68,10 +68,10 @@ def test_message_names_the_plugins_as_kube_scheduler_does(named: dict[str, str],
 
 
 def test_each_left_out_node_is_explained_by_all_that_name_nodes() -> None:
-    reasons = _framework(One="ab", Other="bc").explain(Question.of(_POD), _NODES)
+    reasons = _framework(One="ab", Other="bc").explain(PodSignature.of(_POD), _NODES)
     assert reasons == dict.fromkeys("acd", ("node(s) didn't satisfy plugin(s) [One Other]",))
 
 
 def test_nodes_are_explained_in_the_words_of_the_message_where_none_is_left() -> None:
-    reasons = _framework(One="ab", Other="cd").explain(Question.of(_POD), _NODES)
+    reasons = _framework(One="ab", Other="cd").explain(PodSignature.of(_POD), _NODES)
     assert reasons == dict.fromkeys("abcd", ("node(s) didn't satisfy plugin(s) [One Other] simultaneously",))

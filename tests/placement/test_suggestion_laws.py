@@ -11,7 +11,7 @@ from tests.placement.applying import World, applied
 from tests.placement.strategies_nominated import nominations
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.scheduler import Framework, Question
+from webhook.placement.scheduler import Framework, PodSignature
 
 Object = dict[str, Any]
 
@@ -23,7 +23,7 @@ def _check(world: World, others: list[Object], priorities: list[int], nominated:
     for pod, priority in zip([world.pod, *world.running], priorities, strict=False):
         pod["spec"]["priority"] = priority
     documents = (Document("cluster", each) for each in (*world.nodes, *world.running, *nominated, *others))
-    snapshot, question = snapshot_from_documents(documents), Question.of(world.pod)
+    snapshot, question = snapshot_from_documents(documents), PodSignature.of(world.pod)
     placement = _FRAMEWORK.answer(question, snapshot)
     if placement.verdict not in ("Waiting", "Infeasible"):
         return

@@ -18,7 +18,7 @@ from tests.serving.running import Clock, World, review_bytes
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.pipeline import Cluster, framework_for
-from webhook.placement.scheduler import Framework, Placement, Question
+from webhook.placement.scheduler import Framework, Placement, PodSignature
 from webhook.serving.admissions import Answer
 from webhook.serving.dispatcher import SMALL_BYTES, Dispatcher, OverdueError, Timeouts
 from webhook.serving.lanes import LargeLane, SmallLane
@@ -47,7 +47,7 @@ class Gate:
     asked: int = 0
     entered: Callable[[], None] = lambda: None
 
-    def answer(self, asked: Question, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
+    def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
         self.asked += 1
         self.entered()
         self.open.wait(60)

@@ -16,10 +16,10 @@ from webhook.kube.field import InvalidInput
 from webhook.kube.shape import check_pod
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.config.loader import parse_profiles
-from webhook.placement.framework.unmodelled import Demands
+from webhook.placement.framework.unmodelled import UnsupportedFeatures
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import Profile
-from webhook.placement.scheduler import Framework, Placement, Question
+from webhook.placement.scheduler import Framework, Placement, PodSignature
 
 AGREES, UNKNOWN, WAITING, SET_ASIDE, CONTRADICTS = "agrees", "Unknown", "Waiting", "set aside", "contradicts"
 
@@ -115,7 +115,7 @@ def _judged(case: Case, *, knows_all: bool) -> Outcome:
         snapshot = snapshot_from_documents(parse(json.dumps(_list(case, knows_all=knows_all)), "case"))
         pod = case.pod
         check_pod(pod)
-        question = Question.of(pod)
+        question = PodSignature.of(pod)
     except InvalidInput as error:
         return Outcome(CONTRADICTS, f"cannot be read: {error}")
     if case.scores:
@@ -156,7 +156,7 @@ def _compared_scores(case: Case, profile: Profile, info: PodInfo, snapshot: Snap
         is_same = dict(zip(expected, scores.tolist(), strict=True)) == expected
     if is_same:
         return Outcome(AGREES)
-    required, ranked = Demands(frozenset()).on(snapshot, info)
+    required, ranked = UnsupportedFeatures(frozenset()).on(snapshot, info)
     if case.plugin in required | ranked:
         return Outcome(UNKNOWN, case.plugin)
     ours = None if scores is None else dict(zip(expected, scores.tolist(), strict=True))

@@ -9,7 +9,7 @@ from webhook.kube.field import InvalidInput
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.kube.workload import pod_name
 from webhook.pipeline import Cluster, admit
-from webhook.placement.scheduler import Question
+from webhook.placement.scheduler import PodSignature
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Verdict
 
@@ -24,7 +24,7 @@ def admit_document(document: Document, policy: Policy, cluster: Cluster | None) 
         verdict = admit(_request(document), policy, cluster)
         if not isinstance(verdict, Bypassed):
             # The server leaves what only the scorer reads to the API server; a file has nobody else to look at it.
-            Question.of(document.content)
+            PodSignature.of(document.content)
     except InvalidInput as error:
         raise InvalidInput(each.within(document.place, "request.object") for each in error.errors) from error
     return verdict

@@ -11,7 +11,7 @@ from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.config.loader import parse_profiles
 from webhook.placement.diagnosis import Reasons
 from webhook.placement.profile import PROFILES, Profile
-from webhook.placement.scheduler import Framework, Placement, Question, never
+from webhook.placement.scheduler import Framework, Placement, PodSignature, never
 from webhook.placement.templates import TemplateNode
 
 _SUGGESTIONS = 3
@@ -35,7 +35,7 @@ class Schedulers:
         Raises:
             InvalidInput: a field of the pod that is read is malformed; holds every error.
         """
-        question = Question.of(pod)
+        question = PodSignature.of(pod)
         name = self._name_for(pod)
         framework = self._frameworks.get(name)
         if framework is None:
@@ -45,7 +45,7 @@ class Schedulers:
     def explain(self, pod: Mapping[str, Any], snapshot: Snapshot) -> Reasons:
         """Why each node that cannot take the pod cannot; nothing where no profile is the pod's."""
         framework = self._frameworks.get(self._name_for(pod))
-        return framework.explain(Question.of(pod), snapshot) if framework else {}
+        return framework.explain(PodSignature.of(pod), snapshot) if framework else {}
 
     def _name_for(self, pod: Mapping[str, Any]) -> str:
         name: str = self._chosen or field(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER

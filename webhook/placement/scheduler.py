@@ -28,27 +28,27 @@ from webhook.placement.framework.result import (
     fit_error,
     with_templates,
 )
-from webhook.placement.framework.unmodelled import Demands
+from webhook.placement.framework.unmodelled import UnsupportedFeatures
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import DEFAULT, Profile
 from webhook.placement.suggest.changes import Situation
 from webhook.placement.suggest.suggestions import Suggestion, suggest
 from webhook.placement.templates import TemplateNode
 
-__all__ = ["Framework", "Placement", "Question", "never"]
+__all__ = ["Framework", "Placement", "PodSignature", "never"]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PodSignature:
     """What a framework reads of a pod; pods with equal questions have equal answers."""
 
     info: PodInfo
-    demands: Demands
+    unsupported: UnsupportedFeatures
     size_bytes: int = field(default=0, compare=False)
     """The memory that it takes at most, for the caches that keep it."""
 
     @classmethod
-    def of(cls, pod: Mapping[str, Any], expired: Expired = never, size_bytes: int | None = None) -> "Question":
+    def of(cls, pod: Mapping[str, Any], expired: Expired = never, size_bytes: int | None = None) -> "PodSignature":
         """What there is to ask about `pod`, a raw object of the API; `size_bytes`, if it is known how much it takes.
 
         Raises:
@@ -57,9 +57,9 @@ class Question:
         """
         reader = Reader(partial(_end_if, expired))
         info = PodInfo.of(reader, pod)
-        demands = Demands.of(reader, pod)
+        unsupported = UnsupportedFeatures.of(reader, pod)
         reader.finish()
-        return cls(info, demands, _size_bytes(pod) if size_bytes is None else size_bytes)
+        return cls(info, unsupported, _size_bytes(pod) if size_bytes is None else size_bytes)
 
 
 def _size_bytes(pod: Mapping[str, Any]) -> int:
@@ -114,9 +114,9 @@ class Framework:
         self._uncertain = [each for each, _ in profile.scores if isinstance(each, UncertainScorePlugin)]
         self._templates = templates
         self._suggestions = suggestions
-        self._answers: ByteCache[Question, Placement] = ByteCache(cache_bytes // 2)
+        self._answers: ByteCache[PodSignature, Placement] = ByteCache(cache_bytes // 2)
         self._answers_for: Snapshot | None = None
-        self._asked: ByteCache[int, tuple[Question, Placement]] = ByteCache(cache_bytes // 2)
+        self._asked: ByteCache[int, tuple[PodSignature, Placement]] = ByteCache(cache_bytes // 2)
 
     @property
     def caches(self) -> tuple[ByteCache[Any, Any], ...]:
@@ -124,14 +124,14 @@ class Framework:
         return self._answers, self._asked
 
     def place(self, pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired = never) -> Placement:
-        """Where kube-scheduler would put `pod`: the answer to `Question.of(pod)`.
+        """Where kube-scheduler would put `pod`: the answer to `PodSignature.of(pod)`.
 
         Raises:
             InvalidInput: a field of the pod that is read is malformed; holds every error.
         """
-        return self.answer(Question.of(pod), snapshot, expired)
+        return self.answer(PodSignature.of(pod), snapshot, expired)
 
-    def answer(self, asked: Question, snapshot: Snapshot, expired: Expired = never) -> Placement:
+    def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Placement:
         """Where kube-scheduler would put a pod of which that is `asked`, on the nodes of `snapshot`.
 
         Every node is looked at, where kube-scheduler may stop early on a hundred or more. `expired` is asked before
@@ -145,14 +145,14 @@ class Framework:
         known = self._asked.get(id(asked))
         if known is not None:
             return known[1]
-        question = Question(asked.info.within(snapshot), asked.demands)
+        question = PodSignature(asked.info.within(snapshot), asked.unsupported)
         size_bytes = asked.size_bytes + len(snapshot.nodes)
         answer = self._answers.get(question)
         if answer is not None:
             self._asked.put(id(asked), (asked, answer), size_bytes)
             return answer
         try:
-            answer = self._answer(question.info, question.demands, snapshot, expired)
+            answer = self._answer(question.info, question.unsupported, snapshot, expired)
         except BudgetSpentError as error:
             answer = Placement.unknown(str(error))
         except DeadlineNearError as error:
@@ -169,12 +169,12 @@ class Framework:
         self._asked.put(id(asked), (asked, answer), size_bytes)
         return answer
 
-    def explain(self, asked: Question, snapshot: Snapshot) -> Reasons:
+    def explain(self, asked: PodSignature, snapshot: Snapshot) -> Reasons:
         """For each node of `snapshot` that cannot take the pod now, why, in the words that the message counts."""
         return explain(self._profile, asked.info.within(snapshot), snapshot)
 
     def suggest(
-        self, asked: Question, snapshot: Snapshot, verdict: PlacementVerdict, most: int, expired: Expired = never
+        self, asked: PodSignature, snapshot: Snapshot, verdict: PlacementVerdict, most: int, expired: Expired = never
     ) -> tuple[Suggestion, ...]:
         """At most `most` changes that would make the pod fit, the best first; `verdict` is the answer without any."""
 
@@ -184,8 +184,10 @@ class Framework:
         situation = Situation(asked.info.within(snapshot), snapshot)
         return suggest(self._profile, situation, verdict, passes, most, expired)
 
-    def _answer(self, info: PodInfo, demands: Demands, snapshot: Snapshot, expired: Expired) -> Placement:
-        required, preferred = self._profile.unmodelled(info, *demands.on(snapshot, info, expired))
+    def _answer(
+        self, info: PodInfo, unsupported: UnsupportedFeatures, snapshot: Snapshot, expired: Expired
+    ) -> Placement:
+        required, preferred = self._profile.unmodelled(info, *unsupported.on(snapshot, info, expired))
         for plugin in self._uncertain if info.by_container else ():
             certainty = plugin.certainty(info, snapshot, expired)
             required |= frozenset() if certainty.verdict else {plugin.name}

@@ -15,7 +15,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.pipeline import Cluster, Memory, Scorer, admit, not_a_pod_creation, template_key
-from webhook.placement.scheduler import Placement, Question
+from webhook.placement.scheduler import Placement, PodSignature
 from webhook.policy.policy import Policy
 from webhook.serving.effort import Effort
 from webhook.serving.rendering import Rendered, Renderings, render
@@ -36,7 +36,7 @@ class TimedScorer:
     scorer: Scorer
     observe: Callable[[float], None]
 
-    def answer(self, asked: Question, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
+    def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
         """What the scorer says."""
         began_seconds = time.perf_counter()
         placement = self.scorer.answer(asked, snapshot, expired)

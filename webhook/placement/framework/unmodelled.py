@@ -34,14 +34,14 @@ _CLAIM_PLUGINS = (VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUM
 
 
 @dataclass(frozen=True, slots=True)
-class Demands:
+class UnsupportedFeatures:
     """What a pod holds that the plugins here do not read: `required` are plugins that may bar it from nodes."""
 
     required: frozenset[str]
 
     @classmethod
-    def of(cls, reader: Reader, pod: Mapping[str, Any]) -> "Demands":
-        """The demands of `pod`; what is malformed is noted with `reader`."""
+    def of(cls, reader: Reader, pod: Mapping[str, Any]) -> "UnsupportedFeatures":
+        """The unsupported of `pod`; what is malformed is noted with `reader`."""
         spec = reader.object(pod.get("spec"), "spec")
         return cls(frozenset(_required(reader, spec)))
 
