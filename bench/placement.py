@@ -21,7 +21,7 @@ from rich.table import Table
 from bench.clusters import cluster_documents
 from tests.placement import oracle
 from webhook.cluster.cache.cluster_cache import ClusterCache
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 
 Object = dict[str, Any]
 
@@ -111,7 +111,7 @@ def _measured(objects: list[Object], fields: Object, repeats: int) -> _Times:
     for kind in ("Node", "Pod"):
         cache.replace(kind, [each for each in objects if each["kind"] == kind])
     cache.replace("Namespace", [{"metadata": {"name": "team-a", "labels": {"team": "a"}}}])
-    snapshot, framework = cache.snapshot(), Framework()
+    snapshot, framework = cache.snapshot(), Scheduler()
     gc.freeze()  # as the server does
     pods = (_pod(f"{8000 + shape}m", fields) for shape in itertools.count())
     framework.place(next(pods), snapshot)

@@ -8,7 +8,7 @@ from tests.serving.running import Clock
 from webhook.app import Decisions, Glance, rfc3339_now
 from webhook.cluster.snapshot import Snapshot
 from webhook.pipeline import Cluster
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 
 
 def test_the_time_is_now_in_utc_with_microseconds() -> None:
@@ -33,7 +33,7 @@ def test_a_decision_is_a_random_uuid() -> None:
 
 def test_a_look_at_the_cluster_holds_for_a_moment_only() -> None:
     clock, looks = Clock(), count(1)
-    glance = Glance(lambda: Cluster(Snapshot.of(()), Framework(), f"look {next(looks)}"), clock)
+    glance = Glance(lambda: Cluster(Snapshot.of(()), Scheduler(), f"look {next(looks)}"), clock)
 
     assert glance().doubt == "look 1"
     clock.seconds += 0.01

@@ -20,7 +20,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import field
 from webhook.metrics import Metrics
-from webhook.pipeline import Cluster, framework_for
+from webhook.pipeline import Cluster, scheduler_for
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.policy.policy import Policy
 from webhook.serving.admissions import Admissions, Surroundings
@@ -152,7 +152,7 @@ def build_server(
     metrics.policy.info({"name": policy.name, "revision": policy.revision})
     metrics.policy_reloads.labels("success").inc()
     check = policy.spec.placement_check
-    small_scorer = framework_for(policy)
+    small_scorer = scheduler_for(policy)
     scorer = TimedScorer(small_scorer, metrics.placement_seconds.observe)
     glance: Glance | None = None
     if view is not None:
@@ -168,7 +168,7 @@ def build_server(
         replica=settings.replica,
         foretold=partial(_remember, predictions) if predictions is not None else lambda *_: None,
     )
-    small, large_scorer = SmallLane(), framework_for(policy, _LARGE_BYTES)
+    small, large_scorer = SmallLane(), scheduler_for(policy, _LARGE_BYTES)
     large = LargeLane(TimedScorer(large_scorer, metrics.placement_seconds.observe_from_thread))
     placements = {"placements": (*small_scorer.caches, *large_scorer.caches)}
     metrics.show_caches({**small.caches, **large.caches, **placements})

@@ -15,7 +15,7 @@ from webhook.kube.admission import AdmissionRequest, Refusal
 from webhook.kube.field import InvalidInput
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.placement.profile import PROFILES
-from webhook.placement.scheduler import ANSWER_CACHE_BYTES, Framework, Placement, PodSignature
+from webhook.placement.scheduler import ANSWER_CACHE_BYTES, Placement, PodSignature, Scheduler
 from webhook.placement.templates import template_nodes
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
@@ -43,10 +43,10 @@ class Cluster:
     doubt: str = ""
 
 
-def framework_for(policy: Policy, cache_bytes: int = ANSWER_CACHE_BYTES) -> Framework:
+def scheduler_for(policy: Policy, cache_bytes: int = ANSWER_CACHE_BYTES) -> Scheduler:
     """The scorer that foretells at admission what `policy` wants to know: one suggestion is as much as is told."""
     profile, templates = PROFILES[policy.spec.placement_check.profile], template_nodes(policy.spec.node_templates)
-    return Framework(profile, templates=templates, suggestions=1, cache_bytes=cache_bytes)
+    return Scheduler(profile, templates=templates, suggestions=1, cache_bytes=cache_bytes)
 
 
 class _Conclusion(NamedTuple):

@@ -13,7 +13,7 @@ from tests.serving.running import Running, World, running_in_thread
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import parse
 from webhook.pipeline import Cluster as View
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Webhook:
     def look_at(self, cluster: Cluster) -> None:
         """Give the webhook the view that a cluster file of this moment gives."""
         printed = cluster.kubectl("get", "nodes,pods,namespaces", "--all-namespaces", "--output=json").stdout
-        self.world.cluster = View(snapshot_from_documents(parse(printed, "cluster")), Framework())
+        self.world.cluster = View(snapshot_from_documents(parse(printed, "cluster")), Scheduler())
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from webhook.cluster.file import snapshot_from_documents
 from webhook.pipeline import Cluster as View
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 
 _ATTACKERS = 4
 _VICTIMS = 60
@@ -50,7 +50,7 @@ def attacked(cluster: Cluster) -> Iterator[list[str]]:
 
 
 def test_nobody_elses_pod_is_stored_without_injection(cluster: Cluster, webhook: Webhook) -> None:
-    webhook.world.cluster = View(snapshot_from_documents(cluster_documents(500, 2)), Framework(suggestions=1))
+    webhook.world.cluster = View(snapshot_from_documents(cluster_documents(500, 2)), Scheduler(suggestions=1))
     # In place of the fixture's registration, which fails closed: here a call that is late must show.
     cluster.register_webhook(webhook.server.url, webhook.ca_pem, configuration="ignoring", **_MANIFEST)
     cluster.client.delete(

@@ -21,7 +21,7 @@ from tests.deploy.manifests import read
 from tests.serving.running import connections_gone
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES, RESOURCES
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 from webhook.watch.api_server import Source
 from webhook.watch.live import LiveCluster
 from webhook.watch.timing import Timing
@@ -312,4 +312,4 @@ def test_pod_with_thousands_of_tolerations_is_absorbed_and_answered(cluster: Clu
         cluster.create(make_pod("bound").node_name("a").spec(tolerations=tolerations))
         wait_for(lambda: live.snapshot().load.pods.tolist() == [1, 0], "the bound pod")
         wait_same(live, cluster.client)
-        assert Framework().place(waiting, live.snapshot()).feasible == 2
+        assert Scheduler().place(waiting, live.snapshot()).feasible == 2

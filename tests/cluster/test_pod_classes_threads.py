@@ -15,7 +15,7 @@ from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.label_selector import LabelRequirement
-from webhook.placement.scheduler import Framework, PodSignature
+from webhook.placement.scheduler import PodSignature, Scheduler
 
 _DB = {"matchLabels": {"app": "db"}}
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -156,7 +156,7 @@ def test_threads_that_number_pods_give_no_number_twice() -> None:
 
 def test_pod_is_judged_while_snapshots_follow_one_another() -> None:
     """The worker thread judges on the first snapshot while the event loop makes the next ones."""
-    framework, snapshot = Framework(), Snapshot.of([_info("a", _running(["a"])), _info("b")])
+    framework, snapshot = Scheduler(), Snapshot.of([_info("a", _running(["a"])), _info("b")])
     pods = _running(f"new-{index}" for index in range(300))
 
     def renew() -> int:

@@ -9,7 +9,7 @@ from tests.differential.worlds import pending_pods, random_world
 from webhook.cli.anonymize import with_other_names
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 
 _SMALL = ((4, 8),)
 
@@ -25,6 +25,6 @@ def test_other_names_change_no_placement(seed: int) -> None:
         for cluster in ([*objects, pod], with_other_names(deepcopy([*objects, pod]))):
             asked = cluster[-1]
             snapshot = snapshot_from_documents(Document("cluster", each) for each in cluster)
-            placement = Framework().place(asked, snapshot)
+            placement = Scheduler().place(asked, snapshot)
             told.append((placement.verdict, placement.message, [*map(dict, placement.scores.values())]))
         assert told[0] == told[1]

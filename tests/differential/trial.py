@@ -15,7 +15,7 @@ from tests.differential.profiles import PROFILES
 from tests.differential.worlds import World
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.profile import Profile
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 
 _MOST_QUESTIONS = 600
 
@@ -28,7 +28,7 @@ def profile_of(pod: Object) -> Profile:
 def compare(pod: Object, snapshot: Snapshot, answer: Answer) -> list[Disagreement]:
     """Where the placement of `pod` is at odds with kube-scheduler's `answer`."""
     profile = profile_of(pod)
-    return disagreements(Framework(profile).place(pod, snapshot), answer, profile)
+    return disagreements(Scheduler(profile).place(pod, snapshot), answer, profile)
 
 
 class Trial(NamedTuple):

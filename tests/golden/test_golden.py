@@ -14,7 +14,7 @@ import pytest
 from tests.admitting import admit_pod, policy_with
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import parse
-from webhook.pipeline import Cluster, framework_for
+from webhook.pipeline import Cluster, scheduler_for
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
 
@@ -39,7 +39,7 @@ def cluster_of(case: dict[str, Any], policy: Policy | None = None) -> Cluster | 
     if namespace is not None:
         objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": namespace})
     text = orjson.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-    return Cluster(snapshot_from_documents(parse(text, "cluster")), framework_for(policy or policy_with()))
+    return Cluster(snapshot_from_documents(parse(text, "cluster")), scheduler_for(policy or policy_with()))
 
 
 def admitted(case: dict[str, Any], pod: dict[str, Any]) -> tuple[Verdict, Policy]:

@@ -17,7 +17,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.judgement import Mutated, StaticVerdict, judge, read_of
 from webhook.kube.documents import Document
 from webhook.pipeline import Memory, admit
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
 from webhook.serving.rendering import Renderings
 from webhook.verdict import Patched, Unchanged, Verdict
@@ -210,7 +210,7 @@ def test_nothing_holds_on_to_a_large_pod_that_has_been_answered(has_view: bool) 
 
 def test_large_pods_are_forgotten_by_the_scorer_too() -> None:
     snapshot = snapshot_from_documents([Document("node", make_node_object("node-1"))])
-    framework = Framework()
+    framework = Scheduler()
     first, *others = [TRAINING.toleration(str(number), value="x" * 2**20).obj() for number in range(64)]
     before = framework.place(first, snapshot)
 

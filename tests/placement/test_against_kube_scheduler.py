@@ -10,7 +10,7 @@ from tests.controlplane.cluster import Cluster
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.profile import PROFILES, Profile
-from webhook.placement.scheduler import Framework, Placement
+from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]
 
@@ -27,7 +27,7 @@ def _foretell(cluster: Cluster, pod: PodBuilder) -> Placement:
     ]
     snapshot = snapshot_from_documents(documents)
     stored = cluster.create(pod, dry_run=True).object
-    return Framework(_profile(stored)).place(stored, snapshot)
+    return Scheduler(_profile(stored)).place(stored, snapshot)
 
 
 def _profile(pod: Object) -> Profile:

@@ -30,7 +30,7 @@ from tests.placement.strategies_devices import NODES, device_worlds, parted_worl
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.profile import DEFAULT, Profile
-from webhook.placement.scheduler import Framework, Placement
+from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]
 
@@ -86,7 +86,7 @@ def _foretell(cluster: Cluster, builder: PodBuilder, profile: Profile = DEFAULT)
         for api_version, kind in _KINDS
         for each in cluster.client.list(kind, api_version=api_version)
     ]
-    return Framework(profile).place(builder.namespace(cluster.namespace).obj(), snapshot_from_documents(documents))
+    return Scheduler(profile).place(builder.namespace(cluster.namespace).obj(), snapshot_from_documents(documents))
 
 
 def _assert_as_foretold(cluster: Cluster, *claims: Object, verdict: str, nodes: set[str] | None = None) -> None:

@@ -25,7 +25,7 @@ from tests.placement.storage_objects import (
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.profile import DEFAULT, Profile
-from webhook.placement.scheduler import Framework, Placement
+from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]
 
@@ -45,7 +45,7 @@ def _foretell(cluster: Cluster, pod: PodBuilder, profile: Profile = DEFAULT) -> 
         for api_version, kind in _KINDS
         for each in cluster.client.list(kind, api_version=api_version)
     ]
-    return Framework(profile).place(pod.namespace(cluster.namespace).obj(), snapshot_from_documents(documents))
+    return Scheduler(profile).place(pod.namespace(cluster.namespace).obj(), snapshot_from_documents(documents))
 
 
 def _foretold_scores(placement: Placement) -> dict[str, Mapping[str, int]]:

@@ -9,7 +9,7 @@ from tests.builders import PodBuilder, make_node_object, make_pod, match_express
 from tests.controlplane.cluster import Cluster
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.scheduler import Framework, Placement
+from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]
 
@@ -27,7 +27,7 @@ def _foretell(cluster: Cluster, pod: PodBuilder) -> Placement:
         for api_version, kind in _KINDS
         for each in cluster.client.list(kind, api_version=api_version)
     ]
-    return Framework().place(pod.namespace(cluster.namespace).obj(), snapshot_from_documents(documents))
+    return Scheduler().place(pod.namespace(cluster.namespace).obj(), snapshot_from_documents(documents))
 
 
 def _term(selector: Object | None, key: str = _ZONE, **more: Any) -> Object:

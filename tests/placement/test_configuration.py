@@ -15,7 +15,7 @@ from webhook.placement.config.loader import parse_profiles
 from webhook.placement.plugins.node_resources_fit import RequestedToCapacityRatioScore, ScoringStrategy
 from webhook.placement.profile import BINPACK, DEFAULT, Profile
 from webhook.placement.registry import PluginArgs, registrations
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 
 _DEPLOYED = Path(__file__).parents[2] / "deploy/scheduler/kube-scheduler-configuration.yaml"
 
@@ -142,7 +142,7 @@ def test_plugins_that_a_point_names_go_first() -> None:
 def test_gated_pod_is_kept_back_by_every_profile() -> None:
     profile = _profile(plugins={"multiPoint": {"disabled": [{"name": "SchedulingGates"}]}})
     gated = make_pod().spec(schedulingGates=[{"name": "quota"}]).obj()
-    assert Framework(profile).place(gated, Snapshot.of([node("a")])).verdict == "Waiting"
+    assert Scheduler(profile).place(gated, Snapshot.of([node("a")])).verdict == "Waiting"
 
 
 def test_args_are_read() -> None:
@@ -171,7 +171,7 @@ def test_added_affinity_is_demanded_of_every_pod() -> None:
         "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]},
         "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": term}],
     }
-    framework = Framework(_args("NodeAffinity", addedAffinity=added))
+    framework = Scheduler(_args("NodeAffinity", addedAffinity=added))
     snapshot = Snapshot.of([node("a"), node("b", labels={"pool": "gpu"})])
     assert framework.place(make_pod().obj(), snapshot).node == "b"
     alone = framework.place(make_pod().obj(), Snapshot.of([node("a")]))
@@ -185,7 +185,7 @@ def test_extender_is_named_for_the_pods_that_it_is_asked_about() -> None:
         "managedResources": [{"name": "example.com/gpu", "ignoredByScheduler": True}],
     }
     (profile,) = parse_profiles(_document(extenders=[extender]), "s.yaml").values()
-    framework, snapshot = Framework(profile), Snapshot.of([node("a")])
+    framework, snapshot = Scheduler(profile), Snapshot.of([node("a")])
     asked = framework.place(make_pod().gpu(1, "example.com/gpu").obj(), snapshot)
     assert (asked.verdict, asked.unmodelled) == ("Unknown", ("extender http://gpu",))
     assert framework.place(make_pod().obj(), snapshot).verdict == "Feasible"

@@ -12,7 +12,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import DeadlineNearError, in_time, never
 from webhook.kube.documents import Document
-from webhook.placement.scheduler import Framework, Placement, PodSignature
+from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 
 _COUNT = 50
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -105,7 +105,7 @@ def _snapshot() -> Snapshot:
 @pytest.mark.parametrize("pod", [pytest.param(pod, id=name) for name, pod in _LONG.items()])
 def test_deadline_is_asked_about_for_each(pod: PodBuilder) -> None:
     snapshot, question = _snapshot(), PodSignature.of(pod.obj())
-    assert Framework().answer(question, snapshot).verdict != "Unknown"
+    assert Scheduler().answer(question, snapshot).verdict != "Unknown"
     calls = 0
 
     def counting() -> bool:
@@ -113,18 +113,18 @@ def test_deadline_is_asked_about_for_each(pod: PodBuilder) -> None:
         calls += 1
         return False
 
-    Framework().answer(question, snapshot, counting)
+    Scheduler().answer(question, snapshot, counting)
     assert calls > _COUNT
-    assert Framework().answer(question, snapshot, _ticking(_COUNT // 2)) == _UNKNOWN
+    assert Scheduler().answer(question, snapshot, _ticking(_COUNT // 2)) == _UNKNOWN
 
 
 @pytest.mark.parametrize("pod", [pytest.param(pod, id=name) for name, pod in _LONG.items()])
 def test_answer_goes_out_without_suggestions_that_take_too_long(pod: PodBuilder) -> None:
     """At whatever moment the time is up, the answer is Unknown or what it would have been, its suggestions aside."""
     snapshot, question = _snapshot(), PodSignature.of(pod.gpu(1).obj())
-    whole = Framework(suggestions=1).answer(question, snapshot)
+    whole = Scheduler(suggestions=1).answer(question, snapshot)
     for last in range(0, 30 * _COUNT, 11):
-        found = Framework(suggestions=1).answer(question, snapshot, _ticking(last))
+        found = Scheduler(suggestions=1).answer(question, snapshot, _ticking(last))
         assert found == _UNKNOWN or (found.verdict, found.message) == (whole.verdict, whole.message)
         assert found.suggestions in ((), whole.suggestions)
 
@@ -138,8 +138,8 @@ def test_deadline_is_asked_about_before_each_selector_of_devices() -> None:
     def snapshot() -> Snapshot:
         return snapshot_from_documents(Document("c", each) for each in objects)
 
-    assert Framework().answer(question, snapshot()).verdict == "Feasible"
-    assert Framework().answer(question, snapshot(), _ticking(_COUNT)) == _UNKNOWN
+    assert Scheduler().answer(question, snapshot()).verdict == "Feasible"
+    assert Scheduler().answer(question, snapshot(), _ticking(_COUNT)) == _UNKNOWN
 
 
 def test_in_time_gives_everything_or_raises() -> None:

@@ -28,7 +28,7 @@ from webhook.kube.field import InvalidInput
 from webhook.placement.plugins.node_resources_fit import ScoringStrategy
 from webhook.placement.profile import DEFAULT, Enabled, Profile
 from webhook.placement.registry import PluginArgs
-from webhook.placement.scheduler import Framework, Placement
+from webhook.placement.scheduler import Placement, Scheduler
 from webhook.placement.templates import template_nodes
 from webhook.policy.node_template import NodeTemplate
 
@@ -41,7 +41,7 @@ _RIGHT = {"name": "card", "exactly": {"deviceClassName": "gpu.example.com"}}
 
 def _place(pod: PodBuilder, *objects: Object) -> Placement:
     nodes = make_node_object("a"), make_node_object("b", capacity={"example.com/gpu": 2})
-    return Framework().place(pod.obj(), snapshot_from_documents(Document("c", each) for each in (*nodes, *objects)))
+    return Scheduler().place(pod.obj(), snapshot_from_documents(Document("c", each) for each in (*nodes, *objects)))
 
 
 def _claims(**use: str) -> PodBuilder:
@@ -87,10 +87,10 @@ def test_classes_that_a_live_view_may_not_list_are_not_known() -> None:
     cache.replace("ResourceClaim", [make_device_claim("c", _WRONG)])
     cache.complete("ResourceClaim")
     cache.complete("Service")
-    placement = Framework().place(_claims(resourceClaimName="c").obj(), cache.snapshot())
+    placement = Scheduler().place(_claims(resourceClaimName="c").obj(), cache.snapshot())
     assert (placement.verdict, placement.unmodelled) == ("Unknown", ("DynamicResources",))
     cache.complete("DeviceClass")
-    assert Framework().place(_claims(resourceClaimName="c").obj(), cache.snapshot()).verdict == "Infeasible"
+    assert Scheduler().place(_claims(resourceClaimName="c").obj(), cache.snapshot()).verdict == "Infeasible"
 
 
 def test_resource_behind_which_a_class_stands_is_not_missing() -> None:
@@ -158,12 +158,12 @@ def test_without_claims_it_is_not_known_which_devices_are_taken() -> None:
         cache.complete(kind)
     cache.complete("Service")
     pod = make_pod().spec(resourceClaims=claiming("own", template=True))
-    placement = Framework().place(pod.obj(), cache.snapshot())
+    placement = Scheduler().place(pod.obj(), cache.snapshot())
     assert (placement.verdict, placement.feasible, placement.unmodelled) == ("Unknown", 1, ("DynamicResources",))
     hopeless = make_pod().spec(resourceClaims=claiming("many", template=True))
-    assert Framework().place(hopeless.obj(), cache.snapshot()).verdict == "Infeasible"
+    assert Scheduler().place(hopeless.obj(), cache.snapshot()).verdict == "Infeasible"
     cache.complete("ResourceClaim")
-    placement = Framework().place(pod.obj(), cache.snapshot())
+    placement = Scheduler().place(pod.obj(), cache.snapshot())
     assert (placement.verdict, placement.node, placement.unmodelled) == ("Feasible", "a", ())
 
 
@@ -179,7 +179,7 @@ def test_nodes_that_offer_an_extended_resource_themselves_need_no_devices() -> N
     assert (placement.verdict, placement.unmodelled) == ("Unknown", ("DynamicResources",))
     nodes = [make_node_object(name, capacity={"example.com/gpu": 2}) for name in "ab"]
     snapshot = snapshot_from_documents(Document("c", each) for each in (*nodes, device_class))
-    placement = Framework().place(make_pod().gpu(1, "example.com/gpu").obj(), snapshot)
+    placement = Scheduler().place(make_pod().gpu(1, "example.com/gpu").obj(), snapshot)
     assert (placement.verdict, placement.unmodelled) == ("Feasible", ())
 
 
@@ -331,7 +331,7 @@ def test_extended_resource_is_judged_where_its_devices_are_known(
 ) -> None:
     nodes = make_node_object("a"), make_node_object("b", capacity={_EXTENDED: 2})
     snapshot = snapshot_from_documents(Document("c", each) for each in (*nodes, *objects))
-    placement = Framework(profile).place(make_pod().gpu(1, _EXTENDED).obj(), snapshot)
+    placement = Scheduler(profile).place(make_pod().gpu(1, _EXTENDED).obj(), snapshot)
     assert (placement.verdict, placement.unmodelled) == (verdict, unmodelled)
 
 
@@ -358,10 +358,10 @@ def test_extended_resource_that_only_a_plugin_could_offer_is_missing_where_it_is
     slices = [make_slice(name, *make_cards(1, 1)) for name in "abc"]
     snapshot = snapshot_from_documents(Document("c", each) for each in (*nodes, _SELECTING, _OTHER, *slices))
     pod = make_pod().gpu(1, _EXTENDED).gpu(1, "example.com/nic").obj()
-    placement = Framework(profile).place(pod, snapshot)
+    placement = Scheduler(profile).place(pod, snapshot)
     assert set(placement.scores) == {"b", "c"}
     pod = make_pod().gpu(2, _EXTENDED).gpu(1, "example.com/nic").obj()
-    assert Framework(profile).place(pod, snapshot).message == (
+    assert Scheduler(profile).place(pod, snapshot).message == (
         "0/3 nodes are available: 1 cannot fit resource, 2 cannot allocate all claims."
     )
 
@@ -415,19 +415,19 @@ def test_devices_of_a_node_template_are_not_known() -> None:
     nodes = make_node_object("a"), make_node_object("b")
     snapshot = snapshot_from_documents(Document("c", each) for each in (*nodes, _CLASS, _CARDS, claim))
     pod = make_pod().spec(resourceClaims=claiming("own")).obj()
-    assert Framework().place(pod, snapshot).verdict == "Infeasible"
+    assert Scheduler().place(pod, snapshot).verdict == "Infeasible"
     templates = template_nodes([NodeTemplate(name="big", capacity={"cpu": "8", "memory": "8Gi"})])
-    assert Framework(templates=templates).place(pod, snapshot).verdict == "Waiting"
+    assert Scheduler(templates=templates).place(pod, snapshot).verdict == "Waiting"
 
 
 def test_pods_that_come_and_go_leave_what_is_known_of_devices() -> None:
     objects = make_node_object("a"), make_node_object("b"), _CLASS, _CARDS, make_claim("own", exactly())
     snapshot = snapshot_from_documents(Document("c", each) for each in objects)
     pod = make_pod().spec(resourceClaims=claiming("own")).obj()
-    Framework().place(pod, snapshot)
+    Scheduler().place(pod, snapshot)
     (before,) = snapshot.devices.answers.values()
     busy = updated(snapshot, [snapshot.nodes[0]], generation=1)
-    Framework().place(pod, busy)
+    Scheduler().place(pod, busy)
     assert list(busy.devices.answers.values()) == [before]
 
 
@@ -438,10 +438,10 @@ def test_the_deadline_holds_within_the_search_for_devices() -> None:
     snapshot = snapshot_from_documents(Document("c", each) for each in objects)
     pod = make_pod().spec(resourceClaims=claiming("own")).obj()
     asked = iter(range(1_000))
-    placement = Framework().place(pod, snapshot, lambda: next(asked) > 20)
+    placement = Scheduler().place(pod, snapshot, lambda: next(asked) > 20)
     assert placement == Placement.unknown("the deadline was near: not every plugin was asked")
     assert next(asked) < 25
-    assert Framework().place(pod, snapshot).verdict == "Feasible"
+    assert Scheduler().place(pod, snapshot).verdict == "Feasible"
 
 
 def test_suggestions_for_claiming_pods_are_about_other_things() -> None:
@@ -449,10 +449,10 @@ def test_suggestions_for_claiming_pods_are_about_other_things() -> None:
     nodes = make_node_object("a", taints=["team=vision:NoSchedule"]), make_node_object("b")
     objects = [_CLASS, _CARDS, make_claim("own", exactly()), make_claim("big", exactly("cards", 9))]
     snapshot = snapshot_from_documents(Document("c", each) for each in (*nodes, *objects))
-    placement = Framework(suggestions=3).place(make_pod().spec(**claims).obj(), snapshot)
+    placement = Scheduler(suggestions=3).place(make_pod().spec(**claims).obj(), snapshot)
     assert placement.verdict == "Infeasible"
     assert placement.suggestions == ("1 node would fit if the pod tolerated team=vision",)
-    hopeless = Framework(suggestions=3).place(make_pod().spec(resourceClaims=claiming("big")).obj(), snapshot)
+    hopeless = Scheduler(suggestions=3).place(make_pod().spec(resourceClaims=claiming("big")).obj(), snapshot)
     assert (hopeless.verdict, hopeless.suggestions) == ("Infeasible", ())
 
 
@@ -493,4 +493,4 @@ def test_a_claim_may_keep_a_device_that_no_slice_has_any_more(pool: str, verdict
     cluster = (*nodes, running, make_class(), claim, make_slice("b", *make_cards(1), driver="other.example.com"))
     snapshot = snapshot_from_documents(Document("c", each) for each in cluster)
     pod = make_pod().requests(cpu=1).spec(resourceClaims=claiming("c"))
-    assert Framework().place(pod.obj(), snapshot).verdict == verdict
+    assert Scheduler().place(pod.obj(), snapshot).verdict == verdict

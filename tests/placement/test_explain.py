@@ -12,7 +12,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.placement.framework.result import fit_error
-from webhook.placement.scheduler import Framework, PodSignature
+from webhook.placement.scheduler import PodSignature, Scheduler
 
 Object = dict[str, Any]
 
@@ -29,7 +29,7 @@ def test_a_node_has_the_reasons_of_the_first_plugin_that_rejects_it() -> None:
         ]
     )
 
-    assert Framework().explain(PodSignature.of(pod.obj()), snapshot) == {
+    assert Scheduler().explain(PodSignature.of(pod.obj()), snapshot) == {
         "cordoned": ("node(s) were unschedulable",),
         "full": ("Insufficient nvidia.com/gpu", "Insufficient cpu"),
         "tainted": ("node(s) had untolerated taint(s)",),
@@ -41,7 +41,7 @@ def test_a_node_left_out_beforehand_is_explained_by_that_alone() -> None:
     by_name = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
     snapshot = Snapshot.of([node("a"), node("b", taints=["use=x:NoSchedule"])])
 
-    reasons = Framework().explain(PodSignature.of(make_pod().require_node(by_name).obj()), snapshot)
+    reasons = Scheduler().explain(PodSignature.of(make_pod().require_node(by_name).obj()), snapshot)
 
     assert reasons == {"b": ("node(s) didn't satisfy plugin(s) [NodeAffinity]",)}
 
@@ -51,7 +51,7 @@ def test_a_refusal_is_the_reason_of_every_node() -> None:
     pod = make_pod().require_node({"matchFields": names} | match_expressions(("pool", "Exists", [])))
     snapshot = Snapshot.of([node("a"), node("b")])
 
-    reasons = Framework().explain(PodSignature.of(pod.obj()), snapshot)
+    reasons = Scheduler().explain(PodSignature.of(pod.obj()), snapshot)
 
     assert reasons == {"a": ("pod affinity terms conflict",), "b": ("pod affinity terms conflict",)}
 
@@ -61,7 +61,7 @@ def test_a_refusal_is_the_reason_of_every_node() -> None:
 def test_the_message_counts_these_reasons(cluster: tuple[list[Object], list[Object]], pod: Object) -> None:
     nodes, running = cluster
     snapshot = snapshot_from_documents(Document("cluster", each) for each in (*nodes, *running))
-    framework, question = Framework(), PodSignature.of(pod)
+    framework, question = Scheduler(), PodSignature.of(pod)
 
     placement, reasons = framework.answer(question, snapshot), framework.explain(question, snapshot)
 

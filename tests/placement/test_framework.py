@@ -10,13 +10,13 @@ from tests.placement.asking import node
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.profile import BINPACK, DEFAULT
-from webhook.placement.scheduler import Framework, Placement
+from webhook.placement.scheduler import Placement, Scheduler
 
 _SMALL = {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "8", "pods": "3"}
 
 
 def _place(pod: PodBuilder, *nodes: NodeInfo) -> Placement:
-    return Framework().place(pod.obj(), Snapshot.of(nodes))
+    return Scheduler().place(pod.obj(), Snapshot.of(nodes))
 
 
 def _verdict(pod: PodBuilder, *nodes: NodeInfo) -> str:
@@ -212,8 +212,8 @@ def test_of_equal_nodes_the_first_by_name_is_best() -> None:
 def test_binpack_profile_prefers_the_fuller_node() -> None:
     snapshot = Snapshot.of([node("empty", capacity=_SMALL), node("used", make_pod().gpu(4), capacity=_SMALL)])
     pod = make_pod().requests(cpu="1", memory="2Gi").gpu(4).obj()
-    assert Framework(DEFAULT).place(pod, snapshot).node == "empty"
-    assert Framework(BINPACK).place(pod, snapshot).node == "used"
+    assert Scheduler(DEFAULT).place(pod, snapshot).node == "empty"
+    assert Scheduler(BINPACK).place(pod, snapshot).node == "used"
 
 
 def _counting(calls: list[int], last: int) -> Callable[[], bool]:
@@ -228,40 +228,40 @@ def test_check_is_given_up_between_any_two_plugins() -> None:
     snapshot = Snapshot.of([node("a"), node("b")])
     pod = make_pod().requests(cpu="1").prefer_node(1, {}).obj()
     calls: list[int] = []
-    assert Framework().place(pod, snapshot, _counting(calls, 1000)).verdict == "Feasible"
+    assert Scheduler().place(pod, snapshot, _counting(calls, 1000)).verdict == "Feasible"
     assert len(calls) >= len(DEFAULT.filters) + 4
     for last in range(len(calls)):
-        framework = Framework()
+        framework = Scheduler()
         given_up = framework.place(pod, snapshot, _counting([], last))
         assert given_up == Placement.unknown("the deadline was near: not every plugin was asked")
         assert framework.place(pod, snapshot).verdict == "Feasible"
 
 
 def test_equal_pods_are_one_question() -> None:
-    framework, snapshot = Framework(), Snapshot.of([node("a")])
+    framework, snapshot = Scheduler(), Snapshot.of([node("a")])
     first = framework.place(make_pod("x").gpu(1).obj(), snapshot)
     assert framework.place(make_pod("y").gpu(1).annotate("a", "b").obj(), snapshot) is first
     assert framework.place(make_pod("x").gpu(2).obj(), snapshot) is not first
 
 
 def test_remembered_answer_needs_no_time() -> None:
-    framework, snapshot = Framework(), Snapshot.of([node("a")])
+    framework, snapshot = Scheduler(), Snapshot.of([node("a")])
     first = framework.place(make_pod().obj(), snapshot)
     assert framework.place(make_pod().obj(), snapshot, lambda: True) is first
 
 
 def test_another_snapshot_is_another_question() -> None:
-    framework, pod = Framework(), make_pod().gpu(1).obj()
+    framework, pod = Scheduler(), make_pod().gpu(1).obj()
     assert framework.place(pod, Snapshot.of([node("a")])).verdict == "Infeasible"
     assert framework.place(pod, Snapshot.of([node("a", capacity=_SMALL)])).verdict == "Feasible"
 
 
 def test_answers_are_forgotten_the_oldest_first_once_they_take_more_than_the_budget() -> None:
-    measuring, snapshot = Framework(), Snapshot.of([node("a")])
+    measuring, snapshot = Scheduler(), Snapshot.of([node("a")])
     ask = [make_pod().requests(cpu=count).obj() for count in range(1, 7)]
     measuring.place(ask[0], snapshot)
     room_for_five = 2 * 5 * measuring.caches[0].used_bytes
-    framework = Framework(cache_bytes=room_for_five)
+    framework = Scheduler(cache_bytes=room_for_five)
     first, second, *_ = [framework.place(pod, snapshot) for pod in ask[:5]]
     assert framework.place(ask[0], snapshot) is first
     framework.place(ask[5], snapshot)
@@ -273,5 +273,5 @@ def test_answers_are_forgotten_the_oldest_first_once_they_take_more_than_the_bud
 def test_pod_is_not_changed() -> None:
     pod = make_pod().requests(cpu="1").toleration(operator="Exists").require_node(_by_name("a"))
     raw = pod.obj()
-    Framework().place(raw, Snapshot.of([node("a")]))
+    Scheduler().place(raw, Snapshot.of([node("a")]))
     assert raw == pod.obj()

@@ -13,7 +13,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 
 _SNAPSHOT = Snapshot.of([node("node-0", images={"pause:latest": 1}), node("node-1", capacity={"nvidia.com/gpu": 8})])
 
@@ -38,7 +38,7 @@ _SNAPSHOT = Snapshot.of([node("node-0", images={"pause:latest": 1}), node("node-
 )
 def test_malformed_field_is_told_with_its_path(spec: dict[str, Any], path: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        Framework().place({"metadata": {"name": "p"}, "spec": spec}, _SNAPSHOT)
+        Scheduler().place({"metadata": {"name": "p"}, "spec": spec}, _SNAPSHOT)
     assert [error.path for error in caught.value.errors] == [path]
 
 
@@ -57,7 +57,7 @@ def test_malformed_field_is_told_with_its_path(spec: dict[str, Any], path: str) 
 def test_malformed_preference_is_told_with_its_path(preferred: dict[str, Any], path: str) -> None:
     terms = {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}
     with pytest.raises(InvalidInput) as caught:
-        Framework().place({"spec": {"affinity": {"nodeAffinity": terms}}}, _SNAPSHOT)
+        Scheduler().place({"spec": {"affinity": {"nodeAffinity": terms}}}, _SNAPSHOT)
     where = "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]"
     assert {error.path for error in caught.value.errors} == {f"{where}.{path}"}
 
@@ -68,7 +68,7 @@ def test_every_malformed_field_is_told() -> None:
         "spec": {"nodeName": 1, "tolerations": {}, "volumes": {}, "overhead": {"cpu": ""}},
     }
     with pytest.raises(InvalidInput) as caught:
-        Framework().place(pod, _SNAPSHOT)
+        Scheduler().place(pod, _SNAPSHOT)
     assert sorted(error.path for error in caught.value.errors) == [
         "metadata.labels",
         "spec.nodeName",
@@ -114,7 +114,7 @@ def _told(ask: Callable[[], object]) -> list[str]:
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pod=st.one_of(_spoiled(pending_pods()), st.dictionaries(st.sampled_from(("metadata", "spec")), _json)))
 def test_any_pod_is_placed_or_told_its_fields(pod: dict[str, Any]) -> None:
-    told = _told(lambda: Framework().place(pod, _SNAPSHOT))
+    told = _told(lambda: Scheduler().place(pod, _SNAPSHOT))
     assert all(path.startswith(("metadata", "spec", "status")) for path in told)
 
 

@@ -9,7 +9,7 @@ import pytest
 from bench.attacks import WORST, attack_pod
 from bench.clusters import cluster_documents
 from webhook.cluster.file import snapshot_from_documents
-from webhook.placement.scheduler import Framework, PodSignature
+from webhook.placement.scheduler import PodSignature, Scheduler
 
 NODES = 3000
 SNAPSHOT = snapshot_from_documents(cluster_documents(NODES, 1))
@@ -37,7 +37,7 @@ _SPECS = {
 
 @pytest.mark.parametrize("name", _SPECS)
 def test_filters_and_suggestions_keep_no_mask_for_each_thing_that_a_pod_names(name: str) -> None:
-    framework = Framework(suggestions=1)
+    framework = Scheduler(suggestions=1)
     question = PodSignature.of(attack_pod("a", _SPECS[name]()))
     tracemalloc.start()
     try:

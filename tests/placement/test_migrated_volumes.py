@@ -15,7 +15,7 @@ from tests.placement.storage_objects import (
 )
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.scheduler import Framework, Placement
+from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]
 
@@ -43,7 +43,7 @@ def _csi_node(limit: int | None = None, migrated: str = "") -> Object:
 def _place(pod: PodBuilder, *objects: Object, node: Object | None = None) -> Placement:
     node = node or make_node_object("a", labels={"zone": "z", _ZONE: "z", _OLD_ZONE: "z"})
     documents = [Document("cluster", each) for each in (node, *objects)]
-    return Framework().place(pod.obj(), snapshot_from_documents(documents))
+    return Scheduler().place(pod.obj(), snapshot_from_documents(documents))
 
 
 @pytest.mark.parametrize("csi_node", [_csi_node(), _csi_node(5)], ids=["no limits", "with limits"])

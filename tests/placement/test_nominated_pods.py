@@ -10,7 +10,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.placement.config.loader import parse_profiles
-from webhook.placement.scheduler import Framework, Placement, PodSignature
+from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 
 Object = dict[str, Any]
 
@@ -33,7 +33,7 @@ def snapshot_of(*pods: Object | PodBuilder, nodes: str = "ab") -> Snapshot:
 
 
 def place(pod: PodBuilder, snapshot: Snapshot, **options: Any) -> Placement:
-    return Framework(**options).place(pod.obj(), snapshot)
+    return Scheduler(**options).place(pod.obj(), snapshot)
 
 
 def away(app: str) -> Object:
@@ -111,7 +111,7 @@ def test_the_node_that_a_pod_is_nominated_to_comes_first() -> None:
     snapshot = snapshot_of(runs, kept("x", "b", make_pod().requests(cpu="1")))
     placement = place(pod, snapshot)
     assert (placement.node, placement.feasible, placement.total) == ("b", 1, 2)
-    reasons = Framework().explain(PodSignature.of(pod.obj()), snapshot)
+    reasons = Scheduler().explain(PodSignature.of(pod.obj()), snapshot)
     assert reasons == {"a": ("not looked at: the pod is nominated to b",)}
 
 
@@ -125,7 +125,7 @@ def test_a_pod_does_not_yield_to_itself() -> None:
 def test_reasons_are_those_of_the_message() -> None:
     snapshot = snapshot_of(kept("x", "a", make_pod().host_port(80)), make_pod("runs").node_name("b").requests(cpu="4"))
     pod = make_pod().host_port(80).requests(cpu="4")
-    assert Framework().explain(PodSignature.of(pod.obj()), snapshot) == {
+    assert Scheduler().explain(PodSignature.of(pod.obj()), snapshot) == {
         "a": ("node(s) didn't have free ports for the requested pod ports",),
         "b": ("Insufficient cpu",),
     }
@@ -144,7 +144,7 @@ def test_suggestions_take_nothing_from_nominated_pods() -> None:
 
 
 def test_pods_of_other_schedulers_are_one_question_where_no_pod_is_nominated() -> None:
-    framework, snapshot = Framework(), snapshot_of()
+    framework, snapshot = Scheduler(), snapshot_of()
     first = framework.place(_FULL.obj(), snapshot)
     assert framework.place(_FULL.scheduler("other").obj(), snapshot) is first
 
@@ -162,12 +162,12 @@ def test_many_kept_nodes_do_not_outlast_the_deadline() -> None:
         asked += 1
         return asked > 20
 
-    assert Framework().place(web.obj(), snapshot, expired).verdict == "Unknown"
+    assert Scheduler().place(web.obj(), snapshot, expired).verdict == "Unknown"
     assert asked == 21
 
 
 @pytest.mark.parametrize("status", [{"nominatedNodeName": 1}, ["a"]])
 def test_a_malformed_nomination_is_told(status: Any) -> None:
     with pytest.raises(InvalidInput) as caught:
-        Framework().place(make_pod().obj() | {"status": status}, snapshot_of())
+        Scheduler().place(make_pod().obj() | {"status": status}, snapshot_of())
     assert {error.path for error in caught.value.errors} <= {"status", "status.nominatedNodeName"}

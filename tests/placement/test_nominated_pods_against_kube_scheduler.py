@@ -13,7 +13,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.placement.config.loader import parse_profiles
-from webhook.placement.scheduler import Framework, Placement
+from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]
 Prepare = Callable[[Cluster], object]
@@ -33,7 +33,7 @@ def _snapshot(cluster: Cluster) -> Snapshot:
 
 
 def _place(cluster: Cluster, stored: Object) -> Placement:
-    return Framework(_PROFILES[stored["spec"]["schedulerName"]]).place(stored, _snapshot(cluster))
+    return Scheduler(_PROFILES[stored["spec"]["schedulerName"]]).place(stored, _snapshot(cluster))
 
 
 def _agree(cluster: Cluster, made: Object, foretold: Placement) -> None:

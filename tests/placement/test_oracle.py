@@ -12,7 +12,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.framework.result import to_check_json
 from webhook.placement.profile import PROFILES
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 
 Object = dict[str, Any]
 
@@ -25,7 +25,7 @@ def test_fast_and_plain_placement_agree(
 ) -> None:
     nodes, running = cluster
     snapshot = snapshot_from_documents(Document("cluster", each) for each in (*nodes, *running))
-    framework = Framework(PROFILES[profile])
+    framework = Scheduler(PROFILES[profile])
     for pod in (*pods, *pods):
         expected = oracle.place(pod, nodes, running, binpack=profile == "binpack")
         assert to_check_json("default/incoming", framework.place(pod, snapshot)) == {

@@ -9,7 +9,7 @@ from tests.placement.oracle import place
 from tests.placement.strategies_devices import NODES, device_worlds
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 
 Object = dict[str, Any]
 
@@ -21,7 +21,7 @@ def test_the_search_finds_what_trying_every_way_finds(world: tuple[list[Object],
     nodes = [make_node_object(name) for name in NODES]
     snapshot = snapshot_from_documents(Document("cluster", each) for each in (*nodes, *others))
 
-    found = Framework().place(pod, snapshot)
+    found = Scheduler().place(pod, snapshot)
 
     expected = place(pod, nodes, [], others)
     assert found.unmodelled == ()

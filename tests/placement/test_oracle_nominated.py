@@ -12,7 +12,7 @@ from tests.placement.test_oracle_pods import as_plain
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.framework.result import fit_error
-from webhook.placement.scheduler import Framework, PodSignature
+from webhook.placement.scheduler import PodSignature, Scheduler
 
 Object = dict[str, Any]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -40,7 +40,7 @@ def test_fast_and_plain_placement_agree_beside_nominated_pods(
     world: tuple[list[Object], list[Object], list[Object], list[Object]], is_there: bool
 ) -> None:
     nodes, pods, others, asked = world
-    framework = Framework()
+    framework = Scheduler()
     there = [*pods, asked[0]] if is_there else pods
     snapshot = snapshot_from_documents(Document("cluster", each) for each in (*nodes, *there, *others))
     for pod in (*asked, *asked):

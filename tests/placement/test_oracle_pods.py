@@ -9,7 +9,7 @@ from tests.placement import oracle
 from tests.placement.strategies_pods import clusters, pending_pods
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.scheduler import Framework, Placement
+from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]
 
@@ -33,7 +33,7 @@ def test_fast_and_plain_placement_agree_on_pods_and_their_peers(
 ) -> None:
     nodes, running, others = cluster
     snapshot = snapshot_from_documents(Document("cluster", each) for each in (*nodes, *running, *others))
-    framework = Framework()
+    framework = Scheduler()
     for pod in (*pods, *pods):
         placement = framework.place(pod, snapshot)
         assert as_plain(placement) == oracle.place(pod, nodes, running, others)

@@ -15,7 +15,7 @@ from webhook.kube.wellknown import HOSTNAME_LABEL
 from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
 from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE, SpreadConstraint
 from webhook.placement.profile import DEFAULT
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 
 _TERM = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
 _JEALOUS = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_TERM]}}
@@ -57,21 +57,21 @@ _SERVED = Snapshot.of([node("a"), node("b")], workloads=_SERVICES)
 def test_pods_that_differ_in_a_label_are_one_question_where_nothing_reads_it(
     snapshot: Snapshot, pod: PodBuilder, label: str, is_one: bool
 ) -> None:
-    framework = Framework()
+    framework = Scheduler()
     first = framework.place(pod.label(label, "web").obj(), snapshot)
     assert (framework.place(pod.label(label, "db").obj(), snapshot) is first) is is_one
 
 
 def test_a_pod_counts_itself_among_those_of_its_controller_where_defaults_bar_nodes() -> None:
     hard = SpreadConstraint(HOSTNAME_LABEL, 1, DO_NOT_SCHEDULE, None)
-    framework = Framework(replace(DEFAULT, filters=(PodTopologySpread((hard,), system_defaulted=False),)))
+    framework = Scheduler(replace(DEFAULT, filters=(PodTopologySpread((hard,), system_defaulted=False),)))
     pod = make_pod().label("app", "web").owner("ReplicaSet", "web").obj()
     assert set(framework.place(pod, _OWNED).scores) == {"b"}
 
 
 @pytest.mark.parametrize(("snapshot", "is_one"), [(_QUIET, True), (_MINDING, False), (_SERVED, False)])
 def test_pods_of_two_namespaces_are_one_question_where_nothing_selects_pods(snapshot: Snapshot, is_one: bool) -> None:
-    framework, pod = Framework(), make_pod()
+    framework, pod = Scheduler(), make_pod()
     first = framework.place(pod.namespace("x").obj(), snapshot)
     assert (framework.place(pod.namespace("y").obj(), snapshot) is first) is is_one
 
@@ -79,7 +79,7 @@ def test_pods_of_two_namespaces_are_one_question_where_nothing_selects_pods(snap
 def _term_error(kind: str, term: dict[str, Any], *, weight: Any = None) -> list[str]:
     terms = [term] if weight is None else [{"weight": weight, "podAffinityTerm": term}]
     with pytest.raises(InvalidInput) as caught:
-        Framework().place(make_pod().affinity({"podAffinity": {kind: terms}}).obj(), _QUIET)
+        Scheduler().place(make_pod().affinity({"podAffinity": {kind: terms}}).obj(), _QUIET)
     return [error.path.removeprefix(f"spec.affinity.podAffinity.{kind}[0].") for error in caught.value.errors]
 
 
@@ -96,5 +96,5 @@ def test_malformed_terms_are_told_with_their_paths() -> None:
 )
 def test_malformed_constraint_is_told_with_its_path(constraint: dict[str, Any], path: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        Framework().place(make_pod().spec(topologySpreadConstraints=[_SPREAD[0] | constraint]).obj(), _QUIET)
+        Scheduler().place(make_pod().spec(topologySpreadConstraints=[_SPREAD[0] | constraint]).obj(), _QUIET)
     assert [error.path for error in caught.value.errors] == [f"spec.topologySpreadConstraints[0].{path}"]

@@ -7,7 +7,7 @@ import pytest
 from tests.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 
 Object = dict[str, Any]
 
@@ -32,7 +32,7 @@ def best(pod: PodBuilder, *classes: tuple[str, Object], running_priority: int = 
         head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
         objects.append(head | fields)
     snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
-    placement = Framework(suggestions=1).place(pod.gpu(8).obj(), snapshot)
+    placement = Scheduler(suggestions=1).place(pod.gpu(8).obj(), snapshot)
     assert placement.verdict == "Waiting", "priority never changes the verdict"
     return placement.suggestions[0]
 

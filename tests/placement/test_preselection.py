@@ -10,7 +10,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.interface import PreFilterResult
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import DEFAULT
-from webhook.placement.scheduler import Framework, PodSignature
+from webhook.placement.scheduler import PodSignature, Scheduler
 
 _NODES = Snapshot.of([node(name) for name in "abcd"])
 _POD = make_pod().obj()
@@ -28,9 +28,9 @@ class Naming:
         return PreFilterResult(node_names=self.names)
 
 
-def _framework(**names: str) -> Framework:
+def _framework(**names: str) -> Scheduler:
     plugins = tuple(Naming(name, frozenset(named)) for name, named in names.items())
-    return Framework(replace(DEFAULT, pre_filters=(*DEFAULT.pre_filters, *plugins)))
+    return Scheduler(replace(DEFAULT, pre_filters=(*DEFAULT.pre_filters, *plugins)))
 
 
 def test_nodes_that_each_pre_filter_names_are_in_question() -> None:

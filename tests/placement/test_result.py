@@ -6,11 +6,11 @@ from tests.builders import make_pod
 from tests.placement.asking import node
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.result import Placement, fit_error, to_check_json
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 
 
 def test_answer_has_the_shape_of_the_contract() -> None:
-    placement = Framework().place(make_pod().obj(), Snapshot.of([node("a"), node("b"), node("c", unschedulable=True)]))
+    placement = Scheduler().place(make_pod().obj(), Snapshot.of([node("a"), node("b"), node("c", unschedulable=True)]))
     assert json.loads(json.dumps(to_check_json("team-a/worker-0", placement))) == {
         "pod": "team-a/worker-0",
         "verdict": "Feasible",
@@ -52,7 +52,7 @@ def test_answer_that_was_not_worked_out_has_no_nodes() -> None:
 
 
 def test_scores_can_be_printed() -> None:
-    placement = Framework().place(make_pod().obj(), Snapshot.of([node("a")]))
+    placement = Scheduler().place(make_pod().obj(), Snapshot.of([node("a")]))
     assert repr(placement.scores) == "Scores({'a': {'total': 0}})"
 
 

@@ -17,7 +17,7 @@ from tests.placement.storage_objects import (
 )
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.scheduler import Framework, Placement
+from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]
 
@@ -32,7 +32,7 @@ _KNOWN = (make_volume("other"), make_csi_node("a"))
 
 def _place(*objects: Object, claims: tuple[str, ...] = ("data",)) -> Placement:
     documents = [Document("cluster", each) for each in (*_NODES, *_KNOWN, *objects)]
-    return Framework().place(make_pod().spec(volumes=uses(*claims)).obj(), snapshot_from_documents(documents))
+    return Scheduler().place(make_pod().spec(volumes=uses(*claims)).obj(), snapshot_from_documents(documents))
 
 
 def _on(zone: str) -> dict[str, str]:

@@ -11,11 +11,11 @@ from tests.placement.applying import World, applied
 from tests.placement.strategies_nominated import nominations
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.scheduler import Framework, PodSignature
+from webhook.placement.scheduler import PodSignature, Scheduler
 
 Object = dict[str, Any]
 
-_FRAMEWORK = Framework()
+_FRAMEWORK = Scheduler()
 _PRIORITIES = st.sampled_from((0, 0, 10, 1000))
 
 

@@ -8,14 +8,14 @@ from tests.builders import PodBuilder, make_pod, match_expressions
 from tests.placement.asking import node
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 
 _USE = "maip.mxsf.io/node.usage"
 _PRODUCT = "nvidia.com/gpu.product"
 
 
 def suggestions(pod: PodBuilder, *nodes: NodeInfo, most: int = 3) -> Sequence[str]:
-    return Framework(suggestions=most).place(pod.obj(), Snapshot.of(nodes)).suggestions
+    return Scheduler(suggestions=most).place(pod.obj(), Snapshot.of(nodes)).suggestions
 
 
 def gpus(name: str, used: int = 0, product: str = "H20", *, priority: int = 0, taint: str = "") -> NodeInfo:
@@ -223,7 +223,7 @@ def test_as_many_are_given_as_are_wanted() -> None:
 
 
 def test_they_are_remembered_with_the_answer() -> None:
-    snapshot, framework = Snapshot.of(_MIXED), Framework(suggestions=1)
+    snapshot, framework = Snapshot.of(_MIXED), Scheduler(suggestions=1)
 
     first = framework.place(make_pod().gpu(8).obj(), snapshot)
 
@@ -232,7 +232,7 @@ def test_they_are_remembered_with_the_answer() -> None:
 
 
 def test_near_the_deadline_the_answer_goes_out_without_and_is_not_remembered() -> None:
-    snapshot, framework = Snapshot.of(_MIXED), Framework(suggestions=1)
+    snapshot, framework = Snapshot.of(_MIXED), Scheduler(suggestions=1)
     left = [False] * 1000
 
     def measured() -> bool:
@@ -240,7 +240,7 @@ def test_near_the_deadline_the_answer_goes_out_without_and_is_not_remembered() -
 
     framework.place(make_pod().gpu(8).obj(), snapshot, measured)
     asked = 1000 - len(left)
-    framework = Framework(suggestions=1)
+    framework = Scheduler(suggestions=1)
     left = [False] * (asked - 1)
 
     hurried = framework.place(make_pod().gpu(8).obj(), snapshot, measured)

@@ -9,7 +9,7 @@ from tests.controlplane.cluster import Cluster
 from tests.placement.applying import World, applied
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.scheduler import Framework, PodSignature
+from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.suggest.pod_changes import Request, Tolerate, WithoutRequirement
 
 Object = dict[str, Any]
@@ -55,7 +55,7 @@ def test_kube_scheduler_binds_the_pod_after_the_first_suggestion(
         {"apiVersion": "v1", "kind": kind} | each for kind in ("Node", "Pod") for each in cluster.client.list(kind)
     ]
     snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
-    framework, question = Framework(), PodSignature.of(cluster.create(pod, dry_run=True).object)
+    framework, question = Scheduler(), PodSignature.of(cluster.create(pod, dry_run=True).object)
     placement = framework.answer(question, snapshot)
     first, *_ = framework.suggest(question, snapshot, placement.verdict, 1)
     cluster.wait_unschedulable(cluster.create(pod).object)

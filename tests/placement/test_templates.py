@@ -14,7 +14,7 @@ from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.placement.framework.result import Placement
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 from webhook.placement.templates import TemplateNode, template_nodes
 
 _TAINT = {"key": "nvidia.com/gpu.product", "value": "NVIDIA-H20", "effect": "NoSchedule"}
@@ -33,7 +33,7 @@ def templates(*specs: dict[str, Any]) -> Sequence[TemplateNode]:
 
 
 def place(pod: PodBuilder, *nodes: NodeInfo, specs: Sequence[dict[str, Any]] = (_H20, _CPU)) -> Placement:
-    return Framework(templates=templates(*specs)).place(pod.obj(), Snapshot.of(nodes))
+    return Scheduler(templates=templates(*specs)).place(pod.obj(), Snapshot.of(nodes))
 
 
 def test_a_pod_that_a_new_node_could_take_waits() -> None:
@@ -110,7 +110,7 @@ def test_pods_may_run_there_up_to_its_number_of_pods() -> None:
 
 
 def test_answers_are_remembered_with_the_templates() -> None:
-    snapshot, framework = Snapshot.of([node("a")]), Framework(templates=templates(_H20))
+    snapshot, framework = Snapshot.of([node("a")]), Scheduler(templates=templates(_H20))
 
     first = framework.place(_ON_H20.obj(), snapshot)
 

@@ -22,7 +22,7 @@ from tests.placement.storage_objects import (
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import NOMINATED_PODS
 from webhook.cluster.optional_kinds import FURTHER_KINDS
-from webhook.placement.scheduler import Framework, Placement
+from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]
 
@@ -114,7 +114,7 @@ def _place(pod: PodBuilder, unknown: str = "") -> Placement:
     for kind in FURTHER_KINDS:
         if kind != unknown:
             cache.replace(kind, [each for each in _OBJECTS if each["kind"] == kind])
-    return Framework().place(pod.namespace("default").obj(), cache.snapshot())
+    return Scheduler().place(pod.namespace("default").obj(), cache.snapshot())
 
 
 @pytest.mark.parametrize("kind", FURTHER_KINDS)

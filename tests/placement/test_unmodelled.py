@@ -15,13 +15,13 @@ from webhook.cluster.workloads import Owner, Workload, Workloads
 from webhook.kube.documents import Document
 from webhook.kube.label_selector import LabelRequirement
 from webhook.placement.profile import BINPACK, DEFAULT, Profile
-from webhook.placement.scheduler import Framework, Placement
+from webhook.placement.scheduler import Placement, Scheduler
 
 _VOLUMES = ("NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone")
 
 
 def _place(pod: PodBuilder, *nodes: NodeInfo) -> Placement:
-    return Framework().place(pod.obj(), Snapshot.of(nodes or [node("a"), node("b")]))
+    return Scheduler().place(pod.obj(), Snapshot.of(nodes or [node("a"), node("b")]))
 
 
 _SPREAD = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]
@@ -107,7 +107,7 @@ def test_what_asks_nothing_is_not_named(spec: dict[str, Any]) -> None:
 
 
 def test_labels_do_not_matter_where_no_running_pod_minds_them() -> None:
-    framework, snapshot = Framework(), Snapshot.of([node("a")])
+    framework, snapshot = Scheduler(), Snapshot.of([node("a")])
     first = framework.place(make_pod().label("index", "1").namespace("x").obj(), snapshot)
     assert framework.place(make_pod().label("index", "2").namespace("y").obj(), snapshot) is first
 
@@ -132,12 +132,12 @@ def test_services_that_are_refused_may_spread_any_pod(
     """A plain file has none either, and is taken to be of a cluster without any."""
     cache = ClusterCache()
     cache.replace("Node", [make_node_object("a"), make_node_object("b")])
-    placement = Framework(profile).place(pod.obj(), cache.snapshot())
+    placement = Scheduler(profile).place(pod.obj(), cache.snapshot())
     assert (placement.verdict, placement.unmodelled) == ("Feasible", unmodelled)
     file = snapshot_from_documents([Document("a", make_node_object("a"))])
-    assert Framework(profile).place(pod.obj(), file).unmodelled == ()
+    assert Scheduler(profile).place(pod.obj(), file).unmodelled == ()
     cache.complete("Service")
-    assert Framework(profile).place(pod.obj(), cache.snapshot()).unmodelled == ()
+    assert Scheduler(profile).place(pod.obj(), cache.snapshot()).unmodelled == ()
 
 
 def test_controller_that_is_known_leaves_nothing_open() -> None:
@@ -145,8 +145,8 @@ def test_controller_that_is_known_leaves_nothing_open() -> None:
     workloads = Workloads.of([Workload("default", owner, (LabelRequirement("app", "In", ("web",)),))])
     snapshot = Snapshot.of([node("a"), node("b")], workloads=workloads)
     pod = make_pod().owner("ReplicaSet", "web")
-    assert Framework().place(pod.obj(), snapshot).unmodelled == ()
-    assert Framework().place(pod.namespace("x").obj(), snapshot).unmodelled == ("PodTopologySpread",)
+    assert Scheduler().place(pod.obj(), snapshot).unmodelled == ()
+    assert Scheduler().place(pod.namespace("x").obj(), snapshot).unmodelled == ("PodTopologySpread",)
 
 
 _CHOSEN = {"matchLabels": {"team": "a"}}
@@ -176,7 +176,7 @@ def _place_among(pod: PodBuilder, running: PodBuilder, *namespaces: str) -> Plac
         *map(_namespace, namespaces),
     ]
     snapshot = snapshot_from_documents([Document("cluster", dict(each)) for each in objects])
-    return Framework().place(pod.namespace("b").obj(), snapshot)
+    return Scheduler().place(pod.namespace("b").obj(), snapshot)
 
 
 _WEB, _OTHER = make_pod("web").label("app", "web"), make_pod("other").label("app", "other")

@@ -10,7 +10,7 @@ from tests.placement.storage_objects import make_claim, make_csi_node, make_stor
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.config.loader import parse_profiles
-from webhook.placement.scheduler import Framework, Placement
+from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]
 
@@ -27,7 +27,7 @@ def _place(plugin: str, pod: PodBuilder, *objects: Object) -> Placement:
     }
     (profile,) = parse_profiles(json.dumps(configuration), "profile").values()
     documents = [Document("cluster", each) for each in (make_node_object("a"), *objects)]
-    return Framework(profile).place(pod.obj(), snapshot_from_documents(documents))
+    return Scheduler(profile).place(pod.obj(), snapshot_from_documents(documents))
 
 
 def _owned(uid: str) -> Object:

@@ -17,7 +17,7 @@ from tests.placement.storage_objects import (
 )
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.scheduler import Framework, Placement
+from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]
 
@@ -37,7 +37,7 @@ _KNOWN = [
 
 def _place(pod: PodBuilder, *objects: Object) -> Placement:
     documents = [Document("cluster", each) for each in (*_NODES, *objects)]
-    return Framework().place(pod.obj(), snapshot_from_documents(documents))
+    return Scheduler().place(pod.obj(), snapshot_from_documents(documents))
 
 
 def _uses(*claims: str) -> PodBuilder:

@@ -19,7 +19,7 @@ from webhook.audit.record import Draft
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.pipeline import Cluster
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 from webhook.serving.admissions import Answer
 
 TRAINING = make_pod("trainer").annotate(TYPE, "training").annotate(PRODUCT, "NVIDIA-H20")
@@ -290,7 +290,7 @@ def test_the_namespace_of_the_request_is_that_of_the_pod() -> None:
     running = running.affinity({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [anti]}})
     node = make_node_object("node-1", labels={USAGE: "training", "kubernetes.io/hostname": "node-1"})
     objects = [Document("node", node), Document("pod", running.obj() | {"status": {"phase": "Running"}})]
-    world = World(cluster=Cluster(snapshot_from_documents(objects), Framework()))
+    world = World(cluster=Cluster(snapshot_from_documents(objects), Scheduler()))
 
     for namespace in ("team-a", "team-b"):
         response_to(world, review_bytes(make_pod("next").annotate(TYPE, "training").obj(), namespace=namespace))

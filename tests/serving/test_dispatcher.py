@@ -17,8 +17,8 @@ from tests.builders import make_pod
 from tests.serving.running import Clock, World, review_bytes
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.pipeline import Cluster, framework_for
-from webhook.placement.scheduler import Framework, Placement, PodSignature
+from webhook.pipeline import Cluster, scheduler_for
+from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.serving.admissions import Answer
 from webhook.serving.dispatcher import SMALL_BYTES, Dispatcher, OverdueError, Timeouts
 from webhook.serving.lanes import LargeLane, SmallLane
@@ -42,7 +42,7 @@ def large(number: int = 0, user: str = "mallory") -> bytes:
 class Gate:
     """A scorer that asks the real one, each time after it has been let through."""
 
-    framework: Framework = field(default_factory=lambda: framework_for(POLICY))
+    framework: Scheduler = field(default_factory=lambda: scheduler_for(POLICY))
     open: threading.Event = field(default_factory=threading.Event)
     asked: int = 0
     entered: Callable[[], None] = lambda: None
@@ -80,10 +80,10 @@ def run(
     clock: Callable[[], float] | None = None,
 ) -> World:
     chosen = policy_with(**(policy or {}))
-    world = World(policy=chosen, cluster=Cluster(SNAPSHOT, framework_for(chosen)), clock=clock or Clock())
+    world = World(policy=chosen, cluster=Cluster(SNAPSHOT, scheduler_for(chosen)), clock=clock or Clock())
 
     async def begin() -> None:
-        loop, working, gate = asyncio.get_running_loop(), asyncio.Event(), Gate(framework_for(chosen))
+        loop, working, gate = asyncio.get_running_loop(), asyncio.Event(), Gate(scheduler_for(chosen))
 
         def entered() -> None:
             loop.call_soon_threadsafe(working.set)

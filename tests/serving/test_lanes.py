@@ -13,13 +13,13 @@ from tests.builders import make_pod
 from tests.serving.running import Clock, review_bytes
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.admission import AdmissionRequest, parse_review
-from webhook.pipeline import Cluster, framework_for
+from webhook.pipeline import Cluster, scheduler_for
 from webhook.serving.effort import Effort
 from webhook.serving.lanes import LargeLane
 
 POLICY = policy_with(placementCheck={"mode": "deny"})
 SNAPSHOT = snapshot_from_documents(cluster_documents(30, 2))
-VIEW = Cluster(SNAPSHOT, framework_for(POLICY))
+VIEW = Cluster(SNAPSHOT, scheduler_for(POLICY))
 ANOTHER = replace(VIEW, snapshot=replace(SNAPSHOT, generation=SNAPSHOT.generation + 1))
 DOUBTED = replace(VIEW, doubt="the view of the cluster is too old")
 

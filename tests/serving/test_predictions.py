@@ -8,7 +8,7 @@ import pytest
 from tests.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.node_info import Node, NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 from webhook.serving.predictions import Predictions
 
 NOW_SECONDS = 1_800_000_000.0
@@ -26,7 +26,7 @@ def pod(cpu: str = "4", name: str = "") -> PodBuilder:
 def remember(
     predictions: Predictions, given: PodBuilder, *, at_seconds: float = NOW_SECONDS, again: bool = False
 ) -> None:
-    placement = Framework().place(given.obj(), SNAPSHOT)
+    placement = Scheduler().place(given.obj(), SNAPSHOT)
     predictions.remember("x", given.obj(), placement, SNAPSHOT.rows, at_seconds, again=again)
 
 
@@ -98,7 +98,7 @@ def test_second_look_at_a_pod_takes_the_place_of_the_first() -> None:
 def test_pod_foretold_to_wait_is_left_out() -> None:
     predictions = Predictions()
     full = Snapshot.of([])
-    placement = Framework().place(pod().obj(), full)
+    placement = Scheduler().place(pod().obj(), full)
     waiting = type(placement).unknown("too old")
     predictions.remember("x", pod().obj(), waiting, full.rows, NOW_SECONDS, again=False)
     assert len(predictions) == 0
@@ -124,7 +124,7 @@ def test_pod_without_a_readable_time_is_left_out() -> None:
 def test_only_so_many_different_placements_are_kept() -> None:
     """Each holds on to the snapshot that it is about."""
     predictions = Predictions(placements=2)
-    same = Framework().place(pod().obj(), SNAPSHOT)
+    same = Scheduler().place(pod().obj(), SNAPSHOT)
     for number in range(5):
         given = pod(name=f"alike-{number}").obj()
         predictions.remember("x", given, same, SNAPSHOT.rows, NOW_SECONDS, again=False)

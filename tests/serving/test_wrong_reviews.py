@@ -9,12 +9,12 @@ from bench.mutations import harm, mutated
 from tests.serving.running import World
 from webhook.cluster.file import snapshot_from_documents
 from webhook.pipeline import Cluster
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_wrong_review_is_answered_with_a_fault_or_a_patch_that_harms(seed: int) -> None:
-    world = World(cluster=Cluster(snapshot_from_documents(cluster_documents(40, 2)), Framework(suggestions=1)))
+    world = World(cluster=Cluster(snapshot_from_documents(cluster_documents(40, 2)), Scheduler(suggestions=1)))
     admissions, statuses = world.admissions(), set()
     for body in islice(mutated(seed), 500):
         status, answer = admissions.answer(body, 1000.0, None)

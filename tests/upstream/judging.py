@@ -19,7 +19,7 @@ from webhook.placement.config.loader import parse_profiles
 from webhook.placement.framework.unmodelled import UnsupportedFeatures
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import Profile
-from webhook.placement.scheduler import Framework, Placement, PodSignature
+from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 
 AGREES, UNKNOWN, WAITING, SET_ASIDE, CONTRADICTS = "agrees", "Unknown", "Waiting", "set aside", "contradicts"
 
@@ -120,7 +120,7 @@ def _judged(case: Case, *, knows_all: bool) -> Outcome:
         return Outcome(CONTRADICTS, f"cannot be read: {error}")
     if case.scores:
         return _compared_scores(case, profile, question.info.within(snapshot), snapshot)
-    framework = Framework(profile)
+    framework = Scheduler(profile)
     placement = framework.answer(question, snapshot)
     rejected = framework.explain(question, snapshot)
     return _compared(case, snapshot, placement, rejected)

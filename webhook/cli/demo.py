@@ -26,7 +26,7 @@ from webhook.kube.documents import JsonObject, parse
 from webhook.kube.workload import pod_name
 from webhook.metrics import Metrics
 from webhook.placement.profile import PROFILES
-from webhook.placement.scheduler import Framework
+from webhook.placement.scheduler import Scheduler
 from webhook.policy.loader import built_in_policy
 from webhook.serving.server import Server
 from webhook.settings import Address, Settings
@@ -169,7 +169,7 @@ def _tell_placement(console: Console, scene: Scene, snapshot: Snapshot) -> None:
     colour = _COLOURS[placement.verdict]
     where = f" on [bold]{placement.node}[/bold]" if placement.node else ""
     console.print(f"   verdict   [{colour}]{placement.verdict}[/{colour}]{where}: {marked(placement.message)}")
-    scored = Framework(PROFILES["default"]).place(_patched(scene), snapshot)
+    scored = Scheduler(PROFILES["default"]).place(_patched(scene), snapshot)
     ranked = sorted(scored.scores.items(), key=lambda item: (-item[1]["total"], item[0]))
     for rank, (node, scores) in enumerate(ranked):
         parts = ", ".join(f"{plugin} {score}" for plugin, score in scores.items() if plugin != "total")

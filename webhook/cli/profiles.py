@@ -11,7 +11,7 @@ from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.config.loader import parse_profiles
 from webhook.placement.diagnosis import Reasons
 from webhook.placement.profile import PROFILES, Profile
-from webhook.placement.scheduler import Framework, Placement, PodSignature, never
+from webhook.placement.scheduler import Placement, PodSignature, Scheduler, never
 from webhook.placement.templates import TemplateNode
 
 _SUGGESTIONS = 3
@@ -24,7 +24,7 @@ class Schedulers:
         self, profiles: Mapping[str, Profile], chosen: str | None, templates: Sequence[TemplateNode] = ()
     ) -> None:
         self._frameworks = {
-            name: Framework(profile, templates=templates, suggestions=_SUGGESTIONS)
+            name: Scheduler(profile, templates=templates, suggestions=_SUGGESTIONS)
             for name, profile in profiles.items()
         }
         self._chosen = chosen

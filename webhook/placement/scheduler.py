@@ -35,7 +35,7 @@ from webhook.placement.suggest.changes import Situation
 from webhook.placement.suggest.suggestions import Suggestion, suggest
 from webhook.placement.templates import TemplateNode
 
-__all__ = ["Framework", "Placement", "PodSignature", "never"]
+__all__ = ["Scheduler", "Placement", "PodSignature", "never"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class _PreFilterOutcome(NamedTuple):
     refusal: str = ""
 
 
-class Framework:
+class Scheduler:
     """Runs the plugins of a profile. Equal pods are one question: the answers used last are kept, in `cache_bytes`.
 
     The answers hold for one snapshot; asked about another, all are forgotten. An instance is for one thread.
