@@ -119,7 +119,7 @@ def _judged(case: Case, *, knows_all: bool) -> Outcome:
     except InvalidInput as error:
         return Outcome(CONTRADICTS, f"cannot be read: {error}")
     if case.scores:
-        return _compared_scores(case, profile, question.info.within(snapshot), snapshot)
+        return _compared_scores(case, profile, question.info.normalized_for(snapshot), snapshot)
     framework = Scheduler(profile)
     placement = framework.answer(question, snapshot)
     rejected = framework.explain(question, snapshot)

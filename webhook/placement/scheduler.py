@@ -145,7 +145,7 @@ class Scheduler:
         known = self._asked.get(id(asked))
         if known is not None:
             return known[1]
-        question = PodSignature(asked.info.within(snapshot), asked.unsupported)
+        question = PodSignature(asked.info.normalized_for(snapshot), asked.unsupported)
         size_bytes = asked.size_bytes + len(snapshot.nodes)
         answer = self._answers.get(question)
         if answer is not None:
@@ -171,7 +171,7 @@ class Scheduler:
 
     def explain(self, asked: PodSignature, snapshot: Snapshot) -> Reasons:
         """For each node of `snapshot` that cannot take the pod now, why, in the words that the message counts."""
-        return explain(self._profile, asked.info.within(snapshot), snapshot)
+        return explain(self._profile, asked.info.normalized_for(snapshot), snapshot)
 
     def suggest(
         self, asked: PodSignature, snapshot: Snapshot, verdict: PlacementVerdict, most: int, expired: Expired = never
@@ -181,7 +181,7 @@ class Scheduler:
         def passes(situation: Situation) -> Mask:
             return self._filter(situation.pod, situation.nodes, expired).feasible
 
-        situation = Situation(asked.info.within(snapshot), snapshot)
+        situation = Situation(asked.info.normalized_for(snapshot), snapshot)
         return suggest(self._profile, situation, verdict, passes, most, expired)
 
     def _answer(

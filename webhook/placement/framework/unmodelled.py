@@ -17,7 +17,7 @@ from webhook.kube.resource_names import is_extended_resource
 from webhook.kube.volumes import MIGRATIONS, PodVolumes
 from webhook.placement.dra.feasibility import device_fit
 from webhook.placement.framework.volume_claims import attached_volumes
-from webhook.placement.pod.inter_pod_info import Peers
+from webhook.placement.pod.inter_pod_info import InterPodInfo
 from webhook.placement.pod.pod_info import PodInfo
 
 VOLUME_RESTRICTIONS = "VolumeRestrictions"
@@ -54,9 +54,9 @@ class UnsupportedFeatures:
         Raises:
             DeadlineNearError: `expired()` holds.
         """
-        peers = info.peers
+        inter_pod = info.inter_pod
         ranked = set()
-        if not peers.spread and snapshot.workloads.lacks(peers.namespace, peers.owner):
+        if not inter_pod.spread and snapshot.workloads.lacks(inter_pod.namespace, inter_pod.owner):
             ranked.add(POD_TOPOLOGY_SPREAD)
         if (info.volumes.claims or info.volumes.attached_inline) and snapshot.storage.limits is None:
             # A node without a CSINode has no limits, and that none has a CSINode is as well possible.
@@ -68,7 +68,7 @@ class UnsupportedFeatures:
         if info.preemption.class_name and snapshot.nominated:
             # Which of these pods it has to yield to is a matter of its priority.
             required.add(DEFAULT_PREEMPTION)
-        if kinds := _of_namespaces(peers, snapshot):
+        if kinds := _of_namespaces(inter_pod, snapshot):
             (required if "bars" in kinds else ranked).add(INTER_POD_AFFINITY)
         if (info.device_claims or info.by_container) and not device_fit(info, snapshot, expired).is_decided:
             required.add(DYNAMIC_RESOURCES)
@@ -92,17 +92,17 @@ def unknown_resources(info: PodInfo, snapshot: Snapshot) -> tuple[str, ...]:
     )
 
 
-def _of_namespaces(peers: Peers, snapshot: Snapshot) -> set[TermKind]:
+def _of_namespaces(inter_pod: InterPodInfo, snapshot: Snapshot) -> set[TermKind]:
     """Return what terms of pod affinity do that choose namespaces by labels, of which some are not known.
 
     A namespace with a pod exists: an API server would not have taken the pod without it.
     """
-    is_known = peers.namespace in snapshot.namespaces or not peers.namespace
-    kinds = set(_choosing(peers.terms))
+    is_known = inter_pod.namespace in snapshot.namespaces or not inter_pod.namespace
+    kinds = set(_choosing(inter_pod.terms))
     if kinds and is_known and snapshot.pods.classes.namespaces <= snapshot.namespaces.keys():
         kinds.clear()
     if not is_known and snapshot.pods.has_terms:
-        kinds |= {each.kind for each in snapshot.pods.classes.carried_by_namespace_labels(dict(peers.labels))}
+        kinds |= {each.kind for each in snapshot.pods.classes.carried_by_namespace_labels(dict(inter_pod.labels))}
     return kinds
 
 

@@ -42,7 +42,7 @@ class InterPodAffinity:
 
         Of an emptied cluster only the topology counts: the pods that are wanted near may come to any node.
         """
-        terms = pod.peers.terms
+        terms = pod.inter_pod.terms
         failures = []
         accepted = np.ones(len(nodes.nodes), dtype=np.bool_)
         for reason, rejected in (
@@ -57,7 +57,7 @@ class InterPodAffinity:
 
     def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
         """With required terms of its own, or where the anti-affinity of running pods bars it from a node."""
-        terms = pod.peers.terms
+        terms = pod.inter_pod.terms
         if terms.required or terms.anti_required:
             return True
         barred = _barred(pod, nodes, expired)
@@ -65,12 +65,12 @@ class InterPodAffinity:
 
     def skips(self, pod: PodInfo) -> bool:
         """Where only the pod's own preferences would count, and it has none."""
-        return self._ignore_preferred_terms_of_existing_pods and not pod.peers.terms.preferred
+        return self._ignore_preferred_terms_of_existing_pods and not pod.inter_pod.terms.preferred
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
         """The more weight in the node's domains, the higher; None where no running pod counts on any node."""
         counts = DomainCounts(nodes)
-        for weight, term in in_time(pod.peers.terms.preferred, expired):
+        for weight, term in in_time(pod.inter_pod.terms.preferred, expired):
             counts.add(term.topology_key, _selected_rows(term, nodes, expired), weight)
         self._count_existing(in_time(_concerning(pod, nodes), expired), nodes, counts)
         if counts.is_empty:
@@ -96,7 +96,7 @@ def _without_wanted(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
 
     Where there is no such pod at all and the pod selects itself, it may be the first of its kind.
     """
-    terms = pod.peers.terms.required
+    terms = pod.inter_pod.terms.required
     complete = np.ones(len(nodes.nodes), dtype=np.bool_)
     for term in in_time(terms, expired):
         complete &= nodes.labels.domains(term.topology_key).codes >= 0
@@ -120,7 +120,7 @@ def _without_wanted(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
 def _with_unwanted(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
     """The nodes in whose domain runs a pod that one of the required anti-affinity terms selects."""
     found = np.zeros(len(nodes.nodes), dtype=np.bool_)
-    for term in in_time(pod.peers.terms.anti_required, expired):
+    for term in in_time(pod.inter_pod.terms.anti_required, expired):
         found |= _sharing(term.topology_key, _selected_rows(term, nodes, expired), nodes)
     return found
 
@@ -137,7 +137,7 @@ def _barred(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask | None:
 
 
 def _concerning(pod: PodInfo, nodes: Snapshot) -> Iterable[Carried]:
-    peers = pod.peers
+    peers = pod.inter_pod
     return nodes.pods.carried(peers.namespace, nodes.namespace_labels(peers.namespace), dict(peers.labels))
 
 
@@ -157,10 +157,10 @@ def _selected_rows(term: PodTerm, nodes: Snapshot, expired: Expired) -> Codes:
 
 
 def _selects_itself(pod: PodInfo, nodes: Snapshot, expired: Expired) -> bool:
-    labels = dict(pod.peers.labels)
+    labels = dict(pod.inter_pod.labels)
     return all(
-        (namespaces is None or pod.peers.namespace in namespaces) and selector_matches(selector, labels)
-        for namespaces, selector in (_selection(term, nodes, expired) for term in pod.peers.terms.required)
+        (namespaces is None or pod.inter_pod.namespace in namespaces) and selector_matches(selector, labels)
+        for namespaces, selector in (_selection(term, nodes, expired) for term in pod.inter_pod.terms.required)
     )
 
 

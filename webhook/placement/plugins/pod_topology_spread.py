@@ -75,7 +75,7 @@ class PodTopologySpread:
 
     def skips(self, pod: PodInfo) -> bool:
         """Where `pod` has constraints of its own and none is ScheduleAnyway."""
-        spread = pod.peers.spread
+        spread = pod.inter_pod.spread
         return bool(spread) and all(each.when_unsatisfiable != SCHEDULE_ANYWAY for each in spread)
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
@@ -101,7 +101,7 @@ class PodTopologySpread:
         return bool(self._asked(pod, nodes, DO_NOT_SCHEDULE).constraints)
 
     def _asked(self, pod: PodInfo, nodes: Snapshot, when_unsatisfiable: str) -> _Asked:
-        spread = pod.peers.spread
+        spread = pod.inter_pod.spread
         if spread:
             return _Asked(tuple(_of_kind(spread, when_unsatisfiable)), of_every_key=True)
         defaults = tuple(_of_kind(self._default_constraints, when_unsatisfiable))
@@ -115,7 +115,7 @@ def _of_kind(constraints: Iterable[SpreadConstraint], when_unsatisfiable: str) -
 
 
 def _default_selector(pod: PodInfo, nodes: Snapshot) -> LabelSelector:
-    peers = pod.peers
+    peers = pod.inter_pod
     return nodes.workloads.default_selector(peers.namespace, dict(peers.labels), peers.owner)
 
 
@@ -148,7 +148,7 @@ class _Counting:
         matching = _summed(domains, self._on_nodes(constraint.selector)[counted], size + 1)
         exists = np.bincount(domains, minlength=size + 1) > 0
         of_least = int(matching[exists].min()) if np.count_nonzero(exists) >= constraint.min_domains else 0
-        itself = int(selector_matches(constraint.selector, dict(self._pod.peers.labels)))
+        itself = int(selector_matches(constraint.selector, dict(self._pod.inter_pod.labels)))
         skewed: Mask = matching[codes] + itself - of_least > constraint.max_skew
         return skewed
 
@@ -170,7 +170,7 @@ class _Counting:
         """How many pods `selector` selects on each node; an empty one counts none."""
         if selector == () and self._nodes.assumed:
             return np.bincount(self._rows_of_assumed(), minlength=len(self._nodes.nodes))
-        namespaces = (self._pod.peers.namespace,)
+        namespaces = (self._pod.inter_pod.namespace,)
         rows = self._nodes.pods.rows_selected(namespaces, selector or None, self._expired, terminating=False)
         return np.bincount(rows, minlength=len(self._nodes.nodes))
 
@@ -179,7 +179,7 @@ class _Counting:
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/filtering.go, updateWithPod
         """
-        namespace = self._pod.peers.namespace
+        namespace = self._pod.inter_pod.namespace
         return np.array([row for row, pod in self._nodes.assumed if pod.namespace == namespace], dtype=np.intp)
 
     def _included(self, constraint: SpreadConstraint) -> Mask:

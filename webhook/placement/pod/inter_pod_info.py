@@ -13,7 +13,7 @@ from webhook.placement.pod.spread_constraint import SpreadConstraint, read_sprea
 
 
 @dataclass(frozen=True, slots=True)
-class Peers:
+class InterPodInfo:
     """A pod's namespace, labels and controller, by which others select it; its own terms and spread constraints."""
 
     namespace: str
@@ -23,7 +23,7 @@ class Peers:
     spread: tuple[SpreadConstraint, ...] = ()
 
     @classmethod
-    def of(cls, reader: Reader, pod: Mapping[str, Any]) -> "Peers":
+    def of(cls, reader: Reader, pod: Mapping[str, Any]) -> "InterPodInfo":
         """What `pod`, a raw object of the API, says of it; what is malformed is noted with `reader`."""
         metadata = reader.object(pod.get("metadata"), "metadata")
         spec = reader.object(pod.get("spec"), "spec")
@@ -38,7 +38,7 @@ class Peers:
             read_spread_constraints(reader, spec, labels),
         )
 
-    def within(self, snapshot: Snapshot) -> "Peers":
+    def normalized_for(self, snapshot: Snapshot) -> "InterPodInfo":
         """The same, less what nothing on `snapshot` reads: so the pods of one template stay alike."""
         owner = self.owner if not self.spread and self.owner is not None and self.owner.is_looked_up else None
         read = {*snapshot.pods.term_keys, *snapshot.nominated.term_keys, *self._read_keys()}
@@ -46,7 +46,7 @@ class Peers:
             read |= snapshot.workloads.read_keys(self.namespace, owner)
         labels = tuple([label for label in self.labels if label[0] in read])
         is_selected = bool(self.terms or self.spread or owner or snapshot.pods.has_terms or snapshot.workloads)
-        return Peers(self.namespace if is_selected else "", labels, owner, self.terms, self.spread)
+        return InterPodInfo(self.namespace if is_selected else "", labels, owner, self.terms, self.spread)
 
     def _read_keys(self) -> Iterator[str]:
         for term in self.terms:

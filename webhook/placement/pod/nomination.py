@@ -34,7 +34,7 @@ class Nomination(NamedTuple):
         namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
         return cls(scheduler_name, node_name, namespace, reader.text(metadata.get("name"), "metadata.name"))
 
-    def within(self, snapshot: Snapshot) -> "Nomination":
+    def normalized_for(self, snapshot: Snapshot) -> "Nomination":
         """The same, less what makes no difference on `snapshot`: so pods of all schedulers are one question."""
         return self if self.node_name or snapshot.nominated else _DEFAULT_NOMINATION
 

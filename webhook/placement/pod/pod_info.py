@@ -15,7 +15,7 @@ from webhook.kube.resources import ContainerRequests, read_pod_resources
 from webhook.kube.taints import Toleration, Tolerations, with_default_tolerations
 from webhook.kube.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
-from webhook.placement.pod.inter_pod_info import Peers
+from webhook.placement.pod.inter_pod_info import InterPodInfo
 from webhook.placement.pod.nomination import Nomination
 from webhook.placement.pod.preemption import Preemption
 
@@ -43,7 +43,7 @@ class PodInfo:
     memory. `by_container` are the requests of the containers with extended resources. `required` is None without
     required node affinity, and one without terms matches no node. `images` has one for each of `containers` that names
     one, init containers among them, and for each image volume. `stored` is the pod itself where it is stored and
-    requests extended resources. `peers` is what it has to do with other pods. `preemption` tells which pods it may
+    requests extended resources. `inter_pod` is what it has to do with other pods. `preemption` tells which pods it may
     drive off, `nominee` whom a node is kept for. `tolerations` are its own and those that the API server adds.
     """
 
@@ -62,7 +62,7 @@ class PodInfo:
     volumes: PodVolumes
     device_claims: tuple[DeviceClaimUse, ...]
     stored: PodReference | None
-    peers: Peers
+    inter_pod: InterPodInfo
     preemption: Preemption
     nomination: Nomination
 
@@ -89,12 +89,12 @@ class PodInfo:
             volumes=_volumes(reader, pod, spec),
             device_claims=_device_claims(reader, pod, spec),
             stored=_stored(reader, pod) if resources.by_container else None,
-            peers=Peers.of(reader, pod),
+            inter_pod=InterPodInfo.of(reader, pod),
             preemption=Preemption.of(reader, spec),
             nomination=Nomination.of(reader, pod, spec),
         )
 
-    def within(self, snapshot: Snapshot) -> "PodInfo":
+    def normalized_for(self, snapshot: Snapshot) -> "PodInfo":
         """The same, less what makes no difference on `snapshot`."""
         devices = snapshot.devices
         is_backed = bool(self.by_container) and devices.back_any(self.requests)
@@ -102,9 +102,9 @@ class PodInfo:
             self,
             by_container=self.by_container if is_backed else (),
             stored=self.stored if is_backed and self.stored in devices.extended_claims else None,
-            peers=self.peers.within(snapshot),
-            preemption=self.preemption.within(snapshot),
-            nomination=self.nomination.within(snapshot),
+            inter_pod=self.inter_pod.normalized_for(snapshot),
+            preemption=self.preemption.normalized_for(snapshot),
+            nomination=self.nomination.normalized_for(snapshot),
         )
 
 

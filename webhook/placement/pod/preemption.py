@@ -26,7 +26,7 @@ class Preemption(NamedTuple):
             return cls(reader.integer(spec["priority"], "spec.priority"), is_never=is_never)
         return cls(None, reader.text(spec.get("priorityClassName"), "spec.priorityClassName"), is_never)
 
-    def within(self, snapshot: Snapshot) -> "Preemption":
+    def normalized_for(self, snapshot: Snapshot) -> "Preemption":
         """The same, the class looked up among those of the cluster."""
         if self.priority is not None:
             return self
@@ -35,6 +35,6 @@ class Preemption(NamedTuple):
             return Preemption(0, self.class_name, self.is_never)
         return Preemption(found.value, "", self.is_never or found.never_preempts)
 
-    def outranks(self, priority: int) -> bool:
+    def can_preempt(self, priority: int) -> bool:
         """Whether a pod of `priority` can be driven off."""
         return not self.is_never and (self.priority or 0) > priority

@@ -115,7 +115,7 @@ def _victims(situation: Situation, row: int) -> tuple[RunningPod, ...]:
     ports = set(_taken_ports(situation, row))
     places = len(info.pods) + 1 - info.node.allowed_pods
     victims: list[RunningPod] = []
-    lower = [running for running in info.pods if pod.preemption.outranks(running.priority)]
+    lower = [running for running in info.pods if pod.preemption.can_preempt(running.priority)]
     for running in sorted(lower, key=lambda each: (each.priority, each.namespace, each.name)):
         if places <= 0 and not ports and all(amount <= 0 for amount in missing.values()):
             break

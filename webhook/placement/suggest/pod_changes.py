@@ -115,8 +115,8 @@ class WithoutPodAffinity:
     def apply(self, situation: Situation) -> Situation:
         """What it prefers stays."""
         pod, nodes = situation
-        terms = replace(pod.peers.terms, required=())
-        return Situation(replace(pod, peers=replace(pod.peers, terms=terms)), nodes)
+        terms = replace(pod.inter_pod.terms, required=())
+        return Situation(replace(pod, inter_pod=replace(pod.inter_pod, terms=terms)), nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +129,8 @@ class WithoutPodAntiAffinity:
     def apply(self, situation: Situation) -> Situation:
         """What it prefers stays."""
         pod, nodes = situation
-        terms = replace(pod.peers.terms, anti_required=())
-        return Situation(replace(pod, peers=replace(pod.peers, terms=terms)), nodes)
+        terms = replace(pod.inter_pod.terms, anti_required=())
+        return Situation(replace(pod, inter_pod=replace(pod.inter_pod, terms=terms)), nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,8 @@ class WithoutSpread:
     def apply(self, situation: Situation) -> Situation:
         """Those that only rank nodes stay."""
         pod, nodes = situation
-        kept = tuple(each for each in pod.peers.spread if each.when_unsatisfiable != DO_NOT_SCHEDULE)
-        return Situation(replace(pod, peers=replace(pod.peers, spread=kept)), nodes)
+        kept = tuple(each for each in pod.inter_pod.spread if each.when_unsatisfiable != DO_NOT_SCHEDULE)
+        return Situation(replace(pod, inter_pod=replace(pod.inter_pod, spread=kept)), nodes)
 
 
 @dataclass(frozen=True, slots=True)
