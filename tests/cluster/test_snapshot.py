@@ -57,7 +57,7 @@ def test_taken_ports_are_found_by_protocol_and_number() -> None:
 
 def test_emptied_snapshot_has_no_pods_and_the_same_nodes() -> None:
     snapshot = Snapshot.of([_info("a", make_pod().requests(cpu="1").host_port(80))])
-    emptied = snapshot.emptied()
+    emptied = snapshot.without_pods()
     assert emptied.requested("cpu").tolist() == emptied.counted("cpu").tolist() == emptied.load.pods.tolist() == [0]
     assert emptied.load.host_ports == {}
     assert emptied.allocatable("cpu").tolist() == snapshot.allocatable("cpu").tolist() == [64000]

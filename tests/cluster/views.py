@@ -99,7 +99,7 @@ SAID: Mapping[str, Callable[[Snapshot], Any]] = {
     "priority_classes": lambda snapshot: dict(snapshot.priority_classes),
     "nominated": lambda snapshot: dict(snapshot.nominated.by_node),
     "assumed": lambda snapshot: snapshot.assumed,
-    "is_emptied": lambda snapshot: snapshot.is_emptied,
+    "is_without_pods": lambda snapshot: snapshot.is_without_pods,
     "allocatable_columns": lambda snapshot: {each: snapshot.allocatable(each).tolist() for each in _RESOURCES},
     "_zeros": lambda snapshot: snapshot.requested("none").tolist(),
 }

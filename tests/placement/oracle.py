@@ -72,7 +72,7 @@ def place(
         return OracleAnswer("Infeasible", None, 0, 0, "no nodes available to schedule pods", {})
     feasible, message = find_nodes_that_fit_pod(pod, cluster)
     if not feasible:
-        verdict = "Waiting" if find_nodes_that_fit_pod(pod, cluster.emptied())[0] else "Infeasible"
+        verdict = "Waiting" if find_nodes_that_fit_pod(pod, cluster.without_pods())[0] else "Infeasible"
         return OracleAnswer(verdict, None, len(all_nodes), 0, message, {})
     scores = prioritize_nodes(pod, feasible, cluster, binpack=binpack)
     best = min(scores, key=lambda name: (-scores[name]["total"], name))

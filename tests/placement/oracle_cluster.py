@@ -53,14 +53,14 @@ class OracleNode:
 
 @dataclass
 class OracleCluster:
-    """All nodes, and the other objects. `is_emptied`: no pod runs, and any other pod may still come."""
+    """All nodes, and the other objects. `is_without_pods`: no pod runs, and any other pod may still come."""
 
     nodes: list[OracleNode]
     others: list[Object]
-    is_emptied: bool = False
+    is_without_pods: bool = False
 
-    def emptied(self) -> "OracleCluster":
-        return OracleCluster([OracleNode(node.object) for node in self.nodes], self.others, is_emptied=True)
+    def without_pods(self) -> "OracleCluster":
+        return OracleCluster([OracleNode(node.object) for node in self.nodes], self.others, is_without_pods=True)
 
     def with_node(self, changed: OracleNode) -> "OracleCluster":
         return OracleCluster([changed if each.name == changed.name else each for each in self.nodes], self.others)

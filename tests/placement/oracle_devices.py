@@ -33,7 +33,7 @@ def dynamic_resources(pod: Object, node: OracleNode, cluster: OracleCluster) -> 
     """What kube-scheduler's plugin has against the node."""
     if not claims_of(pod, cluster) and not extended_claim(pod, node, cluster):
         return []
-    if cluster.is_emptied and next(allocations(pod, node, cluster, anew=True), None) is not None:
+    if cluster.is_without_pods and next(allocations(pod, node, cluster, anew=True), None) is not None:
         return []
     if next(allocations(pod, node, cluster), None) is None:
         return ["cannot allocate all claims"]
@@ -204,7 +204,7 @@ def takes(wanted: Object, device: Device, cluster: OracleCluster) -> bool:
 
 
 def is_free(wanted: Object, device: Device, cluster: OracleCluster) -> bool:
-    if cluster.is_emptied:
+    if cluster.is_without_pods:
         return True
     driver, pool, content = device
     bad = [taint for taint in content.get("taints") or [] if taint["effect"] in ("NoSchedule", "NoExecute")]

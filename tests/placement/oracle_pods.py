@@ -110,7 +110,7 @@ def _affinity_holds(pod: Object, node: OracleNode, cluster: OracleCluster) -> bo
     terms = _terms(pod, "podAffinity")
     if any(term["topologyKey"] not in node.labels for term in terms):
         return False
-    if cluster.is_emptied:
+    if cluster.is_without_pods:
         return all(term.get("labelSelector") is not None for term in terms)
     friends = [
         there for other, there in _running(cluster) if all(_selects(term, pod, other, cluster) for term in terms)

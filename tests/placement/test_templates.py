@@ -125,7 +125,7 @@ def test_a_new_node_is_one_of_the_same_cluster() -> None:
     other = snapshot.with_other_nodes([node("b"), node("c")])
 
     derived = {"nodes", "rows", "labels", "taints", "unschedulable", "allowed_pods", "load", "images", "pods"}
-    derived |= {"nominated", "is_emptied", "allocatable_columns", "_zeros", "devices"}
+    derived |= {"nominated", "is_without_pods", "allocatable_columns", "_zeros", "devices"}
     kept = {field.name for field in fields(Snapshot) if getattr(other, field.name) is getattr(snapshot, field.name)}
     assert kept | derived == {field.name for field in fields(Snapshot)}
-    assert (list(other.rows), other.is_emptied) == (["b", "c"], True)
+    assert (list(other.rows), other.is_without_pods) == (["b", "c"], True)

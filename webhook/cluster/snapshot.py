@@ -29,7 +29,16 @@ Rows = NDArray[np.intp]
 LARGEST_AMOUNT = 2**56
 
 # The fields of a Snapshot that say nothing of its nodes.
-_BESIDE_NODES = ("namespaces", "workloads", "storage", "csi", "devices", "priority_classes", "nominated", "is_emptied")
+_BESIDE_NODES = (
+    "namespaces",
+    "workloads",
+    "storage",
+    "csi",
+    "devices",
+    "priority_classes",
+    "nominated",
+    "is_without_pods",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +118,8 @@ class Snapshot:
 
     Row n of every column is `nodes[n]`. Amounts are thousandths of a core for cpu, bytes or units for all else.
     `nominated` are the pods that wait for one of these nodes, which is kept for them: they take nothing yet. `assumed`
-    are those among them that this snapshot shows as if they ran, each with the row of its node. `is_emptied`: it shows
-    what could be, were the nodes without pods, not what is.
+    are those among them that this snapshot shows as if they ran, each with the row of its node. `is_without_pods`: it
+    shows the nodes as if no pod ran on them.
     """
 
     generation: int
@@ -131,7 +140,7 @@ class Snapshot:
     priority_classes: Mapping[str, PriorityClass]
     nominated: NominatedPods
     assumed: tuple[tuple[int, RunningPod], ...]
-    is_emptied: bool
+    is_without_pods: bool
     allocatable_columns: Mapping[str, Column]
     _zeros: Column
 
@@ -168,16 +177,16 @@ class Snapshot:
             priority_classes=priority_classes or {},
             nominated=NO_NOMINATED_PODS,
             assumed=(),
-            is_emptied=False,
+            is_without_pods=False,
             allocatable_columns=_columns([info.node.allocatable for info in infos]),
             _zeros=_column([0] * len(infos)),
         )
 
-    def emptied(self) -> "Snapshot":
+    def without_pods(self) -> "Snapshot":
         """The same nodes as if no pod ran on them, or waited for them."""
         none = Load({}, {CPU: self._zeros, MEMORY: self._zeros}, self._zeros, {})
         pods = RunningPods.none()
-        return replace(self, load=none, pods=pods, nominated=NO_NOMINATED_PODS, assumed=(), is_emptied=True)
+        return replace(self, load=none, pods=pods, nominated=NO_NOMINATED_PODS, assumed=(), is_without_pods=True)
 
     def with_nodes(self, nodes: Iterable[NodeInfo], generation: int) -> "Snapshot":
         """The same cluster with just these `nodes` and what runs on them."""
@@ -188,7 +197,7 @@ class Snapshot:
         """The same cluster as if it had just these `nodes`, on which nothing runs; their devices are not known."""
         changed = self.with_nodes(nodes, self.generation)
         unknown = self.devices.without_slices()
-        return replace(changed, nominated=NO_NOMINATED_PODS, is_emptied=True, devices=unknown)
+        return replace(changed, nominated=NO_NOMINATED_PODS, is_without_pods=True, devices=unknown)
 
     def allocatable(self, resource: str) -> Column:
         """What each node offers of `resource`."""

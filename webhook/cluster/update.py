@@ -24,7 +24,18 @@ HostPorts = Mapping[tuple[str, int], tuple[tuple[HostPort, int], ...]]
 # What `updated` knows to keep up. A snapshot with more than that is made anew, so that nothing goes stale.
 KNOWN_FIELDS = frozenset(
     (
-        *("generation", "nodes", "namespaces", "rows", "load", "pods", "workloads", "storage", "csi", "is_emptied"),
+        *(
+            "generation",
+            "nodes",
+            "namespaces",
+            "rows",
+            "load",
+            "pods",
+            "workloads",
+            "storage",
+            "csi",
+            "is_without_pods",
+        ),
         *("devices", "priority_classes", "nominated", "assumed"),
         *("labels", "taints", "unschedulable", "allowed_pods", "images", "allocatable_columns", "_zeros"),
     )

@@ -218,9 +218,9 @@ class Scheduler:
     ) -> Placement:
         """Waiting, where a node could take the pod were it empty, or a new one of a template could."""
         total = len(snapshot.nodes)
-        if total and self._filter(info, snapshot.emptied(), expired, ignore_transient=True).feasible.any():
+        if total and self._filter(info, snapshot.without_pods(), expired, ignore_transient=True).feasible.any():
             return Placement("Waiting", None, total, 0, message, unmodelled=unmodelled)
-        uncertain = doubt(info, snapshot, partial(self._fitting_when_empty, snapshot.emptied(), expired))
+        uncertain = doubt(info, snapshot, partial(self._fitting_when_empty, snapshot.without_pods(), expired))
         if not self._templates:
             return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, doubt=uncertain)
         new_nodes = snapshot.with_other_nodes(template.info for template in self._templates)
@@ -230,8 +230,8 @@ class Scheduler:
             return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, doubt=uncertain)
         return Placement("Waiting", None, total, 0, with_templates(message, fitting), unmodelled=unmodelled)
 
-    def _fitting_when_empty(self, emptied: Snapshot, expired: Expired, info: PodInfo) -> int:
-        return int(np.count_nonzero(self._filter(info, emptied, expired, ignore_transient=True).feasible))
+    def _fitting_when_empty(self, without_pods: Snapshot, expired: Expired, info: PodInfo) -> int:
+        return int(np.count_nonzero(self._filter(info, without_pods, expired, ignore_transient=True).feasible))
 
     def _filter(
         self, info: PodInfo, snapshot: Snapshot, expired: Expired, *, ignore_transient: bool = False

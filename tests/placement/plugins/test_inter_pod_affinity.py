@@ -149,7 +149,7 @@ def test_namespaces_are_chosen_by_their_labels(namespace_selector: dict[str, Any
 def test_on_an_emptied_cluster_only_the_topology_is_required(key: str, rejected: str) -> None:
     nodes = node("a", _web(), labels={"zone": "x"}), node("b", labels={"zone": "y"}), node("c")
     pod = make_pod().affinity(_near(_term(_DB, key)) | _apart(_term(_WEB)))
-    failures = InterPodAffinity().filter(pod_info(pod), Snapshot.of(nodes).emptied())
+    failures = InterPodAffinity().filter(pod_info(pod), Snapshot.of(nodes).without_pods())
     found = np.logical_or.reduce([failure.rejected for failure in failures])
     assert found.tolist() == [name in rejected for name in "abc"]
 
@@ -157,7 +157,7 @@ def test_on_an_emptied_cluster_only_the_topology_is_required(key: str, rejected:
 def test_a_required_term_without_a_selector_is_never_satisfied() -> None:
     nodes = Snapshot.of([node("a", _web(), labels={"zone": "x"}), node("b", labels={"zone": "y"})])
     pod = make_pod().affinity(_near(_term(_DB, "zone"), {"topologyKey": "zone"}))
-    for snapshot in (nodes, nodes.emptied()):
+    for snapshot in (nodes, nodes.without_pods()):
         assert all(InterPodAffinity().filter(pod_info(pod), snapshot)[0].rejected)
 
 

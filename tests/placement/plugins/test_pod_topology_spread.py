@@ -119,7 +119,7 @@ def test_pods_being_deleted_do_not_count() -> None:
 
 
 def test_emptied_cluster_leaves_only_nodes_without_the_label_out() -> None:
-    failures = PodTopologySpread().filter(pod_info(_spread(_constraint())), Snapshot.of(_NODES).emptied())
+    failures = PodTopologySpread().filter(pod_info(_spread(_constraint())), Snapshot.of(_NODES).without_pods())
     found = np.logical_or.reduce([failure.rejected for failure in failures])
     assert found.tolist() == [False, False, False, False, True]
 

@@ -71,7 +71,7 @@ def device_fit(pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Devic
     """
     answers: dict[Any, _Answer] = nodes.devices.answers
     extended = tuple([each for each in pod.requests if may_name_device_class(each[0])]) if pod.by_container else ()
-    key = (pod.device_claims, pod.by_container, extended, nodes.is_emptied)
+    key = (pod.device_claims, pod.by_container, extended, nodes.is_without_pods)
     facts = (nodes.labels, nodes.rows, nodes.allocatable_columns if extended else None)
     answer = answers.get(key)
     # Pods come and go without a change of these.
@@ -105,7 +105,7 @@ def _fit(pod: PodInfo, nodes: Snapshot, expired: Expired) -> DeviceFit:
     needs_devices = bool(pod.device_claims) or any(lot.claim for lot in demand.lots)
     is_decided = demand.is_known and (not needs_devices or _is_known(pod, nodes.devices))
     fit = _fit_of(known, demand, nodes, expired, is_decided=is_decided)
-    if not nodes.is_emptied or all(claim.allocation is None for claim in known):
+    if not nodes.is_without_pods or all(claim.allocation is None for claim in known):
         return fit
     # A claim may keep the devices that it has got, which slices need not have any more, or lose them with its pods.
     lost = [replace(claim, allocation=None) for claim in known]
@@ -183,7 +183,7 @@ def _allocate(
     budget = Budget(expired=expired)
     is_decided = True
     for found, rows in in_time(alike.items(), expired):
-        chosen = _chosen(plan, found, budget, is_emptied=nodes.is_emptied)
+        chosen = _chosen(plan, found, budget, is_without_pods=nodes.is_without_pods)
         if chosen is None:
             (fit.invalid if found.is_invalid else fit.unallocatable)[rows] = True
         elif chosen == _UNDECIDED:
@@ -200,17 +200,17 @@ def _allocate(
 _UNDECIDED = (-1,)
 
 
-def _chosen(plan: _Plan, found: NodeDevices, budget: Budget, *, is_emptied: bool) -> tuple[int, ...] | None:
+def _chosen(plan: _Plan, found: NodeDevices, budget: Budget, *, is_without_pods: bool) -> tuple[int, ...] | None:
     """The alternatives that the choices get on nodes that have what was `found`; None: there is not enough."""
     if found.is_odd:
         return _UNDECIDED
     if (found.is_incomplete or found.is_invalid) and (
-        is_emptied or any(ask.wanted.request.takes_all for ask in plan.asks)
+        is_without_pods or any(ask.wanted.request.takes_all for ask in plan.asks)
     ):
         return _UNDECIDED
     try:
         stock = Stock(found.candidates, found.counters)
-        return allocate(plan.choices, plan.rules, stock, budget, leaks=not is_emptied)
+        return allocate(plan.choices, plan.rules, stock, budget, leaks=not is_without_pods)
     except GivenUpError:
         return _UNDECIDED
 

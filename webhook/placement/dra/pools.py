@@ -69,8 +69,8 @@ class Inventory:
         self._nodes = nodes
         self._asks = asks
         self._attributes = attributes
-        self._taken = {} if nodes.is_emptied else nodes.devices.taken
-        self._shared_by_claims = {} if nodes.is_emptied else nodes.devices.shared
+        self._taken = {} if nodes.is_without_pods else nodes.devices.taken
+        self._shared_by_claims = {} if nodes.is_without_pods else nodes.devices.shared
         self._want_capacity = any(ask.wanted.request.capacity for ask in asks)
         self._counters = PoolCounters(slices, self._taken, self._shared_by_claims)
         self._selection = Selection(expired)
@@ -137,7 +137,7 @@ class Inventory:
             everywhere = self._slices.of_pool[first.pool_name]
             if any(each.generation > first.generation for each in everywhere):
                 # kube-scheduler passes such a pool over; once it is renewed, it may have devices for this node.
-                gathered.is_incomplete |= self._nodes.is_emptied
+                gathered.is_incomplete |= self._nodes.is_without_pods
                 return
             if sum(each.generation == first.generation for each in everywhere) != first.slice_count:
                 gathered.is_incomplete = True
@@ -238,7 +238,7 @@ class Inventory:
         return FREE if self._is_tolerated(device, ask) else TAINTED
 
     def _is_tolerated(self, device: Device, ask: Ask) -> bool:
-        return self._nodes.is_emptied or all(
+        return self._nodes.is_without_pods or all(
             any(toleration.tolerates(taint) for toleration in ask.wanted.request.tolerations)
             for taint in device.taints
             if taint.effect in (NO_EXECUTE, NO_SCHEDULE)

@@ -43,7 +43,7 @@ class DynamicResources:
         """The nodes with too few of the devices that are asked for, or too far from those that a claim has got."""
         if not (pod.device_claims or pod.by_container):
             return ()
-        if pod.stored in nodes.devices.extended_claims and not nodes.is_emptied:
+        if pod.stored in nodes.devices.extended_claims and not nodes.is_without_pods:
             # kube-scheduler deletes the claim of an earlier attempt, and then tries again.
             return (Failure(ERR_REASON_STALE_CLAIM, np.ones(len(nodes.nodes), dtype=np.bool_)),)
         fit = device_fit(pod, nodes, expired)

@@ -100,7 +100,7 @@ def _without_wanted(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
     complete = np.ones(len(nodes.nodes), dtype=np.bool_)
     for term in in_time(terms, expired):
         complete &= nodes.labels.domains(term.topology_key).codes >= 0
-    if nodes.is_emptied:
+    if nodes.is_without_pods:
         # Any pod may still come, but none that a term without a selector selects.
         return ~complete | any(term.selector is None for term in terms)
     selected = np.ones(nodes.pods.class_count, dtype=np.bool_)

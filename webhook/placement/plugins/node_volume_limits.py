@@ -30,7 +30,7 @@ class NodeVolumeLimits:
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes that would have more volumes of a driver attached than they can; all where a claim is unfit."""
         storage = nodes.storage
-        if not nodes.is_emptied and (refusal := _refusal(pod.volumes, storage)):
+        if not nodes.is_without_pods and (refusal := _refusal(pod.volumes, storage)):
             return (Failure(refusal, np.ones(len(nodes.nodes), dtype=np.bool_)),)
         wanted = set(attached_volumes(pod.volumes, storage))
         if not wanted or not storage.limits:
@@ -56,11 +56,11 @@ def _refusal(volumes: PodVolumes, storage: Storage) -> str:
 
 def _is_exceeded(limits: Mapping[str, int], wanted: Iterable[AttachedVolume], nodes: Snapshot, row: int) -> bool:
     in_use = set[AttachedVolume]()
-    for running in () if nodes.is_emptied else nodes.nodes[row].pods:
+    for running in () if nodes.is_without_pods else nodes.nodes[row].pods:
         if running.volumes is not NO_VOLUMES:
             in_use.update(attached_volumes(running.volumes, nodes.storage))
     new = Counter(volume.driver for volume in wanted if volume not in in_use and volume.driver in limits)
-    if not nodes.is_emptied:
+    if not nodes.is_without_pods:
         in_use |= _attached(nodes, row)
     return any(
         count + sum(volume.driver == driver for volume in in_use) > limits[driver] for driver, count in new.items()

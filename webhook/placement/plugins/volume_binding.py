@@ -66,7 +66,7 @@ class VolumeBinding:
                 volume = storage.volumes.get(claim.volume_name)
                 left = ~out_of_reach & ~missing
                 if volume is None:
-                    missing |= left & (not nodes.is_emptied)
+                    missing |= left & (not nodes.is_without_pods)
                 else:
                     out_of_reach |= left & ~_reaches_bound(volume, nodes, expired)
         return (
@@ -169,7 +169,7 @@ def _can_be_made(claim: Claim, nodes: Snapshot, expired: Expired) -> Mask:
     """Which nodes the claim's class makes volumes for. Where none are made, somebody may yet add one."""
     storage_class = (nodes.storage.classes or {})[claim.storage_class]
     if storage_class.provisioner in _NO_PROVISIONER:
-        return np.full(len(nodes.nodes), nodes.is_emptied)
+        return np.full(len(nodes.nodes), nodes.is_without_pods)
     if not storage_class.allowed_topologies:
         return np.ones(len(nodes.nodes), dtype=np.bool_)
     return any_matches(storage_class.allowed_topologies, nodes.labels, None, expired)
@@ -184,7 +184,7 @@ def _has_capacity(claim: Claim, nodes: Snapshot, expired: Expired) -> Mask:
     every = np.ones(len(nodes.nodes), dtype=np.bool_)
     if driver is None or not driver.tracks_capacity or nodes.csi.capacities is None or not claim.storage_milli:
         return every
-    if nodes.is_emptied:
+    if nodes.is_without_pods:
         return every
     wanted = whole_bytes(claim.storage_milli)
     enough = [

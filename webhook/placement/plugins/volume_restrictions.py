@@ -34,7 +34,7 @@ class VolumeRestrictions:
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes where a disk of `pod` is taken; all nodes where a claim for one pod is in use anywhere."""
-        if nodes.is_emptied or not (pod.volumes.disks or pod.volumes.claims):
+        if nodes.is_without_pods or not (pod.volumes.disks or pod.volumes.claims):
             return ()
         taken = np.array(
             [_has_conflict(pod, row, nodes) for row in in_time(range(len(nodes.nodes)), expired)], dtype=np.bool_
