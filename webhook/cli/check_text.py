@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from webhook.cli.screen import SafeConsole, marked
-from webhook.placement.diagnosis import Reasons
+from webhook.placement.diagnosis import NodeToStatus
 from webhook.placement.framework.result import Placement
 
 _COLOURS = {"Feasible": "green", "Waiting": "yellow", "Infeasible": "red", "Unknown": "magenta", "Refused": "red"}
@@ -25,7 +25,7 @@ class Section:
 
     pod: str
     placement: Placement
-    reasons: Reasons
+    reasons: NodeToStatus
 
 
 def text_console() -> Console:

@@ -9,7 +9,7 @@ from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput, unsupported
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.config.loader import parse_profiles
-from webhook.placement.diagnosis import Reasons
+from webhook.placement.diagnosis import NodeToStatus
 from webhook.placement.profile import PROFILES, Profile
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler, never
 from webhook.placement.templates import TemplateNode
@@ -42,7 +42,7 @@ class Schedulers:
             return Placement.unknown(f"the configuration has no profile for the schedulerName {name}")
         return framework.answer(question, snapshot, never)
 
-    def explain(self, pod: Mapping[str, Any], snapshot: Snapshot) -> Reasons:
+    def explain(self, pod: Mapping[str, Any], snapshot: Snapshot) -> NodeToStatus:
         """Why each node that cannot take the pod cannot; nothing where no profile is the pod's."""
         framework = self._frameworks.get(self._name_for(pod))
         return framework.explain(PodSignature.of(pod), snapshot) if framework else {}

@@ -13,7 +13,7 @@ from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pod
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import Profile
 
-Reasons = Mapping[str, tuple[str, ...]]
+NodeToStatus = Mapping[str, tuple[str, ...]]
 
 
 class Rejection(NamedTuple):
@@ -106,7 +106,7 @@ def pre_filter_rejection(plugins: Collection[str], *, leaves_none: bool) -> str:
     return f"node(s) didn't satisfy plugin {next(iter(plugins))}"
 
 
-def explain(profile: Profile, pod: PodInfo, nodes: Snapshot) -> Reasons:
+def explain(profile: Profile, pod: PodInfo, nodes: Snapshot) -> NodeToStatus:
     """For each node that cannot take `pod`, why: all reasons of the first plugin that rejects it.
 
     These are the reasons that kube-scheduler's message counts. A pre-filter's refusal is the reason of every node. If

@@ -14,7 +14,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, in_time, never
 from webhook.kube.reader import Reader
-from webhook.placement.diagnosis import Reasons, explain, plugins_against, pre_filter_rejection
+from webhook.placement.diagnosis import NodeToStatus, explain, plugins_against, pre_filter_rejection
 from webhook.placement.framework.deny_exemption import doubt
 from webhook.placement.framework.filtering import Passing
 from webhook.placement.framework.interface import UncertainScorePlugin
@@ -169,7 +169,7 @@ class Scheduler:
         self._asked.put(id(asked), (asked, answer), size_bytes)
         return answer
 
-    def explain(self, asked: PodSignature, snapshot: Snapshot) -> Reasons:
+    def explain(self, asked: PodSignature, snapshot: Snapshot) -> NodeToStatus:
         """For each node of `snapshot` that cannot take the pod now, why, in the words that the message counts."""
         return explain(self._profile, asked.info.normalized_for(snapshot), snapshot)
 
