@@ -33,8 +33,8 @@ def test_pods_are_summed_by_node() -> None:
     pod = make_pod().requests(cpu="1").gpu(2)
     snapshot = Snapshot.of([_info("a", pod, pod), _info("b"), _info("c", pod)])
     assert snapshot.requested("nvidia.com/gpu").tolist() == [4, 0, 2]
-    assert snapshot.counted("cpu").tolist() == [2000, 0, 1000]
-    assert snapshot.counted("memory").tolist() == [400 * _MI, 0, 200 * _MI]
+    assert snapshot.non_zero_requested("cpu").tolist() == [2000, 0, 1000]
+    assert snapshot.non_zero_requested("memory").tolist() == [400 * _MI, 0, 200 * _MI]
     assert snapshot.requested("memory").tolist() == [0, 0, 0]
     assert snapshot.load.pods.tolist() == [2, 0, 1]
 
@@ -58,14 +58,24 @@ def test_taken_ports_are_found_by_protocol_and_number() -> None:
 def test_emptied_snapshot_has_no_pods_and_the_same_nodes() -> None:
     snapshot = Snapshot.of([_info("a", make_pod().requests(cpu="1").host_port(80))])
     emptied = snapshot.without_pods()
-    assert emptied.requested("cpu").tolist() == emptied.counted("cpu").tolist() == emptied.load.pods.tolist() == [0]
+    assert (
+        emptied.requested("cpu").tolist()
+        == emptied.non_zero_requested("cpu").tolist()
+        == emptied.load.pods.tolist()
+        == [0]
+    )
     assert emptied.load.host_ports == {}
     assert emptied.allocatable("cpu").tolist() == snapshot.allocatable("cpu").tolist() == [64000]
 
 
 def test_columns_cannot_be_written() -> None:
     snapshot = Snapshot.of([_info("a")])
-    for column in (snapshot.allocatable("cpu"), snapshot.requested("cpu"), snapshot.counted("cpu"), snapshot.load.pods):
+    for column in (
+        snapshot.allocatable("cpu"),
+        snapshot.requested("cpu"),
+        snapshot.non_zero_requested("cpu"),
+        snapshot.load.pods,
+    ):
         with pytest.raises(ValueError, match="read-only"):
             column[0] = 1
 

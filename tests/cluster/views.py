@@ -26,8 +26,8 @@ def _nodes(snapshot: Snapshot) -> Any:
             info.node,
             sorted(info.pods, key=lambda pod: (pod.namespace, pod.name)),
             info.requested,
-            info.counted_milli_cpu,
-            info.counted_memory_bytes,
+            info.non_zero_milli_cpu,
+            info.non_zero_memory_bytes,
         )
         for info in snapshot.nodes
     ]
@@ -36,7 +36,7 @@ def _nodes(snapshot: Snapshot) -> Any:
 def _load(snapshot: Snapshot) -> Any:
     return {
         "requested": {each: snapshot.requested(each).tolist() for each in _RESOURCES},
-        "counted": {each: snapshot.counted(each).tolist() for each in _RESOURCES},
+        "counted": {each: snapshot.non_zero_requested(each).tolist() for each in _RESOURCES},
         "pods": snapshot.load.pods.tolist(),
         "host ports": {key: set(taken) for key, taken in snapshot.load.host_ports.items()},
     }

@@ -114,15 +114,15 @@ def test_pod_requests(pod: PodBuilder, expected: dict[str, int]) -> None:
 )
 def test_missing_requests_count_for_scores(pod: PodBuilder, expected: tuple[int, int]) -> None:
     resources = _resources(pod)
-    assert (resources.counted["cpu"], resources.counted["memory"]) == expected
-    assert resources.scored == resources.counted
+    assert (resources.non_zero_requested["cpu"], resources.non_zero_requested["memory"]) == expected
+    assert resources.scoring_requests == resources.non_zero_requested
 
 
 def test_pod_level_requests_count_on_the_node_but_not_in_the_pods_own_score() -> None:
     resources = _resources(make_pod().container("b").pod_resources(cpu="4"))
     assert resources.requests == {"cpu": 4000}
-    assert resources.counted == {"cpu": 4000, "memory": 400 * _MI}
-    assert resources.scored == {"cpu": 200, "memory": 400 * _MI}
+    assert resources.non_zero_requested == {"cpu": 4000, "memory": 400 * _MI}
+    assert resources.scoring_requests == {"cpu": 200, "memory": 400 * _MI}
 
 
 @pytest.mark.parametrize(

@@ -102,14 +102,14 @@ def _read(pod: Object, *, running: bool) -> PodResources:
 @given(_pods)
 def test_a_waiting_pod_requests_what_its_spec_says(pod: Object) -> None:
     assert pod_requests(pod) == oracle_resources.pod_requests(pod)
-    assert _read(pod, running=False).scored == oracle_resources.scored_of(pod)
+    assert _read(pod, running=False).scoring_requests == oracle_resources.scored_of(pod)
 
 
 @given(_pods)
 def test_a_pod_on_a_node_takes_what_its_spec_and_its_status_say(pod: Object) -> None:
     read = _read(pod, running=True)
     assert read.requests == oracle_resources.requested_by(pod)
-    assert read.counted == oracle_resources.counted_of(pod)
+    assert read.non_zero_requested == oracle_resources.counted_of(pod)
 
 
 @given(

@@ -20,8 +20,8 @@ from webhook.kube.wellknown import DEFAULT_NAMESPACE
 class RunningPod:
     """What a pod takes from the node that it is bound to.
 
-    `requests`: thousandths of a core for cpu, bytes or units for all else. `counted_milli_cpu` and
-    `counted_memory_bytes` have a default for each container without a request, as the scores count them. `priority` is
+    `requests`: thousandths of a core for cpu, bytes or units for all else. `non_zero_milli_cpu` and
+    `non_zero_memory_bytes` have a default for each container without a request, as the scores count them. `priority` is
     what the API server's Priority plugin has made of the pod's PriorityClass.
     """
 
@@ -31,8 +31,8 @@ class RunningPod:
     is_terminating: bool
     node_name: str
     requests: Amounts
-    counted_milli_cpu: int
-    counted_memory_bytes: int
+    non_zero_milli_cpu: int
+    non_zero_memory_bytes: int
     host_ports: tuple[HostPort, ...]
     terms: PodTerms
     priority: int
@@ -70,8 +70,8 @@ class RunningPod:
             is_terminating=metadata.get("deletionTimestamp") is not None,
             node_name=node_name,
             requests=requests,
-            counted_milli_cpu=resources.counted.get(CPU, 0),
-            counted_memory_bytes=resources.counted.get(MEMORY, 0),
+            non_zero_milli_cpu=resources.non_zero_requested.get(CPU, 0),
+            non_zero_memory_bytes=resources.non_zero_requested.get(MEMORY, 0),
             host_ports=host_ports,
             terms=terms,
             priority=priority,
@@ -152,8 +152,8 @@ class NodeInfo:
     node: Node
     pods: tuple[RunningPod, ...]
     requested: Amounts
-    counted_milli_cpu: int
-    counted_memory_bytes: int
+    non_zero_milli_cpu: int
+    non_zero_memory_bytes: int
 
     @classmethod
     def of(cls, node: Node, pods: Iterable[RunningPod] = ()) -> "NodeInfo":
@@ -171,6 +171,6 @@ class NodeInfo:
             self.node,
             (*self.pods, *pods),
             requested,
-            self.counted_milli_cpu + sum(pod.counted_milli_cpu for pod in pods),
-            self.counted_memory_bytes + sum(pod.counted_memory_bytes for pod in pods),
+            self.non_zero_milli_cpu + sum(pod.non_zero_milli_cpu for pod in pods),
+            self.non_zero_memory_bytes + sum(pod.non_zero_memory_bytes for pod in pods),
         )

@@ -84,12 +84,12 @@ class TaintClasses:
 class Load:
     """What the running pods take, row by row.
 
-    `counted` are cpu and memory with a default for each container without a request. `host_ports` are the taken ones
-    by protocol and port, each with the row of its node.
+    `non_zero_requested` are cpu and memory with a default for each container without a request. `host_ports` are the
+    ports in use by protocol and port, each with the row of its node.
     """
 
     requested: Mapping[str, Column]
-    counted: Mapping[str, Column]
+    non_zero_requested: Mapping[str, Column]
     pods: Column
     host_ports: Mapping[tuple[str, int], tuple[tuple[HostPort, int], ...]]
 
@@ -101,8 +101,8 @@ class Load:
             for port in {port for pod in info.pods for port in pod.host_ports}:
                 host_ports.setdefault((port.protocol, port.port), []).append((port, row))
         counted = {
-            CPU: _column([info.counted_milli_cpu for info in nodes]),
-            MEMORY: _column([info.counted_memory_bytes for info in nodes]),
+            CPU: _column([info.non_zero_milli_cpu for info in nodes]),
+            MEMORY: _column([info.non_zero_memory_bytes for info in nodes]),
         }
         return cls(
             _columns([info.requested for info in nodes]),
@@ -207,9 +207,9 @@ class Snapshot:
         """What the pods of each node request of `resource`."""
         return self.load.requested.get(resource, self._zeros)
 
-    def counted(self, resource: str) -> Column:
+    def non_zero_requested(self, resource: str) -> Column:
         """What the pods of each node request, with a default of cpu and memory where a container requests none."""
-        column = self.load.counted.get(resource)
+        column = self.load.non_zero_requested.get(resource)
         return self.requested(resource) if column is None else column
 
     def namespace_annotations(self, name: str) -> Mapping[str, str]:

@@ -40,7 +40,7 @@ KNOWN_FIELDS = frozenset(
         *("labels", "taints", "unschedulable", "allowed_pods", "images", "allocatable_columns", "_zeros"),
     )
 )
-KNOWN_LOAD_FIELDS = frozenset(("requested", "counted", "pods", "host_ports"))
+KNOWN_LOAD_FIELDS = frozenset(("requested", "non_zero_requested", "pods", "host_ports"))
 
 
 class Change(NamedTuple):
@@ -120,7 +120,7 @@ def _moved(snapshot: Snapshot, source: Rows, nodes: list[NodeInfo]) -> Snapshot:
         allowed_pods=_placed(snapshot.allowed_pods, source),
         load=Load(
             {resource: _placed(column, source) for resource, column in load.requested.items()},
-            {resource: _placed(column, source) for resource, column in load.counted.items()},
+            {resource: _placed(column, source) for resource, column in load.non_zero_requested.items()},
             _placed(load.pods, source),
             host_ports,
         ),
@@ -146,9 +146,9 @@ def _is_known(kind: type, known: frozenset[str]) -> bool:
 def _updated_load(load: Load, changes: Changes, rows: int) -> Load:
     return Load(
         requested=_updated_columns(load.requested, changes, rows, lambda info: info.requested),
-        counted={
-            CPU: _updated(load.counted[CPU], changes, lambda info: info.counted_milli_cpu),
-            MEMORY: _updated(load.counted[MEMORY], changes, lambda info: info.counted_memory_bytes),
+        non_zero_requested={
+            CPU: _updated(load.non_zero_requested[CPU], changes, lambda info: info.non_zero_milli_cpu),
+            MEMORY: _updated(load.non_zero_requested[MEMORY], changes, lambda info: info.non_zero_memory_bytes),
         },
         pods=_updated(load.pods, changes, lambda info: len(info.pods)),
         host_ports=_updated_host_ports(load.host_ports, changes),

@@ -35,9 +35,10 @@ class ContainerRequests(NamedTuple):
 class PodResources:
     """The requests of one pod, by the three ways in which kube-scheduler counts them.
 
-    `requests` must be free on the node. `counted` is what a running pod weighs there when others are scored, `scored`
-    what a pending one weighs when NodeResourcesFit scores it: in both, a container without a request of cpu or memory
-    counts as requesting a default. They differ only for pods with pod-level resources, which `scored` leaves out.
+    `requests` must be free on the node. `non_zero_requested` is what a running pod adds to the scores of its node,
+    `scoring_requests` what NodeResourcesFit adds for a pending one: in both, a container without a request of cpu or
+    memory counts as requesting a default. They differ only for pods with pod-level resources, which `scoring_requests`
+    leaves out.
     `by_container` are the requests of the containers of a pending pod that request extended resources.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, PodInfo.CalculateResource, and
@@ -45,8 +46,8 @@ class PodResources:
     """
 
     requests: Amounts
-    counted: Amounts
-    scored: Amounts
+    non_zero_requested: Amounts
+    scoring_requests: Amounts
     by_container: tuple[ContainerRequests, ...] = ()
 
 

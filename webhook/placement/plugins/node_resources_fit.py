@@ -124,14 +124,14 @@ class NodeResourcesFit:
         A resource that a node does not have is left out there; so is an extended one that `pod` does not request.
         """
         strategy = self._strategy
-        scored = dict(pod.scored)
+        scored = dict(pod.scoring_requests)
         total = np.zeros(len(rows), dtype=np.int64)
         weights = np.zeros(len(rows), dtype=np.int64)
         for resource, weight in strategy.resources:
             amount = min(scored.get(resource, 0), LARGEST_AMOUNT)
             if amount == 0 and is_scalar_resource(resource):
                 continue
-            offered = amounts(pod, resource, nodes.counted(resource), nodes, expired)
+            offered = amounts(pod, resource, nodes.non_zero_requested(resource), nodes, expired)
             capacity = offered.capacity[rows]
             requested = offered.requested[rows] + amount
             score = strategy.score(requested, np.maximum(capacity, 1))

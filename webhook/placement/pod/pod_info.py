@@ -39,8 +39,8 @@ class PodInfo:
     """The part of a pod that placement depends on: pods with equal ones get the same answer on the same snapshot.
 
     Amounts are pairs of resource and thousandths of a core for cpu, bytes or units for all else. `requests` must be
-    free on the node, zero ones left out; `scored` count a default for each container without a request of cpu or
-    memory. `by_container` are the requests of the containers with extended resources. `required` is None without
+    free on the node, zero ones left out; `scoring_requests` count a default for each container without a request of
+    cpu or memory. `by_container` are the requests of the containers with extended resources. `required` is None without
     required node affinity, and one without terms matches no node. `images` has one for each of `containers` that names
     one, init containers among them, and for each image volume. `stored` is the pod itself where it is stored and
     requests extended resources. `inter_pod` is what it has to do with other pods. `preemption` tells which pods it may
@@ -48,7 +48,7 @@ class PodInfo:
     """
 
     requests: tuple[tuple[str, int], ...]
-    scored: tuple[tuple[str, int], ...]
+    scoring_requests: tuple[tuple[str, int], ...]
     by_container: tuple[ContainerRequests, ...]
     node_name: str
     tolerations: Tolerations
@@ -75,7 +75,7 @@ class PodInfo:
         node_affinity = read_node_affinity(reader, affinity.get("nodeAffinity"), "spec.affinity.nodeAffinity")
         return cls(
             requests=_pairs(resources.requests),
-            scored=_pairs(resources.scored),
+            scoring_requests=_pairs(resources.scoring_requests),
             by_container=resources.by_container,
             node_name=reader.text(spec.get("nodeName"), "spec.nodeName"),
             tolerations=_tolerations(reader, spec.get("tolerations")),

@@ -158,7 +158,9 @@ class Request:
     def apply(self, situation: Situation) -> Situation:
         """In what must be free as in what is scored."""
         pod, nodes = situation
-        return Situation(replace(pod, requests=self._less(pod.requests), scored=self._less(pod.scored)), nodes)
+        return Situation(
+            replace(pod, requests=self._less(pod.requests), scoring_requests=self._less(pod.scoring_requests)), nodes
+        )
 
     def _less(self, amounts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
         return tuple((name, self.amount if name == self.resource else amount) for name, amount in amounts)
