@@ -1,8 +1,8 @@
-"""One or more objects of each of FURTHER_KINDS, as an API server takes them."""
+"""One or more objects of each of OPTIONAL_KINDS, as an API server takes them."""
 
 from typing import Any
 
-from webhook.cluster.optional_kinds import FURTHER_KINDS
+from webhook.cluster.optional_kinds import OPTIONAL_KINDS
 
 Object = dict[str, Any]
 
@@ -24,7 +24,7 @@ def _with_group(kind: str, namespace: str, content: Object) -> Object:
         "PriorityClass",
     )
     metadata = {"name": f"further-{kind.lower()}"} | ({} if is_of_cluster else {"namespace": namespace})
-    return {"apiVersion": FURTHER_KINDS[kind].api_version, "kind": kind, "metadata": metadata, **content}
+    return {"apiVersion": OPTIONAL_KINDS[kind].api_version, "kind": kind, "metadata": metadata, **content}
 
 
 def _contents(variant: str) -> dict[str, Object]:

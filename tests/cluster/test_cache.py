@@ -14,7 +14,7 @@ from tests.cluster.views import SAID, made_anew, said
 from webhook.cluster import update
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import NOMINATED_PODS, Key
-from webhook.cluster.optional_kinds import FURTHER_KINDS
+from webhook.cluster.optional_kinds import OPTIONAL_KINDS
 from webhook.cluster.snapshot import Load, Snapshot
 from webhook.cluster.update import KNOWN_FIELDS, KNOWN_LOAD_FIELDS
 
@@ -233,9 +233,9 @@ def _pods(draw: st.DrawFn) -> Object:
 
 
 _spaces = st.builds(namespace, st.sampled_from(("x", "y")), team=st.sampled_from(("1", "2")))
-_further = st.sampled_from([each for variant in ("1", "2") for each in further_objects("x", variant)])
-_objects = st.one_of(_nodes, _pods(), _pods(), _spaces, _further)
-_KINDS = ("Node", "Pod", "Namespace", *FURTHER_KINDS)
+_optional = st.sampled_from([each for variant in ("1", "2") for each in further_objects("x", variant)])
+_objects = st.one_of(_nodes, _pods(), _pods(), _spaces, _optional)
+_KINDS = ("Node", "Pod", "Namespace", *OPTIONAL_KINDS)
 _steps = st.one_of(
     st.tuples(st.sampled_from(("ADDED", "MODIFIED", "DELETED")), _objects),
     st.just(("LOOK", None)),

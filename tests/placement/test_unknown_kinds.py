@@ -21,7 +21,7 @@ from tests.placement.storage_objects import (
 )
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import NOMINATED_PODS
-from webhook.cluster.optional_kinds import FURTHER_KINDS
+from webhook.cluster.optional_kinds import OPTIONAL_KINDS
 from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]
@@ -59,7 +59,7 @@ _OBJECTS: list[Object] = [
     _PRIORITY,
     *(
         {
-            "apiVersion": FURTHER_KINDS[kind].api_version,
+            "apiVersion": OPTIONAL_KINDS[kind].api_version,
             "kind": kind,
             "metadata": {"name": "web", "namespace": "default"},
             "spec": {
@@ -111,13 +111,13 @@ def _place(pod: PodBuilder, unknown: str = "") -> Placement:
     cache.replace("Namespace", [{"metadata": {"name": "default"}}])
     waiting = make_pod("waits").namespace("default").requests(cpu="1").spec(priority=-5).status(nominatedNodeName="b")
     cache.replace(NOMINATED_PODS, [waiting.obj()])
-    for kind in FURTHER_KINDS:
+    for kind in OPTIONAL_KINDS:
         if kind != unknown:
             cache.replace(kind, [each for each in _OBJECTS if each["kind"] == kind])
     return Scheduler().place(pod.namespace("default").obj(), cache.snapshot())
 
 
-@pytest.mark.parametrize("kind", FURTHER_KINDS)
+@pytest.mark.parametrize("kind", OPTIONAL_KINDS)
 def test_kind_that_is_not_known_is_named(kind: str) -> None:
     entry = _ENTRIES[kind]
     known, unknown = _place(entry.pod), _place(entry.pod, unknown=kind)

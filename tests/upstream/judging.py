@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.upstream.cases import Case, Object
 from webhook.cluster.file import snapshot_from_documents
-from webhook.cluster.optional_kinds import FURTHER_KINDS
+from webhook.cluster.optional_kinds import OPTIONAL_KINDS
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
 from webhook.kube.documents import parse
@@ -204,7 +204,7 @@ def _list(case: Case, *, knows_all: bool) -> Object:
     if knows_all:
         items += [
             {"apiVersion": further.api_version, "kind": f"{kind}List", "items": []}
-            for kind, further in FURTHER_KINDS.items()
+            for kind, further in OPTIONAL_KINDS.items()
             if kind not in kinds
         ]
     return {"apiVersion": "v1", "kind": "List", "items": items}

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.nominated_pods import NominatedPod, NominatedPods, is_nominated
-from webhook.cluster.optional_kinds import FURTHER_KINDS, Facts, FactsByKind, snapshot_fields
+from webhook.cluster.optional_kinds import OPTIONAL_KINDS, Facts, FactsByKind, snapshot_fields
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.kube.documents import Document, field
 from webhook.kube.field import FieldError, InvalidInput
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
-    """The snapshot of the nodes, pods, namespaces and FURTHER_KINDS among `documents`; other kinds are passed over.
+    """The snapshot of the nodes, pods, namespaces and OPTIONAL_KINDS among `documents`; other kinds are passed over.
 
     Of a further kind without an object nothing is known, unless an empty list of it says that there is none: it may not
     have been asked for. But where StorageClasses or
@@ -38,7 +38,7 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     found: dict[str, list[Facts]] = {}
     for document in documents:
         kind, content = str(document.content.get("kind")), document.content
-        further = FURTHER_KINDS.get(kind.removesuffix("List"))
+        further = OPTIONAL_KINDS.get(kind.removesuffix("List"))
         if further and further.api_version == content.get("apiVersion"):
             known = found.setdefault(kind.removesuffix("List"), [])
             known += [] if kind.endswith("List") else _read_all(document, further.read, errors)

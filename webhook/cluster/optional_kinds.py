@@ -35,7 +35,7 @@ FactsByKind = Mapping[str, Iterable[Any]]
 """The facts of every object of each known kind; a kind that is absent is not known."""
 
 
-class FurtherKind(NamedTuple):
+class OptionalKind(NamedTuple):
     """A kind: its group and version, how one of its objects is read, and the field of a snapshot that it is told in."""
 
     api_version: str
@@ -43,33 +43,33 @@ class FurtherKind(NamedTuple):
     field: str
 
 
-FURTHER_KINDS: Mapping[str, FurtherKind] = {
-    "Service": FurtherKind("v1", Workload.of, "workloads"),
-    "ReplicationController": FurtherKind("v1", Workload.of, "workloads"),
-    "ReplicaSet": FurtherKind("apps/v1", Workload.of, "workloads"),
-    "StatefulSet": FurtherKind("apps/v1", Workload.of, "workloads"),
-    "PersistentVolumeClaim": FurtherKind("v1", Claim.of, "storage"),
-    "PersistentVolume": FurtherKind("v1", Volume.of, "storage"),
-    "StorageClass": FurtherKind("storage.k8s.io/v1", StorageClass.of, "storage"),
-    "CSINode": FurtherKind("storage.k8s.io/v1", VolumeLimits.of, "storage"),
-    "CSIDriver": FurtherKind("storage.k8s.io/v1", Driver.of, "csi"),
-    "CSIStorageCapacity": FurtherKind("storage.k8s.io/v1", StorageCapacity.of, "csi"),
-    "VolumeAttachment": FurtherKind("storage.k8s.io/v1", Attachment.of, "csi"),
-    "DeviceClass": FurtherKind("resource.k8s.io/v1", DeviceClass.of, "devices"),
-    "ResourceClaim": FurtherKind("resource.k8s.io/v1", DeviceClaim.of, "devices"),
-    "ResourceClaimTemplate": FurtherKind("resource.k8s.io/v1", DeviceClaim.of, "devices"),
-    "ResourceSlice": FurtherKind("resource.k8s.io/v1", ResourceSlice.of, "devices"),
-    "PriorityClass": FurtherKind("scheduling.k8s.io/v1", PriorityClass.of, "priority_classes"),
+OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
+    "Service": OptionalKind("v1", Workload.of, "workloads"),
+    "ReplicationController": OptionalKind("v1", Workload.of, "workloads"),
+    "ReplicaSet": OptionalKind("apps/v1", Workload.of, "workloads"),
+    "StatefulSet": OptionalKind("apps/v1", Workload.of, "workloads"),
+    "PersistentVolumeClaim": OptionalKind("v1", Claim.of, "storage"),
+    "PersistentVolume": OptionalKind("v1", Volume.of, "storage"),
+    "StorageClass": OptionalKind("storage.k8s.io/v1", StorageClass.of, "storage"),
+    "CSINode": OptionalKind("storage.k8s.io/v1", VolumeLimits.of, "storage"),
+    "CSIDriver": OptionalKind("storage.k8s.io/v1", Driver.of, "csi"),
+    "CSIStorageCapacity": OptionalKind("storage.k8s.io/v1", StorageCapacity.of, "csi"),
+    "VolumeAttachment": OptionalKind("storage.k8s.io/v1", Attachment.of, "csi"),
+    "DeviceClass": OptionalKind("resource.k8s.io/v1", DeviceClass.of, "devices"),
+    "ResourceClaim": OptionalKind("resource.k8s.io/v1", DeviceClaim.of, "devices"),
+    "ResourceClaimTemplate": OptionalKind("resource.k8s.io/v1", DeviceClaim.of, "devices"),
+    "ResourceSlice": OptionalKind("resource.k8s.io/v1", ResourceSlice.of, "devices"),
+    "PriorityClass": OptionalKind("scheduling.k8s.io/v1", PriorityClass.of, "priority_classes"),
 }
 
 
-def read_further(kind: str, content: Mapping[str, Any]) -> Facts:
+def read_optional(kind: str, content: Mapping[str, Any]) -> Facts:
     """The facts of `content`, an object of `kind`; the items of a list do not say of which kind they are.
 
     Raises:
         InvalidInput: a field that is read is malformed; holds every error.
     """
-    api_version, read, _ = FURTHER_KINDS[kind]
+    api_version, read, _ = OPTIONAL_KINDS[kind]
     return read({**content, "apiVersion": api_version, "kind": kind})
 
 
@@ -79,7 +79,7 @@ def snapshot_fields(found: FactsByKind, fields: Iterable[str] | None = None) -> 
 
 
 def _workloads(found: FactsByKind) -> Workloads:
-    kinds = (kind for kind, further in FURTHER_KINDS.items() if further.field == "workloads")
+    kinds = (kind for kind, further in OPTIONAL_KINDS.items() if further.field == "workloads")
     workloads = (workload for kind in kinds for workload in found.get(kind, ()))
     return Workloads.of(workloads, knows_services="Service" in found)
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from webhook.cluster.cache.interning import Interner
 from webhook.cluster.cache.nomination_tracker import NominationTracker
 from webhook.cluster.cache.object_key import NOMINATED_PODS, Key, key_of
-from webhook.cluster.cache.optional_objects import FurtherObjects
+from webhook.cluster.cache.optional_objects import OptionalObjects
 from webhook.cluster.file import holds_a_place
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.nominated_pods import NominatedPod, is_nominated
-from webhook.cluster.optional_kinds import FURTHER_KINDS, read_further, snapshot_fields
+from webhook.cluster.optional_kinds import OPTIONAL_KINDS, read_optional, snapshot_fields
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.cluster.update import updated, with_nodes
 from webhook.kube.field import InvalidInput
@@ -64,10 +64,10 @@ class ClusterCache:
             "Namespace": _Kind(Namespace.of, self._put_namespace, self._namespaces.keys),
             NOMINATED_PODS: _Kind(_nominated_pod, self._nominations.put, self._nominations.keys),
         }
-        self._further = FurtherObjects()
-        for kind in FURTHER_KINDS:
-            put, keys = partial(self._further.put, kind), partial(self._further.keys, kind)
-            self._kinds[kind] = _Kind(partial(read_further, kind), put, keys)
+        self._optional = OptionalObjects()
+        for kind in OPTIONAL_KINDS:
+            put, keys = partial(self._optional.put, kind), partial(self._optional.keys, kind)
+            self._kinds[kind] = _Kind(partial(read_optional, kind), put, keys)
         self._infos: dict[str, NodeInfo] = {}
         self._snapshot = Snapshot.of((), **snapshot_fields({}))
         self._namespaces_alone: Snapshot | None = None
@@ -112,15 +112,15 @@ class ClusterCache:
         self.unusable.pop((kind, key), None)
 
     def forget_kind(self, kind: str) -> None:
-        """Take out all objects of `kind`, one of FURTHER_KINDS, of which nothing is known from now on."""
-        self._further.set_known(kind, known=False)
+        """Take out all objects of `kind`, one of OPTIONAL_KINDS, of which nothing is known from now on."""
+        self._optional.set_known(kind, known=False)
         for key in self._held(kind):
             self.forget(kind, key)
 
     def complete(self, kind: str) -> None:
         """Take note that all objects of `kind` have been told."""
-        if kind in FURTHER_KINDS:
-            self._further.set_known(kind, known=True)
+        if kind in OPTIONAL_KINDS:
+            self._optional.set_known(kind, known=True)
 
     def let_go(self) -> None:
         """Hold no more the nominated pods that left before this was last called, and are not told to be bound."""
@@ -141,7 +141,7 @@ class ClusterCache:
             renewed = replace(renewed, namespaces=self._namespaces_by_name())
         if self._nominations.has_changed:
             renewed = replace(renewed, nominated=self._nominations.excluding(self._pods))
-        self._snapshot = replace(renewed, **self._further.changed_fields())
+        self._snapshot = replace(renewed, **self._optional.changed_fields())
         self._touched.clear()
         self._has_other_nodes = self._has_other_namespaces = False
         return self._snapshot
@@ -154,7 +154,7 @@ class ClusterCache:
 
     @property
     def _has_changed_beside(self) -> bool:
-        return self._further.has_changed or self._nominations.has_changed
+        return self._optional.has_changed or self._nominations.has_changed
 
     def _held(self, kind: str) -> set[Key]:
         return {*self._kinds[kind].keys(), *(key for of, key in self.unusable if of == kind)}

@@ -1,20 +1,20 @@
-"""The objects of FURTHER_KINDS that lists and events told of."""
+"""The objects of OPTIONAL_KINDS that lists and events told of."""
 
 from collections.abc import KeysView
 from typing import Any
 
 from webhook.cluster.cache.object_key import Key
-from webhook.cluster.optional_kinds import FURTHER_KINDS, Facts, snapshot_fields
+from webhook.cluster.optional_kinds import OPTIONAL_KINDS, Facts, snapshot_fields
 
 
-class FurtherObjects:
+class OptionalObjects:
     """The facts of objects by kind.
 
     A kind is told of while all of it is known: half of the claims would make the others missing ones.
     """
 
     def __init__(self) -> None:
-        self._objects: dict[str, dict[Key, Facts]] = {kind: {} for kind in FURTHER_KINDS}
+        self._objects: dict[str, dict[Key, Facts]] = {kind: {} for kind in OPTIONAL_KINDS}
         self._known: set[str] = set()
         self._changed: set[str] = set()
 
@@ -37,14 +37,14 @@ class FurtherObjects:
         else:
             objects[key] = facts
         if kind in self._known:
-            self._changed.add(FURTHER_KINDS[kind].field)
+            self._changed.add(OPTIONAL_KINDS[kind].field)
 
     def set_known(self, kind: str, *, known: bool) -> None:
         """Take note that all objects of `kind` have been put in, or that nothing is known of it any more."""
         if (kind in self._known) is known:
             return
         (self._known.add if known else self._known.discard)(kind)
-        self._changed.add(FURTHER_KINDS[kind].field)
+        self._changed.add(OPTIONAL_KINDS[kind].field)
 
     def changed_fields(self) -> dict[str, Any]:
         """The fields of a snapshot that have become other ones since this was last asked."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from webhook.cluster.cache.object_key import NOMINATED_PODS
-from webhook.cluster.optional_kinds import FURTHER_KINDS
+from webhook.cluster.optional_kinds import OPTIONAL_KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,6 @@ _PLURALS = {
 }
 FURTHER_RESOURCES = tuple(
     Resource(kind, further.api_version, _PLURALS.get(kind, f"{kind.lower()}s"))
-    for kind, further in FURTHER_KINDS.items()
+    for kind, further in OPTIONAL_KINDS.items()
 )
 RESOURCES = (*REQUIRED_RESOURCES, *FURTHER_RESOURCES)
