@@ -10,7 +10,7 @@ from webhook.kube.quantity import milli_value
 from webhook.placement.suggest.changes import Change, Evict, Free, Uncordon
 from webhook.placement.suggest.pod_changes import (
     Request,
-    Tolerate,
+    TolerateTaint,
     WithoutHostPort,
     WithoutNodeSelector,
     WithoutPodAffinity,
@@ -52,7 +52,7 @@ def _apply(change: Change, world: World) -> None:
 
 
 @_apply.register
-def _(change: Tolerate, world: World) -> None:
+def _(change: TolerateTaint, world: World) -> None:
     toleration = {"key": change.key, "operator": "Equal", "value": change.value}
     world.pod["spec"]["tolerations"] = [*(world.pod["spec"].get("tolerations") or []), toleration]
 

@@ -10,7 +10,7 @@ from tests.placement.applying import World, applied
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.scheduler import PodSignature, Scheduler
-from webhook.placement.suggest.pod_changes import Request, Tolerate, WithoutRequirement
+from webhook.placement.suggest.pod_changes import Request, TolerateTaint, WithoutRequirement
 
 Object = dict[str, Any]
 
@@ -31,7 +31,9 @@ def _pools(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("pod", "kinds", "wanted"),
     [
-        pytest.param(make_pod("waiting").gpu(8).node_selector("product", "A100"), [Tolerate], "a100", id="a taint"),
+        pytest.param(
+            make_pod("waiting").gpu(8).node_selector("product", "A100"), [TolerateTaint], "a100", id="a taint"
+        ),
         pytest.param(make_pod("waiting").gpu(5), [Request], "h20", id="fewer"),
         pytest.param(
             _TOLERANT.gpu(4).require_node(match_expressions(("product", "In", ["L40S"]))),
@@ -41,7 +43,7 @@ def _pools(cluster: Cluster) -> None:
         ),
         pytest.param(
             make_pod("waiting").gpu(8).require_node(match_expressions(("product", "NotIn", ["A100", "H20"]))),
-            [Tolerate, WithoutRequirement],
+            [TolerateTaint, WithoutRequirement],
             "a100",
             id="a taint and a requirement",
         ),

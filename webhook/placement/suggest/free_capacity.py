@@ -12,7 +12,7 @@ from webhook.kube.deadline import Expired, in_time
 from webhook.kube.ports import HostPort
 from webhook.placement.suggest.amount_text import rounded_down, rounded_up
 from webhook.placement.suggest.changes import Change, Evict, Free, Situation, Uncordon
-from webhook.placement.suggest.node_groups import Group
+from webhook.placement.suggest.node_groups import NodeGroup
 from webhook.placement.suggest.pod_changes import Request, WithoutHostPort
 
 Share = NDArray[np.float64]
@@ -22,14 +22,16 @@ _MOST_SEARCHED = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class CapacityChange:
     """`changes` that make room on the node in `row`."""
 
     row: int
     changes: tuple[Change, ...]
 
 
-def ways_to_make_room(group: Group, situation: Situation, running: Snapshot, expired: Expired) -> Iterator[Way]:
+def capacity_changes(
+    group: NodeGroup, situation: Situation, running: Snapshot, expired: Expired
+) -> Iterator[CapacityChange]:
     """What would make room on the best node of `group` for it.
 
     `running` are the same nodes without the nominated pods, if `situation` has such: from these nothing is freed.
@@ -38,17 +40,17 @@ def ways_to_make_room(group: Group, situation: Situation, running: Snapshot, exp
         DeadlineNearError: `expired()` holds.
     """
     row = int(group.rows[0])
-    if not group.lacks_room:
-        yield Way(row, _uncordoned(group, situation.nodes, row))
+    if not group.lacks_capacity:
+        yield CapacityChange(row, _uncordoned(group, situation.nodes, row))
         return
     if not group.has_too_many_pods:
         yield from _less(group, situation)
-    way = _evicted(group, situation, expired) or _freed(group, situation, running)
-    if way is not None:
-        yield way
+    change = _evicted(group, situation, expired) or _freed(group, situation, running)
+    if change is not None:
+        yield change
 
 
-def _less(group: Group, situation: Situation) -> Iterator[Way]:
+def _less(group: NodeGroup, situation: Situation) -> Iterator[CapacityChange]:
     """Ask for what is free, on the node where that is the largest part of what the pod asks for."""
     pod, nodes = situation
     asked = dict(pod.requests)
@@ -60,10 +62,10 @@ def _less(group: Group, situation: Situation) -> Iterator[Way]:
     )
     if all(request.amount > 0 for request in requests):
         ports = tuple(WithoutHostPort(port) for port in _taken_ports(situation, row)) if group.has_taken_ports else ()
-        yield Way(row, (*_uncordoned(group, nodes, row), *requests, *ports))
+        yield CapacityChange(row, (*_uncordoned(group, nodes, row), *requests, *ports))
 
 
-def _freed(group: Group, situation: Situation, running: Snapshot) -> Way | None:
+def _freed(group: NodeGroup, situation: Situation, running: Snapshot) -> CapacityChange | None:
     """Free what is missing, on the node where that is the smallest part of what the pod asks for."""
     pod, nodes = situation
     asked = dict(pod.requests)
@@ -87,10 +89,10 @@ def _freed(group: Group, situation: Situation, running: Snapshot) -> Way | None:
         pods=max(len(info.pods) + 1 - info.node.allowed_pods, 0) if group.has_too_many_pods else 0,
         ports=_taken_ports(situation, row) if group.has_taken_ports else (),
     )
-    return Way(row, (*_uncordoned(group, nodes, row), free))
+    return CapacityChange(row, (*_uncordoned(group, nodes, row), free))
 
 
-def _evicted(group: Group, situation: Situation, expired: Expired) -> Way | None:
+def _evicted(group: NodeGroup, situation: Situation, expired: Expired) -> CapacityChange | None:
     """Evict pods of lower priority, if the pod may, on the node where the fewest are enough."""
     best: tuple[int, int, tuple[RunningPod, ...]] | None = None
     for row in in_time(group.rows[:_MOST_SEARCHED].tolist(), expired):
@@ -102,7 +104,7 @@ def _evicted(group: Group, situation: Situation, expired: Expired) -> Way | None
     _, row, victims = best
     name = situation.nodes.nodes[row].node.name
     evict = Evict(name, tuple((each.namespace, each.name) for each in victims))
-    return Way(row, (*_uncordoned(group, situation.nodes, row), evict))
+    return CapacityChange(row, (*_uncordoned(group, situation.nodes, row), evict))
 
 
 def _victims(situation: Situation, row: int) -> tuple[RunningPod, ...]:
@@ -130,11 +132,11 @@ def _victims(situation: Situation, row: int) -> tuple[RunningPod, ...]:
     return tuple(victims) if done else ()
 
 
-def _uncordoned(group: Group, nodes: Snapshot, row: int) -> tuple[Change, ...]:
+def _uncordoned(group: NodeGroup, nodes: Snapshot, row: int) -> tuple[Change, ...]:
     return (Uncordon(nodes.nodes[row].node.name),) if group.is_cordoned else ()
 
 
-def _free(nodes: Snapshot, group: Group, resource: str) -> Share:
+def _free(nodes: Snapshot, group: NodeGroup, resource: str) -> Share:
     free = nodes.allocatable(resource)[group.rows] - nodes.requested(resource)[group.rows]
     return free.astype(np.float64)
 
@@ -143,7 +145,7 @@ def _free_at(nodes: Snapshot, resource: str, row: int) -> int:
     return int(nodes.allocatable(resource)[row]) - int(nodes.requested(resource)[row])
 
 
-def _first_largest(group: Group, share: Share) -> int:
+def _first_largest(group: NodeGroup, share: Share) -> int:
     return int(group.rows[int(share.argmax())])
 
 

@@ -16,15 +16,15 @@ from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import Profile
 from webhook.placement.suggest.changes import Change, Situation
 from webhook.placement.suggest.pod_changes import (
-    Tolerate,
+    TolerateTaint,
     WithoutNodeSelector,
     WithoutPodAffinity,
     WithoutPodAntiAffinity,
     WithoutRequirement,
     WithoutSpread,
     WithoutTerms,
-    common_part,
-    telling_terms,
+    common_term,
+    satisfiable_terms,
 )
 
 # So many obstacles are told apart, beside the taints: their set must fit in the bits of an integer.
@@ -48,11 +48,11 @@ _DROPPED: Mapping[str, Change] = {
 }
 
 Masks = dict[Change | str, Mask]
-Need = tuple[Tolerate, ...] | None
+Need = tuple[TolerateTaint, ...] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class NodeGroup:
     """The nodes in `rows` would do after `changes` of the pod, once there is room: they are `short` of these resources.
 
     `has_too_many_pods`, `has_taken_ports` and `is_cordoned` hold for all of them, or for none.
@@ -66,7 +66,7 @@ class Group:
     is_cordoned: bool
 
     @property
-    def lacks_room(self) -> bool:
+    def lacks_capacity(self) -> bool:
         """Whether something must be freed, or less be asked for."""
         return bool(self.short) or self.has_too_many_pods or self.has_taken_ports
 
@@ -76,7 +76,7 @@ class Group:
         return len(self.changes) + len(self.short) + self.has_too_many_pods + self.has_taken_ports + self.is_cordoned
 
 
-def groups_of(profile: Profile, situation: Situation, most: int, expired: Expired) -> list[Group]:
+def node_groups(profile: Profile, situation: Situation, most: int, expired: Expired) -> list[NodeGroup]:
     """At most `most` groups of nodes about which something can be done: the fewest obstacles first, then the largest.
 
     What plugins have against a node that none of the changes is about leaves the node out.
@@ -108,9 +108,9 @@ def _by_size(group: tuple[int, int, int, object]) -> tuple[int, int, int]:
     return group[:3]
 
 
-def _group(rows: Rows, keys: tuple[Change | str, ...]) -> Group:
+def _group(rows: Rows, keys: tuple[Change | str, ...]) -> NodeGroup:
     texts = [key for key in keys if isinstance(key, str)]
-    return Group(
+    return NodeGroup(
         rows,
         changes=tuple(key for key in keys if not isinstance(key, str)),
         short=tuple(text.removeprefix(_INSUFFICIENT) for text in texts if text.startswith(_INSUFFICIENT)),
@@ -166,7 +166,7 @@ def _affinity_masks(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator
         yield WithoutNodeSelector(key, value), ~nodes.labels.matches(key, "In", (value,))
     if pod.required is None:
         return
-    common = common_part(pod)
+    common = common_term(pod)
     for requirement in in_time(common.expressions, expired):
         yield WithoutRequirement(requirement), ~nodes.labels.matches(*requirement)
     for requirement in in_time(common.fields, expired):
@@ -178,7 +178,7 @@ def _affinity_masks(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator
             tuple(each for each in term.expressions if each not in expressions),
             tuple(each for each in term.fields if each not in fields),
         )
-        for term in in_time(telling_terms(pod), expired)
+        for term in in_time(satisfiable_terms(pod), expired)
     ]
     if all(term.expressions or term.fields for term in rest):
         yield WithoutTerms(), ~any_matches(rest, nodes.labels, nodes.rows, expired)
@@ -190,7 +190,7 @@ def _needs(pod: PodInfo, nodes: Snapshot) -> tuple[list[Need], NDArray[np.int64]
     need_of_class = []
     for taints in nodes.taints.classes:
         bad = [taint for taint in taints if _keeps_away(taint, pod) and taint.key != UNSCHEDULABLE]
-        need = tuple(dict.fromkeys(Tolerate(taint.key, taint.value) for taint in bad))
+        need = tuple(dict.fromkeys(TolerateTaint(taint.key, taint.value) for taint in bad))
         need_of_class.append(places.setdefault(need if all(map(_may_be_tolerated, bad)) else None, len(places)))
     need_of = np.array(need_of_class, dtype=np.int64)[nodes.taints.class_of]
     stray = _has_cordon_taint(pod, nodes) & ~nodes.unschedulable

@@ -12,7 +12,7 @@ from webhook.placement.suggest.changes import Situation
 
 
 @dataclass(frozen=True, slots=True)
-class Tolerate:
+class TolerateTaint:
     """The pod tolerates every taint of this key and value, whatever its effect."""
 
     key: str
@@ -48,7 +48,7 @@ class WithoutRequirement:
     def apply(self, situation: Situation) -> Situation:
         """A term that requires nothing else makes the whole affinity void: terms are ORed."""
         pod, nodes = situation
-        terms = [self._less(term) for term in telling_terms(pod)]
+        terms = [self._less(term) for term in satisfiable_terms(pod)]
         is_void = any(not term.expressions and not term.fields for term in terms)
         return Situation(replace(pod, required=None if is_void or not terms else tuple(terms)), nodes)
 
@@ -67,7 +67,7 @@ class WithoutTerms:
     def apply(self, situation: Situation) -> Situation:
         """One term is left, or none."""
         pod, nodes = situation
-        common = common_part(pod)
+        common = common_term(pod)
         required = (common,) if common.expressions or common.fields else None
         return Situation(replace(pod, required=required), nodes)
 
@@ -178,14 +178,14 @@ WITHOUT = (
 )
 
 
-def telling_terms(pod: PodInfo) -> tuple[Term, ...]:
+def satisfiable_terms(pod: PodInfo) -> tuple[Term, ...]:
     """The terms of the required node affinity that can match a node: an empty one matches none."""
     return tuple(term for term in pod.required or () if term.expressions or term.fields)
 
 
-def common_part(pod: PodInfo) -> Term:
+def common_term(pod: PodInfo) -> Term:
     """What all of these terms require, as one term."""
-    terms = telling_terms(pod)
+    terms = satisfiable_terms(pod)
     if not terms:
         return Term((), ())
     expressions = frozenset(terms[0].expressions).intersection(*(term.expressions for term in terms))

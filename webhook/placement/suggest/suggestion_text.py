@@ -10,10 +10,10 @@ from webhook.placement.suggest.changes import Change, Evict, Free, Situation, Un
 from webhook.placement.suggest.pod_changes import (
     WITHOUT,
     Request,
-    Tolerate,
+    TolerateTaint,
     WithoutNodeSelector,
     WithoutRequirement,
-    common_part,
+    common_term,
 )
 
 _MOST_VALUES = 3
@@ -21,7 +21,7 @@ _MOST_VALUES = 3
 T = TypeVar("T")
 
 
-def told(changes: Sequence[Change], row: int, count: int, meant: Rows, situation: Situation) -> str:
+def suggestion_text(changes: Sequence[Change], row: int, count: int, meant: Rows, situation: Situation) -> str:
     """One sentence: after `changes`, `count` nodes can take the pod.
 
     The changes were made up for the node in `row`; the nodes in `meant` were kept from the pod by the same obstacles.
@@ -39,7 +39,7 @@ def told(changes: Sequence[Change], row: int, count: int, meant: Rows, situation
     if dropped := [change for change in changes if isinstance(change, WITHOUT)]:
         parts.append(f"without {_joined(_dropped(change, meant, situation.nodes) for change in dropped)}")
     conditions = []
-    if tolerated := _of(changes, Tolerate):
+    if tolerated := _of(changes, TolerateTaint):
         conditions.append(f"tolerated {_joined(map(str, tolerated))}")
     if requests:
         conditions.append(f"asked for {_amounts(requests)}")
@@ -66,7 +66,7 @@ def _place(row: int, situation: Situation) -> str:
     """By which label the pod has chosen its nodes, with the value that the node in `row` has."""
     pod, nodes = situation
     labels = nodes.nodes[row].node.labels
-    keys = [each.key for each in common_part(pod).expressions if each.operator == "In"]
+    keys = [each.key for each in common_term(pod).expressions if each.operator == "In"]
     keys += [key for key, _ in pod.node_selector]
     for key in keys:
         if key != HOSTNAME_LABEL and key in labels:

@@ -16,10 +16,10 @@ from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pod
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.profile import Profile
 from webhook.placement.suggest.changes import Change, Situation
-from webhook.placement.suggest.free_capacity import ways_to_make_room
-from webhook.placement.suggest.node_groups import Group, groups_of
+from webhook.placement.suggest.free_capacity import capacity_changes
+from webhook.placement.suggest.node_groups import NodeGroup, node_groups
 from webhook.placement.suggest.pod_changes import WITHOUT, Request
-from webhook.placement.suggest.suggestion_text import told
+from webhook.placement.suggest.suggestion_text import suggestion_text
 
 # Smaller changes come first, so that what is beyond these bounds would not be given anyway.
 _MOST_GROUPS = 16
@@ -27,8 +27,8 @@ _MOST_TRIED = 12
 _MOST_CHANGES = 3
 
 # Kinds of changes, the smaller first. A pod that waits asks for nothing impossible: the room comes first.
-_INFEASIBLE_ORDER = ("Tolerate", "Without", "Request", "Evict", "Free", "Uncordon", "MuchLess")
-_WAITING_ORDER = ("Request", "Evict", "Free", "Tolerate", "Without", "Uncordon", "MuchLess")
+_INFEASIBLE_ORDER = ("TolerateTaint", "Without", "Request", "Evict", "Free", "Uncordon", "MuchLess")
+_WAITING_ORDER = ("Request", "Evict", "Free", "TolerateTaint", "Without", "Uncordon", "MuchLess")
 
 Passes = Callable[[Situation], Mask]
 
@@ -48,7 +48,7 @@ class _Candidate:
 
     changes: tuple[Change, ...]
     row: int
-    group: Group
+    group: NodeGroup
 
 
 def suggest(
@@ -72,9 +72,9 @@ def suggest(
     order = _WAITING_ORDER if verdict == "Waiting" else _INFEASIBLE_ORDER
     candidates = [
         _Candidate((*group.changes, *way.changes), way.row, group)
-        for group in in_time(groups_of(profile, situation, _MOST_GROUPS, expired), expired)
+        for group in in_time(node_groups(profile, situation, _MOST_GROUPS, expired), expired)
         if group.obstacles <= _MOST_CHANGES
-        for way in ways_to_make_room(group, all_nominated, nodes, expired)
+        for way in capacity_changes(group, all_nominated, nodes, expired)
     ]
     candidates.sort(key=lambda each: (len(each.changes), *_rank(each, order), -len(each.group.rows)))
     found: list[Suggestion] = []
@@ -103,5 +103,5 @@ def _proven(candidate: _Candidate, situation: Situation, passes: Passes) -> Iter
     rows = np.flatnonzero(passes(after))
     if len(rows):
         meant = np.intersect1d(rows, candidate.group.rows)
-        text = told(candidate.changes, candidate.row, len(rows), meant, situation)
+        text = suggestion_text(candidate.changes, candidate.row, len(rows), meant, situation)
         yield Suggestion(text, candidate.changes, len(rows))
