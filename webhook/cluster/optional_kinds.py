@@ -11,21 +11,21 @@ from webhook.cluster.dra.devices import Devices
 from webhook.cluster.dra.resource_claim import DeviceClaim
 from webhook.cluster.dra.resource_slice import ResourceSlice
 from webhook.cluster.priority_class import PriorityClass
-from webhook.cluster.storage.csi import Attachment, Csi, Driver, StorageCapacity
-from webhook.cluster.storage.pv import Volume
-from webhook.cluster.storage.pvc import Claim
+from webhook.cluster.storage.csi import Csi, CsiDriver, CsiStorageCapacity, VolumeAttachment
+from webhook.cluster.storage.pv import PersistentVolume
+from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.cluster.storage.storage import Storage, StorageClass, VolumeLimits
 from webhook.cluster.workloads import Workload, Workloads
 
 Facts = (
     Workload
-    | Claim
-    | Volume
+    | PersistentVolumeClaim
+    | PersistentVolume
     | StorageClass
     | VolumeLimits
-    | Driver
-    | StorageCapacity
-    | Attachment
+    | CsiDriver
+    | CsiStorageCapacity
+    | VolumeAttachment
     | DeviceClass
     | DeviceClaim
     | ResourceSlice
@@ -48,13 +48,13 @@ OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
     "ReplicationController": OptionalKind("v1", Workload.of, "workloads"),
     "ReplicaSet": OptionalKind("apps/v1", Workload.of, "workloads"),
     "StatefulSet": OptionalKind("apps/v1", Workload.of, "workloads"),
-    "PersistentVolumeClaim": OptionalKind("v1", Claim.of, "storage"),
-    "PersistentVolume": OptionalKind("v1", Volume.of, "storage"),
+    "PersistentVolumeClaim": OptionalKind("v1", PersistentVolumeClaim.of, "storage"),
+    "PersistentVolume": OptionalKind("v1", PersistentVolume.of, "storage"),
     "StorageClass": OptionalKind("storage.k8s.io/v1", StorageClass.of, "storage"),
     "CSINode": OptionalKind("storage.k8s.io/v1", VolumeLimits.of, "storage"),
-    "CSIDriver": OptionalKind("storage.k8s.io/v1", Driver.of, "csi"),
-    "CSIStorageCapacity": OptionalKind("storage.k8s.io/v1", StorageCapacity.of, "csi"),
-    "VolumeAttachment": OptionalKind("storage.k8s.io/v1", Attachment.of, "csi"),
+    "CSIDriver": OptionalKind("storage.k8s.io/v1", CsiDriver.of, "csi"),
+    "CSIStorageCapacity": OptionalKind("storage.k8s.io/v1", CsiStorageCapacity.of, "csi"),
+    "VolumeAttachment": OptionalKind("storage.k8s.io/v1", VolumeAttachment.of, "csi"),
     "DeviceClass": OptionalKind("resource.k8s.io/v1", DeviceClass.of, "devices"),
     "ResourceClaim": OptionalKind("resource.k8s.io/v1", DeviceClaim.of, "devices"),
     "ResourceClaimTemplate": OptionalKind("resource.k8s.io/v1", DeviceClaim.of, "devices"),

@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Driver:
+class CsiDriver:
     """The facts of a CSIDriver. `tracks_capacity`: volumes are made only where it reports enough capacity."""
 
     name: str
     tracks_capacity: bool
 
     @classmethod
-    def of(cls, driver: Object) -> "Driver":
+    def of(cls, driver: Object) -> "CsiDriver":
         """Return the facts of `driver`, a raw object of the API.
 
         Raises:
@@ -38,7 +38,7 @@ class Driver:
 
 
 @dataclass(frozen=True, slots=True)
-class StorageCapacity:
+class CsiStorageCapacity:
     """The facts of a CSIStorageCapacity: how large a volume of a class can be on the nodes that `topology` selects.
 
     `topology` None selects no node. `limit_bytes` is None where the driver reports neither size nor capacity.
@@ -51,7 +51,7 @@ class StorageCapacity:
     limit_bytes: int | None
 
     @classmethod
-    def of(cls, capacity: Object) -> "StorageCapacity":
+    def of(cls, capacity: Object) -> "CsiStorageCapacity":
         """Return the facts of `capacity`, a raw object of the API.
 
         Raises:
@@ -70,7 +70,7 @@ class StorageCapacity:
 
 
 @dataclass(frozen=True, slots=True)
-class Attachment:
+class VolumeAttachment:
     """The facts of a VolumeAttachment. `volume_name` is empty where it is of no PersistentVolume."""
 
     node_name: str
@@ -78,7 +78,7 @@ class Attachment:
     volume_name: str
 
     @classmethod
-    def of(cls, attachment: Object) -> "Attachment":
+    def of(cls, attachment: Object) -> "VolumeAttachment":
         """Return the facts of `attachment`, a raw object of the API.
 
         Raises:
@@ -104,16 +104,16 @@ class Csi:
     VolumeAttachments by their node; None where objects of that kind were not given, and nothing is known.
     """
 
-    drivers: Mapping[str, Driver] | None = None
-    capacities: Mapping[str, tuple[StorageCapacity, ...]] | None = None
-    attachments: Mapping[str, tuple[Attachment, ...]] | None = None
+    drivers: Mapping[str, CsiDriver] | None = None
+    capacities: Mapping[str, tuple[CsiStorageCapacity, ...]] | None = None
+    attachments: Mapping[str, tuple[VolumeAttachment, ...]] | None = None
 
     @classmethod
     def of(
         cls,
-        drivers: Iterable[Driver] | None = None,
-        capacities: Iterable[StorageCapacity] | None = None,
-        attachments: Iterable[Attachment] | None = None,
+        drivers: Iterable[CsiDriver] | None = None,
+        capacities: Iterable[CsiStorageCapacity] | None = None,
+        attachments: Iterable[VolumeAttachment] | None = None,
     ) -> "Csi":
         """Return what these objects say."""
         return cls(

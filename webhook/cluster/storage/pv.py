@@ -17,7 +17,7 @@ NamespacedName = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Volume:
+class PersistentVolume:
     """The facts of a PersistentVolume.
 
     `required`: terms that its nodes must match; None: any will do. `claim` and `claim_uid`: whom it is kept for.
@@ -43,7 +43,7 @@ class Volume:
     is_being_deleted: bool
 
     @classmethod
-    def of(cls, volume: Object) -> "Volume":
+    def of(cls, volume: Object) -> "PersistentVolume":
         """The facts of `volume`, a raw object of the API.
 
         Raises:

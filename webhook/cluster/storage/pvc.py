@@ -19,7 +19,7 @@ Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PersistentVolumeClaim:
     """The facts of a PersistentVolumeClaim.
 
     `is_bound`: to the volume `volume_name`, on both sides. `selected_node`: where a scheduler wants the volume made;
@@ -43,7 +43,7 @@ class Claim:
     is_being_deleted: bool
 
     @classmethod
-    def of(cls, claim: Object) -> "Claim":
+    def of(cls, claim: Object) -> "PersistentVolumeClaim":
         """The facts of `claim`, a raw object of the API.
 
         Raises:

@@ -6,8 +6,8 @@ from typing import Any
 
 from webhook.cluster.index.node_selector import Requirement, Term
 from webhook.cluster.storage.csi import grouped
-from webhook.cluster.storage.pv import Volume
-from webhook.cluster.storage.pvc import Claim
+from webhook.cluster.storage.pv import PersistentVolume
+from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.kube.reader import Reader
 
 Object = Mapping[str, Any]
@@ -98,17 +98,17 @@ class Storage:
     `volumes_by_class` are those of `volumes` that a claim of the class may be bound to.
     """
 
-    claims: Mapping[NamespacedName, Claim] | None = None
-    volumes: Mapping[str, Volume] | None = None
+    claims: Mapping[NamespacedName, PersistentVolumeClaim] | None = None
+    volumes: Mapping[str, PersistentVolume] | None = None
     classes: Mapping[str, StorageClass] | None = None
     limits: Mapping[str, VolumeLimits] | None = None
-    volumes_by_class: Mapping[str, tuple[Volume, ...]] = field(default_factory=dict)
+    volumes_by_class: Mapping[str, tuple[PersistentVolume, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
-        claims: Iterable[Claim] | None = None,
-        volumes: Iterable[Volume] | None = None,
+        claims: Iterable[PersistentVolumeClaim] | None = None,
+        volumes: Iterable[PersistentVolume] | None = None,
         classes: Iterable[StorageClass] | None = None,
         limits: Iterable[VolumeLimits] | None = None,
     ) -> "Storage":

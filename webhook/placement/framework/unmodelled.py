@@ -7,8 +7,8 @@ from typing import Any
 from webhook.cluster.index.pod_classes import TermKind
 from webhook.cluster.index.pod_term import PodTerms
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.storage.pv import Volume
-from webhook.cluster.storage.pvc import Claim
+from webhook.cluster.storage.pv import PersistentVolume
+from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.cluster.storage.storage import Storage
 from webhook.kube.deadline import Expired, never
 from webhook.kube.names import is_dns_subdomain
@@ -126,7 +126,7 @@ def _of_volumes(volumes: PodVolumes, snapshot: Snapshot) -> Iterator[str]:
             yield from _CLAIM_PLUGINS
 
 
-def _of_claim(claim: Claim, snapshot: Snapshot) -> Iterator[str]:
+def _of_claim(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[str]:
     storage = snapshot.storage
     plugins = (VOLUME_BINDING, VOLUME_ZONE, NODE_VOLUME_LIMITS)
     if claim.volume_name:
@@ -143,7 +143,7 @@ def _of_claim(claim: Claim, snapshot: Snapshot) -> Iterator[str]:
         yield VOLUME_BINDING
 
 
-def _may_be_translated(volume: Volume, storage: Storage) -> bool:
+def _may_be_translated(volume: PersistentVolume, storage: Storage) -> bool:
     """Return whether nodes may leave the volume to a CSI driver that cannot take it over, or that may not be theirs."""
     if volume.migrated is None:
         return False
@@ -153,7 +153,7 @@ def _may_be_translated(volume: Volume, storage: Storage) -> bool:
     return not volume.migrated.handle and any(plugin in each.migrated_plugins for each in storage.limits.values())
 
 
-def _may_lack_capacity(claim: Claim, snapshot: Snapshot) -> bool:
+def _may_lack_capacity(claim: PersistentVolumeClaim, snapshot: Snapshot) -> bool:
     """Return whether a volume may have to be made by a driver whose capacity matters and is not known.
 
     A provisioner whose name is none that a CSIDriver can have reports no capacity.

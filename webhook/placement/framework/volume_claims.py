@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from webhook.cluster.storage.pvc import Claim
+from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.cluster.storage.storage import Storage
 from webhook.kube.volumes import MIGRATIONS, AttachedVolume, PodVolumes
 
@@ -14,7 +14,7 @@ def not_found(name: str) -> str:
     return f'persistentvolumeclaim "{name}" not found'
 
 
-def foreign(claim: Claim | None, volumes: PodVolumes) -> str:
+def foreign(claim: PersistentVolumeClaim | None, volumes: PodVolumes) -> str:
     """Return what there is to say of a claim that has the name of an ephemeral one and was made for another pod.
 
     A pod that is not stored yet is known by its name.
@@ -41,7 +41,7 @@ def attached_volumes(volumes: PodVolumes, storage: Storage) -> Iterator[Attached
             yield volume
 
 
-def _of_claim(claim: Claim, storage: Storage) -> AttachedVolume | None:
+def _of_claim(claim: PersistentVolumeClaim, storage: Storage) -> AttachedVolume | None:
     volume = (storage.volumes or {}).get(claim.volume_name)
     if volume is not None:
         return volume.csi or volume.migrated

@@ -8,8 +8,8 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage.csi import whole_bytes
-from webhook.cluster.storage.pv import Volume
-from webhook.cluster.storage.pvc import Claim
+from webhook.cluster.storage.pv import PersistentVolume
+from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.cluster.storage.storage import Storage
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.label_selector import LabelSelector, selector_matches
@@ -76,14 +76,14 @@ class VolumeBinding:
         )
 
 
-def _claims(pod: PodInfo, storage: Storage) -> Iterator[Claim]:
+def _claims(pod: PodInfo, storage: Storage) -> Iterator[PersistentVolumeClaim]:
     for use in pod.volumes.claims:
         claim = (storage.claims or {}).get((pod.volumes.namespace, use.name))
         if claim is not None:
             yield claim
 
 
-def _unfit(claim: Claim | None, name: str) -> str:
+def _unfit(claim: PersistentVolumeClaim | None, name: str) -> str:
     if claim is None:
         return not_found(name)
     if claim.is_lost:
@@ -91,19 +91,19 @@ def _unfit(claim: Claim | None, name: str) -> str:
     return f'persistentvolumeclaim "{name}" is being deleted' if claim.is_being_deleted else ""
 
 
-def _waits_for_controller(claim: Claim, storage: Storage) -> bool:
+def _waits_for_controller(claim: PersistentVolumeClaim, storage: Storage) -> bool:
     """Whether the claim is not bound, and will be by a controller, not by a scheduler."""
     if claim.is_bound or (storage.classes is None and claim.storage_class and not claim.volume_name):
         return False
     return bool(claim.volume_name) or not _waits_for_consumer(claim, storage)
 
 
-def _waits_for_consumer(claim: Claim, storage: Storage) -> bool:
+def _waits_for_consumer(claim: PersistentVolumeClaim, storage: Storage) -> bool:
     storage_class = (storage.classes or {}).get(claim.storage_class)
     return storage_class is not None and storage_class.waits_for_consumer
 
 
-def _reaches(volume: Volume, nodes: Snapshot, expired: Expired) -> Mask:
+def _reaches(volume: PersistentVolume, nodes: Snapshot, expired: Expired) -> Mask:
     """Which nodes match the volume's node affinity, by their labels alone.
 
     Source: k8s.io/component-helpers/storage/volume/pv_helpers.go, CheckNodeAffinity
@@ -113,7 +113,7 @@ def _reaches(volume: Volume, nodes: Snapshot, expired: Expired) -> Mask:
     return any_matches(volume.required, nodes.labels, None, expired)
 
 
-def _reaches_bound(volume: Volume, nodes: Snapshot, expired: Expired) -> Mask:
+def _reaches_bound(volume: PersistentVolume, nodes: Snapshot, expired: Expired) -> Mask:
     """Return the nodes from which a bound volume is reached: some leave it to a CSI driver, with terms of its own.
 
     Where it is not known which nodes do so, either will do: what is not known must bar no node.
@@ -136,7 +136,7 @@ def _reaches_bound(volume: Volume, nodes: Snapshot, expired: Expired) -> Mask:
     return reached
 
 
-def _bindable(claims: Sequence[Claim], nodes: Snapshot, expired: Expired) -> Sequence[Failure]:
+def _bindable(claims: Sequence[PersistentVolumeClaim], nodes: Snapshot, expired: Expired) -> Sequence[Failure]:
     """Which nodes fail, of the claims that wait for a pod: no volume is there for one, and none can be made."""
     waiting = [
         claim
@@ -165,7 +165,7 @@ def _bindable(claims: Sequence[Claim], nodes: Snapshot, expired: Expired) -> Seq
     return (Failure(ERR_REASON_BIND_CONFLICT, failed), Failure(ERR_REASON_NOT_ENOUGH_SPACE, lacking))
 
 
-def _can_be_made(claim: Claim, nodes: Snapshot, expired: Expired) -> Mask:
+def _can_be_made(claim: PersistentVolumeClaim, nodes: Snapshot, expired: Expired) -> Mask:
     """Which nodes the claim's class makes volumes for. Where none are made, somebody may yet add one."""
     storage_class = (nodes.storage.classes or {})[claim.storage_class]
     if storage_class.provisioner in _NO_PROVISIONER:
@@ -175,7 +175,7 @@ def _can_be_made(claim: Claim, nodes: Snapshot, expired: Expired) -> Mask:
     return any_matches(storage_class.allowed_topologies, nodes.labels, None, expired)
 
 
-def _has_capacity(claim: Claim, nodes: Snapshot, expired: Expired) -> Mask:
+def _has_capacity(claim: PersistentVolumeClaim, nodes: Snapshot, expired: Expired) -> Mask:
     """Return the nodes where the provisioner of the claim's class has room for it, or where it need not have.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/binder.go, hasEnoughCapacity
@@ -215,7 +215,7 @@ def _selected(topologies: Iterable[LabelSelector], nodes: Snapshot, expired: Exp
     return selected
 
 
-def _found(claim: Claim, nodes: Snapshot, chosen: dict[str, Mask], expired: Expired) -> Mask:
+def _found(claim: PersistentVolumeClaim, nodes: Snapshot, chosen: dict[str, Mask], expired: Expired) -> Mask:
     """On which nodes a volume is there for the claim: the smallest that fits, each once a node (`chosen`).
 
     Source: k8s.io/component-helpers/storage/volume/pv_helpers.go, FindMatchingVolume
@@ -234,7 +234,7 @@ def _found(claim: Claim, nodes: Snapshot, chosen: dict[str, Mask], expired: Expi
     return found
 
 
-def _fits(claim: Claim, volume: Volume) -> bool:
+def _fits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
     if volume.claim is not None and volume.claim != (claim.namespace, claim.name):
         return False
     if volume.claim_uid not in ("", claim.uid):
@@ -247,7 +247,7 @@ def _fits(claim: Claim, volume: Volume) -> bool:
     )
 
 
-def _is_offered(claim: Claim, volume: Volume) -> bool:
+def _is_offered(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
     """Whether a volume that is kept for nobody is one that the claim asks for."""
     if not volume.is_available or not set(claim.access_modes) <= set(volume.access_modes):
         return False

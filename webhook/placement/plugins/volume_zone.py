@@ -6,7 +6,7 @@ import numpy as np
 
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.storage.pv import Volume
+from webhook.cluster.storage.pv import PersistentVolume
 from webhook.cluster.storage.storage import NamespacedName, Storage
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.wellknown import REGION_LABEL, ZONE_LABEL
@@ -79,7 +79,7 @@ def _refusal(key: NamespacedName, storage: Storage) -> str:
     return "" if storage_class.waits_for_consumer else "PersistentVolume had no name"
 
 
-def _bound_volumes(pod: PodInfo, nodes: Snapshot) -> list[Volume]:
+def _bound_volumes(pod: PodInfo, nodes: Snapshot) -> list[PersistentVolume]:
     found = []
     for use in pod.volumes.claims:
         claim = (nodes.storage.claims or {}).get((pod.volumes.namespace, use.name))
@@ -89,7 +89,7 @@ def _bound_volumes(pod: PodInfo, nodes: Snapshot) -> list[Volume]:
     return found
 
 
-def _zones(volume: Volume, label: str) -> tuple[str, ...]:
+def _zones(volume: PersistentVolume, label: str) -> tuple[str, ...]:
     """The zones of the label; none where it is missing or, having an empty part, passed over."""
     zones = tuple(zone.strip() for zone in volume.labels.get(label, "").split(_DELIMITER))
     return zones if all(zones) else ()
