@@ -8,41 +8,43 @@ from webhook.placement.dra.allocator import (
     FREE,
     TAINTED,
     TAKEN,
+    AvailableDevices,
     Candidate,
     Choice,
-    Stock,
-    Wanted,
+    IndexedRequest,
     allocate,
 )
-from webhook.placement.dra.constraints import Agreement, AttributeRule
-from webhook.placement.dra.step_budget import Budget, GivenUpError
+from webhook.placement.dra.constraints import AttributeRule, ConstraintState
+from webhook.placement.dra.step_budget import SearchAbortedError, StepBudget
 
 
 def _choice(*requests: DeviceRequest, claim: int = 0, first: int = 0, constraints: tuple[int, ...] = ()) -> Choice:
-    return Choice(tuple(Wanted(each, number, constraints) for number, each in enumerate(requests, first)), claim)
+    return Choice(
+        tuple(IndexedRequest(each, number, constraints) for number, each in enumerate(requests, first)), claim
+    )
 
 
-def _stock(count: int, state: int, **fields: object) -> Stock:
-    return Stock([Candidate((state,) * 4, (), **fields)] * count)  # type: ignore[arg-type] # fields of any type
+def _stock(count: int, state: int, **fields: object) -> AvailableDevices:
+    return AvailableDevices([Candidate((state,) * 4, (), **fields)] * count)  # type: ignore[arg-type] # fields of any type
 
 
 def test_devices_that_are_passed_over_are_counted_now_and_then() -> None:
     taken = _stock(3_000, TAKEN)
     choice = _choice(DeviceRequest("r", "gpu"))
-    assert allocate([choice], [], taken, Budget()) is None
+    assert allocate([choice], [], taken, StepBudget()) is None
     with pytest.raises(DeadlineNearError):
-        allocate([choice], [], taken, Budget(expired=lambda: True))
-    with pytest.raises(GivenUpError):
-        allocate([choice], [], taken, Budget(looks=2))
+        allocate([choice], [], taken, StepBudget(expired=lambda: True))
+    with pytest.raises(SearchAbortedError):
+        allocate([choice], [], taken, StepBudget(looks=2))
 
 
 def test_claim_that_gets_too_many_devices_by_any_alternative_is_an_error() -> None:
     first = _choice(DeviceRequest("a", "gpu", amount=20))
     second = _choice(DeviceRequest("b/x", "gpu", amount=13), DeviceRequest("b/y", "gpu", amount=2), first=1)
-    assert allocate([first, second], [], _stock(40, FREE), Budget()) == (0, 1)
+    assert allocate([first, second], [], _stock(40, FREE), StepBudget()) == (0, 1)
     third = _choice(DeviceRequest("c", "gpu", amount=11), first=3)
-    with pytest.raises(GivenUpError):
-        allocate([first, second, third], [], _stock(40, FREE), Budget())
+    with pytest.raises(SearchAbortedError):
+        allocate([first, second, third], [], _stock(40, FREE), StepBudget())
 
 
 def test_a_claim_with_too_many_devices_leaves_the_claim_before_it_to_try_on() -> None:
@@ -50,29 +52,29 @@ def test_a_claim_with_too_many_devices_leaves_the_claim_before_it_to_try_on() ->
     first = _choice(DeviceRequest("a", "gpu"))
     second = _choice(DeviceRequest("b/x", "gpu", amount=1), DeviceRequest("b/y", "gpu", amount=20), claim=1, first=1)
     third = _choice(DeviceRequest("c", "gpu", amount=31), claim=1, first=3)
-    assert allocate([first, second, third], [], _stock(40, FREE), Budget()) == (0, 0, 0)
-    assert allocate([first, second, third], [], _stock(20, FREE), Budget()) is None
+    assert allocate([first, second, third], [], _stock(40, FREE), StepBudget()) == (0, 0, 0)
+    assert allocate([first, second, third], [], _stock(20, FREE), StepBudget()) is None
 
 
 def test_counters_of_a_tainted_device_are_not_given_back() -> None:
     """kube-scheduler consumes them before it looks at taints; where no state is given, they are."""
     tainted = Candidate((TAINTED,), (), pool=0, counters=((0, 2),))
     free = Candidate((FREE,), (), pool=0, counters=((0, 2),))
-    stock = Stock([tainted, free], [(3,)])
+    stock = AvailableDevices([tainted, free], [(3,)])
     choice = _choice(DeviceRequest("r", "gpu"))
-    assert allocate([choice], [], stock, Budget()) is None
-    assert allocate([choice], [], stock, Budget(), leaks=False) == (0,)
+    assert allocate([choice], [], stock, StepBudget()) is None
+    assert allocate([choice], [], stock, StepBudget(), leaks=False) == (0,)
 
 
 def test_a_constraint_that_breaks_for_all_devices_is_an_error() -> None:
     devices = [Candidate((FREE,), (("int", number),)) for number in range(2)]
     choice = _choice(DeviceRequest("r", "gpu", takes_all=True), constraints=(0,))
-    with pytest.raises(GivenUpError):
-        allocate([choice], [AttributeRule("numa", is_distinct=False)], Stock(devices), Budget())
+    with pytest.raises(SearchAbortedError):
+        allocate([choice], [AttributeRule("numa", is_distinct=False)], AvailableDevices(devices), StepBudget())
 
 
 def test_distinct_values_are_forgotten_as_kube_scheduler_forgets_them() -> None:
-    agreement = Agreement(AttributeRule("numa", is_distinct=True))
+    agreement = ConstraintState(AttributeRule("numa", is_distinct=True))
     assert agreement.add("r/x", ("int", 1))
     assert not agreement.add("s", ("int", 1))
     assert agreement.add("r/x", ("int", 2))

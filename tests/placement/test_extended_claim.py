@@ -10,7 +10,7 @@ from tests.placement.device_objects import make_class
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.deadline import never
 from webhook.kube.documents import Document
-from webhook.placement.dra.extended_resource_claim import extended_demand
+from webhook.placement.dra.extended_resource_claim import extended_resource_claims
 
 Object = dict[str, Any]
 
@@ -21,7 +21,7 @@ _CLASSES = (make_class("gpu", extended_resource=_GPU), make_class("nic", extende
 def _lots(pod: PodBuilder, *nodes: Object) -> list[tuple[list[int], list[tuple[str, str, int]]]]:
     snapshot = snapshot_from_documents(Document("c", each) for each in (*nodes, *_CLASSES))
     found = []
-    for rows, claim in extended_demand(pod_info(pod), snapshot, never).lots:
+    for rows, claim in extended_resource_claims(pod_info(pod), snapshot, never).lots:
         requests = [request for choice in (claim.requests if claim else ()) for request in choice.requests]
         found.append((rows.tolist(), [(each.name, each.device_class, each.amount) for each in requests]))
     return found

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from webhook.cluster.dra.device_class import DeviceClass
 from webhook.cluster.dra.devices import Devices
-from webhook.cluster.dra.resource_claim import DeviceClaim
+from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.dra.resource_slice import ResourceSlice
 from webhook.cluster.priority_class import PriorityClass
 from webhook.cluster.storage.csi import Csi, CsiDriver, CsiStorageCapacity, VolumeAttachment
@@ -27,7 +27,7 @@ Facts = (
     | CsiStorageCapacity
     | VolumeAttachment
     | DeviceClass
-    | DeviceClaim
+    | ResourceClaim
     | ResourceSlice
     | PriorityClass
 )
@@ -56,8 +56,8 @@ OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
     "CSIStorageCapacity": OptionalKind("storage.k8s.io/v1", CsiStorageCapacity.of, "csi"),
     "VolumeAttachment": OptionalKind("storage.k8s.io/v1", VolumeAttachment.of, "csi"),
     "DeviceClass": OptionalKind("resource.k8s.io/v1", DeviceClass.of, "devices"),
-    "ResourceClaim": OptionalKind("resource.k8s.io/v1", DeviceClaim.of, "devices"),
-    "ResourceClaimTemplate": OptionalKind("resource.k8s.io/v1", DeviceClaim.of, "devices"),
+    "ResourceClaim": OptionalKind("resource.k8s.io/v1", ResourceClaim.of, "devices"),
+    "ResourceClaimTemplate": OptionalKind("resource.k8s.io/v1", ResourceClaim.of, "devices"),
     "ResourceSlice": OptionalKind("resource.k8s.io/v1", ResourceSlice.of, "devices"),
     "PriorityClass": OptionalKind("scheduling.k8s.io/v1", PriorityClass.of, "priority_classes"),
 }

@@ -28,7 +28,7 @@ class DeviceId(NamedTuple):
     name: str
 
 
-class Reach(NamedTuple):
+class NodeAccess(NamedTuple):
     """The nodes from which devices are reached: one by its name, all, or those that a selector takes."""
 
     node_name: str
@@ -50,7 +50,7 @@ class Device:
     variables: Mapping[str, Any] | None
     attributes: Mapping[str, AttributeValue]
     taints: tuple[Taint, ...]
-    reach: Reach
+    reach: NodeAccess
     is_shared: bool
     capacity: Mapping[str, Capacity]
     counters: tuple[tuple[CounterName, int], ...]
@@ -58,9 +58,9 @@ class Device:
     is_plain: bool
 
 
-def read_reach(reader: Reader, spec: Object, path: str) -> Reach:
+def read_node_access(reader: Reader, spec: Object, path: str) -> NodeAccess:
     """The nodes that `spec` of a slice, or a device, says; what is malformed is noted with `reader`."""
-    return Reach(
+    return NodeAccess(
         reader.text(spec.get("nodeName"), f"{path}.nodeName"),
         reader.boolean(spec.get("allNodes"), f"{path}.allNodes"),
         read_node_selector(reader, spec.get("nodeSelector"), f"{path}.nodeSelector"),
@@ -88,7 +88,7 @@ def read_device(reader: Reader, device: Object, path: str, driver: str) -> Devic
         variables=variables,
         attributes=bare | {name: each for name, each in known.items() if "/" in name},
         taints=_taints(reader, device.get("taints"), f"{path}.taints"),
-        reach=read_reach(reader, device, path),
+        reach=read_node_access(reader, device, path),
         is_shared=is_shared,
         capacity=capacity,
         counters=counters,

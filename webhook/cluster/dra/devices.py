@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from webhook.cluster.dra.device_class import DeviceClass
-from webhook.cluster.dra.resource_claim import Allocation, DeviceClaim
+from webhook.cluster.dra.resource_claim import Allocation, ResourceClaim
 from webhook.cluster.dra.resource_slice import PoolName, ResourceSlice, Slices
 from webhook.kube.amounts import sum_of
 from webhook.kube.resource_names import DEVICE_CLASS_PREFIX, device_class_of
@@ -28,8 +28,8 @@ class Devices:
     """
 
     classes: Mapping[str, DeviceClass] | None = None
-    claims: Mapping[NamespacedName, DeviceClaim] | None = None
-    templates: Mapping[NamespacedName, DeviceClaim] | None = None
+    claims: Mapping[NamespacedName, ResourceClaim] | None = None
+    templates: Mapping[NamespacedName, ResourceClaim] | None = None
     slices: Slices | None = None
     taken: Mapping[PoolName, frozenset[str]] = field(default_factory=dict)
     shared: Mapping[PoolName, Mapping[str, Consumed | None]] = field(default_factory=dict)
@@ -42,8 +42,8 @@ class Devices:
     def of(
         cls,
         classes: Iterable[DeviceClass] | None = None,
-        claims: Iterable[DeviceClaim] | None = None,
-        templates: Iterable[DeviceClaim] | None = None,
+        claims: Iterable[ResourceClaim] | None = None,
+        templates: Iterable[ResourceClaim] | None = None,
         slices: Iterable[ResourceSlice] | None = None,
     ) -> "Devices":
         """The devices of these objects."""

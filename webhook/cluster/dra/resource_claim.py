@@ -84,7 +84,7 @@ class Allocation(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceClaim:
+class ResourceClaim:
     """The facts of a ResourceClaim or a ResourceClaimTemplate.
 
     `allocation` is None until devices are chosen. `controller_uid` is the uid of the owner that controls the claim.
@@ -102,7 +102,7 @@ class DeviceClaim:
     extended_for: PodReference | None = None
 
     @classmethod
-    def of(cls, claim: Object) -> "DeviceClaim":
+    def of(cls, claim: Object) -> "ResourceClaim":
         """The facts of `claim`, a raw object of the API, of either kind.
 
         Raises:

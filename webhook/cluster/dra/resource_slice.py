@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from webhook.cluster.dra.device import Device, Reach, read_counters, read_device, read_reach
+from webhook.cluster.dra.device import Device, NodeAccess, read_counters, read_device, read_node_access
 from webhook.kube.cel.expression import compiled
 from webhook.kube.reader import Reader
 
@@ -31,7 +31,7 @@ class ResourceSlice:
     pool: str
     generation: int
     slice_count: int
-    reach: Reach | None
+    reach: NodeAccess | None
     devices: tuple[Device, ...]
     device_names: frozenset[str]
     counter_sets: tuple[tuple[str, Mapping[str, int]], ...]
@@ -64,7 +64,7 @@ class ResourceSlice:
             pool=reader.text(pool.get("name"), "spec.pool.name"),
             generation=reader.integer(pool.get("generation"), "spec.pool.generation"),
             slice_count=reader.integer(pool.get("resourceSliceCount"), "spec.pool.resourceSliceCount"),
-            reach=None if is_per_device else read_reach(reader, spec, "spec"),
+            reach=None if is_per_device else read_node_access(reader, spec, "spec"),
             devices=devices,
             device_names=frozenset([each.name for each in devices]),
             counter_sets=tuple(

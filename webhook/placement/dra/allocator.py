@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from webhook.cluster.dra.device import AttributeValue
 from webhook.cluster.dra.resource_claim import DeviceRequest
-from webhook.placement.dra.constraints import Agreement, AttributeRule
-from webhook.placement.dra.step_budget import Budget, GivenUpError
+from webhook.placement.dra.constraints import AttributeRule, ConstraintState
+from webhook.placement.dra.step_budget import SearchAbortedError, StepBudget
 
 # What a request makes of a device: it does not select it, or it does and the device is another claim's, is tainted,
 # can be had.
@@ -40,7 +40,7 @@ class Candidate(NamedTuple):
     counters: tuple[tuple[int, int], ...] = ()
 
 
-class Wanted(NamedTuple):
+class IndexedRequest(NamedTuple):
     """A request. `number` is its place in `Candidate.states`; `constraints` are places in `Candidate.values`."""
 
     request: DeviceRequest
@@ -51,11 +51,11 @@ class Wanted(NamedTuple):
 class Choice(NamedTuple):
     """One request, or a list of which the first is taken that can be had; of the claim with the number `claim`."""
 
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[IndexedRequest, ...]
     claim: int
 
 
-class Stock(NamedTuple):
+class AvailableDevices(NamedTuple):
     """The devices of a node, in the order in which kube-scheduler looks at them, and what pools have of counters."""
 
     devices: Sequence[Candidate]
@@ -63,7 +63,12 @@ class Stock(NamedTuple):
 
 
 def allocate(
-    choices: Sequence[Choice], rules: Sequence[AttributeRule], stock: Stock, budget: Budget, *, leaks: bool = True
+    choices: Sequence[Choice],
+    rules: Sequence[AttributeRule],
+    stock: AvailableDevices,
+    budget: StepBudget,
+    *,
+    leaks: bool = True,
 ) -> tuple[int, ...] | None:
     """Return which of its requests each of `choices` gets; None where the `stock` is not enough for all.
 
@@ -71,22 +76,28 @@ def allocate(
     without `leaks` they are given back, and the answer is whether an allocation may be found in any state.
 
     Raises:
-        GivenUpError: the budget is spent, or kube-scheduler gets an error.
+        SearchAbortedError: the budget is spent, or kube-scheduler gets an error.
         DeadlineNearError: the time is over.
     """
     search = _Search(choices, rules, stock, budget, leaks=leaks)
     for _, of_claim in groupby(choices, key=lambda choice: choice.claim):
         if sum(min(map(search.number_of, choice.wanted)) for choice in of_claim) > MOST_DEVICES_OF_A_CLAIM:
-            raise GivenUpError
+            raise SearchAbortedError
     outcome = search.choose(0)
     if outcome == _EXCEEDED:
-        raise GivenUpError
+        raise SearchAbortedError
     return tuple(search.chosen) if outcome == _FOUND else None
 
 
 class _Search:
     def __init__(
-        self, choices: Sequence[Choice], rules: Sequence[AttributeRule], stock: Stock, budget: Budget, *, leaks: bool
+        self,
+        choices: Sequence[Choice],
+        rules: Sequence[AttributeRule],
+        stock: AvailableDevices,
+        budget: StepBudget,
+        *,
+        leaks: bool,
     ) -> None:
         self._choices = choices
         self._devices = stock.devices
@@ -94,7 +105,7 @@ class _Search:
         self._budget = budget
         self._leaks = leaks
         self._places: dict[int, list[int]] = {}
-        self._agreements = [Agreement(rule) for rule in rules]
+        self._agreements = [ConstraintState(rule) for rule in rules]
         self._used: dict[int, set[int]] = {}
         self._consumed = [[0] * len(each) for each in stock.counters]
         self._shared: dict[int, list[int]] = {}
@@ -107,7 +118,7 @@ class _Search:
         )
         self.chosen = [0] * len(choices)
 
-    def number_of(self, wanted: Wanted) -> int:
+    def number_of(self, wanted: IndexedRequest) -> int:
         """Return how many devices are needed for the request."""
         return len(self._all_of(wanted)) if wanted.request.takes_all else wanted.request.amount
 
@@ -130,7 +141,7 @@ class _Search:
             has_exceeded &= outcome == _EXCEEDED
         return _EXCEEDED if has_exceeded else _NONE
 
-    def _request(self, index: int, wanted: Wanted) -> int:
+    def _request(self, index: int, wanted: IndexedRequest) -> int:
         number = self.number_of(wanted)
         if not number:
             return _NONE
@@ -138,7 +149,7 @@ class _Search:
             return _EXCEEDED
         return self._all(index, wanted) if wanted.request.takes_all else self._some(index, wanted, 0, 0)
 
-    def _some(self, index: int, wanted: Wanted, have: int, start: int) -> int:
+    def _some(self, index: int, wanted: IndexedRequest, have: int, start: int) -> int:
         """Find the devices that are missing among those from `start` on, and then whatever else is asked for."""
         if have == wanted.request.amount:
             return self.choose(index + 1)
@@ -162,20 +173,20 @@ class _Search:
                 failed.add(device)
         return _NONE
 
-    def _is_in_question(self, index: int, wanted: Wanted, place: int) -> bool:
+    def _is_in_question(self, index: int, wanted: IndexedRequest, place: int) -> bool:
         device = self._devices[place]
         if device.states[wanted.number] == TAINTED and self._is_plain:
             return False
         return not self._is_in_use(index, wanted, place) and self._has_room(wanted, place)
 
-    def _all_of(self, wanted: Wanted) -> list[int]:
+    def _all_of(self, wanted: IndexedRequest) -> list[int]:
         number = wanted.number
         if number not in self._places:
             devices = enumerate(self._devices)
             self._places[number] = [place for place, device in devices if device.states[number] != REFUSED]
         return self._places[number]
 
-    def _all(self, index: int, wanted: Wanted) -> int:
+    def _all(self, index: int, wanted: IndexedRequest) -> int:
         places = self._all_of(wanted)
         outcome, have = _NONE, 0
         for place in places:
@@ -190,7 +201,7 @@ class _Search:
                 self._give_back(index, wanted, place)
         return outcome
 
-    def _take(self, index: int, wanted: Wanted, place: int) -> bool:
+    def _take(self, index: int, wanted: IndexedRequest, place: int) -> bool:
         device, claim = self._devices[place], self._choices[index].claim
         if self._is_in_use(index, wanted, place) or not self._consume(device):
             return False
@@ -211,7 +222,7 @@ class _Search:
         self._counts[claim] += 1
         return True
 
-    def _give_back(self, index: int, wanted: Wanted, place: int) -> None:
+    def _give_back(self, index: int, wanted: IndexedRequest, place: int) -> None:
         device, claim = self._devices[place], self._choices[index].claim
         self._disagree(wanted, wanted.constraints)
         if device.shares is None:
@@ -222,14 +233,14 @@ class _Search:
             self._shared[place] = [one - other for one, other in zip(self._shared[place], added, strict=True)]
         self._counts[claim] -= 1
 
-    def _is_in_use(self, index: int, wanted: Wanted, place: int) -> bool:
+    def _is_in_use(self, index: int, wanted: IndexedRequest, place: int) -> bool:
         """Return whether the request may not have the device; an administrator's may have any, but not twice."""
         used = self._used.get(place, ())
         if wanted.request.is_admin:
             return self._choices[index].claim in used
         return bool(used) or self._devices[place].states[wanted.number] == TAKEN
 
-    def _has_room(self, wanted: Wanted, place: int) -> bool:
+    def _has_room(self, wanted: IndexedRequest, place: int) -> bool:
         device = self._devices[place]
         shared = self._shared.get(place)
         if device.shares is None or shared is None:
@@ -253,20 +264,20 @@ class _Search:
         for place, amount in device.counters:
             self._consumed[device.pool][place] -= amount
 
-    def _agree(self, wanted: Wanted, device: Candidate) -> bool:
+    def _agree(self, wanted: IndexedRequest, device: Candidate) -> bool:
         """Enter the device into the constraints; none of them where one does not allow it.
 
         Raises:
-            GivenUpError: all devices are asked for, which kube-scheduler takes for an error of the claim.
+            SearchAbortedError: all devices are asked for, which kube-scheduler takes for an error of the claim.
         """
         for position, place in enumerate(wanted.constraints):
             if not self._agreements[place].add(wanted.request.name, device.values[place]):
                 if wanted.request.takes_all:
-                    raise GivenUpError
+                    raise SearchAbortedError
                 self._disagree(wanted, wanted.constraints[:position])
                 return False
         return True
 
-    def _disagree(self, wanted: Wanted, constraints: Sequence[int]) -> None:
+    def _disagree(self, wanted: IndexedRequest, constraints: Sequence[int]) -> None:
         for place in constraints:
             self._agreements[place].remove(wanted.request.name)

@@ -14,7 +14,7 @@ class AttributeRule(NamedTuple):
 
 
 @dataclass(slots=True)
-class Agreement:
+class ConstraintState:
     """The devices that a constraint has been asked about, entered and taken out as kube-scheduler does.
 
     Of the devices of one request, a constraint for distinct values remembers one value: that of the last device, and

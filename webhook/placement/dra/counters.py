@@ -27,7 +27,7 @@ def parts_of(device: Device, request: DeviceRequest, room: Mapping[str, int]) ->
     return tuple(amounts)
 
 
-class CountersLeft(NamedTuple):
+class FreeCounters(NamedTuple):
     """What is `left` of the counters of a pool, in the order of their names.
 
     `is_invalid`: a set stands twice, or a device consumes a counter that there is not. `is_odd`: which devices
@@ -39,7 +39,7 @@ class CountersLeft(NamedTuple):
     is_odd: bool = False
 
 
-_NO_COUNTERS = CountersLeft()
+_NO_COUNTERS = FreeCounters()
 
 
 class PoolCounters:
@@ -58,10 +58,10 @@ class PoolCounters:
         self._slices = slices
         self._taken = taken
         self._shared = shared
-        self._left: dict[tuple[PoolName, int], CountersLeft] = {}
+        self._left: dict[tuple[PoolName, int], FreeCounters] = {}
         self._places: dict[tuple[PoolName, int], dict[CounterName, int]] = {}
 
-    def of(self, slices: Sequence[ResourceSlice]) -> CountersLeft:
+    def of(self, slices: Sequence[ResourceSlice]) -> FreeCounters:
         """Return what is left of the counters of the pool that `slices` are a part of."""
         key = slices[0].pool_name, slices[0].generation
         left = self._left.get(key)
@@ -90,13 +90,13 @@ class PoolCounters:
         everywhere = self._slices.of_pool[resource_slice.pool_name]
         return [each for each in everywhere if each.generation == resource_slice.generation]
 
-    def _count(self, slices: Sequence[ResourceSlice], places: Mapping[CounterName, int]) -> CountersLeft:
+    def _count(self, slices: Sequence[ResourceSlice], places: Mapping[CounterName, int]) -> FreeCounters:
         if len(slices) != slices[0].slice_count or slices[0].pool in self._slices.mixed_up:
-            return CountersLeft(is_odd=True)
+            return FreeCounters(is_odd=True)
         sets = [counter_set for each in slices for counter_set, _ in each.counter_sets]
         devices = [device for each in slices for device in each.devices]
         if len(set(sets)) != len(sets) or any(name not in places for each in devices for name, _ in each.counters):
-            return CountersLeft(is_invalid=True)
+            return FreeCounters(is_invalid=True)
         left = [0] * len(places)
         for each in slices:
             for counter_set, counters in each.counter_sets:
@@ -107,4 +107,4 @@ class PoolCounters:
         for device in devices:
             for counter, amount in device.counters if device.name in allocated else ():
                 left[places[counter]] -= amount
-        return CountersLeft(tuple(left))
+        return FreeCounters(tuple(left))

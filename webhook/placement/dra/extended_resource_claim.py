@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from webhook.cluster.dra.devices import Devices
-from webhook.cluster.dra.resource_claim import Alternatives, DeviceClaim, DeviceRequest
+from webhook.cluster.dra.resource_claim import Alternatives, DeviceRequest, ResourceClaim
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
@@ -20,26 +20,26 @@ from webhook.placement.pod.pod_info import PodInfo
 _NAME = "<extended-resources>"
 
 
-class ExtendedLot(NamedTuple):
+class ExtendedResourceNeed(NamedTuple):
     """Nodes that lack the same backed resources, in `rows`, and the claim for these; None where nothing is lacking."""
 
     rows: Rows
-    claim: DeviceClaim | None
+    claim: ResourceClaim | None
 
 
-class ExtendedDemand(NamedTuple):
+class ExtendedResourceClaims(NamedTuple):
     """What a pod's extended resources need of each node.
 
     `unoffered` are the nodes that lack a resource that no DeviceClass backs. `is_known` is False where it is not known
     which class backs a resource.
     """
 
-    lots: Sequence[ExtendedLot]
+    lots: Sequence[ExtendedResourceNeed]
     unoffered: Mask
     is_known: bool
 
 
-def extended_demand(pod: PodInfo, nodes: Snapshot, expired: Expired) -> ExtendedDemand:
+def extended_resource_claims(pod: PodInfo, nodes: Snapshot, expired: Expired) -> ExtendedResourceClaims:
     """Return what the extended resources of `pod` need of each of `nodes`, where a DeviceClass backs one of them.
 
     Raises:
@@ -50,15 +50,18 @@ def extended_demand(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Extended
     unoffered = np.zeros(count, dtype=np.bool_)
     asked = [name for name, _ in pod.requests if may_name_device_class(name)] if pod.by_container else []
     if not any(map(nodes.devices.back, asked)):
-        return ExtendedDemand((ExtendedLot(everywhere, None),), unoffered, is_known=True)
+        return ExtendedResourceClaims((ExtendedResourceNeed(everywhere, None),), unoffered, is_known=True)
     backed = []
     for name in in_time(asked, expired):
         if nodes.devices.back(name):
             backed.append(name)
         else:
             unoffered |= ~_stands_in_allocatable(name, nodes)
-    lots = [ExtendedLot(rows, _claim(pod, lacking, nodes.devices)) for rows, lacking in _lots(backed, nodes, expired)]
-    return ExtendedDemand(lots, unoffered, all(map(nodes.devices.is_class_known, backed)))
+    lots = [
+        ExtendedResourceNeed(rows, _claim(pod, lacking, nodes.devices))
+        for rows, lacking in _lots(backed, nodes, expired)
+    ]
+    return ExtendedResourceClaims(lots, unoffered, all(map(nodes.devices.is_class_known, backed)))
 
 
 def _stands_in_allocatable(resource: str, nodes: Snapshot) -> Mask:
@@ -79,7 +82,7 @@ def _lots(backed: Sequence[str], nodes: Snapshot, expired: Expired) -> Iterator[
         yield rows, frozenset([name for name, lacking in zip(backed, lacks[:, rows[0]], strict=True) if lacking])
 
 
-def _claim(pod: PodInfo, resources: frozenset[str], devices: Devices) -> DeviceClaim | None:
+def _claim(pod: PodInfo, resources: frozenset[str], devices: Devices) -> ResourceClaim | None:
     """Return the claim for `resources`: at most one request for each container and resource, in the order of names."""
     requests = [
         request
@@ -89,7 +92,7 @@ def _claim(pod: PodInfo, resources: frozenset[str], devices: Devices) -> DeviceC
     ]
     if not requests:
         return None
-    return DeviceClaim(
+    return ResourceClaim(
         namespace="",
         name=_NAME,
         requests=tuple([Alternatives((each,), is_list=False) for each in sorted(requests, key=lambda each: each.name)]),

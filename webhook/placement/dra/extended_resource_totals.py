@@ -12,8 +12,8 @@ from webhook.cluster.dra.resource_slice import ResourceSlice, Slices
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Column, Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.placement.dra.selection import Selection, reached
-from webhook.placement.dra.step_budget import GivenUpError
+from webhook.placement.dra.selection import Selection, accessible_nodes
+from webhook.placement.dra.step_budget import SearchAbortedError
 from webhook.placement.pod.pod_info import PodInfo
 
 # So many answers are kept, for as long as the device objects of the cluster hold.
@@ -99,16 +99,16 @@ def _counted(device_class: DeviceClass, slices: Slices, nodes: Snapshot, expired
     for each in in_time([each for pool in slices.of_pool.values() for each in pool], expired):
         try:
             found = selection.taken(each, device_class.selectors)
-        except GivenUpError:
+        except SearchAbortedError:
             return None
         if None in found or _is_seen_otherwise(each, device_class):
             return None
         selected = [device for device, is_selected in zip(each.devices, found, strict=True) if is_selected]
         if each.reach is not None:
-            _count(selected, each, reached(each.reach, nodes), Amounts(capacity, requested), nodes)
+            _count(selected, each, accessible_nodes(each.reach, nodes), Amounts(capacity, requested), nodes)
             continue
         for device in in_time(selected, expired):
-            _count([device], each, reached(device.reach, nodes), Amounts(capacity, requested), nodes)
+            _count([device], each, accessible_nodes(device.reach, nodes), Amounts(capacity, requested), nodes)
     return Amounts(capacity, requested)
 
 

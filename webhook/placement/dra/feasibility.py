@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from webhook.cluster.dra.devices import Devices
-from webhook.cluster.dra.resource_claim import AttributeConstraint, DeviceClaim
+from webhook.cluster.dra.resource_claim import AttributeConstraint, ResourceClaim
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Column, Rows, Snapshot
@@ -16,16 +16,16 @@ from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.resource_names import may_name_device_class
 from webhook.placement.dra.allocator import (
     MOST_DEVICES_OF_A_POD,
+    AvailableDevices,
     Choice,
-    Stock,
-    Wanted,
+    IndexedRequest,
     allocate,
 )
 from webhook.placement.dra.constraints import AttributeRule
-from webhook.placement.dra.extended_resource_claim import ExtendedDemand, extended_demand
-from webhook.placement.dra.pools import Ask, Inventory, NodeDevices
-from webhook.placement.dra.step_budget import Budget, GivenUpError
-from webhook.placement.pod.pod_info import DeviceClaimUse, PodInfo
+from webhook.placement.dra.extended_resource_claim import ExtendedResourceClaims, extended_resource_claims
+from webhook.placement.dra.pools import NodeDevices, NodePools, SelectedRequest
+from webhook.placement.dra.step_budget import SearchAbortedError, StepBudget
+from webhook.placement.pod.pod_info import PodInfo, PodResourceClaim
 
 # So many answers are kept, for as long as the device objects of the cluster hold.
 _MOST_ANSWERS = 64
@@ -35,7 +35,7 @@ _MOST_PARTS = 256
 _MOST_ALTERNATIVES = 8
 
 
-class DeviceFit(NamedTuple):
+class DeviceFeasibility(NamedTuple):
     """What the claims of a pod make of each node.
 
     `unoffered`: an extended resource is missing that no DeviceClass backs; `unallocatable`: devices are missing;
@@ -57,13 +57,13 @@ class DeviceFit(NamedTuple):
         return self.unoffered | self.unallocatable | self.invalid | self.unavailable
 
 
-def device_claim(use: DeviceClaimUse, devices: Devices) -> DeviceClaim | None:
+def resource_claim(use: PodResourceClaim, devices: Devices) -> ResourceClaim | None:
     """The claim, or the template of one, that a pod uses; None where it is not there, or not known."""
     known = devices.templates if use.is_template else devices.claims
     return (known or {}).get((use.namespace, use.name))
 
 
-def device_fit(pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> DeviceFit:
+def device_feasibility(pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> DeviceFeasibility:
     """What the claims of `pod`, and its extended resources that a DeviceClass backs, make of each of `nodes`.
 
     Raises:
@@ -86,7 +86,7 @@ def device_fit(pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Devic
 
 class _Answer(NamedTuple):
     facts: tuple[object, ...]
-    fit: DeviceFit
+    fit: DeviceFeasibility
 
 
 @dataclass(slots=True)
@@ -94,14 +94,14 @@ class _Plan:
     """What is to be allocated: the choices of all claims, and all that is asked of a device."""
 
     choices: list[Choice]
-    asks: list[Ask]
+    asks: list[SelectedRequest]
     rules: list[AttributeRule]
 
 
-def _fit(pod: PodInfo, nodes: Snapshot, expired: Expired) -> DeviceFit:
-    claims = [device_claim(use, nodes.devices) for use in pod.device_claims]
+def _fit(pod: PodInfo, nodes: Snapshot, expired: Expired) -> DeviceFeasibility:
+    claims = [resource_claim(use, nodes.devices) for use in pod.device_claims]
     known = [claim for claim in claims if claim is not None]
-    demand = extended_demand(pod, nodes, expired)
+    demand = extended_resource_claims(pod, nodes, expired)
     needs_devices = bool(pod.device_claims) or any(lot.claim for lot in demand.lots)
     is_decided = demand.is_known and (not needs_devices or _is_known(pod, nodes.devices))
     fit = _fit_of(known, demand, nodes, expired, is_decided=is_decided)
@@ -112,12 +112,17 @@ def _fit(pod: PodInfo, nodes: Snapshot, expired: Expired) -> DeviceFit:
     anew = _fit_of(lost, demand, nodes, expired, is_decided=is_decided)
     rejected = fit.rejected & anew.rejected
     nothing = np.zeros_like(rejected)
-    return DeviceFit(nothing, rejected, nothing, nothing, anew.preferred, fit.is_decided and anew.is_decided)
+    return DeviceFeasibility(nothing, rejected, nothing, nothing, anew.preferred, fit.is_decided and anew.is_decided)
 
 
 def _fit_of(
-    claims: Sequence[DeviceClaim], demand: ExtendedDemand, nodes: Snapshot, expired: Expired, *, is_decided: bool
-) -> DeviceFit:
+    claims: Sequence[ResourceClaim],
+    demand: ExtendedResourceClaims,
+    nodes: Snapshot,
+    expired: Expired,
+    *,
+    is_decided: bool,
+) -> DeviceFeasibility:
     """What `claims` and the `demand` make of each node; claims that have got devices keep them."""
     count = len(nodes.nodes)
     unavailable = np.zeros(count, dtype=np.bool_)
@@ -133,7 +138,7 @@ def _fit_of(
             unavailable |= ~any_matches(claim.allocation.terms, nodes.labels, nodes.rows, expired)
     unallocatable, invalid = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.bool_)
     preferred = np.full(count, sum(map(_preferred_of_allocated, claims)), dtype=np.int64)
-    fit = DeviceFit(demand.unoffered, unallocatable, invalid, unavailable, preferred, is_decided)
+    fit = DeviceFeasibility(demand.unoffered, unallocatable, invalid, unavailable, preferred, is_decided)
     for lot in in_time(demand.lots, expired):
         lot_claims = [*waiting, lot.claim] if lot.claim else waiting
         if any(claim.requests for claim in lot_claims) and not _allocate(lot_claims, lot.rows, fit, nodes, expired):
@@ -152,7 +157,7 @@ def _is_known(pod: PodInfo, devices: Devices) -> bool:
     return len(set(pod.device_claims)) == len(pod.device_claims) or all(use.is_template for use in pod.device_claims)
 
 
-def _preferred_of_allocated(claim: DeviceClaim) -> int:
+def _preferred_of_allocated(claim: ResourceClaim) -> int:
     got = set(claim.allocation.requests) if claim.allocation else set()
     return sum(
         _MOST_ALTERNATIVES - place
@@ -164,7 +169,7 @@ def _preferred_of_allocated(claim: DeviceClaim) -> int:
 
 
 def _allocate(
-    claims: Sequence[DeviceClaim], rows_asked: Rows, fit: DeviceFit, nodes: Snapshot, expired: Expired
+    claims: Sequence[ResourceClaim], rows_asked: Rows, fit: DeviceFeasibility, nodes: Snapshot, expired: Expired
 ) -> bool:
     """Enter into `fit` what claims that have no devices yet make of the nodes in `rows_asked`.
 
@@ -173,14 +178,14 @@ def _allocate(
     plan, slices = _planned(claims, nodes.devices), nodes.devices.slices
     if plan is None or slices is None:
         return False
-    inventory = Inventory(slices, nodes, plan.asks, [rule.attribute for rule in plan.rules], expired)
+    inventory = NodePools(slices, nodes, plan.asks, [rule.attribute for rule in plan.rules], expired)
     alike: dict[NodeDevices, list[int]] = {}
     try:
         for row in in_time(rows_asked.tolist(), expired):
             alike.setdefault(inventory.of(row), []).append(row)
-    except GivenUpError:
+    except SearchAbortedError:
         return False
-    budget = Budget(expired=expired)
+    budget = StepBudget(expired=expired)
     is_decided = True
     for found, rows in in_time(alike.items(), expired):
         chosen = _chosen(plan, found, budget, is_without_pods=nodes.is_without_pods)
@@ -200,7 +205,7 @@ def _allocate(
 _UNDECIDED = (-1,)
 
 
-def _chosen(plan: _Plan, found: NodeDevices, budget: Budget, *, is_without_pods: bool) -> tuple[int, ...] | None:
+def _chosen(plan: _Plan, found: NodeDevices, budget: StepBudget, *, is_without_pods: bool) -> tuple[int, ...] | None:
     """The alternatives that the choices get on nodes that have what was `found`; None: there is not enough."""
     if found.is_odd:
         return _UNDECIDED
@@ -209,13 +214,13 @@ def _chosen(plan: _Plan, found: NodeDevices, budget: Budget, *, is_without_pods:
     ):
         return _UNDECIDED
     try:
-        stock = Stock(found.candidates, found.counters)
+        stock = AvailableDevices(found.candidates, found.counters)
         return allocate(plan.choices, plan.rules, stock, budget, leaks=not is_without_pods)
-    except GivenUpError:
+    except SearchAbortedError:
         return _UNDECIDED
 
 
-def _planned(claims: Sequence[DeviceClaim], devices: Devices) -> _Plan | None:
+def _planned(claims: Sequence[ResourceClaim], devices: Devices) -> _Plan | None:
     """The plan for `claims`; None where one asks for something that is not modelled, or for an unknown class."""
     plan = _Plan([], [], [])
     for number, claim in enumerate(claims):
@@ -229,8 +234,10 @@ def _planned(claims: Sequence[DeviceClaim], devices: Devices) -> _Plan | None:
                 device_class = (devices.classes or {}).get(request.device_class)
                 if device_class is None or not request.is_modelled:
                     return None
-                wanted.append(Wanted(request, len(plan.asks), _constraints_of(request.name, claim.constraints, first)))
-                plan.asks.append(Ask(wanted[-1], (*device_class.selectors, *request.selectors)))
+                wanted.append(
+                    IndexedRequest(request, len(plan.asks), _constraints_of(request.name, claim.constraints, first))
+                )
+                plan.asks.append(SelectedRequest(wanted[-1], (*device_class.selectors, *request.selectors)))
             if not wanted:
                 return None
             plan.choices.append(Choice(tuple(wanted), number))

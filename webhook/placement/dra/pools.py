@@ -6,22 +6,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from webhook.cluster.dra.device import AttributeValue, Device, Reach
+from webhook.cluster.dra.device import AttributeValue, Device, NodeAccess
 from webhook.cluster.dra.device_class import Selectors
 from webhook.cluster.dra.resource_slice import ResourceSlice, Slices
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE
-from webhook.placement.dra.allocator import FREE, REFUSED, TAINTED, TAKEN, Candidate, Wanted
+from webhook.placement.dra.allocator import FREE, REFUSED, TAINTED, TAKEN, Candidate, IndexedRequest
 from webhook.placement.dra.counters import PoolCounters, parts_of
-from webhook.placement.dra.selection import Selection, reached
+from webhook.placement.dra.selection import Selection, accessible_nodes
 
 
-class Ask(NamedTuple):
+class SelectedRequest(NamedTuple):
     """A request, and all selectors that a device must satisfy: those of the class, then its own."""
 
-    wanted: Wanted
+    wanted: IndexedRequest
     selectors: Selectors
 
 
@@ -51,7 +51,7 @@ class _Gathered:
     is_invalid: bool = False
 
 
-class Inventory:
+class NodePools:
     """Tells for each node of `nodes` what it has of what is asked; `attributes` are those of the constraints.
 
     Where nodes are emptied, every device is free, and what keeps claims from one is taken to pass.
@@ -63,7 +63,12 @@ class Inventory:
     """
 
     def __init__(
-        self, slices: Slices, nodes: Snapshot, asks: Sequence[Ask], attributes: Sequence[str], expired: Expired
+        self,
+        slices: Slices,
+        nodes: Snapshot,
+        asks: Sequence[SelectedRequest],
+        attributes: Sequence[str],
+        expired: Expired,
     ) -> None:
         self._slices = slices
         self._nodes = nodes
@@ -83,7 +88,7 @@ class Inventory:
         """What the node in `row` has.
 
         Raises:
-            GivenUpError: the selectors take too long.
+            SearchAbortedError: the selectors take too long.
             DeadlineNearError: `expired()` holds.
         """
         local = self._slices.of_node.get(self._nodes.nodes[row].node.name, ())
@@ -124,8 +129,8 @@ class Inventory:
         relevant: Mask = np.logical_or.reduce([np.zeros(len(self._nodes.nodes), dtype=np.bool_), *masks])
         return relevant
 
-    def _reaches(self, reach: Reach) -> Mask:
-        where = reached(reach, self._nodes)
+    def _reaches(self, reach: NodeAccess) -> Mask:
+        where = accessible_nodes(reach, self._nodes)
         mask = np.zeros(len(self._nodes.nodes), dtype=np.bool_)
         mask[where] = True
         return mask
@@ -232,12 +237,12 @@ class Inventory:
             ]
         )
 
-    def _state(self, device: Device, ask: Ask, *, is_taken: bool) -> int:
+    def _state(self, device: Device, ask: SelectedRequest, *, is_taken: bool) -> int:
         if is_taken and not ask.wanted.request.is_admin:
             return TAKEN
         return FREE if self._is_tolerated(device, ask) else TAINTED
 
-    def _is_tolerated(self, device: Device, ask: Ask) -> bool:
+    def _is_tolerated(self, device: Device, ask: SelectedRequest) -> bool:
         return self._nodes.is_without_pods or all(
             any(toleration.tolerates(taint) for toleration in ask.wanted.request.tolerations)
             for taint in device.taints

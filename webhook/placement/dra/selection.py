@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from webhook.cluster.dra.device import Reach
+from webhook.cluster.dra.device import NodeAccess
 from webhook.cluster.dra.device_class import Selectors
 from webhook.cluster.dra.resource_slice import ResourceSlice
 from webhook.cluster.index.labels import Mask
@@ -13,7 +13,7 @@ from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.cel.expression import compiled
 from webhook.kube.deadline import DeadlineNearError, Expired
-from webhook.placement.dra.step_budget import GivenUpError
+from webhook.placement.dra.step_budget import SearchAbortedError
 
 # The most steps that selectors make for one pod, over all devices that no earlier pod has asked about.
 _MOST_STEPS = 3_000_000
@@ -30,7 +30,7 @@ class Selection:
         """Return for each device whether `selectors` take it; None: not known. The first that does not decides.
 
         Raises:
-            GivenUpError: the selectors take too long.
+            SearchAbortedError: the selectors take too long.
             DeadlineNearError: `expired()` holds.
         """
         selected: Sequence[bool | None] = [True] * len(resource_slice.devices)
@@ -43,7 +43,7 @@ class Selection:
                     raise DeadlineNearError
                 self.steps += (1 + compiled(expression).size) * len(resource_slice.devices)
                 if self.steps > _MOST_STEPS:
-                    raise GivenUpError
+                    raise SearchAbortedError
             answers = resource_slice.taken_by(expression)
             if all(selected):
                 selected = answers
@@ -52,7 +52,7 @@ class Selection:
         return selected
 
 
-def reached(reach: Reach, nodes: Snapshot) -> Mask | list[int]:
+def accessible_nodes(reach: NodeAccess, nodes: Snapshot) -> Mask | list[int]:
     """Return those of `nodes` from which devices are reached: their rows or, where there may be many, a mask."""
     if reach.node_name:
         row = nodes.rows.get(reach.node_name)

@@ -12,12 +12,12 @@ _DEVICES_IN_NO_TIME = 1_000
 _MOST_LOOKS = 5_000
 
 
-class GivenUpError(Exception):
+class SearchAbortedError(Exception):
     """What kube-scheduler does is not known: the search is too long, or kube-scheduler ends it with an error."""
 
 
 @dataclass(slots=True)
-class Budget:
+class StepBudget:
     """How many steps are left, and whether there is time; shared by all nodes."""
 
     steps: int = MOST_STEPS
@@ -28,20 +28,20 @@ class Budget:
         """Take one.
 
         Raises:
-            GivenUpError: none is left.
+            SearchAbortedError: none is left.
             DeadlineNearError: `expired()` holds.
         """
         self.steps -= 1
         if self.steps % _STEPS_IN_NO_TIME == 0 and self.expired():
             raise DeadlineNearError
         if self.steps < 0:
-            raise GivenUpError
+            raise SearchAbortedError
 
     def look(self, position: int) -> None:
         """Look at the device in this place; now and then that is counted.
 
         Raises:
-            GivenUpError: too many devices have been looked at.
+            SearchAbortedError: too many devices have been looked at.
             DeadlineNearError: `expired()` holds.
         """
         if position % _DEVICES_IN_NO_TIME < _DEVICES_IN_NO_TIME - 1:
@@ -50,4 +50,4 @@ class Budget:
         if self.expired():
             raise DeadlineNearError
         if self.looks < 0:
-            raise GivenUpError
+            raise SearchAbortedError

@@ -15,7 +15,7 @@ from webhook.kube.names import is_dns_subdomain
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import is_extended_resource
 from webhook.kube.volumes import MIGRATIONS, PodVolumes
-from webhook.placement.dra.feasibility import device_fit
+from webhook.placement.dra.feasibility import device_feasibility
 from webhook.placement.framework.volume_claims import attached_volumes
 from webhook.placement.pod.inter_pod_info import InterPodInfo
 from webhook.placement.pod.pod_info import PodInfo
@@ -70,7 +70,7 @@ class UnsupportedFeatures:
             required.add(DEFAULT_PREEMPTION)
         if kinds := _of_namespaces(inter_pod, snapshot):
             (required if "bars" in kinds else ranked).add(INTER_POD_AFFINITY)
-        if (info.device_claims or info.by_container) and not device_fit(info, snapshot, expired).is_decided:
+        if (info.device_claims or info.by_container) and not device_feasibility(info, snapshot, expired).is_decided:
             required.add(DYNAMIC_RESOURCES)
         return self.required | required, frozenset(ranked)
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webhook.cluster.dra.resource_claim import DeviceClaim
+from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
-from webhook.placement.dra.feasibility import device_claim, device_fit
+from webhook.placement.dra.feasibility import device_feasibility, resource_claim
 from webhook.placement.framework.interface import Failure, PreFilterResult, default_normalize
-from webhook.placement.pod.pod_info import DeviceClaimUse, PodInfo
+from webhook.placement.pod.pod_info import PodInfo, PodResourceClaim
 
 ERR_REASON_CANNOT_FIT = "cannot fit resource"
 ERR_REASON_STALE_CLAIM = "cannot schedule extended resource claim"
@@ -32,7 +32,7 @@ class DynamicResources:
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """No node, where a claim of `pod` is not fit for use, or a request names a device class that there is not."""
         for use in pod.device_claims:
-            claim = device_claim(use, nodes.devices)
+            claim = resource_claim(use, nodes.devices)
             if refusal := _unfit(use, claim, nodes):
                 return PreFilterResult(refusal=refusal, is_transient=True)
             if claim is not None and (refusal := _of_unknown_class(claim, nodes)):
@@ -46,7 +46,7 @@ class DynamicResources:
         if pod.stored in nodes.devices.extended_claims and not nodes.is_without_pods:
             # kube-scheduler deletes the claim of an earlier attempt, and then tries again.
             return (Failure(ERR_REASON_STALE_CLAIM, np.ones(len(nodes.nodes), dtype=np.bool_)),)
-        fit = device_fit(pod, nodes, expired)
+        fit = device_feasibility(pod, nodes, expired)
         return (
             Failure(ERR_REASON_CANNOT_FIT, fit.unoffered),
             Failure(ERR_REASON_CANNOT_ALLOCATE, fit.unallocatable),
@@ -62,10 +62,10 @@ class DynamicResources:
         """How far up in lists of alternatives the claims come."""
         if not pod.device_claims:
             return np.zeros(len(rows), dtype=np.int64)
-        return default_normalize(device_fit(pod, nodes, expired).preferred[rows])
+        return default_normalize(device_feasibility(pod, nodes, expired).preferred[rows])
 
 
-def _unfit(use: DeviceClaimUse, claim: DeviceClaim | None, nodes: Snapshot) -> str:
+def _unfit(use: PodResourceClaim, claim: ResourceClaim | None, nodes: Snapshot) -> str:
     """Why the claim does not let the pod into the scheduling queue; empty where it does, or is not known."""
     if claim is not None:
         if claim.is_being_deleted and not use.is_template:
@@ -82,7 +82,7 @@ def _unfit(use: DeviceClaimUse, claim: DeviceClaim | None, nodes: Snapshot) -> s
     return f'could not find ResourceClaim "{use.namespace}/{use.name}"'
 
 
-def _of_unknown_class(claim: DeviceClaim, nodes: Snapshot) -> str:
+def _of_unknown_class(claim: ResourceClaim, nodes: Snapshot) -> str:
     classes = nodes.devices.classes
     if classes is None or claim.allocation is not None:
         return ""

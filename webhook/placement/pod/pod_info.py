@@ -22,7 +22,7 @@ from webhook.placement.pod.preemption import Preemption
 _CONTAINERS = ("initContainers", "containers")
 
 
-class DeviceClaimUse(NamedTuple):
+class PodResourceClaim(NamedTuple):
     """A ResourceClaim that a pod uses, or the ResourceClaimTemplate out of which one is made for it.
 
     `owner` is the pod itself where the claim was made from a template: no other may own the claim.
@@ -60,7 +60,7 @@ class PodInfo:
     containers: int
     is_gated: bool
     volumes: PodVolumes
-    device_claims: tuple[DeviceClaimUse, ...]
+    device_claims: tuple[PodResourceClaim, ...]
     stored: PodReference | None
     inter_pod: InterPodInfo
     preemption: Preemption
@@ -125,7 +125,7 @@ def _images(reader: Reader, spec: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple([normalized_image_name(name) for name in names if name])
 
 
-def _device_claims(reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, Any]) -> tuple[DeviceClaimUse, ...]:
+def _device_claims(reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, Any]) -> tuple[PodResourceClaim, ...]:
     if not spec.get("resourceClaims"):
         return ()
     metadata = reader.object(pod.get("metadata"), "metadata")
@@ -137,11 +137,11 @@ def _device_claims(reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, An
         template = reader.text(use.get("resourceClaimTemplateName"), f"{path}.resourceClaimTemplateName")
         own = reader.text(use.get("name"), f"{path}.name")
         if name:
-            found.append(DeviceClaimUse(namespace, name, is_template=False))
+            found.append(PodResourceClaim(namespace, name, is_template=False))
         elif own not in made:
-            found.append(DeviceClaimUse(namespace, template, is_template=True))
+            found.append(PodResourceClaim(namespace, template, is_template=True))
         elif made[own]:
-            found.append(DeviceClaimUse(namespace, made[own], is_template=False, owner=_reference(reader, pod)))
+            found.append(PodResourceClaim(namespace, made[own], is_template=False, owner=_reference(reader, pod)))
     return tuple(found)
 
 
