@@ -11,7 +11,7 @@ from webhook.placement.config.plugin_args import Items, Percentage, QualifiedNam
 from webhook.policy.fields import StrictModel
 
 
-class Plugin(StrictModel):
+class PluginEntry(StrictModel):
     """A plugin's name, and its weight where it scores; a weight of 0 is the default one."""
 
     name: str
@@ -21,8 +21,8 @@ class Plugin(StrictModel):
 class PluginSet(StrictModel):
     """Which plugins are switched on and off at an extension point; `*` stands for all."""
 
-    enabled: Items[Plugin] = ()
-    disabled: Items[Plugin] = ()
+    enabled: Items[PluginEntry] = ()
+    disabled: Items[PluginEntry] = ()
 
 
 class Plugins(StrictModel):

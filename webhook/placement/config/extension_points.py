@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from webhook.kube.field import FieldError, invalid
-from webhook.placement.config.document import Plugin, Plugins, PluginSet
+from webhook.placement.config.document import PluginEntry, Plugins, PluginSet
 
 EVERY = "*"
 
@@ -41,26 +41,26 @@ IN_TREE: Mapping[str, frozenset[str]] = {
 
 # The default plugins by k8s.io/kubernetes/pkg/scheduler/apis/config/v1/default_plugins.go.
 DEFAULT_PLUGINS = (
-    Plugin(name="SchedulingGates"),
-    Plugin(name="PrioritySort"),
-    Plugin(name="NodeUnschedulable"),
-    Plugin(name="NodeName"),
-    Plugin(name="TaintToleration", weight=3),
-    Plugin(name="NodeAffinity", weight=2),
-    Plugin(name="NodePorts"),
-    Plugin(name="NodeResourcesFit", weight=1),
-    Plugin(name="VolumeRestrictions"),
-    Plugin(name="NodeVolumeLimits"),
-    Plugin(name="VolumeBinding"),
-    Plugin(name="VolumeZone"),
-    Plugin(name="PodTopologySpread", weight=2),
-    Plugin(name="InterPodAffinity", weight=2),
-    Plugin(name="DynamicResources", weight=2),
-    Plugin(name="DefaultPreemption"),
-    Plugin(name="NodeResourcesBalancedAllocation", weight=1),
-    Plugin(name="ImageLocality", weight=1),
-    Plugin(name="DefaultBinder"),
-    Plugin(name="NodeDeclaredFeatures"),
+    PluginEntry(name="SchedulingGates"),
+    PluginEntry(name="PrioritySort"),
+    PluginEntry(name="NodeUnschedulable"),
+    PluginEntry(name="NodeName"),
+    PluginEntry(name="TaintToleration", weight=3),
+    PluginEntry(name="NodeAffinity", weight=2),
+    PluginEntry(name="NodePorts"),
+    PluginEntry(name="NodeResourcesFit", weight=1),
+    PluginEntry(name="VolumeRestrictions"),
+    PluginEntry(name="NodeVolumeLimits"),
+    PluginEntry(name="VolumeBinding"),
+    PluginEntry(name="VolumeZone"),
+    PluginEntry(name="PodTopologySpread", weight=2),
+    PluginEntry(name="InterPodAffinity", weight=2),
+    PluginEntry(name="DynamicResources", weight=2),
+    PluginEntry(name="DefaultPreemption"),
+    PluginEntry(name="NodeResourcesBalancedAllocation", weight=1),
+    PluginEntry(name="ImageLocality", weight=1),
+    PluginEntry(name="DefaultBinder"),
+    PluginEntry(name="NodeDeclaredFeatures"),
 )
 
 # The extension points that are looked at, by the names of their fields.
@@ -98,7 +98,7 @@ def expand(plugins: Plugins) -> Expansion:
     return Expansion(by_point, weights, tuple(plugin.name for plugin in multi_point))
 
 
-def _merged(custom: PluginSet) -> list[Plugin]:
+def _merged(custom: PluginSet) -> list[PluginEntry]:
     """The default plugins less the disabled ones, each as it is configured anew, then the added ones.
 
     Source: k8s.io/kubernetes/pkg/scheduler/apis/config/v1/default_plugins.go, mergePluginSet
@@ -111,7 +111,7 @@ def _merged(custom: PluginSet) -> list[Plugin]:
     return merged + [plugin for plugin in custom.enabled if plugin.name not in kept_names]
 
 
-def _at_point(point: str, own: PluginSet, multi_point: Iterable[Plugin]) -> Iterator[str]:
+def _at_point(point: str, own: PluginSet, multi_point: Iterable[PluginEntry]) -> Iterator[str]:
     """First what the point configures anew, then the rest of `multi_point`, then what the point adds."""
     enabled = [plugin.name for plugin in own.enabled]
     disabled = {plugin.name for plugin in own.disabled}

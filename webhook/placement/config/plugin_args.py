@@ -165,7 +165,7 @@ class PodTopologySpreadArgs(Args):
         return self
 
 
-class Requirement(StrictModel):
+class NodeSelectorRequirement(StrictModel):
     """A NodeSelectorRequirement."""
 
     key: str
@@ -176,8 +176,8 @@ class Requirement(StrictModel):
 class NodeSelectorTerm(StrictModel):
     """A NodeSelectorTerm."""
 
-    match_expressions: Items[Requirement] = ()
-    match_fields: Items[Requirement] = ()
+    match_expressions: Items[NodeSelectorRequirement] = ()
+    match_fields: Items[NodeSelectorRequirement] = ()
 
 
 class NodeSelector(StrictModel):
