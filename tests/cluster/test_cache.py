@@ -153,10 +153,10 @@ def test_malformed_node_is_left_out_and_told_once() -> None:
     assert told[1] is None
     assert told[0].message.startswith('status.allocatable[cpu]: Invalid value: "many"; must be a quantity')
     assert [info.node.name for info in cache.snapshot().nodes] == ["b"]
-    assert set(cache.unusable) == {("Node", Key("", "a"))}
+    assert set(cache.invalid) == {("Node", Key("", "a"))}
     assert cache.apply("Node", "MODIFIED", node("a")) is None
     assert requested(cache.snapshot()) == [1000, 0]
-    assert cache.unusable == {}
+    assert cache.invalid == {}
 
 
 def test_malformed_pod_is_left_out_until_it_is_deleted() -> None:
@@ -165,7 +165,7 @@ def test_malformed_pod_is_left_out_until_it_is_deleted() -> None:
     assert str(problem.key) == "x/q"
     assert requested(cache.snapshot()) == [1000]
     cache.replace("Pod", [pod()])
-    assert cache.unusable == {}
+    assert cache.invalid == {}
 
 
 def test_malformed_slice_is_left_out_and_told() -> None:
@@ -285,7 +285,7 @@ def test_any_events_come_to_the_same_as_a_snapshot_made_anew(steps: list[tuple[s
     for kind, content in steps:
         _follow(cache, held, kind, content)
     for _ in range(2):
-        cache.let_go()
+        cache.compact()
     assert said(cache.snapshot()) == said(made_anew(held.values()))
 
 

@@ -54,11 +54,11 @@ def test_a_pod_that_is_bound_counts_once(bound_is_told_first: bool) -> None:
 
 def test_a_pod_that_is_gone_counts_no_more_once_nobody_tells_that_it_is_bound() -> None:
     cache = cache_of_waiting()
-    cache.let_go()
+    cache.compact()
     cache.apply(NOMINATED_PODS, "DELETED", _WAITS)
-    cache.let_go()
+    cache.compact()
     assert places(cache) == (["p"], 0)
-    cache.let_go()
+    cache.compact()
     assert places(cache) == ([], 0)
 
 
@@ -66,8 +66,8 @@ def test_a_pod_that_left_and_came_again_is_held() -> None:
     cache = cache_of_waiting()
     for event in ("DELETED", "ADDED", "DELETED", "ADDED"):
         cache.apply(NOMINATED_PODS, event, _WAITS)
-        cache.let_go()
-    cache.let_go()
+        cache.compact()
+    cache.compact()
     assert places(cache) == (["p"], 0)
 
 
@@ -97,7 +97,7 @@ def test_what_says_nothing_new_changes_nothing() -> None:
     cache = cache_of_waiting()
     before = cache.snapshot()
     cache.apply(NOMINATED_PODS, "MODIFIED", _WAITS)
-    cache.let_go()
+    cache.compact()
     assert cache.snapshot() is before
 
 

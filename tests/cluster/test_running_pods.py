@@ -81,10 +81,10 @@ def test_pods_being_deleted_can_be_left_out() -> None:
 def test_table_that_has_seen_many_pods_go_is_worn() -> None:
     table = RunningPods.of([_info("a")])
     for index in range(1002):
-        assert not table.is_worn
+        assert not table.is_fragmented
         table = table.replaced({0: _info("a", make_pod().label("index", str(index)))})
     table = table.replaced({0: _info("a")})
-    assert table.is_worn
+    assert table.is_fragmented
 
 
 def _anti_affinity(kind: str = _REQUIRED, **term: Any) -> PodBuilder:

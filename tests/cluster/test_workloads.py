@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from webhook.cluster.file import snapshot_from_documents
-from webhook.cluster.workloads import NO_WORKLOADS, Owner, Workload, Workloads
+from webhook.cluster.workloads import NO_WORKLOADS, Owner, SelectingObject, SelectingObjects
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.kube.label_selector import LabelRequirement, LabelSelector
@@ -41,7 +41,7 @@ def test_selector_is_read_as_its_kind_has_it(
     api_version: str, kind: str, selector: Any, expected: LabelSelector | None
 ) -> None:
     content = _object(api_version, kind, selector)
-    assert Workload.of(content) == Workload("x", Owner(api_version, kind, "web"), expected)
+    assert SelectingObject.of(content) == SelectingObject("x", Owner(api_version, kind, "web"), expected)
 
 
 @pytest.mark.parametrize(
@@ -55,12 +55,12 @@ def test_other_kinds_select_no_pods(api_version: str, kind: str) -> None:
 
 def test_malformed_selector_is_told() -> None:
     with pytest.raises(InvalidInput) as caught:
-        Workload.of(_object("v1", "Service", {"app": 1}))
+        SelectingObject.of(_object("v1", "Service", {"app": 1}))
     assert [error.path for error in caught.value.errors] == ["spec.selector[app]"]
 
 
-_SERVICE = Workload("x", Owner("v1", "Service", "web"), (_APP,))
-_OWNER = Workload("x", _REPLICA_SET, (_FRONT,))
+_SERVICE = SelectingObject("x", Owner("v1", "Service", "web"), (_APP,))
+_OWNER = SelectingObject("x", _REPLICA_SET, (_FRONT,))
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ _OWNER = Workload("x", _REPLICA_SET, (_FRONT,))
     ],
 )
 def test_pods_are_selected_by_all_that_select_them(
-    workloads: list[Workload], owner: Owner | None, expected: LabelSelector
+    workloads: list[SelectingObject], owner: Owner | None, expected: LabelSelector
 ) -> None:
-    assert Workloads.of(workloads).default_selector("x", _WEB, owner) == expected
+    assert SelectingObjects.of(workloads).default_selector("x", _WEB, owner) == expected
 
 
 @pytest.mark.parametrize(
@@ -93,16 +93,16 @@ def test_pods_are_selected_by_all_that_select_them(
     ],
 )
 def test_controller_may_be_lacking(owner: Owner | None, lacks: bool) -> None:
-    assert Workloads.of([_OWNER]).lacks("x", owner) is lacks
+    assert SelectingObjects.of([_OWNER]).lacks("x", owner) is lacks
 
 
 def test_every_controller_and_service_may_be_lacking_where_services_are_not_known() -> None:
-    unknown = Workloads.of([_OWNER], knows_services=False)
+    unknown = SelectingObjects.of([_OWNER], knows_services=False)
     assert [unknown.lacks("x", owner) for owner in (None, _REPLICA_SET)] == [True, True]
 
 
 def test_read_keys_are_those_of_the_services_of_the_namespace_and_of_the_controller() -> None:
-    workloads = Workloads.of([_SERVICE, _SERVICE._replace(namespace="y", selector=(_FRONT,)), _OWNER])
+    workloads = SelectingObjects.of([_SERVICE, _SERVICE._replace(namespace="y", selector=(_FRONT,)), _OWNER])
     assert workloads.read_keys("x", None) == {"app"}
     assert workloads.read_keys("x", _REPLICA_SET) == {"app", "tier"}
     assert workloads.read_keys("z", _REPLICA_SET) == set()

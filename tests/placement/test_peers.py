@@ -8,7 +8,7 @@ import pytest
 from tests.builders import PodBuilder, make_pod
 from tests.placement.asking import node
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.workloads import Owner, Workload, Workloads
+from webhook.cluster.workloads import Owner, SelectingObject, SelectingObjects
 from webhook.kube.field import InvalidInput
 from webhook.kube.label_selector import exact_selector
 from webhook.kube.wellknown import HOSTNAME_LABEL
@@ -27,13 +27,15 @@ _SPREAD = [
         "labelSelector": {"matchLabels": {"app": "web"}},
     }
 ]
-_SERVICES = Workloads.of([Workload("default", Owner("v1", "Service", "web"), exact_selector({"app": "web"}))])
+_SERVICES = SelectingObjects.of(
+    [SelectingObject("default", Owner("v1", "Service", "web"), exact_selector({"app": "web"}))]
+)
 _QUIET = Snapshot.of([node("a", make_pod().label("app", "web")), node("b")])
 _MINDING = Snapshot.of([node("a", make_pod().affinity(_JEALOUS)), node("b")])
 _REPLICA_SET = Owner("apps/v1", "ReplicaSet", "web")
 _OWNED = Snapshot.of(
     [node("a", make_pod().label("app", "web")), node("b")],
-    workloads=Workloads.of([Workload("default", _REPLICA_SET, exact_selector({"app": "web"}))]),
+    workloads=SelectingObjects.of([SelectingObject("default", _REPLICA_SET, exact_selector({"app": "web"}))]),
 )
 _SERVED = Snapshot.of([node("a"), node("b")], workloads=_SERVICES)
 

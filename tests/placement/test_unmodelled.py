@@ -11,7 +11,7 @@ from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.workloads import Owner, Workload, Workloads
+from webhook.cluster.workloads import Owner, SelectingObject, SelectingObjects
 from webhook.kube.documents import Document
 from webhook.kube.label_selector import LabelRequirement
 from webhook.placement.profile import BINPACK, DEFAULT, Profile
@@ -142,7 +142,7 @@ def test_services_that_are_refused_may_spread_any_pod(
 
 def test_controller_that_is_known_leaves_nothing_open() -> None:
     owner = Owner("apps/v1", "ReplicaSet", "web")
-    workloads = Workloads.of([Workload("default", owner, (LabelRequirement("app", "In", ("web",)),))])
+    workloads = SelectingObjects.of([SelectingObject("default", owner, (LabelRequirement("app", "In", ("web",)),))])
     snapshot = Snapshot.of([node("a"), node("b")], workloads=workloads)
     pod = make_pod().owner("ReplicaSet", "web")
     assert Scheduler().place(pod.obj(), snapshot).unmodelled == ()

@@ -47,7 +47,7 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
             continue
         if kind == "Node" and (node := _read(document, Node.of, errors)):
             _put(nodes, node.name, node, document, errors)
-        elif kind == "Pod" and holds_a_place(content) and (pod := _read(document, RunningPod.of, errors)):
+        elif kind == "Pod" and occupies_node(content) and (pod := _read(document, RunningPod.of, errors)):
             _put(pods, (pod.namespace, pod.name), pod, document, errors)
         elif kind == "Pod" and is_nominated(content) and (waiting := _read(document, NominatedPod.of, errors)):
             nominated.append(waiting)
@@ -92,7 +92,7 @@ def _told_to_be_none(found: FactsByKind) -> FactsByKind:
     return told
 
 
-def holds_a_place(pod: Mapping[str, Any]) -> bool:
+def occupies_node(pod: Mapping[str, Any]) -> bool:
     """Whether `pod`, a raw object of the API, is bound and has not ended."""
     return bool(field(pod, "spec", "nodeName")) and field(pod, "status", "phase") not in ENDED_PHASES
 

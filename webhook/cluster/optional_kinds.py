@@ -15,10 +15,10 @@ from webhook.cluster.storage.csi import Csi, CsiDriver, CsiStorageCapacity, Volu
 from webhook.cluster.storage.pv import PersistentVolume
 from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.cluster.storage.storage import Storage, StorageClass, VolumeLimits
-from webhook.cluster.workloads import Workload, Workloads
+from webhook.cluster.workloads import SelectingObject, SelectingObjects
 
 Facts = (
-    Workload
+    SelectingObject
     | PersistentVolumeClaim
     | PersistentVolume
     | StorageClass
@@ -44,10 +44,10 @@ class OptionalKind(NamedTuple):
 
 
 OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
-    "Service": OptionalKind("v1", Workload.of, "workloads"),
-    "ReplicationController": OptionalKind("v1", Workload.of, "workloads"),
-    "ReplicaSet": OptionalKind("apps/v1", Workload.of, "workloads"),
-    "StatefulSet": OptionalKind("apps/v1", Workload.of, "workloads"),
+    "Service": OptionalKind("v1", SelectingObject.of, "workloads"),
+    "ReplicationController": OptionalKind("v1", SelectingObject.of, "workloads"),
+    "ReplicaSet": OptionalKind("apps/v1", SelectingObject.of, "workloads"),
+    "StatefulSet": OptionalKind("apps/v1", SelectingObject.of, "workloads"),
     "PersistentVolumeClaim": OptionalKind("v1", PersistentVolumeClaim.of, "storage"),
     "PersistentVolume": OptionalKind("v1", PersistentVolume.of, "storage"),
     "StorageClass": OptionalKind("storage.k8s.io/v1", StorageClass.of, "storage"),
@@ -78,10 +78,10 @@ def snapshot_fields(found: FactsByKind, fields: Iterable[str] | None = None) -> 
     return {field: _MAKERS[field](found) for field in (_MAKERS if fields is None else fields)}
 
 
-def _workloads(found: FactsByKind) -> Workloads:
+def _workloads(found: FactsByKind) -> SelectingObjects:
     kinds = (kind for kind, further in OPTIONAL_KINDS.items() if further.field == "workloads")
     workloads = (workload for kind in kinds for workload in found.get(kind, ()))
-    return Workloads.of(workloads, knows_services="Service" in found)
+    return SelectingObjects.of(workloads, knows_services="Service" in found)
 
 
 def _storage(found: FactsByKind) -> Storage:

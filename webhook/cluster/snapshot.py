@@ -16,7 +16,7 @@ from webhook.cluster.nominated_pods import NO_NOMINATED_PODS, NominatedPods
 from webhook.cluster.priority_class import PriorityClass
 from webhook.cluster.storage.csi import NO_CSI, Csi
 from webhook.cluster.storage.storage import NO_STORAGE, Storage
-from webhook.cluster.workloads import NO_WORKLOADS, Workloads
+from webhook.cluster.workloads import NO_WORKLOADS, SelectingObjects
 from webhook.kube.ports import HostPort
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import CPU, MEMORY
@@ -133,7 +133,7 @@ class Snapshot:
     load: Load
     images: Images
     pods: RunningPods
-    workloads: Workloads
+    workloads: SelectingObjects
     storage: Storage
     csi: Csi
     devices: Devices
@@ -150,7 +150,7 @@ class Snapshot:
         nodes: Iterable[NodeInfo],
         namespaces: Mapping[str, Namespace] | None = None,
         generation: int = 0,
-        workloads: Workloads = NO_WORKLOADS,
+        workloads: SelectingObjects = NO_WORKLOADS,
         storage: Storage = NO_STORAGE,
         csi: Csi = NO_CSI,
         devices: Devices = NO_DEVICES,

@@ -43,14 +43,14 @@ KNOWN_FIELDS = frozenset(
 KNOWN_LOAD_FIELDS = frozenset(("requested", "non_zero_requested", "pods", "host_ports"))
 
 
-class Change(NamedTuple):
+class NodeChange(NamedTuple):
     """A node that is not as it was."""
 
     before: NodeInfo
     after: NodeInfo
 
 
-Changes = Mapping[int, Change]
+NodeChanges = Mapping[int, NodeChange]
 
 
 def updated(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> Snapshot:
@@ -62,14 +62,14 @@ def updated(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> S
     nodes = list(snapshot.nodes)
     for info in infos:
         row = snapshot.rows[info.node.name]
-        changes[row] = Change(nodes[row], info)
+        changes[row] = NodeChange(nodes[row], info)
         nodes[row] = info
     if not _is_known(Snapshot, KNOWN_FIELDS) or not _is_known(Load, KNOWN_LOAD_FIELDS):
         return snapshot.with_nodes(nodes, generation)
     pods = snapshot.pods
     repopulated = {row: after for row, (before, after) in changes.items() if before.pods != after.pods}
     if repopulated:
-        pods = RunningPods.of(nodes) if pods.is_worn else pods.replaced(repopulated)
+        pods = RunningPods.of(nodes) if pods.is_fragmented else pods.replaced(repopulated)
     load = _updated_load(snapshot.load, changes, len(nodes))
     result = replace(snapshot, generation=generation, nodes=tuple(nodes), load=load, pods=pods)
     of_other_facts = {row: change for row, change in changes.items() if change.before.node != change.after.node}
@@ -83,7 +83,7 @@ def with_nodes(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -
     brought up to date as any other.
     """
     nodes = sorted(infos, key=lambda info: info.node.name)
-    if snapshot.pods.is_worn or not _is_known(Snapshot, KNOWN_FIELDS) or not _is_known(Load, KNOWN_LOAD_FIELDS):
+    if snapshot.pods.is_fragmented or not _is_known(Snapshot, KNOWN_FIELDS) or not _is_known(Load, KNOWN_LOAD_FIELDS):
         return snapshot.with_nodes(nodes, generation)
     source = np.array([snapshot.rows.get(info.node.name, -1) for info in nodes], dtype=np.intp)
     known = [
@@ -143,7 +143,7 @@ def _is_known(kind: type, known: frozenset[str]) -> bool:
     return {field.name for field in fields(kind)} == known
 
 
-def _updated_load(load: Load, changes: Changes, rows: int) -> Load:
+def _updated_load(load: Load, changes: NodeChanges, rows: int) -> Load:
     return Load(
         requested=_updated_columns(load.requested, changes, rows, lambda info: info.requested),
         non_zero_requested={
@@ -155,7 +155,7 @@ def _updated_load(load: Load, changes: Changes, rows: int) -> Load:
     )
 
 
-def _with_facts(snapshot: Snapshot, changes: Changes) -> Snapshot:
+def _with_facts(snapshot: Snapshot, changes: NodeChanges) -> Snapshot:
     """`snapshot` with what these nodes say of themselves now; their infos stand in it already."""
     nodes = snapshot.nodes
     keys = {
@@ -185,7 +185,7 @@ def _with_facts(snapshot: Snapshot, changes: Changes) -> Snapshot:
     )
 
 
-def _updated(column: NDArray[Any], changes: Changes, amount: Amount) -> NDArray[Any]:
+def _updated(column: NDArray[Any], changes: NodeChanges, amount: Amount) -> NDArray[Any]:
     """`column` itself where no row of it changes, else a copy."""
     wanted = {row: min(amount(change.after), LARGEST_AMOUNT) for row, change in changes.items()}
     different = {row: value for row, value in wanted.items() if column[row] != value}
@@ -199,7 +199,7 @@ def _updated(column: NDArray[Any], changes: Changes, amount: Amount) -> NDArray[
 
 
 def _updated_columns(
-    columns: Mapping[str, Column], changes: Changes, rows: int, amounts: AmountsOf
+    columns: Mapping[str, Column], changes: NodeChanges, rows: int, amounts: AmountsOf
 ) -> Mapping[str, Column]:
     """One column for each resource that a node has or had; one of zeros says the same as none."""
     touched = {resource for change in changes.values() for info in change for resource in amounts(info)}
@@ -212,7 +212,7 @@ def _updated_columns(
     return renewed
 
 
-def _updated_host_ports(host_ports: HostPorts, changes: Changes) -> HostPorts:
+def _updated_host_ports(host_ports: HostPorts, changes: NodeChanges) -> HostPorts:
     taken = {row: {port for pod in change.after.pods for port in pod.host_ports} for row, change in changes.items()}
     touched = {
         (port.protocol, port.port)

@@ -28,7 +28,7 @@ class Owner(NamedTuple):
         return (self.api_version, self.kind) in OWNERS
 
 
-class Workload(NamedTuple):
+class SelectingObject(NamedTuple):
     """A Service or a controller, and the pods that it selects."""
 
     namespace: str
@@ -36,7 +36,7 @@ class Workload(NamedTuple):
     selector: LabelSelector | None
 
     @classmethod
-    def of(cls, content: Mapping[str, Any]) -> "Workload":
+    def of(cls, content: Mapping[str, Any]) -> "SelectingObject":
         """The facts of `content`, a raw object of a Service or of one of OWNERS.
 
         Raises:
@@ -67,7 +67,7 @@ def _exact(reader: Reader, selector: Any) -> LabelSelector | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Workloads:
+class SelectingObjects:
     """The workloads of a cluster that are known: Services by namespace, controllers by namespace and owner.
 
     `knows_services`: there is no Service beside these.
@@ -78,7 +78,7 @@ class Workloads:
     knows_services: bool = True
 
     @classmethod
-    def of(cls, workloads: Iterable[Workload], *, knows_services: bool = True) -> "Workloads":
+    def of(cls, workloads: Iterable[SelectingObject], *, knows_services: bool = True) -> "SelectingObjects":
         """The tables of `workloads`."""
         services: dict[str, list[LabelSelector]] = {}
         controllers: dict[tuple[str, Owner], LabelSelector | None] = {}
@@ -114,4 +114,4 @@ class Workloads:
         return tuple(dict.fromkeys(requirement for selector in (*services, of_owner or ()) for requirement in selector))
 
 
-NO_WORKLOADS = Workloads({}, {})
+NO_WORKLOADS = SelectingObjects({}, {})

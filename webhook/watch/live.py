@@ -71,7 +71,7 @@ class LiveCluster:
                 if self.is_synced:
                     self._follow(group, waiting)
                     waiting = []
-                    self._cache.let_go()
+                    self._cache.compact()
                     self._renew()
 
     def _follow(self, group: asyncio.TaskGroup, reflectors: Iterable[Reflector]) -> None:
@@ -124,7 +124,7 @@ class LiveCluster:
             self._renew()
             if self._renewed is not None:
                 return self._renewed
-        return self._cache.namespaces_alone()
+        return self._cache.namespaces_only()
 
     def age_seconds(self) -> float:
         """How long ago all of the view was last known to be current; infinite before `is_synced`."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class CatchUpTarget:
     """A view that has come to `version` is current as of `asked_seconds`; without a version it is still to be asked."""
 
     asked_seconds: float = 0.0

@@ -29,7 +29,7 @@ from contextlib import aclosing, suppress
 import orjson
 import structlog
 
-from webhook.cluster.cache.cluster_cache import ClusterCache, Unusable
+from webhook.cluster.cache.cluster_cache import ClusterCache, InvalidObject
 from webhook.cluster.cache.resources import Resource
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
@@ -43,7 +43,7 @@ from webhook.watch.api_server import (
     UnreachableError,
     listed,
 )
-from webhook.watch.progress import Behind
+from webhook.watch.progress import CatchUpTarget
 from webhook.watch.timing import Timing
 
 _FAILURES_OF_A_START = 2
@@ -87,7 +87,7 @@ class Reflector:
         self._on_reached = on_reached
         self.is_unreachable = False
         self._woken = asyncio.Event()
-        self._behind: Behind | None = None
+        self._target: CatchUpTarget | None = None
         self.version: str | None = None
         self._failures = 0
         self._slice_began = 0.0
@@ -105,7 +105,7 @@ class Reflector:
                 self.version = None
                 self._on_fault()
                 self._log.exception("feed failed")
-            self._behind = Behind()
+            self._target = CatchUpTarget()
             await self._rest()
 
     def wake(self) -> None:
@@ -141,17 +141,17 @@ class Reflector:
         while True:
             if self.version is None:
                 self.version = await self._list(server)
-            elif self._behind:
-                self._behind = await self._newest(server)
+            elif self._target:
+                self._target = await self._newest(server)
                 self._has_come_to(self.version)
             await self._watch(server, self.version)
 
-    async def _newest(self, server: ApiServer) -> Behind:
+    async def _newest(self, server: ApiServer) -> CatchUpTarget:
         """Return how far the API server is now: by a read that is consistent, and cheap."""
         asked_seconds = time.monotonic()
         content = await server.get(self.resource.path, {**self._query(), "limit": 1})
         self._is_reached()
-        return Behind(asked_seconds, str(field(content, "metadata", "resourceVersion") or ""))
+        return CatchUpTarget(asked_seconds, str(field(content, "metadata", "resourceVersion") or ""))
 
     def _is_reached(self) -> None:
         """The API server answers, if only with a refusal: let those know that wait for it."""
@@ -163,8 +163,8 @@ class Reflector:
 
     def _has_come_to(self, version: str) -> None:
         """The view has come to `version`, which may be as far as there was to go."""
-        if self._behind and self._behind.is_reached_by(version):
-            self._is_current(self._behind.asked_seconds)
+        if self._target and self._target.is_reached_by(version):
+            self._is_current(self._target.asked_seconds)
 
     async def _list(self, server: ApiServer) -> str:
         asked_seconds = time.monotonic()
@@ -191,7 +191,7 @@ class Reflector:
     async def _watch(self, server: ApiServer, version: str) -> None:
         timing = self._timing
         seconds = timing.catching_up_seconds
-        if not self._behind:
+        if not self._target:
             seconds = random.randint(timing.watch_seconds, timing.watch_seconds * 3 // 2)  # noqa: S311 - spreads load
         query = {
             **self._query(),
@@ -214,8 +214,8 @@ class Reflector:
             raise ApiServerError("the API server ended a watch at once")
         if lasted_seconds < seconds - _EARLY_SECONDS:
             # A server that stops, or thinks that this client is too slow, ends watches before their time.
-            self._behind = self._behind or Behind()
-        elif not (self._behind and events):
+            self._target = self._target or CatchUpTarget()
+        elif not (self._target and events):
             self._failures = 0
             self._is_current(time.monotonic())
 
@@ -241,7 +241,7 @@ class Reflector:
                 self._on_added(content)
         self.version = field(content, "metadata", "resourceVersion") or self.version
         self._failures = 0
-        if not self._behind:
+        if not self._target:
             self._is_current(time.monotonic())
         elif self.version:
             self._has_come_to(self.version)
@@ -252,10 +252,10 @@ class Reflector:
 
     def _is_current(self, as_of_seconds: float) -> None:
         self.proved_seconds = as_of_seconds
-        self._behind = None
+        self._target = None
 
-    def _tell(self, unusable: list[Unusable]) -> None:
-        for each in unusable:
+    def _tell(self, invalid: list[InvalidObject]) -> None:
+        for each in invalid:
             self._log.warning("object left out of the view", name=str(each.key), error=each.message)
 
     async def _breathe(self) -> None:

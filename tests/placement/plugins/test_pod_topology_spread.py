@@ -8,7 +8,7 @@ import pytest
 from tests.builders import PodBuilder, make_pod, match_expressions
 from tests.placement.asking import node, pod_info, rejections, scores
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.workloads import Owner, Workload, Workloads
+from webhook.cluster.workloads import Owner, SelectingObject, SelectingObjects
 from webhook.kube.label_selector import exact_selector
 from webhook.placement.plugins.pod_topology_spread import (
     ERR_REASON_CONSTRAINTS_NOT_MATCH,
@@ -159,21 +159,23 @@ _SERVICE = Owner("v1", "Service", "web")
     ("workloads", "expected"),
     [
         pytest.param(
-            [Workload("default", _OWNER, exact_selector({"app": "web"}))], [13, 26, 46, 73, 100], id="controller"
+            [SelectingObject("default", _OWNER, exact_selector({"app": "web"}))], [13, 26, 46, 73, 100], id="controller"
         ),
         pytest.param(
-            [Workload("default", _SERVICE, exact_selector({"app": "web"}))], [13, 26, 46, 73, 100], id="Service"
+            [SelectingObject("default", _SERVICE, exact_selector({"app": "web"}))], [13, 26, 46, 73, 100], id="Service"
         ),
-        pytest.param([Workload("default", _SERVICE, exact_selector({"app": "db"}))], None, id="another Service"),
-        pytest.param([Workload("other", _SERVICE, exact_selector({"app": "web"}))], None, id="another namespace"),
-        pytest.param([Workload("default", _OWNER, None)], None, id="a controller that selects nothing"),
-        pytest.param([Workload("default", _OWNER, ())], None, id="a controller that selects everything"),
+        pytest.param([SelectingObject("default", _SERVICE, exact_selector({"app": "db"}))], None, id="another Service"),
+        pytest.param(
+            [SelectingObject("other", _SERVICE, exact_selector({"app": "web"}))], None, id="another namespace"
+        ),
+        pytest.param([SelectingObject("default", _OWNER, None)], None, id="a controller that selects nothing"),
+        pytest.param([SelectingObject("default", _OWNER, ())], None, id="a controller that selects everything"),
     ],
 )
 def test_pod_of_a_service_or_controller_is_spread_by_default(
-    workloads: list[Workload], expected: list[int] | None
+    workloads: list[SelectingObject], expected: list[int] | None
 ) -> None:
-    snapshot = Snapshot.of(_NODES, workloads=Workloads.of(workloads))
+    snapshot = Snapshot.of(_NODES, workloads=SelectingObjects.of(workloads))
     pod = pod_info(_web().owner("ReplicaSet", "web"))
     found = PodTopologySpread().score(pod, snapshot, np.arange(len(_NODES)))
     assert (None if found is None else found.tolist()) == expected
@@ -182,7 +184,7 @@ def test_pod_of_a_service_or_controller_is_spread_by_default(
 def test_default_constraints_can_be_others() -> None:
     hard = SpreadConstraint(_ZONE, 1, DO_NOT_SCHEDULE, None)
     snapshot = Snapshot.of(
-        _NODES, workloads=Workloads.of([Workload("default", _SERVICE, exact_selector({"app": "web"}))])
+        _NODES, workloads=SelectingObjects.of([SelectingObject("default", _SERVICE, exact_selector({"app": "web"}))])
     )
     skewed, unlabelled = PodTopologySpread((hard,), system_defaulted=False).filter(pod_info(_web()), snapshot)
     assert skewed.rejected.tolist() == [True, True, True, False, False]

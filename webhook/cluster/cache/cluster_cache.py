@@ -13,7 +13,7 @@ from webhook.cluster.cache.interning import Interner
 from webhook.cluster.cache.nomination_tracker import NominationTracker
 from webhook.cluster.cache.object_key import NOMINATED_PODS, Key, key_of
 from webhook.cluster.cache.optional_objects import OptionalObjects
-from webhook.cluster.file import holds_a_place
+from webhook.cluster.file import occupies_node
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.nominated_pods import NominatedPod, is_nominated
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS, read_optional, snapshot_fields
@@ -27,7 +27,7 @@ DELETED = "DELETED"
 
 
 @dataclass(frozen=True, slots=True)
-class Unusable:
+class InvalidObject:
     """An object that is not in the view because it cannot be read; `message` has every field that is wrong."""
 
     kind: str
@@ -47,11 +47,11 @@ class ClusterCache:
     """The objects that lists and events told of. An instance is for one thread.
 
     Two rules make it safe to feed: what an event says replaces what was known of its object, so that events may come
-    twice; and an object that cannot be read is left out and named in `unusable`, until a readable one comes.
+    twice; and an object that cannot be read is left out and named in `invalid`, until a readable one comes.
     """
 
     def __init__(self) -> None:
-        self.unusable: dict[tuple[str, Key], Unusable] = {}
+        self.invalid: dict[tuple[str, Key], InvalidObject] = {}
         self._nodes: dict[Key, Node] = {}
         self._pods: dict[Key, RunningPod] = {}
         self._namespaces: dict[Key, Namespace] = {}
@@ -75,21 +75,21 @@ class ClusterCache:
         self._has_other_nodes = False
         self._has_other_namespaces = False
 
-    def replace(self, kind: str, objects: Iterable[JsonObject]) -> list[Unusable]:
-        """Hold `objects`, raw objects of the API, and no others of `kind`; those that have become unusable."""
+    def replace(self, kind: str, objects: Iterable[JsonObject]) -> list[InvalidObject]:
+        """Hold `objects`, raw objects of the API, and no others of `kind`; those that have become invalid."""
         listing = self.listing(kind)
-        unusable = listing.add(objects)
+        invalid = listing.add(objects)
         listing.finish()
-        return unusable
+        return invalid
 
     def listing(self, kind: str) -> "Listing":
         """`replace` in several steps, such as the pages of a list."""
         return Listing(self, kind, self._held(kind))
 
-    def apply(self, kind: str, event_type: str, content: JsonObject) -> Unusable | None:
+    def apply(self, kind: str, event_type: str, content: JsonObject) -> InvalidObject | None:
         """Take one event of a watch in: DELETED takes `content` out, any other puts it in.
 
-        The object, if it has become unusable by that, or in another way than before.
+        The object, if it has become invalid by that, or in another way than before.
         """
         reads, key = self._kinds[kind], key_of(kind, content)
         facts, problem = None, None
@@ -97,19 +97,19 @@ class ClusterCache:
             try:
                 facts = reads.read(content)
             except InvalidInput as error:
-                problem = Unusable(kind, key, str(error))
+                problem = InvalidObject(kind, key, str(error))
         reads.put(key, facts)
         if problem is None:
-            self.unusable.pop((kind, key), None)
+            self.invalid.pop((kind, key), None)
             return None
-        before = self.unusable.get((kind, key))
-        self.unusable[kind, key] = problem
+        before = self.invalid.get((kind, key))
+        self.invalid[kind, key] = problem
         return None if before == problem else problem
 
     def forget(self, kind: str, key: Key) -> None:
         """Take one object out."""
         self._kinds[kind].put(key, None)
-        self.unusable.pop((kind, key), None)
+        self.invalid.pop((kind, key), None)
 
     def forget_kind(self, kind: str) -> None:
         """Take out all objects of `kind`, one of OPTIONAL_KINDS, of which nothing is known from now on."""
@@ -122,9 +122,9 @@ class ClusterCache:
         if kind in OPTIONAL_KINDS:
             self._optional.set_known(kind, known=True)
 
-    def let_go(self) -> None:
+    def compact(self) -> None:
         """Hold no more the nominated pods that left before this was last called, and are not told to be bound."""
-        self._nominations.let_go()
+        self._nominations.compact()
 
     def snapshot(self) -> Snapshot:
         """The cluster as it is told to be: the same snapshot until something in it changes."""
@@ -146,7 +146,7 @@ class ClusterCache:
         self._has_other_nodes = self._has_other_namespaces = False
         return self._snapshot
 
-    def namespaces_alone(self) -> Snapshot:
+    def namespaces_only(self) -> Snapshot:
         """The namespaces, and no node: what can be said at little cost while the first lists come in."""
         if self._namespaces_alone is None:
             self._namespaces_alone = Snapshot.of((), self._namespaces_by_name())
@@ -157,7 +157,7 @@ class ClusterCache:
         return self._optional.has_changed or self._nominations.has_changed
 
     def _held(self, kind: str) -> set[Key]:
-        return {*self._kinds[kind].keys(), *(key for of, key in self.unusable if of == kind)}
+        return {*self._kinds[kind].keys(), *(key for of, key in self.invalid if of == kind)}
 
     def _namespaces_by_name(self) -> dict[str, Namespace]:
         return {key.name: namespace for key, namespace in self._namespaces.items()}
@@ -217,8 +217,8 @@ class Listing:
         self._kind = kind
         self._unseen = held_before
 
-    def add(self, objects: Iterable[JsonObject]) -> list[Unusable]:
-        """Take some of its objects in; those that have become unusable."""
+    def add(self, objects: Iterable[JsonObject]) -> list[InvalidObject]:
+        """Take some of its objects in; those that have become invalid."""
         found = []
         for content in objects:
             self._unseen.discard(key_of(self._kind, content))
@@ -235,7 +235,7 @@ class Listing:
 
 
 def _running_pod(pod: JsonObject) -> RunningPod | None:
-    return RunningPod.of(pod) if holds_a_place(pod) else None
+    return RunningPod.of(pod) if occupies_node(pod) else None
 
 
 def _nominated_pod(pod: JsonObject) -> NominatedPod | None:

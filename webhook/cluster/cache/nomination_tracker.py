@@ -10,7 +10,7 @@ class NominationTracker:
     """Nominated pods by name.
 
     Once such a pod is bound, the watch of the nominated ones takes it out and that of the bound ones puts it in, in any
-    order. So a pod that is told to be bound counts as that alone; and one that left is held until `let_go` has been
+    order. So a pod that is told to be bound counts as that alone; and one that left is held until `compact` has been
     called twice, for the other watch to tell of it in the meantime.
     """
 
@@ -43,7 +43,7 @@ class NominationTracker:
         if self._leaving.pop(key, None) or key in self._pods:
             self.has_changed = True
 
-    def let_go(self) -> None:
+    def compact(self) -> None:
         """Hold the pods no more that had left when this was last called."""
         for key in self._left_before & self._leaving.keys():
             del self._leaving[key]

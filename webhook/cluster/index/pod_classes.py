@@ -40,7 +40,7 @@ class PodIdentity(Protocol):
         """Its own affinity to other pods."""
 
 
-class Carried(NamedTuple):
+class CarriedTerm(NamedTuple):
     """A term that running pods have: what it does, its weight, and the classes of these pods, once for each time."""
 
     kind: TermKind
@@ -111,10 +111,10 @@ class PodClasses:
         self._labels: dict[str, _Codes] = {}
         self._terminating = _Codes(_SMALLEST)
         self._carry_terms = _Codes(_SMALLEST)
-        self._carried: dict[tuple[TermKind, int, PodTerm], Carried] = {}
+        self._carried: dict[tuple[TermKind, int, PodTerm], CarriedTerm] = {}
         # Where to look for the terms that speak of a pod: a term that asks for one of a label's values is filed under
         # each of them, any other one under None.
-        self._filed: dict[tuple[str, str] | None, list[Carried]] = {}
+        self._filed: dict[tuple[str, str] | None, list[CarriedTerm]] = {}
         self._term_keys: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
@@ -169,7 +169,7 @@ class PodClasses:
     def _file(self, kind: TermKind, weight: int, term: PodTerm) -> "array[int]":
         known = self._carried.get((kind, weight, term))
         if known is None:
-            known = self._carried[kind, weight, term] = Carried(kind, weight, term, array("i"))
+            known = self._carried[kind, weight, term] = CarriedTerm(kind, weight, term, array("i"))
             for place in _places(term.selector):
                 self._filed.setdefault(place, []).append(known)
             self._term_keys |= {requirement.key for requirement in term.selector or ()}
@@ -211,19 +211,19 @@ class PodClasses:
             return ~present if absent else present
         return np.zeros(count, dtype=np.bool_)
 
-    def carried(self, namespace: str, namespace_labels: Labels, labels: Labels) -> Iterator[Carried]:
+    def carried(self, namespace: str, namespace_labels: Labels, labels: Labels) -> Iterator[CarriedTerm]:
         """The terms that speak of a pod with `labels` in `namespace`, which has `namespace_labels`."""
         for found in self._filed_for(labels):
             if found.term.matches(namespace, namespace_labels, labels):
                 yield found
 
-    def carried_by_namespace_labels(self, labels: Labels) -> Iterator[Carried]:
+    def carried_by_namespace_labels(self, labels: Labels) -> Iterator[CarriedTerm]:
         """Yield the terms that speak of a pod with `labels` in some namespaces, chosen by the labels of these."""
         for found in self._filed_for(labels):
             if found.term.chooses_namespaces and selector_matches(found.term.selector, labels):
                 yield found
 
-    def _filed_for(self, labels: Labels) -> Iterator[Carried]:
+    def _filed_for(self, labels: Labels) -> Iterator[CarriedTerm]:
         for place in (None, *labels.items()):
             yield from self._filed.get(place, ())
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.index.pod_classes import Carried, PodClasses, PodIdentity
+from webhook.cluster.index.pod_classes import CarriedTerm, PodClasses, PodIdentity
 from webhook.cluster.index.pod_term import Labels
 from webhook.kube.deadline import Expired, never
 from webhook.kube.label_selector import LabelSelector
@@ -78,7 +78,7 @@ class RunningPods:
         return self.classes.term_keys if self.has_terms else frozenset()
 
     @property
-    def is_worn(self) -> bool:
+    def is_fragmented(self) -> bool:
         """Whether most of the numbered classes are of pods that are gone."""
         return len(self.classes) > 2 * len(self.class_of) + 1000
 
@@ -129,11 +129,11 @@ class RunningPods:
         selected = self.selected(namespaces, selector, expired)
         return self.rows_of(selected if terminating else selected & ~self.terminating())
 
-    def carried(self, namespace: str, namespace_labels: Labels, labels: Labels) -> Iterator[Carried]:
+    def carried(self, namespace: str, namespace_labels: Labels, labels: Labels) -> Iterator[CarriedTerm]:
         """The terms of running pods that speak of a pod with `labels` in `namespace`."""
         return self.classes.carried(namespace, namespace_labels, labels) if self.has_terms else iter(())
 
-    def carrier_rows(self, carried: Carried) -> tuple[Codes, NDArray[np.int64]]:
+    def carrier_rows(self, carried: CarriedTerm) -> tuple[Codes, NDArray[np.int64]]:
         """The row of each pod that carries a term, and how many times it does."""
         times = np.bincount(carried.numbers(), minlength=self.class_count)
         of_pods = times[self.carrier_class_of]

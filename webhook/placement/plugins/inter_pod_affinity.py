@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.index.pod_classes import Carried
+from webhook.cluster.index.pod_classes import CarriedTerm
 from webhook.cluster.index.pod_term import PodTerm
 from webhook.cluster.index.running_pods import Codes
 from webhook.cluster.snapshot import Column, Rows, Snapshot
@@ -82,7 +82,7 @@ class InterPodAffinity:
             return np.zeros_like(weights)
         return (MAX_NODE_SCORE * ((weights - lowest) / difference)).astype(np.int64)
 
-    def _count_existing(self, concerning: Iterable[Carried], nodes: Snapshot, counts: DomainCounts) -> None:
+    def _count_existing(self, concerning: Iterable[CarriedTerm], nodes: Snapshot, counts: DomainCounts) -> None:
         """Count the running pods whose terms speak of the pod, each with what its terms weigh."""
         for carried in concerning:
             weight = carried.weight if carried.kind == "preferred" else self._hard_pod_affinity_weight
@@ -136,7 +136,7 @@ def _barred(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask | None:
     return found
 
 
-def _concerning(pod: PodInfo, nodes: Snapshot) -> Iterable[Carried]:
+def _concerning(pod: PodInfo, nodes: Snapshot) -> Iterable[CarriedTerm]:
     peers = pod.inter_pod
     return nodes.pods.carried(peers.namespace, nodes.namespace_labels(peers.namespace), dict(peers.labels))
 
