@@ -35,7 +35,7 @@ from webhook.placement.suggest.changes import Situation
 from webhook.placement.suggest.suggestions import Suggestion, suggest
 from webhook.placement.templates import TemplateNode
 
-__all__ = ["Scheduler", "Placement", "PodSignature", "never"]
+__all__ = ["Placement", "PodSignature", "Scheduler", "never"]
 
 
 @dataclass(frozen=True, slots=True)
