@@ -1,7 +1,7 @@
 """Why each node cannot take a pod: every filter asked about every node, off the hot path."""
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time, never
+from webhook.placement.framework.filtering import pre_filter_rejection
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import Profile
@@ -87,23 +88,6 @@ def plugins_against(profile: Profile, pod: PodInfo, nodes: Snapshot, row: int, e
     """
     against = (each.plugin for each in _filter_rejections(profile, pod, nodes, expired) if each.rejected[row])
     return frozenset(itertools.islice(against, 1))
-
-
-def pre_filter_rejection(plugins: Collection[str], *, leaves_none: bool) -> str:
-    """The reason of a node that is not among those that the pre-filters of `plugins` name, each of them.
-
-    `leaves_none`: there is no name that all of them have. Else `plugins` has the one, too, that rejected the node which
-    the pod is nominated to: it had its turn before.
-
-    Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, findNodesThatFitPod, and framework/runtime/framework.go,
-    RunPreFilterPlugins
-    """
-    listed = f"[{' '.join(sorted(plugins))}]"
-    if not leaves_none:
-        return f"node(s) didn't satisfy plugin(s) {listed}"
-    if len(plugins) > 1:
-        return f"node(s) didn't satisfy plugin(s) {listed} simultaneously"
-    return f"node(s) didn't satisfy plugin {next(iter(plugins))}"
 
 
 def explain(profile: Profile, pod: PodInfo, nodes: Snapshot) -> NodeToStatus:

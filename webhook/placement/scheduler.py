@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import orjson
@@ -14,9 +14,9 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, in_time, never
 from webhook.kube.reader import Reader
-from webhook.placement.diagnosis import NodeToStatus, explain, plugins_against, pre_filter_rejection
+from webhook.placement.diagnosis import NodeToStatus, explain, plugins_against
 from webhook.placement.framework.deny_exemption import doubt
-from webhook.placement.framework.filtering import Passing
+from webhook.placement.framework.filtering import pre_filter_rejection, run_filters, run_pre_filters
 from webhook.placement.framework.interface import UncertainScorePlugin
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.result import (
@@ -84,14 +84,6 @@ class _Filtered:
 
     feasible: Mask
     reasons: Mapping[str, int]
-    refusal: str = ""
-
-
-class _PreFilterOutcome(NamedTuple):
-    """The only nodes in question, None for all, and by which plugins; `refusal`: why no node is."""
-
-    node_names: frozenset[str] | None
-    plugins: Sequence[str]
     refusal: str = ""
 
 
@@ -245,7 +237,7 @@ class Scheduler:
         """
         reasons: Counter[str] = Counter()
         feasible = np.ones(len(snapshot.nodes), dtype=np.bool_)
-        chosen = self._run_pre_filters(info, snapshot, ignore_transient=ignore_transient)
+        chosen = run_pre_filters(self._profile.pre_filters, info, snapshot, ignore_transient=ignore_transient)
         if chosen.refusal:
             return _Filtered(np.zeros_like(feasible), {}, chosen.refusal)
         nominated = snapshot.rows.get(info.nomination.node_name) if info.nomination.node_name else None
@@ -257,32 +249,14 @@ class Scheduler:
                 told_by |= plugins_against(self._profile, info, snapshot, nominated, expired)
             reasons[pre_filter_rejection(told_by, leaves_none=False)] = int(np.count_nonzero(left_out))
         with_nominated = nodes_with_nominated_pods(info, snapshot, self._profile.scheduler_names, expired)
-        passing = Passing(self._profile.filters, info, snapshot, with_nominated, expired)
+        run = partial(run_filters, self._profile.filters, info, snapshot, with_nominated, expired)
         if nominated is not None:
             own = _named(frozenset((info.nomination.node_name,)), snapshot)
-            if (alone := passing.among(own, reasons)).any():
+            if (alone := run(own, reasons)).any():
                 return _Filtered(alone, {})
             feasible = feasible & ~own
-        feasible = passing.among(feasible, reasons)
+        feasible = run(feasible, reasons)
         return _Filtered(feasible, {reason: count for reason, count in reasons.items() if count})
-
-    def _run_pre_filters(self, info: PodInfo, snapshot: Snapshot, *, ignore_transient: bool) -> _PreFilterOutcome:
-        """What the pre-filters together leave of the nodes: those that each of them names.
-
-        Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunPreFilterPlugins
-        """
-        names: frozenset[str] | None = None
-        plugins: list[str] = []
-        for pre_filter in self._profile.pre_filters:
-            result = pre_filter.pre_filter(info, snapshot)
-            if result.refusal and not (ignore_transient and result.is_transient):
-                return _PreFilterOutcome(names, plugins, result.refusal)
-            if result.node_names is not None:
-                names = result.node_names if names is None else names & result.node_names
-                plugins.append(pre_filter.name)
-            if names is not None and not names:
-                return _PreFilterOutcome(names, plugins, pre_filter_rejection(plugins, leaves_none=True))
-        return _PreFilterOutcome(names, plugins)
 
     def _score(self, info: PodInfo, snapshot: Snapshot, feasible: Mask, expired: Expired) -> ScoreTable:
         """The scores of the feasible nodes; a single one is taken unscored."""

@@ -1,7 +1,7 @@
-"""Which nodes pass every filter, and why others do not."""
+"""The pre-filter and filter steps of a scheduling cycle."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,33 +9,88 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.placement.framework.interface import Failure, FilterPlugin
+from webhook.placement.framework.interface import Failure, FilterPlugin, PreFilterPlugin
 from webhook.placement.framework.nominated_nodes import NodesWithNominatedPods
 from webhook.placement.pod.pod_info import PodInfo
 
 
-class Passing(NamedTuple):
-    """The `filters` to ask about `pod` on `nodes`; with a `with_nominated`, about its nodes with and without it."""
+class PreFilterOutcome(NamedTuple):
+    """The result of all pre-filters.
 
-    filters: Sequence[FilterPlugin]
-    pod: PodInfo
-    nodes: Snapshot
-    with_nominated: NodesWithNominatedPods | None
-    expired: Expired
+    `node_names` are the only nodes left, None for all, and `plugins` the plugins that named them; `refusal` is the
+    reason of a plugin that rejects every node.
+    """
 
-    def among(self, asked: Mask, reasons: Counter[str]) -> Mask:
-        """Which of the nodes `asked` for pass every filter; to `reasons` is added why others do not.
+    node_names: frozenset[str] | None
+    plugins: Sequence[str]
+    refusal: str = ""
 
-        Raises:
-            DeadlineNearError: `expired()` holds.
-        """
-        feasible = asked
-        if self.with_nominated:
-            for plugin in in_time(self.filters, self.expired):
-                feasible = _narrowed(feasible, self.with_nominated.failures(plugin, feasible), reasons)
-        for plugin in in_time(self.filters, self.expired):
-            feasible = _narrowed(feasible, plugin.filter(self.pod, self.nodes, self.expired), reasons)
-        return feasible
+
+def run_pre_filters(
+    pre_filters: Sequence[PreFilterPlugin], pod: PodInfo, nodes: Snapshot, *, ignore_transient: bool
+) -> PreFilterOutcome:
+    """Return the nodes that all `pre_filters` name.
+
+    `ignore_transient`: go on after a rejection that passes without a change of any node.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunPreFilterPlugins
+    """
+    names: frozenset[str] | None = None
+    plugins: list[str] = []
+    for plugin in pre_filters:
+        result = plugin.pre_filter(pod, nodes)
+        if result.refusal and not (ignore_transient and result.is_transient):
+            return PreFilterOutcome(names, plugins, result.refusal)
+        if result.node_names is not None:
+            names = result.node_names if names is None else names & result.node_names
+            plugins.append(plugin.name)
+        if names is not None and not names:
+            return PreFilterOutcome(names, plugins, pre_filter_rejection(plugins, leaves_none=True))
+    return PreFilterOutcome(names, plugins)
+
+
+def pre_filter_rejection(plugins: Collection[str], *, leaves_none: bool) -> str:
+    """The reason of a node that is not among those that the pre-filters of `plugins` name, each of them.
+
+    `leaves_none`: there is no name that all of them have. Else `plugins` has the one, too, that rejected the node which
+    the pod is nominated to: it had its turn before.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, findNodesThatFitPod, and framework/runtime/framework.go,
+    RunPreFilterPlugins
+    """
+    listed = f"[{' '.join(sorted(plugins))}]"
+    if not leaves_none:
+        return f"node(s) didn't satisfy plugin(s) {listed}"
+    if len(plugins) > 1:
+        return f"node(s) didn't satisfy plugin(s) {listed} simultaneously"
+    return f"node(s) didn't satisfy plugin {next(iter(plugins))}"
+
+
+def run_filters(
+    filters: Sequence[FilterPlugin],
+    pod: PodInfo,
+    nodes: Snapshot,
+    with_nominated: NodesWithNominatedPods | None,
+    expired: Expired,
+    candidates: Mask,
+    reasons: Counter[str],
+) -> Mask:
+    """Return the `candidates` that pass all `filters`; add to `reasons` how many of them fail for each reason.
+
+    The nodes of `with_nominated` must pass with their nominated pods and without them.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods
+    """
+    feasible = candidates
+    if with_nominated:
+        for plugin in in_time(filters, expired):
+            feasible = _narrowed(feasible, with_nominated.failures(plugin, feasible), reasons)
+    for plugin in in_time(filters, expired):
+        feasible = _narrowed(feasible, plugin.filter(pod, nodes, expired), reasons)
+    return feasible
 
 
 def _narrowed(feasible: Mask, failures: Iterable[Failure], reasons: Counter[str]) -> Mask:
