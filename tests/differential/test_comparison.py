@@ -1,14 +1,22 @@
 """A wrong forecast is noticed, what is left open is not held against it, and a disagreement is made small."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
+from tests.builders import make_node_object, make_pod
+from tests.controlplane.client import ApiError
 from tests.differential.comparison import disagreements
+from tests.differential.constraints import Object
 from tests.differential.judge import Answer
 from tests.differential.minimising import minimise
 from tests.differential.profiles import PROFILES
+from tests.differential.trial import report, tried
 from tests.differential.worlds import World
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.documents import Document
 from webhook.placement.framework.result import Placement
 
 _TOTALS = {"a": {"total": 300, "TaintToleration": 300}, "b": {"total": 150, "TaintToleration": 150}}
@@ -60,3 +68,56 @@ def test_what_a_disagreement_does_not_need_goes() -> None:
     assert [node["metadata"] for node in world.nodes] == [{"name": "n3"}, {"name": "n7"}]
     assert len(world.pods) == 1
     assert plain["spec"] == {"tolerations": [{"key": "b"}]}
+
+
+@dataclass
+class _Judge:
+    """Binds no pod, and answers with `fault` where there are fewer nodes than `fewest`."""
+
+    world: World
+    fewest: int
+    fault: Exception
+
+    def establish(self, world: World) -> None:
+        self.world = world
+
+    def snapshot(self) -> Snapshot:
+        return snapshot_from_documents(Document("world", each) for each in self.world.objects)
+
+    def ask(self, pod: Object) -> tuple[Answer, Object]:
+        if len(self.world.nodes) < self.fewest:
+            raise self.fault
+        return Answer(None, "0/3 nodes are available: 3 too dark.", {}), pod
+
+
+_THREE_NODES = World((), (), tuple(make_node_object(name) for name in "abc"), ())
+_POD = make_pod("p").namespace("x").toleration("a", operator="Exists").obj()
+_FAULTS = (TimeoutError("an answer: not within 30 s"), ApiError(409, {"reason": "Conflict", "message": "again"}))
+_FOUND = "seed-1-p: Disagreement(kind='verdict', foretold=('Feasible',"
+
+
+@pytest.mark.parametrize("fault", _FAULTS, ids=repr)
+@pytest.mark.parametrize("fewest", [2, 3])
+def test_what_is_not_answered_makes_a_disagreement_no_smaller(tmp_path: Path, fewest: int, fault: Exception) -> None:
+    judge = _Judge(_THREE_NODES, fewest, fault)
+
+    text = report(judge, _THREE_NODES, tried(judge, _POD), "seed-1-p", tmp_path)
+
+    assert text.startswith(_FOUND)
+    assert text.endswith(f"minimised: {tmp_path / 'seed-1-p.yaml'}")
+    kept = (tmp_path / "seed-1-p.yaml").read_text()
+    assert kept.count("kind: Node") == fewest
+    assert "tolerations" not in kept
+
+
+@pytest.mark.parametrize("fault", _FAULTS, ids=repr)
+def test_disagreement_is_reported_though_nothing_is_answered_any_more(tmp_path: Path, fault: Exception) -> None:
+    judge = _Judge(_THREE_NODES, 0, fault)
+    trial = tried(judge, _POD)
+    judge.fewest = 4
+
+    text = report(judge, _THREE_NODES, trial, "seed-1-p", tmp_path)
+
+    assert text.startswith(_FOUND)
+    assert text.endswith(f"then no answer: {fault}\nminimised: not seen again")
+    assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,7 @@ from tests.differential.dice import Dice
 from tests.differential.judge import Judge
 from tests.differential.profiles import CONFIGURATION, OTHERS, STANDARD
 from tests.differential.random_profiles import random_configuration
-from tests.differential.trial import disagreements_of_command, keep, minimised, tried
+from tests.differential.trial import disagreements_of_command, report, tried
 from tests.differential.worlds import pending_pods, random_world
 from webhook.placement.config.loader import parse_profiles
 
@@ -33,12 +33,8 @@ def _agree(cluster: Cluster, seed: int, schedulers: tuple[str, ...], folder: Pat
     for pod in pending_pods(dice, world, PODS_PER_WORLD, schedulers):
         trial = tried(judge, pod)
         trials.append(trial)
-        if found := trial.disagreements:
-            name = pod["metadata"]["name"]
-            again, _ = judge.ask(pod)
-            case = minimised(judge, world, pod, found)
-            path = keep(case, f"seed-{seed}-{name}") if case else "not seen again"
-            pytest.fail(f"seed {seed}, {name}: {found[0]}\nof {trial.answer}\nthen {again}\nminimised: {path}")
+        if trial.disagreements:
+            pytest.fail(report(judge, world, trial, f"seed-{seed}-{pod['metadata']['name']}"))
     assert disagreements_of_command(judge, trials, folder) == []
 
 

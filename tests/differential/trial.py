@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tests.controlplane.client import ApiError
 from tests.differential.cases import FOLDER, Case
@@ -18,6 +18,22 @@ from webhook.placement.profile import Profile
 from webhook.placement.scheduler import Scheduler
 
 _MOST_QUESTIONS = 600
+
+
+class Asked(Protocol):
+    """What is asked about one pod: a `Judge`."""
+
+    def establish(self, world: World) -> None:
+        """Make the cluster what `world` says."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """Return the cluster."""
+        ...
+
+    def ask(self, pod: Object) -> tuple[Answer, Object]:
+        """Return what becomes of `pod`, and the pod as it was stored."""
+        ...
 
 
 def profile_of(pod: Object) -> Profile:
@@ -40,7 +56,7 @@ class Trial(NamedTuple):
     disagreements: list[Disagreement]
 
 
-def tried(judge: Judge, pod: Object) -> Trial:
+def tried(judge: Asked, pod: Object) -> Trial:
     """`pod` before the judge."""
     snapshot = judge.snapshot()
     answer, stored = judge.ask(pod)
@@ -59,9 +75,26 @@ def disagreements_of_command(judge: Judge, trials: Sequence[Trial], folder: Path
     return found
 
 
-def minimised(judge: Judge, world: World, pod: Object, found: list[Disagreement]) -> Case | None:
-    """The smallest case of the first disagreement in `found`; None if it is not seen again."""
-    kind = found[0].kind
+def report(judge: Asked, world: World, trial: Trial, name: str, folder: Path = FOLDER) -> str:
+    """Return the text about the disagreement of `trial`, whose smallest case becomes the file `name` in `folder`.
+
+    Whatever becomes of the questions that are asked for it: the text has the disagreement as it was found.
+    """
+    try:
+        again = str(judge.ask(trial.written)[0])
+    except (ApiError, TimeoutError) as error:
+        again = f"no answer: {error}"
+    case = minimised(judge, world, trial)
+    path = keep(case, name, folder) if case else "not seen again"
+    return f"{name}: {trial.disagreements[0]}\nof {trial.answer}\nthen {again}\nminimised: {path}"
+
+
+def minimised(judge: Asked, world: World, trial: Trial) -> Case | None:
+    """Return the smallest case of the first disagreement of `trial`; None if it is not seen again.
+
+    A question that is refused or not answered in time makes nothing smaller.
+    """
+    kind = trial.disagreements[0].kind
     questions = 0
 
     def still_disagrees(smaller: World, plainer: Object) -> bool:
@@ -69,23 +102,27 @@ def minimised(judge: Judge, world: World, pod: Object, found: list[Disagreement]
         questions += 1
         if questions > _MOST_QUESTIONS:
             return False
-        try:
-            judge.establish(smaller)
-            disagreed = tried(judge, plainer).disagreements
-        except ApiError:
-            return False
-        return kind in {each.kind for each in disagreed}
+        again = _tried_on(judge, smaller, plainer)
+        return again is not None and kind in {each.kind for each in again.disagreements}
 
-    small_world, small_pod = minimise(world, pod, still_disagrees)
-    judge.establish(small_world)
-    trial = tried(judge, small_pod)
-    if not trial.disagreements:
+    small_world, small_pod = minimise(world, trial.written, still_disagrees)
+    again = _tried_on(judge, small_world, small_pod)
+    if again is None or not again.disagreements:
         return None
-    return Case(f"{kind}: another one was foretold", small_world, small_pod, trial.answer)
+    return Case(f"{kind}: another one was foretold", small_world, small_pod, again.answer)
 
 
-def keep(case: Case, name: str) -> str:
-    """Write `case` to the folder of cases; the path, for a message."""
-    path = FOLDER / f"{name}.yaml"
+def _tried_on(judge: Asked, world: World, pod: Object) -> Trial | None:
+    """Return `pod` before the judge in `world`; None where it refuses or does not answer."""
+    try:
+        judge.establish(world)
+        return tried(judge, pod)
+    except (ApiError, TimeoutError):
+        return None
+
+
+def keep(case: Case, name: str, folder: Path = FOLDER) -> str:
+    """Write `case` to `folder`, by default that of the cases; return the path, for a message."""
+    path = folder / f"{name}.yaml"
     case.write(path)
     return str(path)
