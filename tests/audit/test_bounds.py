@@ -15,6 +15,7 @@ from tests.admitting import TYPE, USAGE
 from tests.audit.records import PATCH, make_record
 from tests.builders import PodBuilder, make_pod, match_expressions
 from tests.serving.running import World, review_bytes
+from webhook.audit.bounds import Cutter
 from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
 from webhook.audit.record import FIRST, LARGEST_BYTES, AuditRecord, digest, encode, parse_line, stated_hash
 
@@ -213,3 +214,15 @@ def test_patch_of_the_answer_is_never_cut() -> None:
     (left_out,) = [place for place in record.truncated if place.startswith("patch: ")]
     assert len(patch) > 3_000
     assert left_out == f"patch: {len(patch) - len(record.patch)} more items"
+
+
+def test_what_was_cut_in_an_item_that_is_left_out_is_not_counted() -> None:
+    """The notes are full by then: what is left out of them is counted alone."""
+    cutter, text = Cutter(), "x" * 2000
+    items = orjson.loads(cutter.items("warnings", [[text] * 16, [text] * 3], 17_000))
+
+    assert [len(each) for each in items] == [16]
+    assert cutter.truncated == [
+        *(f"warnings[0][{number}]: 976 more characters" for number in range(16)),
+        "and 1 more place",
+    ]

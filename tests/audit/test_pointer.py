@@ -27,6 +27,7 @@ POD: dict[str, Any] = {
         ({"op": "add", "path": "/spec/affinity"}, {}),
         ({"op": "add", "path": "/spec/affinity/nodeAffinity"}, {}),
         ({"op": "add", "path": "/metadata/annotations"}, {}),
+        ({"op": "replace", "path": "/spec/tolerations/1"}, {}),
         ({"op": "replace", "path": "/spec/tolerations/7"}, {}),
         ({"op": "replace", "path": "/spec/containers/0/env"}, {}),
         ({"op": "replace", "path": "/spec/containers"}, {}),

@@ -145,6 +145,14 @@ class TestRotation:
         assert (verification.faults, verification.notes, len(verification.chains)) == ([], [], 1)
         assert verification.records == 20
 
+    @pytest.mark.parametrize(("spare_bytes", "records"), [(0, [2, 1]), (-1, [1, 1, 1])])
+    def test_comes_before_the_record_that_would_be_a_byte_too_much(
+        self, log: Log, spare_bytes: int, records: list[int]
+    ) -> None:
+        # The first record has no hash before it.
+        log.write(1, 2, 3, max_bytes=2 * LINE_BYTES - len("0" * 64) + spare_bytes, backups=9)
+        assert [len(Path(file).read_bytes().splitlines()) for file in rotated_files(log.path)] == records
+
     def test_is_off_for_size_zero(self, log: Log) -> None:
         log.write(*range(20), max_bytes=0)
         assert len(log.lines()) == 20
@@ -285,6 +293,23 @@ class TestTrouble:
             ("warning", "audit records are written again"),
         ]
         assert logs[1]["missed"] == 2
+
+    def test_each_time_of_trouble_is_said_with_its_own_count(self, log: Log) -> None:
+        with log.writer() as writer, capture_logs() as logs:
+            writer.write(make_record(1))
+            for missed in (2, 1):
+                shutil.rmtree(log.path.parent)
+                for number in range(missed):
+                    writer.write(make_record(number))
+                log.path.parent.mkdir()
+                for number in range(3):
+                    writer.write(make_record(number))
+        assert [(entry["log_level"], entry.get("missed")) for entry in logs] == [
+            ("error", None),
+            ("warning", 2),
+            ("error", None),
+            ("warning", 1),
+        ]
 
     def test_neither_a_broken_file_nor_a_broken_standard_error_raises(self, log: Log) -> None:
         with log.writer() as writer, capture_logs():
@@ -545,6 +570,16 @@ class TestHead:
         (fault,) = log.verify().faults
         assert fault.detail.startswith(f"cut out: {told}")
 
+    def test_of_another_record_with_the_number_of_the_last_is_followed(self, log: Log) -> None:
+        """The last record was altered, or put in the place of the one that was written."""
+        log.write(1)
+        written = Head(1, "f" * 64)
+        head_path(log.path).write_text(f"{written.sequence:020} {written.hash}\n")
+        with capture_logs() as logs:
+            log.write(2)
+        assert [entry["event"] for entry in logs] == ["audit file lacks records that were written"]
+        assert orjson.loads(log.lines()[-1])["previous"] == written.hash
+
     def test_that_is_none_is_written_anew(self, log: Log) -> None:
         log.write(1)
         head_path(log.path).write_bytes(b"x")
@@ -559,3 +594,22 @@ class TestHead:
             log.write(1, 2)
         assert [entry["event"] for entry in logs] == ["audit head cannot be kept"]
         assert log.results == ["written", "written"]
+
+    def test_that_cannot_be_kept_again_is_said_again(self, log: Log) -> None:
+        with log.writer() as writer, capture_logs() as logs:
+            for number in range(2):
+                head_path(log.path).mkdir()
+                writer.write(make_record(number))
+                head_path(log.path).rmdir()
+                writer.write(make_record(number))
+                head_path(log.path).unlink()
+                # The file is let go of when the log is made anew.
+                log.path.unlink()
+        assert [entry["event"] for entry in logs] == ["audit head cannot be kept"] * 2
+
+
+def test_nothing_stays_open_behind_a_writer_that_is_closed(log: Log) -> None:
+    log.write(1)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    log.write(2)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
