@@ -21,6 +21,7 @@ from webhook.pipeline import Cluster, scheduler_for
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.serving.admissions import Answer
 from webhook.serving.dispatcher import SMALL_BYTES, Dispatcher, OverdueError, Timeouts
+from webhook.serving.effort import TurnEndedError
 from webhook.serving.lanes import LargeLane, SmallLane
 
 POLICY = policy_with()
@@ -45,13 +46,18 @@ class Gate:
     framework: Scheduler = field(default_factory=lambda: scheduler_for(POLICY))
     open: threading.Event = field(default_factory=threading.Event)
     asked: int = 0
+    given_up: int = 0
     entered: Callable[[], None] = lambda: None
 
     def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
         self.asked += 1
         self.entered()
         self.open.wait(60)
-        return self.framework.answer(asked, snapshot, expired)
+        try:
+            return self.framework.answer(asked, snapshot, expired)
+        except TurnEndedError:
+            self.given_up += 1
+            raise
 
 
 @dataclass
@@ -187,6 +193,7 @@ def test_work_ends_for_one_who_leaves_in_the_middle_of_it() -> None:
             await leaving
         site.gate.open.set()
         assert "patch" in response(await site.post(large(1)))
+        assert (site.gate.asked, site.gate.given_up) == (2, 1)
 
     world = run(story)
     assert [record.name for record in world.records] == ["large-1"]
@@ -415,3 +422,45 @@ def test_one_who_leaves_in_his_turn_hands_it_on() -> None:
 
     world = run(story)
     assert len(world.records) == 1
+
+
+def test_a_review_waits_for_the_worker_from_the_first_byte_too_many() -> None:
+    async def story(site: Site) -> None:
+        slow = await site.post_and_see_at_work(large())
+        assert "patch" in response(await site.post(SMALL.ljust(SMALL_BYTES)))
+        waiting = site.post(SMALL.ljust(SMALL_BYTES + 1))
+        await asyncio.sleep(0)
+        assert site.dispatcher.waiting == 2
+        site.gate.open.set()
+        await asyncio.gather(slow, waiting)
+
+    run(story)
+
+
+@pytest.mark.parametrize(("seconds", "overrun_seconds"), [(0.01, 0.0), (0.03, 0.02)])
+def test_work_for_a_large_pod_counts_against_small_ones_beyond_one_turn_alone(
+    seconds: float, overrun_seconds: float
+) -> None:
+    async def story(site: Site) -> None:
+        slow = await site.post_and_see_at_work(large())
+        job = site.dispatcher._running
+        assert job is not None
+        site.dispatcher._done(job, ZeroDivisionError(), seconds)
+        with pytest.raises(ZeroDivisionError):
+            await slow
+        assert site.dispatcher._overruns.worked_seconds(job.payers) == pytest.approx(overrun_seconds)
+        assert site.dispatcher._ledger.worked_seconds(job.payers) == pytest.approx(seconds)
+
+    run(story)
+
+
+def test_after_a_pass_the_work_for_small_pods_is_counted_from_nothing() -> None:
+    async def story(site: Site) -> None:
+        busy = []
+        for seconds in (1.0, 0.001):
+            site.dispatcher._worked(SMALL, seconds)
+            busy.append(site.dispatcher._is_busy)
+            await asyncio.sleep(0)
+        assert busy == [True, False]
+
+    run(story)

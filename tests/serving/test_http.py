@@ -13,6 +13,7 @@ from tests.admitting import TYPE
 from tests.builders import make_pod
 from tests.serving.running import Running, World, review_bytes, running
 from webhook.kube.field import InvalidInput
+from webhook.serving.http import _granted
 from webhook.settings import Address
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
@@ -185,6 +186,36 @@ def test_large_bodies_wait_for_room_and_small_ones_have_their_own(tmp_path: Path
     large = REVIEW + b" " * 50_000
     with_server(story, tmp_path, world, max_body_bytes=60_000, max_bytes_in_flight=100_000)
     assert world.count("http_refused_requests_total", code="503") == 1
+
+
+def test_large_bodies_give_their_room_back_once_they_are_answered(tmp_path: Path) -> None:
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        for _ in range(2):
+            async with client.post(server.url, data=large, headers=JSON) as response:
+                assert response.status == 200
+
+    large = REVIEW + b" " * 50_000
+    with_server(story, tmp_path, max_body_bytes=60_000, max_bytes_in_flight=60_000)
+
+
+@pytest.mark.parametrize(
+    ("target", "whole_seconds", "scorer_seconds"),
+    [
+        pytest.param("/mutate?timeout=10s", 10.0, 9.5, id="half a second is kept for the way back"),
+        pytest.param("/mutate?timeout=1s", 1.0, 0.8, id="of a short time a fifth"),
+        pytest.param("/mutate?timeout=1m", 30.0, 59.5, id="longer than an API server waits"),
+        pytest.param("/mutate", 30.0, None, id="no time given"),
+        pytest.param("/mutate?timeout=soon", 30.0, None, id="no duration"),
+    ],
+)
+def test_the_scorer_has_the_time_that_is_granted_but_for_a_margin(
+    target: str, whole_seconds: float, scorer_seconds: float | None
+) -> None:
+    timeouts = _granted(target).timeouts(1000.0)
+
+    assert timeouts.arrived_seconds == 1000.0
+    assert timeouts.overdue_seconds == 1000.0 + whole_seconds
+    assert timeouts.deadline_seconds == (None if scorer_seconds is None else pytest.approx(1000.0 + scorer_seconds))
 
 
 def test_a_single_body_has_room_whatever_the_bound(tmp_path: Path) -> None:
