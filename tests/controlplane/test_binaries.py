@@ -94,7 +94,7 @@ def test_a_refused_module_is_named_with_the_way_in(tmp_path: Path) -> None:
 
 def test_nothing_half_written_is_left_of_a_failed_build(tmp_path: Path) -> None:
     put_go(tmp_path, '[ "$1" != build ] && exit', WRITE_OUTPUT, "exit 1")
-    with pytest.raises(MissingPrograms):
+    with pytest.raises(MissingPrograms, match="the build failed"):
         find_or_build(environment(tmp_path), ignore)
     assert [path.name for path in (tmp_path / "cache").rglob("*") if path.is_file()] == ["lock"]
 

@@ -153,5 +153,5 @@ def test_the_schema_refuses_what_the_loader_refuses(change: dict[str, Any]) -> N
     document = HEAD | change
 
     assert list(faults(document, SCHEMA)) != []
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput, match=r"^p\.yaml: "):
         parse_policy(json.dumps(document), "p.yaml")

@@ -158,7 +158,7 @@ def test_a_required_term_without_a_selector_is_never_satisfied() -> None:
     nodes = Snapshot.of([node("a", _web(), labels={"zone": "x"}), node("b", labels={"zone": "y"})])
     pod = make_pod().affinity(_near(_term(_DB, "zone"), {"topologyKey": "zone"}))
     for snapshot in (nodes, nodes.without_pods()):
-        assert all(InterPodAffinity().filter(pod_info(pod), snapshot)[0].rejected)
+        assert InterPodAffinity().filter(pod_info(pod), snapshot)[0].rejected.tolist() == [True, True]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,24 @@
+"""Work counted instead of timed: the same number on every machine, however busy it is."""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+
+def calls_of(task: Callable[[], object]) -> int:
+    """Return how many functions `task` calls in this thread, those written in C included."""
+    count = 0
+
+    def note(_: FrameType, event: str, __: Any) -> None:
+        nonlocal count
+        if event in ("call", "c_call"):
+            count += 1
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        task()
+    finally:
+        sys.setprofile(before)
+    return count
