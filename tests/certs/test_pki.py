@@ -101,6 +101,17 @@ def test_server_certificate_never_outlives_its_ca() -> None:
     assert loaded(server).not_valid_after_utc == loaded(ca).not_valid_after_utc
 
 
+def test_server_certificate_is_not_valid_before_a_ca_that_is_younger_than_the_backdate() -> None:
+    ca = issue_ca(now=NOW + timedelta(minutes=2))
+    server = issue_server(ca, dns_names=["localhost"], now=NOW)
+    assert loaded(server).not_valid_before_utc == loaded(ca).not_valid_before_utc > NOW - BACKDATE
+
+
+def test_server_certificate_of_an_older_ca_begins_with_the_backdate() -> None:
+    server = issue_server(issue_ca(now=NOW - timedelta(days=1)), dns_names=["localhost"], now=NOW)
+    assert loaded(server).not_valid_before_utc == NOW - BACKDATE
+
+
 def test_time_of_issue_may_be_in_any_zone() -> None:
     local = NOW.astimezone(tz=None)
     assert loaded(issue_ca(now=local)).not_valid_before_utc == NOW - BACKDATE

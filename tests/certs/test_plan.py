@@ -90,6 +90,13 @@ def test_renewal_is_due_when_a_third_of_the_time_is_left() -> None:
     assert plan(found, at + timedelta(seconds=1)).action is RENEW
 
 
+def test_one_that_ends_this_second_has_expired_and_no_days_left() -> None:
+    found = inspect(FRESH, NOW)
+    assert found.server
+    at = found.server.not_valid_after_utc
+    assert len(plan(inspect(FRESH, at), at).reasons) == 1
+
+
 @pytest.mark.parametrize(
     ("held", "reason"),
     [

@@ -1,0 +1,102 @@
+"""A fake API server at the border: it keeps objects by their paths, over HTTP on loopback."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import jsonpatch
+
+Object = dict[str, Any]
+_JSON_PATCH = "application/json-patch+json"
+
+
+@dataclass
+class FakeApi:
+    """The objects by path, and the writes that came: the path of each with its query.
+
+    So many `conflicts` are still to come: each time, somebody else changes the object just before a JSON patch.
+    """
+
+    objects: dict[str, Object] = field(default_factory=dict)
+    writes: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    conflicts: int = 0
+    refuses: int = 0
+    url: str = ""
+
+    def answer(self, method: str, target: str, content_type: str, body: bytes) -> tuple[int, Object]:
+        """Return status and content."""
+        url = urlsplit(target)
+        found = self.objects.get(url.path)
+        if self.refuses:
+            return self.refuses, {"kind": "Status", "message": "because Refused"}
+        if method == "GET":
+            return (200, found) if found else (404, {"kind": "Status", "message": "there is none"})
+        query = {key: values[0] for key, values in parse_qs(url.query).items()}
+        self.writes.append((url.path, query))
+        written = json.loads(body)
+        if content_type == _JSON_PATCH:
+            assert found is not None
+            if self.conflicts:
+                self.conflicts -= 1
+                found["metadata"]["resourceVersion"] += "0"
+            if written[0]["value"] != found["metadata"]["resourceVersion"]:
+                return 409, {"kind": "Status", "message": "the object has been modified"}
+            written = jsonpatch.apply_patch(found, written)
+        written["metadata"]["resourceVersion"] = str(len(self.writes))
+        if query.get("dryRun") != "All":
+            self.objects[url.path] = written
+        return 200, written
+
+    def kubeconfig(self, folder: Path) -> Path:
+        """Write a kubeconfig of this server into `folder` and return its path."""
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "c", "cluster": {"server": self.url}}],
+            "users": [{"name": "u", "user": {}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "c",
+        }
+        file = folder / "kubeconfig"
+        file.write_text(json.dumps(content))
+        return file
+
+
+@contextmanager
+def fake_api() -> Iterator[FakeApi]:
+    """The server, until the block ends."""
+    api = FakeApi()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            length = int(self.headers.get("content-length") or 0)
+            content_type = self.headers.get("content-type") or ""
+            status, content = api.answer(self.command, self.path, content_type, self.rfile.read(length))
+            body = json.dumps(content).encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_PATCH(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            api.url = f"http://127.0.0.1:{server.server_port}"
+            yield api
+        finally:
+            server.shutdown()
+            thread.join()

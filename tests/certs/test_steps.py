@@ -1,0 +1,203 @@
+"""The steps of a registration, their order and their writes; tests/certs/test_register.py has a real API server."""
+
+import base64
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from certs.inspection import Artifacts, inspect
+from certs.names import server_names
+from certs.register import Probing, Registration, register
+from certs.registration import Target
+from certs.store.cluster import Cluster, ClusterError, artifacts_of, connect
+from tests.certs.fake_api import FakeApi, fake_api
+from tests.certs.loopback import closed_port
+from tests.certs.making import AGED, FRESH, NOW, make_artifacts
+from webhook.kube.field import InvalidInput
+
+SECRET = "/api/v1/namespaces/placement-webhook/secrets/placement-webhook-tls"
+CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/00-placement-webhook"
+SERVICE = "placement-webhook.placement-webhook.svc"
+UNPROBED = Registration(Target(), probing=Probing(skip=True))
+MINE = replace(make_artifacts(dns_names=(SERVICE,)), ca_key=None)
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    with fake_api() as api:
+        yield api
+
+
+@pytest.fixture
+def cluster(api: FakeApi, tmp_path: Path) -> Cluster:
+    return connect(kubeconfig=api.kubeconfig(tmp_path))
+
+
+def held(api: FakeApi) -> Artifacts:
+    return artifacts_of(api.objects[SECRET])
+
+
+def bundle(api: FakeApi) -> bytes:
+    client: dict[str, Any] = api.objects[CONFIGURATION]["webhooks"][0]["clientConfig"]
+    return base64.b64decode(client["caBundle"])
+
+
+def put(api: FakeApi, cluster: Cluster, artifacts: Artifacts) -> None:
+    """Let the Secret hold `artifacts`, as if that had been so all along."""
+    cluster.apply_secret("placement-webhook", "placement-webhook-tls", artifacts, force=False)
+    api.writes.clear()
+
+
+def told(cluster: Cluster, wanted: Registration) -> list[str]:
+    return [step.partition("; valid for")[0] for step in register(cluster, wanted, NOW)]
+
+
+def test_where_nothing_is_there_the_secret_is_written_before_the_configuration(api: FakeApi, cluster: Cluster) -> None:
+    assert told(cluster, UNPROBED) == [
+        "probe: skipped",
+        "Secret placement-webhook/placement-webhook-tls: written (issued: nothing there yet)",
+        "MutatingWebhookConfiguration 00-placement-webhook: created, 1 CA in caBundle",
+    ]
+    assert api.writes == [
+        (SECRET, {"fieldManager": "placement-webhook-certs"}),
+        (CONFIGURATION, {"fieldManager": "placement-webhook-certs"}),
+    ]
+    assert inspect(held(api), NOW).serving_errors() == []
+    assert inspect(held(api), NOW).names.covers(SERVICE)
+    assert bundle(api) == held(api).ca_certificate
+
+
+def test_registering_again_writes_nothing(api: FakeApi, cluster: Cluster) -> None:
+    told(cluster, UNPROBED)
+    api.writes.clear()
+
+    assert told(cluster, UNPROBED) == [
+        "probe: skipped",
+        "MutatingWebhookConfiguration 00-placement-webhook: unchanged, 1 CA in caBundle",
+        "Secret placement-webhook/placement-webhook-tls: kept; everything is in order",
+    ]
+    assert api.writes == []
+
+
+def test_the_new_ca_is_trusted_beside_the_old_one_before_the_secret_changes(api: FakeApi, cluster: Cluster) -> None:
+    told(cluster, UNPROBED)
+    before = held(api)
+    api.writes.clear()
+
+    steps = told(cluster, replace(UNPROBED, artifacts=MINE))
+
+    assert [path for path, _ in api.writes] == [CONFIGURATION, SECRET]
+    assert steps[1].endswith("patched, 2 CAs in caBundle")
+    assert steps[2].endswith("written (as given)")
+    assert bundle(api) == (MINE.ca_certificate or b"") + (before.ca_certificate or b"")
+    assert held(api) == MINE
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "wanted", "why"),
+    [
+        pytest.param(AGED, UNPROBED, "tls.crt has 120 days left, less than a third of its time", id="due"),
+        pytest.param(FRESH, UNPROBED, f"not for {SERVICE}", id="for another name"),
+        pytest.param(MINE, replace(UNPROBED, force=True), "a replacement was asked for", id="forced"),
+        pytest.param(
+            MINE,
+            replace(UNPROBED, names=server_names([SERVICE, "other"])),
+            f"tls.crt is for {SERVICE}, not for {SERVICE}, other",
+            id="for other names",
+        ),
+    ],
+)
+def test_what_the_secret_holds_is_issued_anew(
+    api: FakeApi, cluster: Cluster, artifacts: Artifacts, wanted: Registration, why: str
+) -> None:
+    put(api, cluster, artifacts)
+
+    steps = told(cluster, wanted)
+
+    assert steps[1:] == [
+        "MutatingWebhookConfiguration 00-placement-webhook: created, 2 CAs in caBundle",
+        f"Secret placement-webhook/placement-webhook-tls: written (issued: {why})",
+    ]
+    assert held(api).certificate != artifacts.certificate
+    assert bundle(api) == (held(api).ca_certificate or b"") + (artifacts.ca_certificate or b"")
+    assert [query.get("force") for path, query in api.writes if path == SECRET] == ["true" if wanted.force else None]
+
+
+def test_a_secret_that_was_not_issued_here_is_refused_unless_forced(api: FakeApi, cluster: Cluster) -> None:
+    put(api, cluster, replace(MINE, ca_certificate=None))
+
+    with pytest.raises(InvalidInput, match=r"^Secret .*-tls: tls\.crt: .*; --force replaces it$"):
+        told(cluster, UNPROBED)
+    assert api.writes == []
+    assert told(cluster, replace(UNPROBED, force=True))[2].endswith("written (issued: a replacement was asked for)")
+
+
+def test_given_certificates_must_have_the_name_that_is_called(api: FakeApi, cluster: Cluster) -> None:
+    given = replace(FRESH, ca_key=None)
+
+    with pytest.raises(
+        InvalidInput, match=rf'--dir: tls\.crt: Invalid value: "localhost"; must be valid for {SERVICE}'
+    ):
+        told(cluster, replace(UNPROBED, artifacts=given))
+    assert api.writes == []
+
+
+@pytest.mark.parametrize("conflicts", [1, 4])
+def test_a_configuration_that_others_change_meanwhile_is_patched_again(
+    api: FakeApi, cluster: Cluster, conflicts: int
+) -> None:
+    told(cluster, UNPROBED)
+    api.writes.clear()
+    api.conflicts = conflicts
+
+    assert told(cluster, replace(UNPROBED, artifacts=MINE))[1].endswith("patched, 2 CAs in caBundle")
+    assert [path for path, _ in api.writes] == [CONFIGURATION] * (conflicts + 1) + [SECRET]
+
+
+def test_one_that_others_change_all_the_time_is_given_up(api: FakeApi, cluster: Cluster) -> None:
+    told(cluster, UNPROBED)
+    before = held(api)
+    api.conflicts = 5
+
+    with pytest.raises(InvalidInput, match=r"somebody else changes it all the time; try again$"):
+        told(cluster, replace(UNPROBED, artifacts=MINE))
+    assert (held(api), api.conflicts) == (before, 0)
+
+
+@pytest.mark.parametrize("secret_first", [True, False])
+def test_only_the_secret_of_a_server_that_cannot_start_without_is_written_before_the_probe(
+    api: FakeApi, cluster: Cluster, secret_first: bool
+) -> None:
+    probing = Probing(required=True, endpoint=f"127.0.0.1:{closed_port()}")
+
+    with pytest.raises(InvalidInput, match=r"not reachable \(.*\), and the webhook is not registered; --skip-probe"):
+        told(cluster, Registration(Target(), probing=probing, secret_first=secret_first))
+    assert [path for path, _ in api.writes] == ([SECRET] if secret_first else [])
+
+
+def test_a_probe_that_is_not_required_refuses_no_server_out_of_reach(api: FakeApi, cluster: Cluster) -> None:
+    steps = told(cluster, Registration(Target(), probing=Probing(endpoint=f"127.0.0.1:{closed_port()}")))
+
+    assert "not reachable from here (" in steps[0]
+    assert steps[0].endswith("; registered unprobed")
+    assert bundle(api) == held(api).ca_certificate
+
+
+def test_a_dry_run_is_one_in_each_write(api: FakeApi, tmp_path: Path) -> None:
+    told(connect(kubeconfig=api.kubeconfig(tmp_path), dry_run=True), UNPROBED)
+
+    assert [(path, query["dryRun"]) for path, query in api.writes] == [(SECRET, "All"), (CONFIGURATION, "All")]
+    assert api.objects == {}
+
+
+def test_a_refusal_is_told_with_its_status_and_no_answer_without_one(api: FakeApi, cluster: Cluster) -> None:
+    api.refuses = 403
+    with pytest.raises(ClusterError, match=f"^GET {CONFIGURATION}: 403 because Refused$") as refused:
+        told(cluster, UNPROBED)
+    cluster.client.configuration.host = f"http://127.0.0.1:{closed_port()}"
+    with pytest.raises(ClusterError, match=r"^http://127\.0\.0\.1:\d+: the API server does not answer: ") as silent:
+        told(cluster, UNPROBED)
+    assert (refused.value.code, silent.value.code) == (403, 0)
