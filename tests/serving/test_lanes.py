@@ -77,3 +77,18 @@ def test_another_policy_forgets_what_is_kept() -> None:
     kept, pod = lane(), request()
     first = kept.rendered(pod, POLICY, VIEW, effort())
     assert kept.rendered(pod, policy_with(), VIEW, effort()) is not first
+
+
+def test_a_verdict_that_was_long_in_coming_is_given_again_for_two_seconds_at_most() -> None:
+    ticks = count()
+    kept, pod = LargeLane(monotonic_seconds=lambda: float(next(ticks))), request()
+    first = kept.rendered(pod, POLICY, VIEW, effort())  # from 0 s to 1 s
+    assert kept.rendered(pod, POLICY, VIEW, effort()) is first  # at 2 s
+    assert kept.rendered(pod, POLICY, VIEW, effort()) is not first  # at 3 s
+
+
+def test_a_verdict_that_the_deadline_cut_short_is_not_given_again() -> None:
+    kept, pod, late = lane(), request(), effort()
+    late.is_over = True
+    first = kept.rendered(pod, POLICY, VIEW, late)
+    assert kept.rendered(pod, POLICY, VIEW, effort()) is not first

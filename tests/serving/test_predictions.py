@@ -137,3 +137,29 @@ def test_only_so_many_different_placements_are_kept() -> None:
     assert len(predictions) == 2
     assert predictions.compare(bound(pod(), "large-1", "alike-4")) is None
     assert predictions.compare(bound(pod(), "large-1", "third")) == "same_node"
+
+
+def test_replicas_of_one_controller_are_each_remembered_and_taken_in_their_order() -> None:
+    predictions = Predictions()
+    for cpu in ("900", "4"):
+        remember(predictions, pod(cpu))
+    assert len(predictions) == 2
+    assert predictions.compare(bound(pod(), "large-1", "worker-1")) == "foretold_infeasible_but_bound"
+    assert predictions.compare(bound(pod(), "large-1", "worker-2")) == "same_node"
+
+
+def test_second_look_takes_the_place_of_the_last_admission_of_its_kind() -> None:
+    predictions = Predictions()
+    remember(predictions, pod("900"), at_seconds=NOW_SECONDS - 60)
+    remember(predictions, pod("900"))
+    remember(predictions, pod("4"), again=True)
+    assert predictions.compare(bound(pod(), "large-1")) == "same_node"
+    earlier = bound(pod(), "large-1", created_seconds=NOW_SECONDS - 60)
+    assert predictions.compare(earlier) == "foretold_infeasible_but_bound"
+
+
+@pytest.mark.parametrize(("seconds", "result"), [(-6, None), (-5, "same_node"), (5, "same_node"), (6, None)])
+def test_pod_is_created_within_five_seconds_of_its_admission(seconds: int, result: str | None) -> None:
+    predictions = Predictions()
+    remember(predictions, pod())
+    assert predictions.compare(bound(pod(), "large-1", created_seconds=NOW_SECONDS + seconds)) == result
