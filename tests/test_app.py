@@ -1,11 +1,14 @@
 """Times and decisions as records have them, and looks at the cluster."""
 
 import uuid
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
 
+import pytest
+
 from tests.serving.running import Clock
-from webhook.app import Decisions, Glance, rfc3339_now
+from webhook.app import Decisions, FixedView, Glance, doubt, rfc3339_now
 from webhook.cluster.snapshot import Snapshot
 from webhook.pipeline import Cluster
 from webhook.placement.scheduler import Scheduler
@@ -40,3 +43,41 @@ def test_a_look_at_the_cluster_holds_for_a_moment_only() -> None:
     assert glance().doubt == "look 1"
     clock.seconds += 0.01
     assert glance().doubt == "look 2"
+
+
+@dataclass
+class _View:
+    """A view of no nodes, of that age."""
+
+    age: float
+    is_live: bool = True
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot.of(())
+
+    def age_seconds(self) -> float:
+        return self.age
+
+
+@pytest.mark.parametrize(
+    ("view", "reason"),
+    [
+        pytest.param(_View(0.0), "", id="new"),
+        pytest.param(_View(60.0), "", id="as old as is allowed"),
+        pytest.param(
+            _View(61.0), "the view of the cluster is too old: 61 s, at most 60 s are allowed", id="older than that"
+        ),
+        pytest.param(_View(float("inf")), "the view of the cluster is not there yet", id="not there yet"),
+        pytest.param(_View(1e9, is_live=False), "", id="of a file, however old"),
+    ],
+)
+def test_a_live_view_is_doubted_once_it_is_too_old(view: _View, reason: str) -> None:
+    assert doubt(view, 60.0) == reason
+
+
+def test_a_fixed_view_keeps_its_snapshot_and_is_never_doubted() -> None:
+    snapshot = Snapshot.of(())
+    view = FixedView(snapshot)
+
+    assert view.snapshot() is snapshot
+    assert doubt(view, 0.0) == ""

@@ -1,8 +1,10 @@
 """Addresses and durations, as flags and the API server write them."""
 
+from pathlib import Path
+
 import pytest
 
-from webhook.settings import Address, parse_address, parse_go_duration
+from webhook.settings import Address, Settings, parse_address, parse_go_duration
 
 
 @pytest.mark.parametrize(
@@ -76,3 +78,22 @@ def test_a_go_duration(text: str, wanted: float) -> None:
 )
 def test_no_go_duration(text: str) -> None:
     assert parse_go_duration(text) is None
+
+
+def test_defaults_are_those_of_the_documents() -> None:
+    """docs/operations.md has all of them but the last, which no flag sets."""
+    assert Settings(Path("tls")) == Settings(
+        tls_dir=Path("tls"),
+        listen=Address("0.0.0.0", 8443),
+        admin_listen=Address("0.0.0.0", 8080),
+        max_body_bytes=4_194_304,
+        max_bytes_in_flight=16_777_216,
+        max_connections=512,
+        max_connections_per_address=256,
+        read_timeout_seconds=10.0,
+        certificate_poll_seconds=5.0,
+        shutdown_delay_seconds=0.0,
+        grace_seconds=20.0,
+        replica="",
+        answers_per_connection=1000,
+    )

@@ -170,6 +170,14 @@ class TestBroken:
         assert fault.path == "a:1"
         assert fault.detail.startswith("cut out: 4 records between b:3 and this one; ")
 
+    def test_records_cut_out_behind_several_chains_follow_the_last_of_them(self) -> None:
+        """The process began a new chain in the meantime."""
+        later = chain_lines(make_record(number) for number in range(20, 30))
+        verification = check(TEN, later[:4], later[6:])
+        assert [fault.detail.partition(";")[0] for fault in verification.faults] == [
+            "cut out: 2 records between b:4 and this one"
+        ]
+
     def test_records_in_the_wrong_order_are_found_once(self) -> None:
         assert faults(check([*TEN[:4], TEN[5], TEN[4], *TEN[6:]])) == [("a:5", "out of order")]
 
