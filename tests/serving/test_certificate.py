@@ -268,6 +268,20 @@ def test_metrics_follow_the_pair(at_work: Served) -> None:
     assert now != first
 
 
+def test_a_certificate_is_trusted_in_its_first_and_in_its_last_second(at_work: Served) -> None:
+    held = x509.load_pem_x509_certificate((at_work.folder / "tls.crt").read_bytes())
+    second, doubts = timedelta(seconds=1), []
+    for now in (
+        held.not_valid_before_utc - second,
+        held.not_valid_before_utc,
+        held.not_valid_after_utc,
+        held.not_valid_after_utc + second,
+    ):
+        at_work.now = now
+        doubts.append(at_work.certificate.doubt().partition(":")[0])
+    assert doubts == ["the certificate is not valid yet", "", "", "the certificate has expired"]
+
+
 def test_expiry_is_logged_once_and_again_when_it_changes(at_work: Served) -> None:
     days = {0: [], 340: [("warning", "the certificate expires soon")], 366: [("error", "the certificate has expired")]}
     began = at_work.now

@@ -96,3 +96,14 @@ def test_a_spent_budget_ends_a_loop() -> None:
     with pytest.raises(BudgetSpentError):
         list(map(count, in_time(range(1000), made)))
     assert seen == [0, 1, 2, 3]
+
+
+def test_a_budget_of_150_ms_is_spent_after_150_ms() -> None:
+    clock = Clock(0.0)
+    made = Effort(None, 150, monotonic_seconds=clock, worked_seconds=clock)
+    assert made() is False
+    clock.seconds = 0.149
+    assert made() is False
+    clock.seconds = 0.15
+    with pytest.raises(BudgetSpentError, match="150 ms"):
+        made()

@@ -1,0 +1,110 @@
+"""Commands on what an API server answers; tests/cli/test_live_cluster.py has a real one."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import make_node_object, make_pod
+from tests.certs.fake_api import FakeApi, fake_api
+from tests.cli.command import Run
+from tests.cli.objects import as_list, lines
+
+REQUIRED = {"Namespace": "/api/v1/namespaces", "Node": "/api/v1/nodes", "Pod": "/api/v1/pods"}
+
+
+def listing(*items: dict[str, Any]) -> dict[str, Any]:
+    """A list without the kinds of its items, as an API server answers."""
+    return {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": list(items)}
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    """An API server with two nodes that serves no other kinds than must be there."""
+    with fake_api() as api:
+        api.objects = {
+            REQUIRED["Namespace"]: listing({"metadata": {"name": "team-a"}}),
+            REQUIRED["Node"]: listing(*(make_node_object(name, capacity={"nvidia.com/gpu": 8}) for name in "ab")),
+            REQUIRED["Pod"]: listing(),
+        }
+        yield api
+
+
+@pytest.fixture
+def kubeconfig(api: FakeApi, tmp_path: Path) -> Path:
+    return api.kubeconfig(tmp_path)
+
+
+def test_check_asks_the_cluster_and_names_the_kinds_that_are_not_served(run: Run, kubeconfig: Path) -> None:
+    outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, "-o", "json", stdin=as_list(make_pod("p").gpu(8)))
+
+    (answer,) = lines(outcome.output)
+    assert (outcome.code, answer["verdict"], answer["nodes"]) == (0, "Feasible", {"total": 2, "feasible": 2})
+    said = outcome.errors.splitlines()
+    assert "not known: services: GET /api/v1/services: 404 there is none" in said
+    assert [line for line in said if not line.startswith("not known: ")] == []
+
+
+def test_check_names_objects_that_cannot_be_read(run: Run, api: FakeApi, kubeconfig: Path) -> None:
+    api.objects[REQUIRED["Node"]]["items"].append(make_node_object("bad", capacity={"cpu": "many"}))
+
+    outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, "-o", "json", stdin=as_list(make_pod("p")))
+
+    assert lines(outcome.output)[0]["nodes"]["total"] == 2
+    (said,) = [line for line in outcome.errors.splitlines() if not line.startswith("not known: ")]
+    assert said.startswith('left out: Node bad: status.allocatable[cpu]: Invalid value: "many"')
+
+
+@pytest.mark.parametrize("kind", REQUIRED)
+def test_a_cluster_without_a_kind_that_must_be_there_cannot_be_asked(
+    run: Run, api: FakeApi, kubeconfig: Path, kind: str
+) -> None:
+    del api.objects[REQUIRED[kind]]
+
+    outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, stdin=as_list(make_pod("p")))
+
+    assert (outcome.code, outcome.output) == (1, "")
+    assert outcome.errors.endswith(f"Error: GET {REQUIRED[kind]}: 404 there is none\n")
+
+
+def test_any_other_answer_than_a_refusal_ends_the_command(run: Run, api: FakeApi, kubeconfig: Path) -> None:
+    api.refuses = 500
+
+    outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, stdin=as_list(make_pod("p")))
+
+    assert (outcome.code, outcome.errors) == (1, "Error: GET /api/v1/namespaces: 500 because Refused\n")
+
+
+def test_a_snapshot_has_nodes_first_and_says_how_far_it_is_on_standard_error(run: Run, kubeconfig: Path) -> None:
+    outcome = run("snapshot", "--kubeconfig", kubeconfig)
+
+    assert outcome.code == 0
+    items = json.loads(outcome.output)["items"]
+    assert [(each["kind"], each["metadata"]["name"]) for each in items] == [
+        ("Node", "a"),
+        ("Node", "b"),
+        ("Namespace", "team-a"),
+    ]
+    assert outcome.errors.splitlines() == [
+        "1 namespaces",
+        "1 namespaces, 2 nodes",
+        "1 namespaces, 2 nodes, 0 pods",
+        "",
+    ]
+
+
+def test_a_snapshot_of_all_kinds_says_which_are_empty_and_which_not_served(
+    run: Run, api: FakeApi, kubeconfig: Path, tmp_path: Path
+) -> None:
+    api.objects["/api/v1/services"] = listing()
+    file = tmp_path / "cluster.json"
+
+    outcome = run("snapshot", "--all-kinds", "--kubeconfig", kubeconfig, "-o", file)
+
+    assert (outcome.code, outcome.output) == (0, "")
+    items = json.loads(file.read_text())["items"]
+    assert items[-1] == {"apiVersion": "v1", "kind": "ServiceList", "items": []}
+    assert "not known: replicasets: GET /apis/apps/v1/replicasets: 404 there is none" in outcome.errors.splitlines()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
