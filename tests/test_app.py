@@ -7,11 +7,17 @@ from itertools import count
 
 import pytest
 
-from tests.serving.running import Clock
-from webhook.app import Decisions, FixedView, Glance, doubt, rfc3339_now
+from bench.clusters import cluster_documents
+from tests.admitting import TYPE, policy_with
+from tests.builders import PodBuilder, make_pod
+from tests.serving.running import Clock, review_bytes
+from webhook.app import Decisions, FixedView, Glance, _remember, doubt, rfc3339_now
+from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.pipeline import Cluster
+from webhook.kube.admission import parse_review
+from webhook.pipeline import Cluster, admit, scheduler_for
 from webhook.placement.scheduler import Scheduler
+from webhook.serving.predictions import Predictions
 
 
 def test_the_time_is_now_in_utc_with_microseconds() -> None:
@@ -81,3 +87,30 @@ def test_a_fixed_view_keeps_its_snapshot_and_is_never_doubted() -> None:
 
     assert view.snapshot() is snapshot
     assert doubt(view, 0.0) == ""
+
+
+POLICY = policy_with()
+CLUSTER = Cluster(snapshot_from_documents(cluster_documents(4, 1)), scheduler_for(POLICY))
+TRAINING = make_pod("trainer").annotate(TYPE, "training")
+
+
+def _remembered(*pods: PodBuilder, cluster: Cluster | None = CLUSTER, **request: object) -> int:
+    """Return how many predictions are kept once these pods were admitted."""
+    predictions = Predictions()
+    for pod in pods:
+        asked = parse_review(review_bytes(pod.obj(), **request))
+        _remember(predictions, asked, admit(asked, POLICY, cluster), cluster, POLICY)
+    return len(predictions)
+
+
+def test_the_prediction_for_a_pod_that_will_come_to_be_is_remembered() -> None:
+    assert _remembered(TRAINING) == 1
+    assert _remembered(TRAINING, TRAINING) == 2
+    assert _remembered(TRAINING, dryRun=True) == 0
+    assert _remembered(TRAINING, cluster=None) == 0
+    assert _remembered(make_pod("of no type")) == 0
+
+
+def test_a_pod_that_the_policy_has_marked_is_asked_about_again() -> None:
+    again = TRAINING.annotate(POLICY.policy_annotation, POLICY.identity)
+    assert _remembered(TRAINING, again) == 1
