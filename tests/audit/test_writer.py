@@ -184,6 +184,18 @@ class TestRotation:
         log.write(6, max_bytes=2 * LINE_BYTES, backups=1)
         assert (log.verify().faults, log.verify().records) == ([], 7)
 
+    def test_that_fails_again_is_said_again(self, log: Log) -> None:
+        blocking = Path(f"{log.path}.1")
+        with log.writer(max_bytes=2 * LINE_BYTES, backups=1) as writer, capture_logs() as logs:
+            for _ in range(2):
+                blocking.mkdir()
+                for number in range(3):
+                    writer.write(make_record(number))
+                blocking.rmdir()
+                writer.write(make_record(3))
+                blocking.unlink()
+        assert [entry["event"] for entry in logs] == ["audit file cannot be rotated and grows on"] * 2
+
 
 class TestForeignRotation:
     def test_a_file_that_was_moved_away_is_made_anew(self, log: Log) -> None:
