@@ -15,7 +15,7 @@ from webhook.cluster import update
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import NOMINATED_PODS, Key
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS
-from webhook.cluster.snapshot import Load, Snapshot
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Load, Snapshot
 from webhook.cluster.update import KNOWN_FIELDS, KNOWN_LOAD_FIELDS
 
 Object = dict[str, Any]
@@ -51,6 +51,26 @@ def test_snapshot_is_the_same_until_something_changes() -> None:
     cache.apply("Node", "MODIFIED", node("a") | {"status": node("a")["status"] | {"conditions": []}})
     cache.apply("Pod", "ADDED", pod("waits", node_name=""))
     assert cache.snapshot() is first
+
+
+def test_namespaces_alone_are_those_of_now() -> None:
+    cache = ClusterCache()
+    assert cache.namespaces_only().namespaces == {}
+    cache.apply("Namespace", "ADDED", namespace("x", team="a"))
+    first = cache.namespaces_only()
+    assert first.namespace_annotations("x") == {"team": "a"}
+    assert cache.namespaces_only() is first
+    cache.apply("Namespace", "MODIFIED", namespace("x", team="b"))
+    assert cache.namespaces_only().namespace_annotations("x") == {"team": "b"}
+    cache.apply("Namespace", "DELETED", namespace("x"))
+    assert cache.namespaces_only().namespaces == {}
+
+
+def test_a_huge_amount_that_comes_by_an_event_is_cut_as_in_a_list() -> None:
+    cache = cache_of(node("a"))
+    cache.snapshot()
+    cache.apply("Node", "MODIFIED", node("a", capacity={"memory": "8Ei"}))
+    assert cache.snapshot().allocatable("memory").tolist() == [LARGEST_AMOUNT]
 
 
 def test_each_change_is_a_new_generation_and_leaves_the_old_one_as_it_was() -> None:

@@ -71,6 +71,29 @@ def test_a_pod_that_left_and_came_again_is_held() -> None:
     assert places(cache) == (["p"], 0)
 
 
+def test_a_pod_that_leaves_again_is_held_as_long_as_the_first_time() -> None:
+    cache = cache_of_waiting()
+    cache.apply(NOMINATED_PODS, "DELETED", _WAITS)
+    cache.compact()
+    cache.apply(NOMINATED_PODS, "ADDED", _WAITS)
+    cache.apply(NOMINATED_PODS, "DELETED", _WAITS)
+    cache.compact()
+    assert places(cache) == (["p"], 0)
+    cache.compact()
+    assert places(cache) == ([], 0)
+
+
+def test_to_let_go_of_nothing_is_no_change() -> None:
+    cache = cache_of_waiting()
+    cache.apply(NOMINATED_PODS, "DELETED", _WAITS)
+    cache.compact()
+    cache.apply(NOMINATED_PODS, "ADDED", _WAITS)
+    before = cache.snapshot()
+    cache.compact()
+    cache.compact()
+    assert cache.snapshot() is before
+
+
 def test_a_bound_pod_that_ends_at_once_does_not_come_back_as_a_nominated_one() -> None:
     cache = cache_of_waiting()
     cache.apply(NOMINATED_PODS, "DELETED", _WAITS)

@@ -1,5 +1,6 @@
 """What a snapshot holds of its nodes and their pods."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import PodBuilder, make_node_object, make_pod
+from webhook.cluster.dra.devices import NO_DEVICES
 from webhook.cluster.index.images import normalized_image_name
 from webhook.cluster.index.labels import LabelColumns
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
+from webhook.cluster.nominated_pods import NominatedPod, NominatedPods
+from webhook.cluster.priority_class import PriorityClass
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Namespace, Snapshot
+from webhook.cluster.storage.csi import NO_CSI
+from webhook.cluster.storage.storage import NO_STORAGE
+from webhook.cluster.workloads import SelectingObjects
 from webhook.kube.ports import HostPort
 from webhook.kube.selectors import requirement_matches
 from webhook.kube.taints import Taint
@@ -66,6 +73,44 @@ def test_emptied_snapshot_has_no_pods_and_the_same_nodes() -> None:
     )
     assert emptied.load.host_ports == {}
     assert emptied.allocatable("cpu").tolist() == snapshot.allocatable("cpu").tolist() == [64000]
+
+
+_WAITING = NominatedPod.of(make_pod("waits").status(nominatedNodeName="a").obj())
+
+
+def test_other_nodes_are_those_of_the_same_cluster() -> None:
+    snapshot = replace(
+        Snapshot.of(
+            [_info("a", make_pod())],
+            {"x": Namespace({}, {})},
+            generation=7,
+            workloads=SelectingObjects({}, {}),
+            storage=replace(NO_STORAGE),
+            csi=replace(NO_CSI),
+            devices=replace(NO_DEVICES),
+            priority_classes={"high": PriorityClass("high", 1000)},
+        ),
+        nominated=NominatedPods.of([_WAITING]),
+    )
+    changed = snapshot.with_nodes([_info("b")], 8)
+    assert [info.node.name for info in changed.nodes] == ["b"]
+    assert changed.generation == 8
+    for field in ("namespaces", "workloads", "storage", "csi", "devices", "priority_classes", "nominated"):
+        assert getattr(changed, field) is getattr(snapshot, field), field
+
+
+def test_no_pod_is_nominated_to_nodes_that_could_be_or_are_emptied() -> None:
+    snapshot = replace(Snapshot.of([_info("a")]), nominated=NominatedPods.of([_WAITING]))
+    for changed in (snapshot.without_pods(), snapshot.with_other_nodes([_info("a")])):
+        assert not changed.nominated
+        assert changed.is_without_pods
+
+
+def test_a_nominated_pod_that_is_being_deleted_counts_as_staying() -> None:
+    leaving = make_pod("waits").status(nominatedNodeName="a").obj()
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert RunningPod.of(leaving).is_terminating
+    assert not NominatedPod.of(leaving).pod.is_terminating
 
 
 def test_columns_cannot_be_written() -> None:

@@ -47,6 +47,11 @@ def best(pod: PodBuilder, *classes: tuple[str, Object], running_priority: int = 
         pytest.param({"priorityClassName": "high"}, _EVICTED, id="a higher class"),
         pytest.param({"priorityClassName": "low"}, _FREED, id="a lower class"),
         pytest.param({"priorityClassName": "gentle"}, _FREED, id="a class that never preempts"),
+        pytest.param(
+            {"priorityClassName": "high", "preemptionPolicy": "Never"},
+            _FREED,
+            id="a pod that never preempts",
+        ),
         pytest.param({"priorityClassName": "high", "priority": 1}, _FREED, id="what the API server found wins"),
         pytest.param({"priorityClassName": "system-node-critical"}, _EVICTED, id="a class of every cluster"),
         pytest.param({"priorityClassName": "unknown"}, _FREED, id="a class that is not known"),
@@ -54,6 +59,12 @@ def best(pod: PodBuilder, *classes: tuple[str, Object], running_priority: int = 
 )
 def test_a_pod_of_higher_priority_may_drive_off_others(fields: Object, wanted: str) -> None:
     assert best(make_pod().spec(**fields), *_CLASSES) == wanted
+
+
+def test_a_pod_of_an_unknown_class_counts_as_one_of_priority_0() -> None:
+    pod = make_pod().spec(priorityClassName="unknown")
+    assert best(pod, *_CLASSES, running_priority=-1) == _EVICTED
+    assert best(pod.spec(preemptionPolicy="Never"), *_CLASSES, running_priority=-1) == _FREED
 
 
 def test_a_pod_that_names_no_class_has_the_lowest_default() -> None:

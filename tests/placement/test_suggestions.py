@@ -182,6 +182,83 @@ _MIXED = [node("small"), *_TAINTED, node("control", taints=["node-role.kubernete
             id="the lowest priority goes first, not the first name",
         ),
         pytest.param(
+            make_pod().gpu(4).spec(priority=100),
+            [
+                node(
+                    "n",
+                    make_pod("no-gpu").requests(cpu="1").spec(priority=10),
+                    make_pod("gpu").gpu(4).spec(priority=50),
+                    capacity={"nvidia.com/gpu": 4},
+                )
+            ],
+            ["n fits once 1 pod of lower priority is gone"],
+            id="a pod that would free nothing stays",
+        ),
+        pytest.param(
+            make_pod().gpu(4).spec(priority=100),
+            [gpus("a", 8, priority=10), gpus("b", 8, priority=10)],
+            ["a fits once 4 pods of lower priority are gone"],
+            id="the first of nodes with as many pods to evict",
+        ),
+        pytest.param(
+            make_pod().host_port(80).spec(priority=100),
+            [node("n", make_pod("x").host_port(80).spec(priority=10), make_pod("y").host_port(81))],
+            [
+                "n fits once 1 pod of lower priority is gone",
+                "1 node would fit without the host port 80/TCP",
+            ],
+            id="a pod of lower priority has the port",
+        ),
+        pytest.param(
+            make_pod().spec(priority=100),
+            [node("n", *(make_pod(name).spec(priority=10) for name in "abc"), capacity={"pods": 2})],
+            ["n fits once 2 pods of lower priority are gone"],
+            id="as many pods of lower priority as are too many",
+        ),
+        pytest.param(
+            make_pod().gpu(8),
+            [gpus("a", 8)],
+            ["a fits once 8 nvidia.com/gpu are freed"],
+            id="no advice to ask for nothing",
+        ),
+        pytest.param(
+            make_pod().requests(memory="512Gi"),
+            [node("a", make_pod("x").requests(memory="10753Mi"))],
+            [
+                "ask for 501Gi memory instead of 512Gi: the largest free block is 501Gi",
+                "a fits once 10753Mi memory are freed",
+            ],
+            id="no more is to be freed than is taken",
+        ),
+        pytest.param(
+            make_pod(),
+            [node("n", taints=["a:NoSchedule", "b:NoSchedule", "c:NoSchedule"])],
+            ["1 node would fit if the pod tolerated a, b and c"],
+            id="three changes",
+        ),
+        pytest.param(
+            make_pod(),
+            [node("a", taints=["x:NoSchedule"]), *(node(name, taints=["y:NoSchedule"]) for name in "bc")],
+            ["2 nodes would fit if the pod tolerated y", "1 node would fit if the pod tolerated x"],
+            id="of as many changes, the one for more nodes first",
+        ),
+        pytest.param(
+            make_pod(),
+            [node("a", taints=["x:NoSchedule"]), node("b", taints=["x:NoSchedule", "y:NoSchedule"])],
+            ["1 node would fit if the pod tolerated x"],
+            id="no advice to do more than is enough",
+        ),
+        pytest.param(
+            make_pod(),
+            [
+                node("a", taints=["x:NoSchedule"]),
+                node("b", taints=["y:NoSchedule", "z:NoSchedule"]),
+                node("c", taints=["u:NoSchedule", "v:NoSchedule", "w:NoSchedule"]),
+            ],
+            ["1 node would fit if the pod tolerated x", "1 node would fit if the pod tolerated y and z"],
+            id="one change more than the best, but not two",
+        ),
+        pytest.param(
             make_pod().gpu(8).spec(priority=100, preemptionPolicy="Never"),
             [gpus("a", 3, priority=10)],
             [
@@ -206,6 +283,21 @@ def test_suggestions(pod: PodBuilder, nodes: Sequence[NodeInfo], wanted: Sequenc
         ),
         pytest.param(make_pod(), [node("n", taints=["maip.mxsf.io/control-plane:NoSchedule"])], id="another key of it"),
         pytest.param(make_pod(), [node("n", taints=["node.kubernetes.io/not-ready:NoSchedule"])], id="a condition"),
+        pytest.param(
+            make_pod(), [node("n", taints=["node-role.kubernetes.io/master:NoSchedule"])], id="an old control plane"
+        ),
+        pytest.param(
+            make_pod(),
+            [node("n", taints=["node.cloudprovider.kubernetes.io/uninitialized:NoSchedule"])],
+            id="a condition of the cloud",
+        ),
+        pytest.param(
+            make_pod(),
+            [node("n", taints=["node.kubernetes.io/unschedulable:NoSchedule"])],
+            id="the taint of a cordon without the cordon",
+        ),
+        pytest.param(make_pod(), [node("n", taints=[f"{key}:NoSchedule" for key in "abcd"])], id="four changes"),
+        pytest.param(make_pod(), [node("n", capacity={"pods": 0})], id="no place for any pod"),
         pytest.param(make_pod().gpu(1), [node("n")], id="a resource of which there is none"),
         pytest.param(make_pod().node_name("elsewhere"), [node("n")], id="bound elsewhere"),
     ],

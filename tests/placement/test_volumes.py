@@ -48,6 +48,17 @@ def _running(name: str, volumes: list[Object], node: str = "a") -> Object:
     return make_pod(name).namespace("default").node_name(node).spec(volumes=volumes).obj()
 
 
+def _being_deleted(volume: Object) -> Object:
+    return volume | {"metadata": volume["metadata"] | {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+def _selected(name: str, node: str) -> Object:
+    """A claim whose volume is being made on `node`."""
+    claim = make_claim(name, "late")
+    claim["metadata"]["annotations"] = {"volume.kubernetes.io/selected-node": node}
+    return claim
+
+
 def _all(reason: str) -> str:
     return f"0/3 nodes are available: {reason}."
 
@@ -142,8 +153,34 @@ def test_pod_whose_claim_is_not_ready_and_that_fits_nowhere_is_infeasible() -> N
         ),
         pytest.param(
             [
-                make_claim("data", "late")
-                | {"metadata": {"name": "data", "annotations": {"volume.kubernetes.io/selected-node": "c"}}},
+                make_claim("data", "local"),
+                make_storage_class("local", provisioner="kubernetes.io/no-provisioner"),
+                _being_deleted(available(make_volume("leaving", "local", on={_ZONE: ["za"]}))),
+                available(make_volume("staying", "local", on={_ZONE: ["zb"]})),
+            ],
+            {"b"},
+            id="not found where it is being deleted",
+        ),
+        pytest.param(
+            [
+                make_claim("data", "local"),
+                make_storage_class("local", provisioner="kubernetes.io/no-provisioner"),
+                available(
+                    make_volume(
+                        "kept",
+                        "local",
+                        on={_ZONE: ["za"]},
+                        claimRef={"namespace": "default", "name": "data", "uid": "of-an-earlier-claim"},
+                    )
+                ),
+                available(make_volume("free", "local", on={_ZONE: ["zb"]})),
+            ],
+            {"b"},
+            id="not found where it is kept for an earlier claim of that name",
+        ),
+        pytest.param(
+            [
+                _selected("data", "c"),
                 make_storage_class("late"),
             ],
             {"c"},
@@ -168,6 +205,24 @@ def test_two_claims_do_not_find_the_same_volume() -> None:
     claims = [make_claim("x", "local"), make_claim("y", "local")]
     placement = _place(_uses("x", "y"), *_KNOWN, local, *volumes, *claims)
     assert (placement.node, placement.feasible) == ("b", 1)
+
+
+def test_a_small_claim_leaves_the_large_volume_to_a_large_claim() -> None:
+    local = make_storage_class("local", provisioner="kubernetes.io/no-provisioner")
+    volumes = [
+        available(make_volume("a-large", "local", on={_ZONE: ["zb"]}, storage="3Gi")),
+        available(make_volume("b-small", "local", on={_ZONE: ["zb"]}, storage="1Gi")),
+    ]
+    claims = [make_claim("small", "local"), make_claim("large", "local", storage="3Gi")]
+    placement = _place(_uses("small", "large"), *_KNOWN, local, *volumes, *claims)
+    assert (placement.node, placement.feasible) == ("b", 1)
+
+
+def test_claims_that_are_being_made_on_different_nodes_leave_none() -> None:
+    claims = [_selected("x", "b"), _selected("y", "c")]
+    placement = _place(_uses("x", "y"), *_KNOWN, make_storage_class("late"), *claims)
+    assert placement.feasible == 0
+    assert placement.message == _all("3 node(s) didn't find available persistent volumes to bind")
 
 
 @pytest.mark.parametrize(
@@ -215,6 +270,12 @@ def test_claim_for_one_pod_in_use_anywhere_waits() -> None:
     running = _running("first", uses("data"))
     placement = _place(_uses("data"), *_KNOWN, claim, make_volume("v"), running)
     assert (placement.verdict, placement.message) == ("Waiting", _all(f"3 {_IN_USE}"))
+
+
+def test_claim_of_that_name_in_another_namespace_is_another_claim() -> None:
+    claim = make_claim("data", volume="v", accessModes=["ReadWriteOncePod"])
+    running = make_pod("first").namespace("elsewhere").node_name("a").spec(volumes=uses("data")).obj()
+    assert _place(_uses("data"), *_KNOWN, claim, make_volume("v"), running).feasible == 3
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,11 @@ def test_node_that_is_short_is_rejected(pod: PodBuilder, reasons: list[str]) -> 
     assert found == ({"a": reasons} if reasons else {})
 
 
+def test_amounts_beyond_the_largest_are_all_alike() -> None:
+    huge = {"cpu": "4", "memory": "8Ei", "pods": "2"}
+    assert rejections(_LEAST, make_pod().requests(memory="7Ei"), node("a", capacity=huge)) == {}
+
+
 @pytest.mark.parametrize(("running", "reasons"), [(1, []), (2, ["Too many pods"]), (3, ["Too many pods"])])
 def test_node_that_is_full_of_pods_is_rejected(running: int, reasons: list[str]) -> None:
     found = rejections(_LEAST, make_pod(), node("a", *[make_pod()] * running, capacity=_SMALL))
