@@ -189,6 +189,13 @@ def test_a_contradiction_is_told_with_what_follows(pod: Pod, warnings: list[str]
     assert after["spec"].get("nodeSelector") == pod["spec"].get("nodeSelector")
 
 
+@pytest.mark.parametrize("terms", [9, 10, 11])
+def test_the_first_ten_contradictions_are_told(terms: int) -> None:
+    _, effect = applied(USAGE, required(*(term(expression("In", "inference")) for _ in range(terms))))
+    told = [f"nodeSelectorTerms[{index}]: {CLASH}: {PENDING}" for index in range(min(terms, 10))]
+    assert list(effect.warnings) == told
+
+
 # Three times the size of this requirement can be stored, four times cannot.
 WIDE = RequireNode(Requirement("usage", "In", ("x" * (LARGEST_GROWTH_BYTES // 3 - 100),)))
 

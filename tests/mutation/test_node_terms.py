@@ -138,6 +138,22 @@ def test_contradiction(requirement: Requirement, user: list[Expression], told: s
     assert requirement.contradiction(user) == told
 
 
+def test_a_contradiction_names_a_hundred_values_at_most() -> None:
+    hundred = [f"c{number}" for number in range(100)]
+    told = IN_AB.contradiction([expression("In", *hundred)])
+    assert told == f"k In [{', '.join(hundred)}] contradicts the policy's k in [a, b]"
+    more = IN_AB.contradiction([expression("In", *hundred, "d")])
+    assert more == f"k In [{', '.join(hundred)}, …] contradicts the policy's k in [a, b]"
+
+
+@pytest.mark.parametrize(("values", "is_found"), [(100, True), (101, False)])
+def test_a_contradiction_is_not_searched_among_more_than_ten_thousand_pairs(values: int, is_found: bool) -> None:
+    names = [f"v{number}" for number in range(values)]
+    requirement = Requirement("k", "In", tuple(names))
+    told = requirement.contradiction([expression("NotIn", name) for name in names])
+    assert (told is not None) is is_found
+
+
 @pytest.mark.parametrize(
     ("other", "equal"),
     [
