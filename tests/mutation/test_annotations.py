@@ -220,3 +220,16 @@ def test_a_request_without_a_namespace_is_in_default() -> None:
     request = make_request(make_pod().annotate(TYPE, "training").obj(), namespace="")
 
     assert isinstance(admit_pod(request.object or {}, policy, namespace=""), Patched)
+
+
+def test_the_first_twenty_unknown_keys_are_looked_at() -> None:
+    pod = make_pod()
+    for number in range(19):
+        pod = pod.annotate(f"{DOMAIN}/of-the-company-{number}", "x")
+    last = pod.annotate(f"{DOMAIN}/gpu-products", "x").annotate(f"{DOMAIN}/gpu-counts", "x").obj()
+
+    warnings = read_workload(last, "default", {}, policy_with()).warnings
+
+    assert warnings == (
+        f"annotation {DOMAIN}/gpu-products is not known and does nothing; did you mean {DOMAIN}/gpu-product?",
+    )

@@ -184,11 +184,26 @@ def test_an_integer_of_gt_and_lt_is_one_of_go(text: str) -> None:
     assert selectors.parse_integer(text) == oracle_kube.int64(text)
 
 
-@settings(max_examples=500)
 @given(_expressions, _labels)
 def test_a_requirement_matches_the_same_labels(requirement: Object, labels: dict[str, str]) -> None:
     matches = selectors.requirement_matches(requirement, labels)
     assert matches is oracle_kube.requirement_matches(requirement, labels)
+
+
+@given(_field_requirements, st.sampled_from(("n", "other", "")))
+def test_a_requirement_of_a_field_matches_the_same_names(requirement: Object, name: str) -> None:
+    matches = selectors.field_requirement_matches(requirement, name)
+    assert matches is oracle_kube.field_matches(requirement, name)
+
+
+_near = st.integers(-2, 2).map(str)
+
+
+@given(st.sampled_from(("Gt", "Lt")), _near, _near)
+def test_gt_and_lt_compare_in_the_same_way(operator: str, label: str, bound: str) -> None:
+    requirement = {"key": "k", "operator": operator, "values": [bound]}
+    matches = selectors.requirement_matches(requirement, {"k": label})
+    assert matches is oracle_kube.requirement_matches(requirement, {"k": label})
 
 
 @given(_terms, _labels)
