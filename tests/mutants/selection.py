@@ -1,7 +1,6 @@
 """The tests that can notice a mutant: those that pass over its line, or for what runs at import, over its users."""
 
 import ast
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -26,11 +25,10 @@ class Recorded:
     _lines: dict[str, Lines] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, coverage_file: Path, durations_file: Path, sources: Mapping[str, str]) -> "Recorded":
-        data = CoverageData(str(coverage_file))
+    def load(cls, file: Path, root: str, durations: Mapping[str, float], sources: Mapping[str, str]) -> "Recorded":
+        data = CoverageData(str(file))
         data.read()
-        told = json.loads(durations_file.read_text())
-        return cls(data, told["root"], told["durations"], sources)
+        return cls(data, root, durations, sources)
 
     def lines(self, path: str) -> Lines:
         """Return the tests by the lines of a module; the context of what runs at import is ''."""

@@ -116,8 +116,14 @@ def test_the_tree_is_not_written(project: Path, verdicts: dict[str, Verdict]) ->
     assert {name: (project / name).read_text() for name in FILES} == FILES
 
 
-def test_the_recording_is_kept_until_a_test_changes(project: Path, found: Recorded) -> None:
+def test_a_test_file_that_is_added_is_recorded_beside_the_others(project: Path, found: Recorded) -> None:
+    (forgotten,) = [each for each in find_mutants(MODULE, FILES[MODULE]) if each.operator.endswith("Eq_NotEq")]
+    added = project / "tests" / "test_forgotten.py"
+    added.write_text("from webhook.size import is_forgotten\n\n\ndef test():\n    assert is_forgotten(5)\n")
     again = recorded(project)
+    added.unlink()
 
-    assert again.durations == found.durations
-    assert len(list((project / ".mutants").iterdir())) == 2
+    assert select_tests(forgotten, found, 10) == []
+    assert select_tests(forgotten, again, 10) == ["tests/test_forgotten.py::test"]
+    assert {*again.durations} == {*found.durations, "tests/test_forgotten.py::test"}
+    assert {*recorded(project).durations} == {*found.durations}
