@@ -43,6 +43,7 @@ class Chosen:
     def __init__(self, tests: list[str], answer: Path) -> None:
         self._order = {test: place for place, test in enumerate(tests)}
         self._answer = answer
+        self._failed = False
 
     def pytest_sessionstart(self) -> None:
         """Set up Hypothesis after tests/conftest.py: to shrink an example would only take time."""
@@ -56,18 +57,25 @@ class Chosen:
             (item for item in items if item.nodeid in self._order), key=lambda item: self._order[item.nodeid]
         )
 
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Name the running test: one that runs into its timeout ends the process."""
+        self._answer.write_text(json.dumps({"test": nodeid, "running": True}))
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            text = report.longreprtext
-            self._answer.write_text(json.dumps({"test": report.nodeid, "timeout": "Failed: Timeout" in text}))
-            Path(f"{self._answer}.text").write_text(text)
+            self._failed = True
+            self._answer.write_text(json.dumps({"test": report.nodeid, "running": False}))
+
+    def pytest_runtest_logfinish(self) -> None:
+        if not self._failed:
+            self._answer.unlink()
 
 
 def run(tests: list[str], seconds_per_test: float, answer: Path) -> int:
     """Run tests in this process and return pytest's exit code."""
     arguments = [
         *("-x", "-q", "--assert=plain", "--tb=short", "-p", "no:cacheprovider"),
-        f"--timeout={seconds_per_test:.0f}",
+        *("--timeout-method=thread", f"--timeout={seconds_per_test:.0f}"),
         f"--basetemp={answer.parent / 'tmp'}",
         *dict.fromkeys(test.partition("::")[0] for test in tests),
     ]
@@ -96,8 +104,8 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     if child == 0:
         _be_child(request, answer)
     code = _wait(child, request["seconds"])
-    told = json.loads(answer.read_text()) if answer.exists() else {"test": None, "timeout": False}
-    return {**told, "timeout": told["timeout"] or code is None, "code": code}
+    told = json.loads(answer.read_text()) if answer.exists() else {"test": None, "running": False}
+    return {"test": told["test"], "timeout": code is None or (told["running"] and code == 1), "code": code}
 
 
 def _be_child(request: dict[str, Any], answer: Path) -> None:
