@@ -95,7 +95,8 @@ def _tried(
                 if sys.stderr.isatty():
                     print(f"\r{done} of {total}", end="", file=sys.stderr, flush=True)
 
-        pool = stack.enter_context(ThreadPoolExecutor(jobs))
+        pool = ThreadPoolExecutor(jobs)
+        stack.callback(pool.shutdown, cancel_futures=True)
         pending = {package: [pool.submit(verdict_on, each) for each in mutants] for package, mutants in chosen.items()}
         for package, futures in pending.items():
             yield package, [future.result() for future in futures]
