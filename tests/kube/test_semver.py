@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from webhook.kube.cel.semver import Semver, is_semver
+from webhook.kube.cel.semver import is_semver, parse_semver
 
 # As on semver.org.
 _RISING = (
@@ -24,17 +24,34 @@ _RISING = (
 
 @pytest.mark.parametrize(("lower", "higher"), list(pairwise(_RISING)))
 def test_order_of_versions(lower: str, higher: str) -> None:
-    assert Semver(lower) < Semver(higher)
-    assert not Semver(higher) < Semver(lower)
+    assert parse_semver(lower) < parse_semver(higher)
+    assert not parse_semver(higher) < parse_semver(lower)
 
 
 def test_build_metadata_makes_no_difference() -> None:
-    assert Semver("1.0.0+a") == Semver("1.0.0+b")
-    assert hash(Semver("1.0.0+a")) == hash(Semver("1.0.0"))
+    assert parse_semver("1.0.0+a") == parse_semver("1.0.0+b")
+    assert hash(parse_semver("1.0.0+a")) == hash(parse_semver("1.0.0"))
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1", "1.2", "v1.2.3", "1.2.03", "1.2.3-", "1.2.3-01", "1.2.3 ", "1.2.-3", 3, None]
+    "text",
+    [
+        *(
+            "",
+            "1",
+            "1.2",
+            "v1.2.3",
+            "1.2.03",
+            "1.2.3-",
+            "1.2.3-01",
+            "1.2.3 ",
+            " 1.2.3",
+            "1.2.3\n",
+            "1.2.-3",
+            "1.2.3-a..b",
+        ),
+        *("1.2.3+", "1.2.3-ü", "1.2.3-1_0", "١.2.3", "1.2.9223372036854775808", f"1.2.3-{'a' * 251}", 3, None),
+    ],
 )
 def test_what_is_no_version(text: object) -> None:
     assert not is_semver(text)

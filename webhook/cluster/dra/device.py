@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from webhook.cluster.dra.capacity import Capacity, read_amount, read_capacities
 from webhook.cluster.index.node_selector import Term, read_node_selector
-from webhook.kube.cel.semver import Semver, is_semver
+from webhook.kube.cel.semver import is_semver, parse_semver
 from webhook.kube.cel.values import Defaulting, Quantity
 from webhook.kube.reader import Reader
 from webhook.kube.taints import Taint
@@ -120,7 +120,7 @@ def _attribute(reader: Reader, kind: str, value: Any, path: str) -> AttributeVal
 
 def _seen(kind: str, value: Any) -> Any:
     """The value of an attribute as a selector sees it."""
-    return Semver(value) if kind == "version" else value
+    return parse_semver(value) if kind == "version" else value
 
 
 def _counters(reader: Reader, value: Any, path: str) -> tuple[tuple[CounterName, int], ...]:

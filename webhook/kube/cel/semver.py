@@ -1,67 +1,31 @@
 """Semantic versions, as ResourceSlices and the selectors of devices have them."""
 
-import re
-from functools import total_ordering
-from typing import NamedTuple
+from semver import Version
 
-_NUMBER = r"(0|[1-9][0-9]{0,18})"
-_IDENTIFIERS = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
-_SEMVER = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-({_IDENTIFIERS}))?(?:\+{_IDENTIFIERS})?", re.ASCII)
 _LONGEST = 256
+_LARGEST = 2**63 - 1
 
 
-@total_ordering
-class Semver:
-    """A version; of two that differ in their build metadata alone, neither is the larger."""
+def parse_semver(text: str) -> Version:
+    """Return the version in `text`. Build metadata does not matter in comparisons.
 
-    __slots__ = ("_order", "major", "minor", "patch")
+    Raises:
+        ValueError: it is no semantic version 2.0.0, or one of its numbers is beyond 64 bits.
 
-    def __init__(self, text: str) -> None:
-        """Read `text`.
-
-        Raises:
-            ValueError: it is no semantic version 2.0.0.
-
-        Source: github.com/blang/semver/v4, Parse and Compare
-        """
-        match = _SEMVER.fullmatch(text) if len(text) <= _LONGEST else None
-        if match is None:
-            raise ValueError('must be a semantic version, as in "1.2.3" or "1.2.3-beta.1"')
-        self.major, self.minor, self.patch = (int(match[group]) for group in (1, 2, 3))
-        released = match[4] is None
-        identifiers = () if released else tuple(map(_identifier, match[4].split(".")))
-        self._order = (self.major, self.minor, self.patch, released, identifiers)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Semver) and self._order == other._order
-
-    def __lt__(self, other: "Semver") -> bool:
-        return self._order < other._order
-
-    def __hash__(self) -> int:
-        return hash(self._order)
+    Source: github.com/blang/semver/v4, Parse and Compare
+    """
+    if len(text) <= _LONGEST:
+        version = Version.parse(text)
+        # The library has numbers of any length.
+        if max(version.major, version.minor, version.patch) <= _LARGEST:
+            return version
+    raise ValueError(f"must have at most {_LONGEST} characters, and numbers up to {_LARGEST}")
 
 
 def is_semver(text: object) -> bool:
-    """Whether `text` is a semantic version."""
+    """Return true if `text` is a semantic version."""
     try:
-        Semver(text if isinstance(text, str) else "")
+        parse_semver(text if isinstance(text, str) else "")
     except ValueError:
         return False
     return True
-
-
-class _Identifier(NamedTuple):
-    """Numbers come before words, and are compared as numbers."""
-
-    is_word: bool
-    number: int
-    word: str
-
-
-def _identifier(text: str) -> _Identifier:
-    if not text.isdigit():
-        return _Identifier(is_word=True, number=0, word=text)
-    if len(text) > 1 and text.startswith("0"):
-        raise ValueError("a numeric identifier of a pre-release must not begin with 0")
-    return _Identifier(is_word=False, number=int(text), word="")

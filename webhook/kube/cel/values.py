@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from webhook.kube.cel.semver import Semver
+from semver import Version
 
 
 class UndecidedError(Exception):
@@ -36,7 +36,7 @@ def equal(left: Any, right: Any) -> bool:
             Kubernetes compares with their like alone.
     """
     kinds = {type(left), type(right)}
-    if kinds & {list, dict, Defaulting} or (len(kinds) == 2 and kinds & {Quantity, Semver}):
+    if kinds & {list, dict, Defaulting} or (len(kinds) == 2 and kinds & {Quantity, Version}):
         raise UndecidedError
     if is_number(left) and is_number(right):
         return bool(left == right)
