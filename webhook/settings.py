@@ -4,9 +4,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import durationpy
+
+# The library also takes a sign, weeks and years, and skips what it cannot read between two parts: "1s, 2s" is 3 s.
 _GO_DURATION = re.compile(r"(?:\d+(?:\.\d*)?(?:h|ms|us|µs|ns|m|s))+", re.ASCII)
-_GO_PART = re.compile(r"(\d+(?:\.\d*)?)(h|ms|us|µs|ns|m|s)")
-_UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,4 +72,7 @@ def parse_go_duration(text: str) -> float | None:
     """
     if not _GO_DURATION.fullmatch(text):
         return None
-    return sum(float(amount) * _UNIT_SECONDS[unit] for amount, unit in _GO_PART.findall(text))
+    try:
+        return durationpy.from_str(text).total_seconds()
+    except durationpy.DurationError:  # millions of years, where Go has an error, too
+        return None
