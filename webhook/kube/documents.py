@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +11,7 @@ import orjson
 import yaml
 
 from webhook.kube.field import InvalidInput, invalid
+from webhook.kube.yaml_scalars import TAG, plain_tag, read_boolean, read_float, read_integer, read_null
 
 JsonObject = dict[str, Any]
 
@@ -153,21 +154,13 @@ _MOST_VALUES = 50_000_000
 _NESTING = re.compile(r"^[ ?:-]+", re.MULTILINE)
 _BRACKET = re.compile(r"[\[{]")
 
-_TAG = "tag:yaml.org,2002:"
-
-# YAML 1.2's core schema: 1.1 makes `off`, `no`, `2024-01-01` and `1:30` a boolean, a date and the number 90.
-_CORE_SCHEMA = (
-    (f"{_TAG}null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]),
-    (f"{_TAG}bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")),
-    (f"{_TAG}int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789")),
-    (
-        f"{_TAG}float",
-        re.compile(r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$"),
-        list("-+.0123456789"),
-    ),
-    (f"{_TAG}merge", re.compile(r"^<<$"), ["<"]),
-)
-_JSON_TAGS = {f"{_TAG}{name}" for name in ("null", "bool", "int", "float", "str", "seq", "map", "merge")}
+_JSON_TAGS = {f"{TAG}{name}" for name in ("null", "bool", "int", "float", "str", "seq", "map", "merge")}
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    f"{TAG}null": read_null,
+    f"{TAG}bool": read_boolean,
+    f"{TAG}int": read_integer,
+    f"{TAG}float": read_float,
+}
 
 if TYPE_CHECKING:
     from yaml import SafeLoader as _Base
@@ -177,7 +170,24 @@ else:
 
 
 class _KubernetesLoader(_Base):
-    """Reads what JSON can hold, and refuses a key that stands twice."""
+    """Reads what JSON can hold as kubectl does, but refuses a key that stands twice and a tag that kubectl ignores."""
+
+    def resolve(self, kind: type[yaml.Node], value: str | None, implicit: tuple[bool, bool] | bool) -> str:
+        """The tag of a node that has none."""
+        if kind is yaml.ScalarNode and value is not None and isinstance(implicit, tuple) and implicit[0]:
+            return plain_tag(value)
+        return str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call] # PyYAML's stubs leave it out
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Put what `<<` names in its place; of two equal keys the last wins, be it merged or not."""
+        if not any(key.tag == f"{TAG}merge" for key, _ in node.value):
+            return
+        pieces = []
+        for pair in node.value:
+            piece = yaml.MappingNode(node.tag, [pair], node.start_mark, node.end_mark)
+            super().flatten_mapping(piece)
+            pieces += piece.value
+        node.value = pieces
 
     def construct_document(self, node: yaml.Node) -> Any:
         """The value of a document, once all of it is known to be fit for JSON."""
@@ -209,35 +219,54 @@ class _KubernetesLoader(_Base):
         return count
 
     def _check_scalar(self, node: yaml.ScalarNode) -> None:
+        if node.tag not in _READERS:
+            return
         try:
-            number = self.construct_object(node) if node.tag in (f"{_TAG}int", f"{_TAG}float", f"{_TAG}bool") else 0
-        except (KeyError, ValueError) as error:
-            raise _unfit(node, f"{node.value!r} is no {node.tag.removeprefix(_TAG)}") from error
-        if isinstance(number, int) and not -(2**63) <= number < 2**64:
-            raise _unfit(node, "an integer beyond 64 bits")
-        if isinstance(number, float) and not math.isfinite(number):
+            value = _READERS[node.tag](node.value)
+        except ValueError as error:
+            raise _unfit(node, f"{node.value!r} is no {node.tag.removeprefix(TAG)}") from error
+        if isinstance(value, float) and not math.isfinite(value):
             raise _unfit(node, "a number beyond every float")
 
 
 def _check_keys(node: yaml.MappingNode) -> None:
     seen: set[str] = set()
-    for key, _ in node.value:
-        if key.tag == f"{_TAG}merge":
+    for index, (key, value) in enumerate(node.value):
+        if key.tag == f"{TAG}merge":
             continue
-        if key.tag != f"{_TAG}str":
+        if key.tag in (f"{TAG}bool", f"{TAG}int"):
+            key = _text_key(key)
+            node.value[index] = (key, value)
+        if key.tag != f"{TAG}str":
             raise _unfit(key, "a key must be text; put it in quotes")
         if key.value in seen:
             raise _unfit(key, f"key {key.value!r} stands twice")
         seen.add(key.value)
 
 
+def _text_key(key: yaml.ScalarNode) -> yaml.ScalarNode:
+    """Return the key that kubectl makes of a boolean or an integer: `true` of `on`.
+
+    It makes one of a float, too, but shortens it to seven digits; that stays an error here.
+    """
+    try:
+        value = _READERS[key.tag](key.value)
+    except ValueError:
+        return key
+    return key if value >= 2**63 else yaml.ScalarNode(f"{TAG}str", str(value).lower(), key.start_mark, key.end_mark)
+
+
 def _unfit(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
     return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
 
-_KubernetesLoader.yaml_implicit_resolvers = {}
-for _tag, _pattern, _first in _CORE_SCHEMA:
-    _KubernetesLoader.add_implicit_resolver(_tag, _pattern, _first)
+def _constructor(read: Callable[[str], Any]) -> Callable[[_KubernetesLoader, yaml.ScalarNode], Any]:
+    return lambda _, node: read(node.value)
+
+
+for _tag, _read in _READERS.items():
+    _KubernetesLoader.add_constructor(_tag, _constructor(_read))
+_KubernetesLoader.add_constructor(f"{TAG}merge", _constructor(str))
 
 
 def field(content: Mapping[str, Any], *path: str) -> Any:
