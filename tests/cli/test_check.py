@@ -198,8 +198,8 @@ def test_standard_input_is_read_once(run: Run, files: tuple[str, ...], told: str
         ),
         pytest.param(
             "kind: Pod\nmetadata: {}\nspec: {}\n",
-            "apiVersion: v1\nkind: Node\nmetadata: {name: n, labels: {a: 1}}\n",
-            "Error: <cluster>: Node n: metadata.labels[a]: Invalid value: 1",
+            "apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {a: 1}}\n",
+            "Error: <cluster>: Node n1: metadata.labels[a]: Invalid value: 1",
             id="a node with a wrong field",
         ),
     ],

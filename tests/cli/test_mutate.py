@@ -243,9 +243,14 @@ POD = "apiVersion: v1\nkind: Pod\n"
             id="a number as label",
         ),
         pytest.param(
-            f"{POD}metadata: {{annotations: {{{TYPE}: training}}}}\nspec: {{nodeSelector: {{1: a}}}}\n",
+            f"{POD}metadata: {{annotations: {{{TYPE}: training}}}}\nspec: {{nodeSelector: {{1.5: a}}}}\n",
             "pods.yaml:",
-            id="a number as key",
+            id="a float as key",
+        ),
+        pytest.param(
+            f"{POD}metadata: {{annotations: {{{TYPE}: off}}}}\n",
+            f"pods.yaml: metadata.annotations[{TYPE}]: Invalid value: false; must be text",
+            id="a boolean of YAML 1.1 as annotation",
         ),
         pytest.param(
             f"{POD}metadata: {{annotations: {{{TYPE}: training}}}}\n"
