@@ -273,7 +273,7 @@ def test_every_error_is_told_at_once() -> None:
     profiles = [
         {"schedulerName": "a", "plugins": {"filter": {"enabled": [{"name": "X"}]}}},
         {"schedulerName": "a"},
-        {"pluginConfig": [{"name": "Y"}]},
+        {"pluginConfig": [{"name": "Z"}]},
     ]
     assert [error.split(": ")[1] for error in _errors(_document(profiles=profiles))] == [
         "profiles[0].plugins.filter.enabled[0].name",

@@ -39,10 +39,10 @@ def test_equal_meaning_has_an_equal_revision(text: str) -> None:
 
 def test_the_order_of_keys_has_no_meaning() -> None:
     one = policy(
-        "{workloadTypes: {a: {nodeUsage: {allow: [x, y], prefer: {x: 80, y: 20}}}, b: {nodeUsage: {allow: [z]}}}}"
+        "{workloadTypes: {a: {nodeUsage: {allow: [x, w], prefer: {x: 80, w: 20}}}, b: {nodeUsage: {allow: [z]}}}}"
     )
     two = policy(
-        "{workloadTypes: {b: {nodeUsage: {allow: [z]}}, a: {nodeUsage: {prefer: {y: 20, x: 80}, allow: [x, y]}}}}"
+        "{workloadTypes: {b: {nodeUsage: {allow: [z]}}, a: {nodeUsage: {prefer: {w: 20, x: 80}, allow: [x, w]}}}}"
     )
 
     assert one.revision == two.revision
@@ -50,8 +50,8 @@ def test_the_order_of_keys_has_no_meaning() -> None:
 
 def test_policies_of_one_revision_inject_the_same() -> None:
     pod = make_pod().annotate(TYPE, "a").obj()
-    one = policy("{workloadTypes: {a: {nodeUsage: {allow: [x, y], prefer: {x: 80, y: 20}}}}}")
-    two = policy("{workloadTypes: {a: {nodeUsage: {allow: [x, y], prefer: {y: 20, x: 80}}}}}")
+    one = policy("{workloadTypes: {a: {nodeUsage: {allow: [x, w], prefer: {x: 80, w: 20}}}}}")
+    two = policy("{workloadTypes: {a: {nodeUsage: {allow: [x, w], prefer: {w: 20, x: 80}}}}}")
     assert one.revision == two.revision
 
     left, right = admit_pod(pod, one), admit_pod(pod, two)
