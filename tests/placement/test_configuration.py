@@ -10,11 +10,10 @@ from tests.builders import make_pod
 from tests.placement.asking import node
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.field import InvalidInput
-from webhook.placement.config.extension_points import DEFAULT_PLUGINS, IN_TREE
 from webhook.placement.config.loader import parse_profiles
 from webhook.placement.plugins.node_resources_fit import RequestedToCapacityRatioScore, ScoringStrategy
 from webhook.placement.profile import BINPACK, DEFAULT, Profile
-from webhook.placement.registry import PluginArgs, registrations
+from webhook.placement.registry import PluginArgs
 from webhook.placement.scheduler import Scheduler
 
 _DEPLOYED = Path(__file__).parents[2] / "deploy/scheduler/kube-scheduler-configuration.yaml"
@@ -62,13 +61,6 @@ def test_file_without_profiles_is_the_default_one(fields: dict[str, Any]) -> Non
     assert list(profiles) == ["default-scheduler"]
     assert profiles["default-scheduler"].args == PluginArgs()
     assert profiles["default-scheduler"].enabled is None
-
-
-def test_default_plugins_have_the_order_and_weights_of_the_registry() -> None:
-    modelled = [(plugin.name, weight) for plugin, weight in registrations(PluginArgs())]
-    names = {name for name, _ in modelled}
-    assert modelled == [(each.name, each.weight or 0) for each in DEFAULT_PLUGINS if each.name in names]
-    assert {each.name for each in DEFAULT_PLUGINS} <= set(IN_TREE)
 
 
 @pytest.mark.parametrize(

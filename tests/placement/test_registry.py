@@ -4,9 +4,9 @@ import pkgutil
 import re
 
 from webhook.placement import plugins
-from webhook.placement.framework.interface import FilterPlugin, PreEnqueuePlugin, ScorePlugin
+from webhook.placement.framework.interface import FilterPlugin, PreEnqueuePlugin, PreFilterPlugin, ScorePlugin
 from webhook.placement.profile import BINPACK, DEFAULT, PROFILES
-from webhook.placement.registry import PluginArgs, registrations
+from webhook.placement.registry import PLUGIN_BY_NAME, PLUGINS, PluginArgs, registrations
 
 _TABLE = registrations(PluginArgs())
 
@@ -26,6 +26,25 @@ def test_plugin_has_a_say_and_has_a_weight_if_it_scores() -> None:
     for plugin, weight in _TABLE:
         assert isinstance(plugin, PreEnqueuePlugin | FilterPlugin | ScorePlugin)
         assert isinstance(plugin, ScorePlugin) is (weight > 0)
+
+
+def test_a_plugin_has_one_row() -> None:
+    assert len(PLUGIN_BY_NAME) == len(PLUGINS)
+
+
+def test_a_plugin_runs_only_at_the_extension_points_of_its_row() -> None:
+    for plugin, _ in _TABLE:
+        own = {
+            point
+            for point, kind in (("preFilter", PreFilterPlugin), ("filter", FilterPlugin), ("score", ScorePlugin))
+            if isinstance(plugin, kind)
+        }
+        assert own <= PLUGIN_BY_NAME[plugin.name].points, plugin.name
+
+
+def test_args_have_the_name_of_their_plugin() -> None:
+    for row in PLUGINS:
+        assert row.args is None or row.args.__name__ == f"{row.name}Args"
 
 
 def test_order_and_weights_are_those_of_kube_scheduler() -> None:

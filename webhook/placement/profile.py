@@ -7,11 +7,12 @@ from typing import TypeVar
 from webhook.kube.resource_names import CPU, MEMORY
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.framework.interface import FilterPlugin, PreEnqueuePlugin, PreFilterPlugin, ScorePlugin
-from webhook.placement.framework.unmodelled import DEFAULT_PREEMPTION, NODE_VOLUME_LIMITS, POD_TOPOLOGY_SPREAD
 from webhook.placement.plugins.node_resources_fit import ScoringStrategy, most_requested_score
+from webhook.placement.plugins.node_volume_limits import NodeVolumeLimits
+from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY
-from webhook.placement.registry import PluginArgs, registrations
+from webhook.placement.registry import DEFAULT_PREEMPTION, PluginArgs, registrations
 
 T = TypeVar("T")
 
@@ -108,12 +109,12 @@ class Profile:
         if self.enabled:
             # Nominated pods keep their nodes whichever plugins run.
             required &= {*self.enabled.filter, DEFAULT_PREEMPTION}
-            preferred &= {name for name, _ in self.enabled.score} | ({NODE_VOLUME_LIMITS} & set(self.enabled.filter))
-        if POD_TOPOLOGY_SPREAD in preferred:
+            preferred &= {name for name, _ in self.enabled.score} | ({NodeVolumeLimits.name} & set(self.enabled.filter))
+        if PodTopologySpread.name in preferred:
             # That is so of default constraints, on pods whose controller or Services are not known.
             actions = {constraint.when_unsatisfiable for constraint in self.args.default_constraints}
-            required |= {POD_TOPOLOGY_SPREAD} if DO_NOT_SCHEDULE in actions else frozenset()
-            preferred -= frozenset() if SCHEDULE_ANYWAY in actions else {POD_TOPOLOGY_SPREAD}
+            required |= {PodTopologySpread.name} if DO_NOT_SCHEDULE in actions else frozenset()
+            preferred -= frozenset() if SCHEDULE_ANYWAY in actions else {PodTopologySpread.name}
         outside = [each for each in self.outside if each.concerns(info)]
         return (
             required | {each.name for each in outside if not each.only_ranks},

@@ -1,10 +1,26 @@
-"""The plugins that there are, in the order in which kube-scheduler runs them."""
+"""The table of the plugins that are built into kube-scheduler 1.36, one row each.
 
+Everything that is known of a plugin by its name follows from its row: the default order, weights and extension points,
+the args that a KubeSchedulerConfiguration can give it, and whether a class here models it.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from webhook.cluster.index.node_selector import NodeAffinityTerms
 from webhook.kube.resource_names import CPU, MEMORY
+from webhook.placement.config.plugin_args import (
+    Args,
+    DefaultPreemptionArgs,
+    DynamicResourcesArgs,
+    InterPodAffinityArgs,
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
+    VolumeBindingArgs,
+)
 from webhook.placement.framework.interface import Plugin
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.image_locality import ImageLocality
@@ -47,41 +63,114 @@ class PluginArgs:
     system_defaulted: bool = True
 
 
+class Row(NamedTuple):
+    """One plugin of kube-scheduler.
+
+    `points` are those of its extension points that matter to the meaning of a profile. `weight` is the default weight
+    of its scores; 0: none. `is_default`: kube-scheduler runs it without being configured to. `args` is the model of
+    its args, if it takes any that this release knows. `make` returns the plugin for the args of a profile; None: it is
+    not modelled.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/registry.go
+    """
+
+    name: str
+    points: frozenset[str]
+    weight: int
+    is_default: bool
+    args: type[Args] | None
+    make: Callable[[PluginArgs], Plugin] | None
+
+
+def _row(
+    plugin: type[Plugin],
+    points: str = "",
+    *,
+    weight: int = 0,
+    args: type[Args] | None = None,
+    make: Callable[[PluginArgs], Plugin] | None = None,
+) -> Row:
+    return Row(plugin.name, frozenset(points.split()), weight, True, args, make or (lambda _: plugin()))
+
+
+def _not_modelled(name: str, points: str = "", *, is_default: bool = True, args: type[Args] | None = None) -> Row:
+    return Row(name, frozenset(points.split()), 0, is_default, args, None)
+
+
+DEFAULT_PREEMPTION = "DefaultPreemption"
+NODE_DECLARED_FEATURES = "NodeDeclaredFeatures"
+GANG_SCHEDULING = "GangScheduling"
+
+# In the order of k8s.io/kubernetes/pkg/scheduler/apis/config/v1/default_plugins.go, then the others.
+PLUGINS = (
+    _row(SchedulingGates),
+    _not_modelled("PrioritySort", "queueSort"),
+    _row(NodeUnschedulable, "filter"),
+    _row(NodeName, "filter"),
+    _row(TaintToleration, "filter score", weight=3),
+    _row(
+        NodeAffinity,
+        "preFilter filter score",
+        weight=2,
+        args=NodeAffinityArgs,
+        make=lambda args: NodeAffinity(args.added_affinity),
+    ),
+    _row(NodePorts, "preFilter filter"),
+    _row(
+        NodeResourcesFit,
+        "preFilter filter score",
+        weight=1,
+        args=NodeResourcesFitArgs,
+        make=lambda args: NodeResourcesFit(args.scoring_strategy, args.ignored_resources, args.ignored_resource_groups),
+    ),
+    _row(VolumeRestrictions, "preFilter filter"),
+    _row(NodeVolumeLimits, "preFilter filter"),
+    _row(VolumeBinding, "preFilter filter score", args=VolumeBindingArgs),
+    _row(VolumeZone, "preFilter filter"),
+    _row(
+        PodTopologySpread,
+        "preFilter filter score",
+        weight=2,
+        args=PodTopologySpreadArgs,
+        make=lambda args: PodTopologySpread(args.default_constraints, system_defaulted=args.system_defaulted),
+    ),
+    _row(
+        InterPodAffinity,
+        "preFilter filter score",
+        weight=2,
+        args=InterPodAffinityArgs,
+        make=lambda args: InterPodAffinity(
+            args.hard_pod_affinity_weight,
+            ignore_preferred_terms_of_existing_pods=args.ignore_preferred_terms_of_existing_pods,
+        ),
+    ),
+    _row(DynamicResources, "preFilter filter score", weight=2, args=DynamicResourcesArgs),
+    _not_modelled(DEFAULT_PREEMPTION, args=DefaultPreemptionArgs),
+    _row(
+        NodeResourcesBalancedAllocation,
+        "score",
+        weight=1,
+        args=NodeResourcesBalancedAllocationArgs,
+        make=lambda args: NodeResourcesBalancedAllocation(args.balanced_resources),
+    ),
+    _row(ImageLocality, "score", weight=1),
+    _not_modelled("DefaultBinder", "bind"),
+    _not_modelled(NODE_DECLARED_FEATURES, "preFilter filter"),
+    _not_modelled(GANG_SCHEDULING, is_default=False),
+    _not_modelled("TopologyPlacementGenerator", is_default=False),
+    _not_modelled("PodGroupPodsCount", is_default=False),
+)
+
+PLUGIN_BY_NAME: Mapping[str, Row] = {row.name: row for row in PLUGINS}
+
+
 class Registration(NamedTuple):
-    """One plugin; its scores count `weight` times. A weight of 0: it does not score."""
+    """One modelled plugin; its scores count `weight` times. A weight of 0: it does not score."""
 
     plugin: Plugin
     weight: int = 0
 
 
 def registrations(args: PluginArgs) -> tuple[Registration, ...]:
-    """Every plugin as `args` tell it, with its default weight.
-
-    Source: k8s.io/kubernetes/pkg/scheduler/apis/config/v1/default_plugins.go
-    """
-    return (
-        Registration(SchedulingGates()),
-        Registration(NodeUnschedulable()),
-        Registration(NodeName()),
-        Registration(TaintToleration(), weight=3),
-        Registration(NodeAffinity(args.added_affinity), weight=2),
-        Registration(NodePorts()),
-        Registration(
-            NodeResourcesFit(args.scoring_strategy, args.ignored_resources, args.ignored_resource_groups), weight=1
-        ),
-        Registration(VolumeRestrictions()),
-        Registration(NodeVolumeLimits()),
-        Registration(VolumeBinding()),
-        Registration(VolumeZone()),
-        Registration(PodTopologySpread(args.default_constraints, system_defaulted=args.system_defaulted), weight=2),
-        Registration(
-            InterPodAffinity(
-                args.hard_pod_affinity_weight,
-                ignore_preferred_terms_of_existing_pods=args.ignore_preferred_terms_of_existing_pods,
-            ),
-            weight=2,
-        ),
-        Registration(DynamicResources(), weight=2),
-        Registration(NodeResourcesBalancedAllocation(args.balanced_resources), weight=1),
-        Registration(ImageLocality(), weight=1),
-    )
+    """Return every modelled plugin, made for `args`, with its default weight, in the default order."""
+    return tuple(Registration(row.make(args), row.weight) for row in PLUGINS if row.make is not None)

@@ -5,63 +5,12 @@ from dataclasses import dataclass
 
 from webhook.kube.field import FieldError, invalid
 from webhook.placement.config.document import PluginEntry, Plugins, PluginSet
+from webhook.placement.registry import PLUGIN_BY_NAME, PLUGINS
 
 EVERY = "*"
 
-# The plugins built into kube-scheduler 1.36, with those of their extension points that a profile's meaning hangs on, by
-# k8s.io/kubernetes/pkg/scheduler/framework/plugins/registry.go.
-IN_TREE: Mapping[str, frozenset[str]] = {
-    name: frozenset(points.split())
-    for name, points in {
-        "SchedulingGates": "",
-        "PrioritySort": "queueSort",
-        "NodeUnschedulable": "filter",
-        "NodeName": "filter",
-        "TaintToleration": "filter score",
-        "NodeAffinity": "preFilter filter score",
-        "NodePorts": "preFilter filter",
-        "NodeResourcesFit": "preFilter filter score",
-        "VolumeRestrictions": "preFilter filter",
-        "NodeVolumeLimits": "preFilter filter",
-        "VolumeBinding": "preFilter filter score",
-        "VolumeZone": "preFilter filter",
-        "PodTopologySpread": "preFilter filter score",
-        "InterPodAffinity": "preFilter filter score",
-        "DynamicResources": "preFilter filter score",
-        "DefaultPreemption": "",
-        "NodeResourcesBalancedAllocation": "score",
-        "ImageLocality": "score",
-        "DefaultBinder": "bind",
-        "NodeDeclaredFeatures": "preFilter filter",
-        "GangScheduling": "",
-        "TopologyPlacementGenerator": "",
-        "PodGroupPodsCount": "",
-    }.items()
-}
-
-# The default plugins by k8s.io/kubernetes/pkg/scheduler/apis/config/v1/default_plugins.go.
-DEFAULT_PLUGINS = (
-    PluginEntry(name="SchedulingGates"),
-    PluginEntry(name="PrioritySort"),
-    PluginEntry(name="NodeUnschedulable"),
-    PluginEntry(name="NodeName"),
-    PluginEntry(name="TaintToleration", weight=3),
-    PluginEntry(name="NodeAffinity", weight=2),
-    PluginEntry(name="NodePorts"),
-    PluginEntry(name="NodeResourcesFit", weight=1),
-    PluginEntry(name="VolumeRestrictions"),
-    PluginEntry(name="NodeVolumeLimits"),
-    PluginEntry(name="VolumeBinding"),
-    PluginEntry(name="VolumeZone"),
-    PluginEntry(name="PodTopologySpread", weight=2),
-    PluginEntry(name="InterPodAffinity", weight=2),
-    PluginEntry(name="DynamicResources", weight=2),
-    PluginEntry(name="DefaultPreemption"),
-    PluginEntry(name="NodeResourcesBalancedAllocation", weight=1),
-    PluginEntry(name="ImageLocality", weight=1),
-    PluginEntry(name="DefaultBinder"),
-    PluginEntry(name="NodeDeclaredFeatures"),
-)
+# As a KubeSchedulerConfiguration would name them.
+DEFAULT_PLUGINS = tuple(PluginEntry(name=row.name, weight=row.weight or None) for row in PLUGINS if row.is_default)
 
 # The extension points that are looked at, by the names of their fields.
 _POINTS = {
@@ -118,10 +67,15 @@ def _at_point(point: str, own: PluginSet, multi_point: Iterable[PluginEntry]) ->
     if EVERY in disabled:
         yield from enabled
         return
-    general = [each.name for each in multi_point if point in IN_TREE.get(each.name, ()) and each.name not in disabled]
+    general = [each.name for each in multi_point if _runs_at(point, each.name) and each.name not in disabled]
     yield from (name for name in enabled if name in general)
     yield from (name for name in general if name not in enabled)
     yield from (name for name in enabled if name not in general)
+
+
+def _runs_at(point: str, name: str) -> bool:
+    row = PLUGIN_BY_NAME.get(name)
+    return row is not None and point in row.points
 
 
 def plugin_errors(plugins: Plugins, path: str) -> Iterator[FieldError]:
@@ -132,9 +86,9 @@ def plugin_errors(plugins: Plugins, path: str) -> Iterator[FieldError]:
         alias = Plugins.model_fields[field].alias
         for index, plugin in enumerate(enabled):
             where = f"{path}.{alias}.enabled[{index}].name"
-            if plugin.name not in IN_TREE:
+            if plugin.name not in PLUGIN_BY_NAME:
                 yield invalid(where, plugin.name, "must be a plugin that is built into kube-scheduler 1.36")
-            elif point and point not in IN_TREE[plugin.name]:
+            elif point and not _runs_at(point, plugin.name):
                 yield invalid(where, plugin.name, f"does not run at the extension point {point}; leave it out here")
             elif plugin.name in [each.name for each in enabled[:index]]:
                 yield FieldError(where, "Duplicate value", plugin.name, "give each plugin once")

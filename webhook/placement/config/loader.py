@@ -13,9 +13,8 @@ from webhook.kube.reader import Reader
 from webhook.kube.resource_names import CPU, MEMORY
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.config.document import KubeSchedulerConfiguration, KubeSchedulerProfile, Plugins
-from webhook.placement.config.extension_points import IN_TREE, Expansion, expand, plugin_errors
+from webhook.placement.config.extension_points import Expansion, expand, plugin_errors
 from webhook.placement.config.plugin_args import (
-    ARGS_OF,
     Args,
     DefaultConstraint,
     InterPodAffinityArgs,
@@ -33,7 +32,7 @@ from webhook.placement.plugins.node_resources_fit import (
 )
 from webhook.placement.pod.spread_constraint import SpreadConstraint
 from webhook.placement.profile import Enabled, Outside, Profile
-from webhook.placement.registry import PluginArgs
+from webhook.placement.registry import GANG_SCHEDULING, PLUGIN_BY_NAME, PluginArgs
 from webhook.policy.fields import StrictModel
 from webhook.policy.loader import field_error
 
@@ -114,8 +113,8 @@ def _profile(name: str, profile: KubeSchedulerProfile, args: PluginArgs, outside
     enabled: Enabled | None = _enabled(expansion)
     if enabled == _enabled(expand(Plugins())):
         enabled = None
-    if "GangScheduling" in expansion.multi_point:
-        outside += (Outside("GangScheduling"),)
+    if GANG_SCHEDULING in expansion.multi_point:
+        outside += (Outside(GANG_SCHEDULING),)
     return Profile.of(name, args, enabled, outside)
 
 
@@ -143,11 +142,12 @@ def _plugin_args(profile: KubeSchedulerProfile, path: str, errors: list[FieldErr
         if config.name in seen:
             errors.append(FieldError(f"{where}.name", "Duplicate value", config.name, "give each plugin's args once"))
         seen.add(config.name)
-        if config.name not in IN_TREE:
+        row = PLUGIN_BY_NAME.get(config.name)
+        if row is None:
             detail = "must be a plugin that is built into kube-scheduler 1.36"
             errors.append(invalid(f"{where}.name", config.name, detail))
-        elif config.name in ARGS_OF:
-            read = _read(ARGS_OF[config.name], config.args, f"{where}.args", errors)
+        elif row.args is not None:
+            read = _read(row.args, config.args, f"{where}.args", errors)
             if read is not None:
                 if read.kind not in ("", f"{config.name}Args"):
                     errors.append(invalid(f"{where}.args.kind", read.kind, f"must be {config.name}Args"))

@@ -4,7 +4,6 @@ Source: k8s.io/kube-scheduler/config/v1/types_pluginargs.go, and
 k8s.io/kubernetes/pkg/scheduler/apis/config/validation/validation_pluginargs.go
 """
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Annotated, Final, Literal, TypeVar
 
@@ -224,16 +223,3 @@ class DynamicResourcesArgs(Args):
 
     filter_timeout: str = "10s"
     binding_timeout: str = "600s"
-
-
-# Plugins that take args; the others have none, or ones that this release does not know.
-ARGS_OF: Mapping[str, type[Args]] = {
-    "DefaultPreemption": DefaultPreemptionArgs,
-    "DynamicResources": DynamicResourcesArgs,
-    "InterPodAffinity": InterPodAffinityArgs,
-    "NodeAffinity": NodeAffinityArgs,
-    "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,
-    "NodeResourcesFit": NodeResourcesFitArgs,
-    "PodTopologySpread": PodTopologySpreadArgs,
-    "VolumeBinding": VolumeBindingArgs,
-}

@@ -17,20 +17,18 @@ from webhook.kube.resource_names import is_extended_resource
 from webhook.kube.volumes import MIGRATIONS, PodVolumes
 from webhook.placement.dra.feasibility import device_feasibility
 from webhook.placement.framework.volume_claims import attached_volumes
+from webhook.placement.plugins.dynamic_resources import DynamicResources
+from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
+from webhook.placement.plugins.node_volume_limits import NodeVolumeLimits
+from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
+from webhook.placement.plugins.volume_binding import VolumeBinding
+from webhook.placement.plugins.volume_restrictions import VolumeRestrictions
+from webhook.placement.plugins.volume_zone import VolumeZone
 from webhook.placement.pod.inter_pod_info import InterPodInfo
 from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.registry import DEFAULT_PREEMPTION, NODE_DECLARED_FEATURES
 
-VOLUME_RESTRICTIONS = "VolumeRestrictions"
-NODE_VOLUME_LIMITS = "NodeVolumeLimits"
-VOLUME_BINDING = "VolumeBinding"
-VOLUME_ZONE = "VolumeZone"
-POD_TOPOLOGY_SPREAD = "PodTopologySpread"
-INTER_POD_AFFINITY = "InterPodAffinity"
-DEFAULT_PREEMPTION = "DefaultPreemption"
-DYNAMIC_RESOURCES = "DynamicResources"
-NODE_DECLARED_FEATURES = "NodeDeclaredFeatures"
-
-_CLAIM_PLUGINS = (VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE)
+_CLAIM_PLUGINS = (VolumeRestrictions.name, NodeVolumeLimits.name, VolumeBinding.name, VolumeZone.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +55,21 @@ class UnsupportedFeatures:
         inter_pod = info.inter_pod
         ranked = set()
         if not inter_pod.spread and snapshot.workloads.lacks(inter_pod.namespace, inter_pod.owner):
-            ranked.add(POD_TOPOLOGY_SPREAD)
+            ranked.add(PodTopologySpread.name)
         if (info.volumes.claims or info.volumes.attached_inline) and snapshot.storage.limits is None:
             # A node without a CSINode has no limits, and that none has a CSINode is as well possible.
-            ranked.add(NODE_VOLUME_LIMITS)
+            ranked.add(NodeVolumeLimits.name)
         if _lacks_attachments(info.volumes, snapshot):
             # A volume that is attached without a running pod is about to be detached, or waits for one.
-            ranked.add(NODE_VOLUME_LIMITS)
+            ranked.add(NodeVolumeLimits.name)
         required = set(_of_volumes(info.volumes, snapshot))
         if info.preemption.class_name and snapshot.nominated:
             # Which of these pods it has to yield to is a matter of its priority.
             required.add(DEFAULT_PREEMPTION)
         if kinds := _of_namespaces(inter_pod, snapshot):
-            (required if "bars" in kinds else ranked).add(INTER_POD_AFFINITY)
+            (required if "bars" in kinds else ranked).add(InterPodAffinity.name)
         if (info.device_claims or info.by_container) and not device_feasibility(info, snapshot, expired).is_decided:
-            required.add(DYNAMIC_RESOURCES)
+            required.add(DynamicResources.name)
         return self.required | required, frozenset(ranked)
 
 
@@ -117,7 +115,7 @@ def _of_volumes(volumes: PodVolumes, snapshot: Snapshot) -> Iterator[str]:
     """The plugins that would have to know more of the pod's volumes than `snapshot` tells."""
     storage = snapshot.storage
     if any(not volume.handle for volume in volumes.attached_inline):
-        yield NODE_VOLUME_LIMITS
+        yield NodeVolumeLimits.name
     for use in volumes.claims:
         claim = None if storage.claims is None else storage.claims.get((volumes.namespace, use.name))
         if claim is not None:
@@ -128,19 +126,19 @@ def _of_volumes(volumes: PodVolumes, snapshot: Snapshot) -> Iterator[str]:
 
 def _of_claim(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[str]:
     storage = snapshot.storage
-    plugins = (VOLUME_BINDING, VOLUME_ZONE, NODE_VOLUME_LIMITS)
+    plugins = (VolumeBinding.name, VolumeZone.name, NodeVolumeLimits.name)
     if claim.volume_name:
         volume = None if storage.volumes is None else storage.volumes.get(claim.volume_name)
         if storage.volumes is None:
             yield from plugins
         elif volume is None:
-            yield from (NODE_VOLUME_LIMITS,) if claim.storage_class and storage.classes is None else ()
+            yield from (NodeVolumeLimits.name,) if claim.storage_class and storage.classes is None else ()
         elif claim.is_bound and _may_be_translated(volume, storage):
-            yield VOLUME_BINDING
+            yield VolumeBinding.name
     elif claim.storage_class and storage.classes is None:
         yield from plugins
     elif claim.storage_class and (storage.volumes is None or _may_lack_capacity(claim, snapshot)):
-        yield VOLUME_BINDING
+        yield VolumeBinding.name
 
 
 def _may_be_translated(volume: PersistentVolume, storage: Storage) -> bool:
