@@ -14,6 +14,7 @@ from webhook.placement.framework.interface import MAX_NODE_SCORE, Certainty, Fai
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_TOO_MANY_PODS = "Too many pods"
+_INSUFFICIENT = "Insufficient "
 
 
 def least_requested_score(requested: Column, capacity: Column) -> Column:
@@ -72,6 +73,11 @@ class ScoringStrategy:
     counts_zeros: bool = True
 
 
+def missing_resource(reason: str) -> str | None:
+    """Return the resource that a node has too little of, by the `reason` of a failure; None: another reason."""
+    return reason.removeprefix(_INSUFFICIENT) if reason.startswith(_INSUFFICIENT) else None
+
+
 class NodeResourcesFit:
     """Filters by requests, but for `ignored` extended resources and those of `ignored_groups`; scores by `strategy`.
 
@@ -103,7 +109,7 @@ class NodeResourcesFit:
                 if nodes.devices.back(resource):
                     short &= offered > 0
                 # One by one: a pod can name ten thousand resources, and each mask is as long as the cluster.
-                yield Failure(f"Insufficient {resource}", short)
+                yield Failure(_INSUFFICIENT + resource, short)
 
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended_resource(resource):

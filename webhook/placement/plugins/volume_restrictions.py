@@ -7,6 +7,7 @@ import numpy as np
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.placement.framework.interface import Failure, PreFilterResult
+from webhook.placement.framework.volume_claims import not_found
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_DISK_CONFLICT = "node(s) had no available disk"
@@ -29,7 +30,7 @@ class VolumeRestrictions:
         claims = nodes.storage.claims
         for use in pod.volumes.claims if claims is not None else ():
             if not use.is_ephemeral and claims is not None and (pod.volumes.namespace, use.name) not in claims:
-                return PreFilterResult(refusal=f'persistentvolumeclaim "{use.name}" not found', is_transient=True)
+                return PreFilterResult(refusal=not_found(use.name), is_transient=True)
         return PreFilterResult()
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:

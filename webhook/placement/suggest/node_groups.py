@@ -12,6 +12,16 @@ from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.taints import CONDITION_DOMAINS, NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE, Taint
 from webhook.placement.diagnosis import Rejection, rejections
+from webhook.placement.plugins import inter_pod_affinity, pod_topology_spread
+from webhook.placement.plugins.node_affinity import NodeAffinity
+from webhook.placement.plugins.node_ports import NodePorts
+from webhook.placement.plugins.node_resources_fit import (
+    ERR_REASON_TOO_MANY_PODS,
+    NodeResourcesFit,
+    missing_resource,
+)
+from webhook.placement.plugins.node_unschedulable import NodeUnschedulable
+from webhook.placement.plugins.taint_toleration import TaintToleration
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import Profile
 from webhook.placement.suggest.changes import Change, Situation
@@ -32,19 +42,17 @@ _MOST_OBSTACLES = 40
 # To tolerate the taints of nodes that run the cluster itself is no advice, nor those of conditions.
 _CONTROL_PLANES = ("control-plane", "master")
 
-_CORDON = "NodeUnschedulable"
-_PORTS = "NodePorts"
+_CORDON = NodeUnschedulable.name
+_PORTS = NodePorts.name
+_TAINTS = TaintToleration.name
 _OTHER = "other"
-_TOO_MANY_PODS = "Too many pods"
-_INSUFFICIENT = "Insufficient "
 
-_TAINTS = "TaintToleration"
 # What the pod could do without, by the reason that it is the cause of.
 _DROPPED: Mapping[str, Change] = {
-    "node(s) didn't match pod affinity rules": WithoutPodAffinity(),
-    "node(s) didn't match pod anti-affinity rules": WithoutPodAntiAffinity(),
-    "node(s) didn't match pod topology spread constraints": WithoutSpread(),
-    "node(s) didn't match pod topology spread constraints (missing required label)": WithoutSpread(),
+    inter_pod_affinity.ERR_REASON_AFFINITY: WithoutPodAffinity(),
+    inter_pod_affinity.ERR_REASON_ANTI_AFFINITY: WithoutPodAntiAffinity(),
+    pod_topology_spread.ERR_REASON_CONSTRAINTS_NOT_MATCH: WithoutSpread(),
+    pod_topology_spread.ERR_REASON_NODE_LABEL_NOT_MATCH: WithoutSpread(),
 }
 
 Masks = dict[Change | str, Mask]
@@ -113,8 +121,8 @@ def _group(rows: Rows, keys: tuple[Change | str, ...]) -> NodeGroup:
     return NodeGroup(
         rows,
         changes=tuple(key for key in keys if not isinstance(key, str)),
-        short=tuple(text.removeprefix(_INSUFFICIENT) for text in texts if text.startswith(_INSUFFICIENT)),
-        has_too_many_pods=_TOO_MANY_PODS in texts,
+        short=tuple(resource for text in texts if (resource := missing_resource(text)) is not None),
+        has_too_many_pods=ERR_REASON_TOO_MANY_PODS in texts,
         has_taken_ports=_PORTS in texts,
         is_cordoned=_CORDON in texts,
     )
@@ -127,7 +135,7 @@ def _masks(found: Iterable[Rejection], situation: Situation, expired: Expired) -
     masks: Masks = {_OTHER: nothing}
     by_affinity = nothing
     for _, plugin, reason, rejected in found:
-        if plugin == "NodeAffinity":
+        if plugin == NodeAffinity.name:
             by_affinity = by_affinity | rejected
         else:
             _add(masks, _key(plugin, reason), rejected)
@@ -153,7 +161,7 @@ def _add(masks: Masks, key: Change | str, mask: Mask) -> None:
 
 
 def _key(plugin: str, reason: str) -> Change | str:
-    if plugin == "NodeResourcesFit" and (reason == _TOO_MANY_PODS or reason.startswith(_INSUFFICIENT)):
+    if plugin == NodeResourcesFit.name and (reason == ERR_REASON_TOO_MANY_PODS or missing_resource(reason) is not None):
         return reason
     if plugin in (_CORDON, _PORTS, _TAINTS):
         return plugin
