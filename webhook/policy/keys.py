@@ -1,31 +1,120 @@
-"""The annotation and label keys under a policy's key domain."""
+"""The table of the annotations that users write on a pod or its namespace, one row each."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar, get_args, overload
+
+from webhook.policy.annotation_values import mebibytes, name, one_of, positive, products, topology
+from webhook.policy.document import CheckMode, PolicySpec
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+class Annotation(Generic[T]):
+    """One annotation, a row of `Keys`: the attribute `gpu_memory` there is `KEY-DOMAIN/gpu-memory`.
+
+    `parser` returns the parser of its values under a policy. `values` and `meaning` are its cells in
+    docs/annotations.md. `rule` is the name of the mutation rule that acts on it; empty: none does. Without
+    `has_effect` its value is checked, and a warning says that nothing acts on it yet.
+    """
+
+    def __init__(
+        self,
+        parser: Callable[[PolicySpec], Callable[[str], T]],
+        values: str,
+        meaning: str = "checked; nothing acts on it yet",
+        *,
+        rule: str = "",
+        has_effect: bool = True,
+    ) -> None:
+        self.parser = parser
+        self.values = values
+        self.meaning = meaning
+        self.rule = rule
+        self.has_effect = has_effect
+        self.attribute = ""
+
+    def __set_name__(self, owner: type["Keys"], attribute: str) -> None:
+        self.attribute = attribute
+
+    @overload
+    def __get__(self, keys: None, owner: type["Keys"]) -> "Annotation[T]": ...
+
+    @overload
+    def __get__(self, keys: "Keys", owner: type["Keys"]) -> str: ...
+
+    def __get__(self, keys: "Keys | None", owner: type["Keys"]) -> "Annotation[T] | str":
+        return self if keys is None else keys.of(self)
+
+
+def _any_policy(parse: Callable[[str], T]) -> Callable[[PolicySpec], Callable[[str], T]]:
+    return lambda _: parse
+
+
 class Keys:
-    """What users write on a pod or its namespace, every key with its domain."""
+    """The annotations; those of the class are the rows of the table, those of an instance the keys under its domain."""
 
-    workload_type: str
-    gpu_product: str
-    gpu_memory: str
-    gpu_count: str
-    gpu_driver: str
-    bin_packing: str
-    spread: str
-    scheduler: str
-    queue: str
-    gang: str
-    gang_size: str
-    placement_check: str
-    inject: str
+    workload_type = Annotation(
+        lambda spec: one_of(list(spec.workload_types)),
+        "a type of the policy; built in: `training`, `inference`",
+        "turns the webhook on for this pod",
+        rule="NodeUsageAffinity",
+    )
+    gpu_product = Annotation(
+        _any_policy(products),
+        "one product or a comma list of at most 100, such as `NVIDIA-H20,NVIDIA-A100-SXM4-80GB`",
+        "which cards will do",
+        rule="GpuProduct",
+    )
+    gpu_memory = Annotation(
+        _any_policy(mebibytes), "quantity, such as `80Gi`", "least memory of one card", rule="GpuProduct"
+    )
+    gpu_count = Annotation(_any_policy(positive), "integer, 1 or more", "least cards on the node", rule="GpuProduct")
+    gpu_driver = Annotation(
+        _any_policy(positive), "integer, 1 or more", "least major version of the driver", rule="GpuProduct"
+    )
+    bin_packing = Annotation(
+        _any_policy(one_of(("true", "false"))),
+        '`"true"`, `"false"`',
+        "overrides the type's `binPacking`",
+        rule="BinPacking",
+    )
+    spread = Annotation(
+        lambda spec: topology(spec.topology_aliases),
+        "`host`, `rack`, `zone` (aliases of the policy) or a topology key",
+        has_effect=False,
+    )
+    scheduler = Annotation(
+        lambda spec: one_of(spec.allowed_schedulers),
+        "one of the policy's `allowedSchedulers`",
+        "overrides the type's `schedulerName`",
+        rule="SchedulerName",
+    )
+    queue = Annotation(_any_policy(name), "a label value", has_effect=False)
+    gang = Annotation(_any_policy(name), "a label value", has_effect=False)
+    gang_size = Annotation(_any_policy(positive), "integer, 1 or more", has_effect=False)
+    placement_check = Annotation(
+        _any_policy(one_of(get_args(CheckMode))),
+        "`off`, `warn`, `deny`",
+        "overrides the policy's mode, never to one laxer than its floor",
+    )
+    inject = Annotation(
+        _any_policy(one_of(("enabled", "disabled"))),
+        "`disabled`; `enabled` against a namespace's `disabled`",
+        "leave this pod alone",
+    )
+
+    def __init__(self, domain: str) -> None:
+        self._keys = {row.attribute: f"{domain}/{row.attribute.replace('_', '-')}" for row in ANNOTATIONS}
+        # Found before the rows of the class are: a pod is read by these.
+        vars(self).update(self._keys)
+
+    def of(self, annotation: Annotation[Any]) -> str:
+        """Return the key of `annotation`, with its domain."""
+        return self._keys[annotation.attribute]
 
     def __iter__(self) -> Iterator[str]:
-        return (getattr(self, field.name) for field in fields(self))
+        return iter(self._keys.values())
 
 
-def keys_of(domain: str) -> Keys:
-    """The keys under `domain`: `maip.mxsf.io/workload-type` and so on."""
-    return Keys(**{field.name: f"{domain}/{field.name.replace('_', '-')}" for field in fields(Keys)})
+ANNOTATIONS = tuple(row for row in vars(Keys).values() if isinstance(row, Annotation))
+WITHOUT_EFFECT = tuple(row for row in ANNOTATIONS if not row.has_effect)

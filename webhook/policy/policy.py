@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 import orjson
 
 from webhook.policy.document import Accelerator, PolicyDocument, PolicySpec, WorkloadType
-from webhook.policy.keys import Keys, keys_of
+from webhook.policy.keys import Keys
 
 REVISION_LENGTH = 12
 
@@ -24,7 +24,7 @@ class Policy:
         self.document = document
         self.name: str = document.metadata.name
         self.spec: PolicySpec = document.spec
-        self.keys: Keys = keys_of(document.spec.key_domain)
+        self.keys = Keys(document.spec.key_domain)
         self.node_usage_key = f"{document.spec.key_domain}/node.usage"
         self.policy_annotation = f"{document.spec.key_domain}/placement-policy"
         self.rules_annotation = f"{document.spec.key_domain}/placement-rules"

@@ -1,0 +1,77 @@
+"""Parsers of annotation values: each returns the parsed value, or raises ValueError with the words of the error."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from webhook.kube import quantity
+from webhook.kube.names import LABEL_VALUE_RULE, is_label_value, is_qualified_name
+
+MEBIBYTE = 1024 * 1024
+
+# Each is a toleration, and stands in each nodeSelectorTerm.
+_MOST_PRODUCTS = 100
+
+
+class UnsupportedValueError(ValueError):
+    """Raised for a value that is none of `supported`."""
+
+    def __init__(self, supported: Sequence[str]) -> None:
+        super().__init__(f"must be one of {', '.join(supported)}")
+        self.supported = supported
+
+
+def one_of(supported: Sequence[str]) -> Callable[[str], str]:
+    """Return a parser of texts that are one of `supported`."""
+
+    def parse(text: str) -> str:
+        if text not in supported:
+            raise UnsupportedValueError(supported)
+        return text
+
+    return parse
+
+
+def products(text: str) -> tuple[str, ...]:
+    """Return the label values of a comma list, each once."""
+    found = tuple(dict.fromkeys(product.strip() for product in text.split(",")))
+    if len(found) > _MOST_PRODUCTS:
+        raise ValueError(f"must be at most {_MOST_PRODUCTS} products")
+    for product in found:
+        if not product or not is_label_value(product):
+            raise ValueError(f'each product of the comma list {LABEL_VALUE_RULE}, as in "NVIDIA-H20"')
+    return found
+
+
+def mebibytes(text: str) -> int:
+    """Return the quantity `text` in MiB, rounded up."""
+    size_bytes = quantity.value(text)
+    if size_bytes <= 0:
+        raise ValueError('must be above zero, as in "80Gi"')
+    return -(-size_bytes // MEBIBYTE)
+
+
+def positive(text: str) -> int:
+    """Return the integer `text`, at least 1."""
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
+        raise ValueError('must be an integer above zero, as in "8"')
+    return int(text)
+
+
+def topology(aliases: Mapping[str, str]) -> Callable[[str], str]:
+    """Return a parser of topology keys that knows `aliases` for some."""
+
+    def parse(text: str) -> str:
+        if text in aliases:
+            return aliases[text]
+        if "/" in text and is_qualified_name(text):
+            return text
+        names = ", ".join(f'"{alias}"' for alias in aliases)
+        raise ValueError(f"must be one of {names}, or a topology key such as kubernetes.io/hostname")
+
+    return parse
+
+
+def name(text: str) -> str:
+    """Return `text`, which can be a label value."""
+    if not text or not is_label_value(text):
+        raise ValueError(LABEL_VALUE_RULE)
+    return text
