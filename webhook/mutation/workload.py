@@ -7,9 +7,9 @@ from typing import Any
 
 from webhook.kube.field import FieldError, InvalidInput, forbidden
 from webhook.kube.resources import extended_resource_names
-from webhook.mutation import annotations as values
 from webhook.mutation.annotations import Annotations
 from webhook.policy.document import Accelerator, CheckMode, NodeUsage, WorkloadType
+from webhook.policy.keys import WITHOUT_EFFECT, Keys
 from webhook.policy.policy import Policy, allows_namespace, matches_any, namespaces_of_product, opt_out_namespaces
 
 STRICTNESS: Sequence[CheckMode] = ("off", "warn", "deny")
@@ -48,13 +48,13 @@ class Reading:
 
 def is_disabled(pod_annotations: Mapping[str, str], namespace: Mapping[str, str], policy: Policy) -> bool:
     """Whether the pod, or else its namespace, asks to be left alone."""
-    return (Annotations(pod_annotations, "", namespace).text(policy.keys.inject) or "").strip() == "disabled"
+    return (Annotations(pod_annotations, "", namespace, policy).text(policy.keys.inject) or "").strip() == "disabled"
 
 
 def read_workload(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str, str], policy: Policy) -> Reading:
     """What `pod`, which may not opt out, asks for by its annotations and, behind them, its namespace's `defaults`."""
     own: Mapping[str, str] = pod["metadata"].get("annotations") or {}
-    annotations = Annotations(own, namespace, defaults)
+    annotations = Annotations(own, namespace, defaults, policy)
     key = policy.keys.workload_type
     asked = annotations.text(key)
     if asked is None:
@@ -64,7 +64,7 @@ def read_workload(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str,
         allowed = ", ".join(opt_out_namespaces(policy.spec)) or "none"
         told = f'"disabled" has no effect in namespace "{namespace}": the policy allows it in {allowed}'
         warnings.append(f"{policy.keys.inject}: {told}")
-    type_name = annotations.choice(key, list(policy.spec.workload_types))
+    type_name = annotations.read(Keys.workload_type)
     workload_type = policy.spec.workload_types.get(type_name or "")
     may_ask = workload_type is not None and allows_namespace(workload_type, namespace)
     denials = []
@@ -105,11 +105,10 @@ def _intent(
     policy: Policy,
     warnings: list[str],
 ) -> Workload:
-    keys, spec = policy.keys, policy.spec
-    annotations.choice(keys.inject, ["enabled", "disabled"])
-    products = annotations.read(keys.gpu_product, values.products) or ()
-    bin_packing = annotations.choice(keys.bin_packing, ["true", "false"])
-    scheduler = annotations.choice(keys.scheduler, spec.allowed_schedulers)
+    annotations.read(Keys.inject)
+    products = annotations.read(Keys.gpu_product) or ()
+    bin_packing = annotations.read(Keys.bin_packing)
+    scheduler = annotations.read(Keys.scheduler)
     accelerators = policy.accelerators_of(_extended_resources(pod))
     if len(accelerators) > 1 and products:
         names = ", ".join(accelerator.name for accelerator in accelerators)
@@ -117,15 +116,15 @@ def _intent(
     return Workload(
         type_name=type_name,
         type=workload_type,
-        accelerator=(accelerators or spec.accelerators)[0],
+        accelerator=(accelerators or policy.spec.accelerators)[0],
         products=products,
-        gpu_memory_mib=annotations.read(keys.gpu_memory, values.mebibytes),
-        gpu_count=annotations.read(keys.gpu_count, values.positive),
-        gpu_driver=annotations.read(keys.gpu_driver, values.positive),
+        gpu_memory_mib=annotations.read(Keys.gpu_memory),
+        gpu_count=annotations.read(Keys.gpu_count),
+        gpu_driver=annotations.read(Keys.gpu_driver),
         bin_packing=workload_type.bin_packing if bin_packing is None else bin_packing == "true",
         scheduler=workload_type.scheduler_name if scheduler is None else scheduler,
         scheduler_is_asked=scheduler is not None,
-        check_mode=_check_mode(annotations.choice(keys.placement_check, STRICTNESS), policy, warnings),
+        check_mode=_check_mode(annotations.read(Keys.placement_check), policy, warnings),
     )
 
 
@@ -148,12 +147,12 @@ def _check_mode(asked: str | None, policy: Policy, warnings: list[str]) -> Check
 
 
 def _without_effect_yet(annotations: Annotations, policy: Policy) -> list[str]:
-    keys = policy.keys
-    annotations.read(keys.spread, values.topology(policy.spec.topology_aliases))
-    annotations.read(keys.queue, values.name)
-    annotations.read(keys.gang, values.name)
-    annotations.read(keys.gang_size, values.positive)
-    present = [key for key in (keys.spread, keys.queue, keys.gang, keys.gang_size) if annotations.text(key) is not None]
+    present = []
+    for annotation in WITHOUT_EFFECT:
+        annotations.read(annotation)
+        key = policy.keys.of(annotation)
+        if annotations.text(key) is not None:
+            present.append(key)
     return [f"nothing acts on {', '.join(present)} yet: the pod is scheduled as without"] if present else []
 
 
