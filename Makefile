@@ -62,8 +62,9 @@ abuse: $(STAMP) ## the worst that one user or client can send, and what others n
 bench-feed-real: $(STAMP) ## the live view of a real API server with 5,000 nodes and 50,000 pods
 	$(BIN)/python -m bench.feed_real $(BENCH_ARGS)
 
-docs: $(STAMP) ## write the generated reference page docs/policy.md again
+docs: $(STAMP) ## write docs/policy.md and the table of docs/annotations.md again
 	$(BIN)/python -m webhook.policy.reference > docs/policy.md
+	$(BIN)/python -m webhook.policy.annotation_reference docs/annotations.md
 
 LOCK_FLAGS := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url
 

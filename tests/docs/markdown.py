@@ -98,3 +98,8 @@ def span_of(cell: str) -> str | None:
     """What the cell has in backticks, if that is all it has."""
     found = re.fullmatch(r"`([^`]+)`", cell)
     return found.group(1) if found else None
+
+
+def spans_of(cell: str) -> list[str]:
+    """What the cell has in backticks, piece by piece."""
+    return _SPAN.findall(cell)
