@@ -1,8 +1,12 @@
-"""The Prometheus metrics, under the names of the public contract."""
+"""The table of the Prometheus metrics, under the names of the public contract."""
 
+# ruff: noqa: RUF009 - the calls return fields of the dataclass
+
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -28,84 +32,117 @@ _DURATION_BOUNDS_SECONDS = (
     *(0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
 )
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_NAMESPACE = "placement_webhook"
+
+M = TypeVar("M")
+N = TypeVar("N", Counter, Gauge)
 
 
+def _row(make: Callable[[], M], name: str, labels: Iterable[str]) -> M:
+    """A field of `Metrics`; its metadata are what docs/operations.md says of it."""
+    metric: M = field(default_factory=make, metadata={"name": f"{_NAMESPACE}_{name}", "labels": tuple(labels)})
+    return metric
+
+
+def _make(kind: type[N], name: str, text: str, labels: Mapping[str, Sequence[str]]) -> N:
+    metric = kind(name, text, tuple(labels), namespace=_NAMESPACE, registry=None)
+    for values in itertools.product(*labels.values()) if labels else ():
+        metric.labels(*values)
+    return metric
+
+
+def _counter(name: str, text: str, /, **labels: Sequence[str]) -> Counter:
+    """A counter; the values of `labels` that are given are shown from the start, with 0."""
+    return _row(lambda: _make(Counter, name, text, labels), f"{name}_total", labels)
+
+
+def _gauge(name: str, text: str, /, **labels: Sequence[str]) -> Gauge:
+    """A gauge; the values of `labels` that are given are shown from the start, with 0."""
+    return _row(lambda: _make(Gauge, name, text, labels), name, labels)
+
+
+def _durations(name: str, text: str) -> Histogram:
+    return _row(
+        lambda: Histogram(name, text, namespace=_NAMESPACE, registry=None, buckets=_DURATION_BOUNDS_SECONDS), name, ()
+    )
+
+
+def _info(name: str, text: str, *labels: str) -> Info:
+    return _row(lambda: Info(name, text, namespace=_NAMESPACE, registry=None), f"{name}_info", labels)
+
+
+@dataclass(eq=False)
 class Metrics:
-    """The metrics of one server, in a registry of their own."""
+    """The metrics of one server, one row each, in a registry of their own, which shows them in this order.
 
-    def __init__(self) -> None:
+    Those of `admissions` are in `webhook.admission_counts`.
+    """
+
+    admissions: AdmissionCounts = field(default_factory=AdmissionCounts)
+    admission_seconds: Histogram = _durations("admission_duration_seconds", "From a request's body to its answer.")
+    in_flight: Gauge = _gauge("admissions_in_flight", "Admission requests being answered now.")
+    predictions: Counter = _counter(
+        "predictions",
+        "Pods that were bound, by how that compares with what was foretold of them.",
+        result=PREDICTION_RESULTS,
+    )
+    placement_seconds: Histogram = _durations("placement_duration_seconds", "Duration of a placement check.")
+    cluster_nodes: Gauge = _gauge("cluster_nodes", "Nodes in the view of the cluster.")
+    cluster_pods: Gauge = _gauge("cluster_pods", "Running pods in the view of the cluster.")
+    cluster_age_seconds: Gauge = _gauge(
+        "cluster_age_seconds", "Since when the view of the cluster has not been known to be current; NaN: no view."
+    )
+    feed_faults: Counter = _counter(
+        "feed_faults", "Faults of the webhook's own while it followed the cluster; its log tells them."
+    )
+    policy: Info = _info("policy", "The policy in force.", "name", "revision")
+    policy_reloads: Counter = _counter("policy_reloads", "Policy files read, by result.", result=())
+    certificate_not_after: Gauge = _gauge(
+        "certificate_not_after_timestamp_seconds", "When the served certificate expires."
+    )
+    certificate_not_before: Gauge = _gauge(
+        "certificate_not_before_timestamp_seconds", "When the served certificate begins to be valid."
+    )
+    certificate_reloads: Counter = _counter(
+        "certificate_reloads", "Attempts to serve changed certificate files, by result.", result=RELOAD_RESULTS
+    )
+    audit_records: Counter = _counter(
+        "audit_records", "Audit records, by whether the log took them.", result=("written", "failed")
+    )
+    audit_dropped_files: Counter = _counter(
+        "audit_dropped_files",
+        "Rotated audit files dropped: for their age, or before it for the size of all.",
+        reason=AUDIT_DROP_REASONS,
+    )
+    audit_dropped_bytes: Counter = _counter("audit_dropped_bytes", "Bytes of these files.", reason=AUDIT_DROP_REASONS)
+    audit_dropped_records: Counter = _counter(
+        "audit_dropped_records",
+        "Audit records in these files, where they could be counted.",
+        reason=AUDIT_DROP_REASONS,
+    )
+    waiting: Gauge = _gauge("admissions_waiting", "Large or costly admissions that wait for the worker thread.")
+    connections: Gauge = _gauge("connections", "Open connections, by port.", port=())
+    connections_closed: Counter = _counter(
+        "connections_closed",
+        "Connections closed to make room for others (evicted) or for want of room (refused), by port.",
+        port=("webhook", "admin"),
+        result=("evicted", "refused"),
+    )
+    cache_bytes: Gauge = _gauge("cache_bytes", "Memory that the entries of a cache take at most.", cache=())
+    cache_budget_bytes: Gauge = _gauge("cache_budget_bytes", "Memory that the entries of a cache may take.", cache=())
+    refused_requests: Counter = _counter(
+        "http_refused_requests", "Requests to the webhook port that were no admission, by HTTP status.", code=()
+    )
+
+    def __post_init__(self) -> None:
         # A second series beside each counter, of no use to anybody here.
         disable_created_metrics()  # type: ignore[no-untyped-call] # its author left it without types
         self.registry = CollectorRegistry()
-        self.admissions = AdmissionCounts()
-        self.registry.register(self.admissions)
-        self.admission_seconds = self._durations("admission_duration_seconds", "From a request's body to its answer.")
-        self.in_flight = self._gauge("admissions_in_flight", "Admission requests being answered now.")
-        self.predictions = self._counter(
-            "predictions", "Pods that were bound, by how that compares with what was foretold of them.", ("result",)
-        )
-        for result in PREDICTION_RESULTS:
-            self.predictions.labels(result)
-        self.placement_seconds = self._durations("placement_duration_seconds", "Duration of a placement check.")
-        self.cluster_nodes = self._gauge("cluster_nodes", "Nodes in the view of the cluster.")
-        self.cluster_pods = self._gauge("cluster_pods", "Running pods in the view of the cluster.")
-        self.cluster_age_seconds = self._gauge(
-            "cluster_age_seconds", "Since when the view of the cluster has not been known to be current; NaN: no view."
-        )
+        for each in fields(self):
+            self.registry.register(getattr(self, each.name))
         self.cluster_age_seconds.set(math.nan)
-        self.feed_faults = self._counter(
-            "feed_faults", "Faults of the webhook's own while it followed the cluster; its log tells them.", ()
-        )
-        self.policy = Info("placement_webhook_policy", "The policy in force.", registry=self.registry)
-        self.policy_reloads = self._counter("policy_reloads", "Policy files read, by result.", ("result",))
-        self.certificate_not_after = self._gauge(
-            "certificate_not_after_timestamp_seconds", "When the served certificate expires."
-        )
-        self.certificate_not_before = self._gauge(
-            "certificate_not_before_timestamp_seconds", "When the served certificate begins to be valid."
-        )
-        self.certificate_reloads = self._counter(
-            "certificate_reloads", "Attempts to serve changed certificate files, by result.", ("result",)
-        )
-        for result in RELOAD_RESULTS:
-            self.certificate_reloads.labels(result)
-        self._add_audit()
-        self._add_serving()
-
-    def _add_serving(self) -> None:
-        self.waiting = self._gauge("admissions_waiting", "Large or costly admissions that wait for the worker thread.")
-        self.connections = self._gauge("connections", "Open connections, by port.", ("port",))
-        self.connections_closed = self._counter(
-            "connections_closed",
-            "Connections closed to make room for others (evicted) or for want of room (refused), by port.",
-            ("port", "result"),
-        )
-        for port in ("webhook", "admin"):
-            for result in ("evicted", "refused"):
-                self.connections_closed.labels(port, result)
-        self.cache_bytes = self._gauge("cache_bytes", "Memory that the entries of a cache take at most.", ("cache",))
-        self.cache_budget_bytes = self._gauge(
-            "cache_budget_bytes", "Memory that the entries of a cache may take.", ("cache",)
-        )
-        self.refused_requests = self._counter(
-            "http_refused_requests", "Requests to the webhook port that were no admission, by HTTP status.", ("code",)
-        )
-
-    def _add_audit(self) -> None:
-        self.audit_records = self._counter("audit_records", "Audit records, by whether the log took them.", ("result",))
         # Looking a child up takes a lock and a check of its labels, for every pod.
         self._audited = {result: self.audit_records.labels(result) for result in ("written", "failed")}
-        self.audit_dropped_files = self._counter(
-            "audit_dropped_files",
-            "Rotated audit files dropped: for their age, or before it for the size of all.",
-            ("reason",),
-        )
-        self.audit_dropped_bytes = self._counter("audit_dropped_bytes", "Bytes of these files.", ("reason",))
-        self.audit_dropped_records = self._counter(
-            "audit_dropped_records", "Audit records in these files, where they could be counted.", ("reason",)
-        )
-        for reason in AUDIT_DROP_REASONS:
-            self.count_audit_drop(reason, 0, 0, 0)
 
     def start_at_zero(self, outcomes: Iterable[str], verdicts: Iterable[str], refusals: Iterable[int]) -> None:
         """Show these counts from the start: to Prometheus' increase(), a series that appears with 1 has not grown."""
@@ -143,9 +180,6 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
 
-    def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
-        return Counter(name, text, labels, namespace="placement_webhook", registry=self.registry)
-
     def show_caches(self, caches: Mapping[str, Sequence[ByteCache[Any, Any]]]) -> None:
         """Show how much the entries of these caches take and may take, those of one name together."""
 
@@ -155,11 +189,3 @@ class Metrics:
         for name, of in caches.items():
             self.cache_bytes.labels(name).set_function(used(of))
             self.cache_budget_bytes.labels(name).set(sum(each.budget_bytes for each in of))
-
-    def _gauge(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
-        return Gauge(name, text, labels, namespace="placement_webhook", registry=self.registry)
-
-    def _durations(self, name: str, text: str) -> Histogram:
-        return Histogram(
-            name, text, namespace="placement_webhook", registry=self.registry, buckets=_DURATION_BOUNDS_SECONDS
-        )

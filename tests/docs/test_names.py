@@ -10,7 +10,7 @@ import orjson
 import pytest
 from pydantic.alias_generators import to_camel
 
-from tests.docs.markdown import DOCUMENTS, OPERATIONS, ROOT, blocks, name_of, rows, span_of
+from tests.docs.markdown import DOCUMENTS, OPERATIONS, ROOT, blocks, name_of, rows, span_of, spans_of
 from webhook.audit.record import AuditRecord, encode, parse_line
 from webhook.cli.serve import serve
 from webhook.metrics import Metrics
@@ -50,6 +50,17 @@ def test_metrics_exist(document: Path) -> None:
 
 def test_every_metric_is_told() -> None:
     assert {span_of(row[0]) for row in rows(OPERATIONS, "Metrics")} == metric_names()
+
+
+def test_labels_of_metrics_are_told() -> None:
+    told = {span_of(row[0]): tuple(spans_of(row[1])) for row in rows(OPERATIONS, "Metrics")}
+    labels = {row.metadata["name"]: row.metadata["labels"] for row in fields(Metrics) if row.metadata}
+
+    assert told == labels | {
+        "placement_webhook_admission_requests_total": ("outcome", "workload_type"),
+        "placement_webhook_rule_edits_total": ("rule",),
+        "placement_webhook_placement_verdicts_total": ("verdict",),
+    }
 
 
 def test_flags_of_serve_are_told_with_their_defaults() -> None:
