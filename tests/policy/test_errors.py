@@ -315,5 +315,16 @@ def test_fields_that_depend_on_others_are_named_beside_every_other_error() -> No
     assert "spec.workloadTypes.a.nodeUsage.prefer.z: Invalid value: 0; must be in [1, 100]" in told
     assert '"y", "z" must stand in allow too' in told
     assert "spec.workloadTypes.b.nodeUsage.allow: Invalid value: []" in told
-    assert 'must hold "one", the schedulerName of workloadTypes.a' in told
-    assert 'must hold "two", the schedulerName of workloadTypes.b' in told
+    both = '"one", the schedulerName of workloadTypes.a, and "two", the schedulerName of workloadTypes.b'
+    assert f'spec.allowedSchedulers: Invalid value: ["default-scheduler"]; must hold {both}' in told
+
+
+def test_a_rule_on_several_fields_holds_beside_the_defaults() -> None:
+    scheduled = {"t": {"nodeUsage": {"allow": ["a"]}, "schedulerName": "mine"}}
+
+    found = errors({**HEAD, "spec": {"keyDomain": "X", "workloadTypes": scheduled}})
+
+    assert [error.partition("; ")[2] for error in found] == [
+        OWN_DOMAIN,
+        'must hold "mine", the schedulerName of workloadTypes.t',
+    ]

@@ -5,7 +5,7 @@ The docstrings of its fields are the reference page (docs/policy.md) and the des
 
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, field_validator
 
 from webhook.kube import wellknown
 from webhook.policy.fields import (
@@ -44,15 +44,6 @@ class NodeUsage(StrictModel):
     prefer: dict[LabelValue, Weight] = Field(default={})
     """Weights, 1 to 100, of the values that pods of this type rather use (preferred node affinity). Each of them must
     stand in `allow`."""
-
-    @field_validator("prefer")
-    @classmethod
-    def _preferred_are_allowed(cls, prefer: dict[str, int], read: ValidationInfo) -> dict[str, int]:
-        allow = read.data.get("allow", tuple(prefer))
-        missing = ", ".join(f'"{usage}"' for usage in prefer if usage not in allow)
-        if missing:
-            raise wrong(f"{missing} must stand in allow too: a pod can only prefer what it may use")
-        return prefer
 
 
 class WorkloadType(StrictModel):
@@ -184,9 +175,11 @@ class PolicySpec(StrictModel):
     )
     """Short names of topology keys for the annotation `spread`."""
 
-    allowed_schedulers: Values[LabelValue] = Field(
-        default=(wellknown.DEFAULT_SCHEDULER, "volcano", "kai-scheduler", "binpack-scheduler"),
-        validate_default=True,
+    allowed_schedulers: Values[LabelValue] = (
+        wellknown.DEFAULT_SCHEDULER,
+        "volcano",
+        "kai-scheduler",
+        "binpack-scheduler",
     )
     """Schedulers that the annotation `scheduler` can choose. Must hold the `schedulerName` of every workload type."""
 
@@ -227,19 +220,6 @@ class PolicySpec(StrictModel):
         if len({template.name for template in templates}) < len(templates):
             raise wrong("each node template must have a name of its own")
         return templates
-
-    @field_validator("allowed_schedulers")
-    @classmethod
-    def _chosen_schedulers_are_allowed(cls, allowed: tuple[str, ...], read: ValidationInfo) -> tuple[str, ...]:
-        types: dict[str, WorkloadType] = read.data.get("workload_types", {})
-        missing = [
-            f'"{each.scheduler_name}", the schedulerName of workloadTypes.{name}'
-            for name, each in types.items()
-            if each.scheduler_name is not None and each.scheduler_name not in allowed
-        ]
-        if missing:
-            raise wrong(f"must hold {', and '.join(missing)}")
-        return allowed
 
 
 class Metadata(StrictModel):

@@ -1,16 +1,16 @@
 """A policy file into a `Policy`; everything wrong with it said at once."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
-from webhook.kube.documents import JsonObject, field, parse
+from webhook.kube.documents import JsonObject, parse
 from webhook.kube.field import FieldError, InvalidInput, forbidden, invalid, required
-from webhook.policy.document import API_VERSION, KIND, PolicyDocument, PolicySpec
+from webhook.policy.cross_field import cross_field_errors
+from webhook.policy.document import API_VERSION, KIND, PolicyDocument
 from webhook.policy.policy import Policy
 
 _TYPES = {
@@ -53,39 +53,29 @@ def parse_policy(text: str | bytes, place: str) -> Policy:
     if len(documents) != 1:
         detail = f"must hold one {KIND}, holds {len(documents)} documents"
         raise InvalidInput([FieldError(place, "Invalid value", f"{len(documents)} documents", detail)])
+    errors: list[FieldError] = []
+    document = _read(documents[0].content, errors)
+    paths = {each.path for each in errors}
+    # What follows from a field that is wrong itself is not worth a line.
+    depending = [each for each in cross_field_errors(documents[0].content) if each.path not in paths]
+    errors += [each for each in depending if each.path.replace(".prefer", ".allow") not in paths]
+    if document is None or errors:
+        raise InvalidInput(each.under(documents[0].place) for each in errors)
+    return Policy(document)
+
+
+def _read(content: JsonObject, errors: list[FieldError]) -> PolicyDocument | None:
     try:
-        return Policy(PolicyDocument.model_validate(documents[0].content, by_alias=True, by_name=False))
+        return PolicyDocument.model_validate(content, by_alias=True, by_name=False)
     except ValidationError as error:
-        found = [field_error(detail) for detail in error.errors(include_url=False)]
-        paths = {each.path for each in found}
-        # What follows from a field that is wrong itself is not worth a line.
-        depending = [each for each in _of_fields_that_depend(documents[0].content) if each.path not in paths]
-        found += [each for each in depending if each.path.replace(".prefer", ".allow") not in paths]
-        raise InvalidInput(each.under(documents[0].place) for each in found) from error
-
-
-def _of_fields_that_depend(content: JsonObject) -> Iterator[FieldError]:
-    """Errors that the models look for only once all else is right."""
-    types = field(content, "spec", "workloadTypes")
-    schedulers = field(content, "spec", "allowedSchedulers")
-    for name, each in types.items() if isinstance(types, dict) else ():
-        chosen = field(each, "schedulerName") if isinstance(each, dict) else None
-        if isinstance(schedulers, list) and isinstance(chosen, str) and chosen not in schedulers:
-            detail = f'must hold "{chosen}", the schedulerName of workloadTypes.{name}'
-            yield invalid("spec.allowedSchedulers", schedulers, detail)
-        allow = field(each, "nodeUsage", "allow") if isinstance(each, dict) else None
-        prefer = field(each, "nodeUsage", "prefer") if isinstance(each, dict) else None
-        if isinstance(allow, list) and isinstance(prefer, dict):
-            missing = ", ".join(f'"{usage}"' for usage in prefer if usage not in allow)
-            if missing:
-                detail = f"{missing} must stand in allow too: a pod can only prefer what it may use"
-                yield invalid(f"spec.workloadTypes.{name}.nodeUsage.prefer", prefer, detail)
+        errors += [field_error(detail) for detail in error.errors(include_url=False)]
+        return None
 
 
 def field_error(detail: ErrorDetails, unknown_field: str = _UNKNOWN_FIELD) -> FieldError:
     """A pydantic error in Kubernetes' words; `unknown_field` is said of a field that there is not."""
     kind, value = detail["type"], detail["input"]
-    path = _path(detail["loc"], known=kind != "extra_forbidden")
+    path = _path(detail["loc"])
     context: Mapping[str, Any] = detail.get("ctx", {})
     if kind == "missing":
         return required(path, "must be set")
@@ -97,13 +87,11 @@ def field_error(detail: ErrorDetails, unknown_field: str = _UNKNOWN_FIELD) -> Fi
     return invalid(path, value, _TYPES.get(kind) or context.get("detail") or detail["msg"])
 
 
-def _path(location: tuple[int | str, ...], *, known: bool) -> str:
+def _path(location: tuple[int | str, ...]) -> str:
     path = ""
     for step in location:
         if isinstance(step, int):
             path += f"[{step}]"
         elif step != "[key]":
-            # A default that does not hold is named by its Python name, a value of the file by its own.
-            name = to_camel(step) if known and step in PolicySpec.model_fields else step
-            path += f".{name}" if path else name
+            path += f".{step}" if path else step
     return path

@@ -1,0 +1,59 @@
+"""The rules on fields of a policy that depend on each other, each one function and one entry of `CROSS_FIELD_RULES`.
+
+They read the document as it stands in the file, so that they hold beside fields that are wrong: a rule passes over what
+has not the type that it should have.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from webhook.kube.documents import JsonObject, field
+from webhook.kube.field import FieldError, invalid
+from webhook.policy.document import PolicySpec
+
+# Takes a `spec` with its defaults, and yields what is wrong with it.
+CrossFieldRule = Callable[[JsonObject], Iterator[FieldError]]
+
+
+def _preferred_usages_are_allowed(spec: JsonObject) -> Iterator[FieldError]:
+    for name, each in _workload_types(spec):
+        allow, prefer = field(each, "nodeUsage", "allow"), field(each, "nodeUsage", "prefer")
+        if isinstance(allow, list) and isinstance(prefer, dict):
+            missing = ", ".join(f'"{usage}"' for usage in prefer if usage not in allow)
+            if missing:
+                detail = f"{missing} must stand in allow too: a pod can only prefer what it may use"
+                yield invalid(f"spec.workloadTypes.{name}.nodeUsage.prefer", prefer, detail)
+
+
+def _chosen_schedulers_are_allowed(spec: JsonObject) -> Iterator[FieldError]:
+    allowed = spec["allowedSchedulers"]
+    if not isinstance(allowed, list):
+        return
+    chosen = [(name, field(each, "schedulerName")) for name, each in _workload_types(spec)]
+    missing = [
+        f'"{scheduler}", the schedulerName of workloadTypes.{name}'
+        for name, scheduler in chosen
+        if isinstance(scheduler, str) and scheduler not in allowed
+    ]
+    if missing:
+        yield invalid("spec.allowedSchedulers", allowed, f"must hold {', and '.join(missing)}")
+
+
+CROSS_FIELD_RULES: Sequence[CrossFieldRule] = (_preferred_usages_are_allowed, _chosen_schedulers_are_allowed)
+
+_DEFAULTS = PolicySpec().model_dump(mode="json", by_alias=True)
+
+
+def cross_field_errors(content: JsonObject) -> Iterator[FieldError]:
+    """Yield what `CROSS_FIELD_RULES` have against the policy document `content`."""
+    spec = content.get("spec", {})
+    if isinstance(spec, dict):
+        for rule in CROSS_FIELD_RULES:
+            yield from rule({**_DEFAULTS, **spec})
+
+
+def _workload_types(spec: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+    types: Any = spec["workloadTypes"]
+    for name, each in types.items() if isinstance(types, dict) else ():
+        if isinstance(each, dict):
+            yield name, each
