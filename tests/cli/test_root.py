@@ -1,7 +1,9 @@
 """The command as a whole: help, version, usage errors, and what happens when something breaks."""
 
+import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -9,13 +11,23 @@ import pytest
 
 from tests.cli.command import Run
 from tests.cli.objects import TRAINING, as_list
-from webhook import __version__
+from webhook import __version__, cli
 from webhook.cli import mutate
-from webhook.cli.root import LazyGroup, root
+from webhook.cli.root import COMMANDS, LazyGroup, root
 
 
 def commands() -> list[str]:
     return LazyGroup().list_commands(click.Context(root))
+
+
+def test_a_command_is_a_module_and_a_row() -> None:
+    own = {
+        path.stem
+        for path in Path(cli.__path__[0]).glob("*.py")
+        if isinstance(getattr(import_module(f"webhook.cli.{path.stem}"), path.stem, None), click.Command)
+    }
+
+    assert own - {"root"} == set(COMMANDS)
 
 
 @pytest.mark.parametrize("flag", ["--version", "-V"])
@@ -30,8 +42,8 @@ def test_help_lists_every_command(run: Run, flag: str) -> None:
     outcome = run(flag)
 
     assert outcome.code == 0
-    for name in ("audit", "certs", "check", "demo", "mutate", "policy", "serve"):
-        assert f"\n  {name} " in outcome.output
+    for name, text in COMMANDS.items():
+        assert re.search(rf"\n  {name} +{re.escape(text)}\n", outcome.output), name
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])

@@ -31,7 +31,7 @@ from webhook.verdict import Denied
 _EXIT_WAITING, _EXIT_INFEASIBLE, _EXIT_REFUSED = 3, 4, 5
 
 
-@click.command(short_help="Say which node could take a pod, and why the others could not.")
+@click.command()
 @pods_option
 @click.option(
     "--cluster",

@@ -47,7 +47,7 @@ class Scene:
     record: AuditRecord
 
 
-@click.command(short_help="See the main job end to end on a sample cluster, over real TLS.")
+@click.command()
 @click.option(
     "--audit",
     "audit_file",

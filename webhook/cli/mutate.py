@@ -19,7 +19,7 @@ from webhook.verdict import Bypassed, Denied, Patched, Verdict
 _EXIT_REFUSED = 5
 
 
-@click.command(short_help="Show what the webhook would make of pods.")
+@click.command()
 @pods_option
 @policy_option
 @click.option(

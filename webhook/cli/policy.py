@@ -11,7 +11,7 @@ from webhook.policy.document import PolicyDocument
 from webhook.policy.loader import load_policy
 
 
-@click.group(short_help="Check a policy file, print its JSON schema or the policy in force.")
+@click.group()
 def policy() -> None:
     """Check a policy file, print the JSON schema of policies, or the policy in force."""
 

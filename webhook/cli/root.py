@@ -16,17 +16,18 @@ from webhook import __version__
 from webhook.cli.terminal import say, say_lines
 from webhook.kube.field import InvalidInput
 
-# Command to (module, attribute, what --help lists). A module is imported when its command runs: the offline commands
-# do not wait for the server's imports.
-_COMMANDS: Mapping[str, tuple[str, str, str]] = {
-    "audit": ("webhook.cli.audit", "audit", "Read the audit log: list, show, summary, verify."),
-    "certs": ("webhook.cli.certs", "certs", "Issue, register and examine the webhook's certificates."),
-    "check": ("webhook.cli.check", "check", "Say which node could take a pod, and why the others could not."),
-    "demo": ("webhook.cli.demo", "demo", "See the main job end to end on a sample cluster, over real TLS."),
-    "mutate": ("webhook.cli.mutate", "mutate", "Show what the webhook would make of pods."),
-    "policy": ("webhook.cli.policy", "policy", "Check a policy file, print its JSON schema or the policy in force."),
-    "serve": ("webhook.cli.serve", "serve", "Serve the admission webhook over TLS."),
-    "snapshot": ("webhook.cli.snapshot", "snapshot", "Write a running cluster into a cluster file."),
+# The text that --help and the shell's completion show for each command. The command NAME is the function NAME of the
+# module webhook.cli.NAME, which is imported when the command runs: the offline commands do not wait for the server's
+# imports.
+COMMANDS: Mapping[str, str] = {
+    "audit": "Read the audit log: list, show, summary, verify.",
+    "certs": "Issue, register and examine the webhook's certificates.",
+    "check": "Say which node could take a pod, and why the others could not.",
+    "demo": "See the main job end to end on a sample cluster, over real TLS.",
+    "mutate": "Show what the webhook would make of pods.",
+    "policy": "Check a policy file, print its JSON schema or the policy in force.",
+    "serve": "Serve the admission webhook over TLS.",
+    "snapshot": "Write a running cluster into a cluster file.",
 }
 
 
@@ -35,20 +36,20 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Every command's name."""
-        return sorted(_COMMANDS)
+        return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         """The command, imported."""
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        module, attribute, _ = _COMMANDS[cmd_name]
-        command: click.Command = getattr(import_module(module), attribute)
+        command: click.Command = getattr(import_module(f"webhook.cli.{cmd_name}"), cmd_name)
+        command.short_help = COMMANDS[cmd_name]
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The list in --help, which needs no import."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, _, text) in sorted(_COMMANDS.items())])
+            formatter.write_dl(sorted(COMMANDS.items()))
 
 
 @click.group(

@@ -37,9 +37,7 @@ _DEFAULTS = Settings(tls_dir=Path())
 _SECONDS = click.FloatRange(min=0)
 
 
-@click.command(
-    short_help="Serve the admission webhook over TLS.", context_settings={"auto_envvar_prefix": "PLACEMENT_WEBHOOK"}
-)
+@click.command(context_settings={"auto_envvar_prefix": "PLACEMENT_WEBHOOK"})
 @click.option("--tls-dir", required=True, type=click.Path(path_type=Path), help="Folder with tls.crt and tls.key.")
 @policy_option
 @click.option("--cluster", metavar="FILE", help="Check placement against this cluster file (see `check --help`).")

@@ -25,7 +25,7 @@ _FIRST = ("Node", "Pod", "Namespace")
 _PLURALS = {resource.kind: resource.plural for resource in (*REQUIRED_RESOURCES, *FURTHER_RESOURCES)}
 
 
-@click.command(short_help="Write a running cluster into a cluster file.")
+@click.command()
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path),
