@@ -36,30 +36,31 @@ FactsByKind = Mapping[str, Iterable[Any]]
 
 
 class OptionalKind(NamedTuple):
-    """A kind: its group and version, how one of its objects is read, and the field of a snapshot that it is told in."""
+    """A kind: where the API server has it, how one of its objects is read, and the field of a snapshot for it."""
 
     api_version: str
+    plural: str
     read: Callable[[Mapping[str, Any]], Facts]
     field: str
 
 
 OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
-    "Service": OptionalKind("v1", SelectingObject.of, "workloads"),
-    "ReplicationController": OptionalKind("v1", SelectingObject.of, "workloads"),
-    "ReplicaSet": OptionalKind("apps/v1", SelectingObject.of, "workloads"),
-    "StatefulSet": OptionalKind("apps/v1", SelectingObject.of, "workloads"),
-    "PersistentVolumeClaim": OptionalKind("v1", PersistentVolumeClaim.of, "storage"),
-    "PersistentVolume": OptionalKind("v1", PersistentVolume.of, "storage"),
-    "StorageClass": OptionalKind("storage.k8s.io/v1", StorageClass.of, "storage"),
-    "CSINode": OptionalKind("storage.k8s.io/v1", VolumeLimits.of, "storage"),
-    "CSIDriver": OptionalKind("storage.k8s.io/v1", CsiDriver.of, "csi"),
-    "CSIStorageCapacity": OptionalKind("storage.k8s.io/v1", CsiStorageCapacity.of, "csi"),
-    "VolumeAttachment": OptionalKind("storage.k8s.io/v1", VolumeAttachment.of, "csi"),
-    "DeviceClass": OptionalKind("resource.k8s.io/v1", DeviceClass.of, "devices"),
-    "ResourceClaim": OptionalKind("resource.k8s.io/v1", ResourceClaim.of, "devices"),
-    "ResourceClaimTemplate": OptionalKind("resource.k8s.io/v1", ResourceClaim.of, "devices"),
-    "ResourceSlice": OptionalKind("resource.k8s.io/v1", ResourceSlice.of, "devices"),
-    "PriorityClass": OptionalKind("scheduling.k8s.io/v1", PriorityClass.of, "priority_classes"),
+    "Service": OptionalKind("v1", "services", SelectingObject.of, "workloads"),
+    "ReplicationController": OptionalKind("v1", "replicationcontrollers", SelectingObject.of, "workloads"),
+    "ReplicaSet": OptionalKind("apps/v1", "replicasets", SelectingObject.of, "workloads"),
+    "StatefulSet": OptionalKind("apps/v1", "statefulsets", SelectingObject.of, "workloads"),
+    "PersistentVolumeClaim": OptionalKind("v1", "persistentvolumeclaims", PersistentVolumeClaim.of, "storage"),
+    "PersistentVolume": OptionalKind("v1", "persistentvolumes", PersistentVolume.of, "storage"),
+    "StorageClass": OptionalKind("storage.k8s.io/v1", "storageclasses", StorageClass.of, "storage"),
+    "CSINode": OptionalKind("storage.k8s.io/v1", "csinodes", VolumeLimits.of, "storage"),
+    "CSIDriver": OptionalKind("storage.k8s.io/v1", "csidrivers", CsiDriver.of, "csi"),
+    "CSIStorageCapacity": OptionalKind("storage.k8s.io/v1", "csistoragecapacities", CsiStorageCapacity.of, "csi"),
+    "VolumeAttachment": OptionalKind("storage.k8s.io/v1", "volumeattachments", VolumeAttachment.of, "csi"),
+    "DeviceClass": OptionalKind("resource.k8s.io/v1", "deviceclasses", DeviceClass.of, "devices"),
+    "ResourceClaim": OptionalKind("resource.k8s.io/v1", "resourceclaims", ResourceClaim.of, "devices"),
+    "ResourceClaimTemplate": OptionalKind("resource.k8s.io/v1", "resourceclaimtemplates", ResourceClaim.of, "devices"),
+    "ResourceSlice": OptionalKind("resource.k8s.io/v1", "resourceslices", ResourceSlice.of, "devices"),
+    "PriorityClass": OptionalKind("scheduling.k8s.io/v1", "priorityclasses", PriorityClass.of, "priority_classes"),
 }
 
 
@@ -69,8 +70,8 @@ def read_optional(kind: str, content: Mapping[str, Any]) -> Facts:
     Raises:
         InvalidInput: a field that is read is malformed; holds every error.
     """
-    api_version, read, _ = OPTIONAL_KINDS[kind]
-    return read({**content, "apiVersion": api_version, "kind": kind})
+    row = OPTIONAL_KINDS[kind]
+    return row.read({**content, "apiVersion": row.api_version, "kind": kind})
 
 
 def snapshot_fields(found: FactsByKind, fields: Iterable[str] | None = None) -> dict[str, Any]:

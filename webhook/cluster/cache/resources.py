@@ -43,14 +43,5 @@ REQUIRED_RESOURCES = (
     Resource("Pod", "v1", "pods", f"spec.nodeName!=,{_LIVES}", is_required=True),
     Resource("Pod", "v1", "pods", _NOMINATED, is_required=True, part=NOMINATED_PODS),
 )
-_PLURALS = {
-    "StorageClass": "storageclasses",
-    "CSIStorageCapacity": "csistoragecapacities",
-    "DeviceClass": "deviceclasses",
-    "PriorityClass": "priorityclasses",
-}
-FURTHER_RESOURCES = tuple(
-    Resource(kind, further.api_version, _PLURALS.get(kind, f"{kind.lower()}s"))
-    for kind, further in OPTIONAL_KINDS.items()
-)
+FURTHER_RESOURCES = tuple(Resource(kind, row.api_version, row.plural) for kind, row in OPTIONAL_KINDS.items())
 RESOURCES = (*REQUIRED_RESOURCES, *FURTHER_RESOURCES)
