@@ -207,6 +207,34 @@ def test_two_claims_do_not_find_the_same_volume() -> None:
     assert (placement.node, placement.feasible) == ("b", 1)
 
 
+@pytest.mark.parametrize(
+    ("claim", "volume"),
+    [
+        pytest.param({"volumeMode": "Block"}, {"volumeMode": "Filesystem"}, id="another volume mode"),
+        pytest.param({}, {"volumeMode": "Block"}, id="a block device for a claim of a file system"),
+        pytest.param({}, {"volumeAttributesClassName": "fast"}, id="another attributes class"),
+        pytest.param({"accessModes": ["ReadWriteMany"]}, {"accessModes": ["ReadWriteOnce"]}, id="no such access"),
+        pytest.param({"selector": {"matchLabels": {"disk": "ssd"}}}, {}, id="without the label that is selected"),
+    ],
+)
+def test_a_volume_that_is_not_what_the_claim_asks_for_is_not_found(claim: Object, volume: Object) -> None:
+    local = make_storage_class("local", provisioner="kubernetes.io/no-provisioner")
+    objects = [local, make_claim("data", "local", **claim), available(make_volume("v", "local", **volume))]
+    placement = _place(_uses("data"), *_KNOWN, *objects)
+    assert placement.message == _all("3 node(s) didn't find available persistent volumes to bind")
+
+
+def test_a_volume_that_is_kept_for_the_claim_is_found_though_it_is_not_available() -> None:
+    local = make_storage_class("local", provisioner="kubernetes.io/no-provisioner")
+    kept = make_volume("v", "local", on={_ZONE: ["zb"]}, claimRef={"namespace": "default", "name": "data"})
+    assert _place(_uses("data"), *_KNOWN, local, make_claim("data", "local"), kept).node == "b"
+
+
+def test_pod_of_a_claim_that_is_being_deleted_waits() -> None:
+    placement = _place(_uses("data"), *_KNOWN, _being_deleted(make_claim("data", volume="v")), make_volume("v"))
+    assert placement.message == _all('persistentvolumeclaim "data" is being deleted')
+
+
 def test_a_small_claim_leaves_the_large_volume_to_a_large_claim() -> None:
     local = make_storage_class("local", provisioner="kubernetes.io/no-provisioner")
     volumes = [
