@@ -61,6 +61,7 @@ def test_malformed_selector_is_told() -> None:
 
 _SERVICE = SelectingObject("x", Owner("v1", "Service", "web"), (_APP,))
 _OWNER = SelectingObject("x", _REPLICA_SET, (_FRONT,))
+_JOB = SelectingObject("x", Owner("batch/v1", "Job", "train"), (_FRONT,))
 
 
 @pytest.mark.parametrize(
@@ -71,6 +72,7 @@ _OWNER = SelectingObject("x", _REPLICA_SET, (_FRONT,))
         pytest.param([_SERVICE], _REPLICA_SET, (_APP,), id="a controller that is not known"),
         pytest.param([_OWNER], _REPLICA_SET, (_FRONT,), id="controller"),
         pytest.param([_OWNER], None, (), id="another's controller"),
+        pytest.param([_JOB], _JOB.owner, (), id="a controller that is never looked up"),
         pytest.param([_SERVICE, _OWNER], _REPLICA_SET, (_APP, _FRONT), id="both"),
         pytest.param([_SERVICE._replace(namespace="y")], None, (), id="another namespace"),
         pytest.param([_SERVICE._replace(selector=(_FRONT,))], None, (), id="another Service"),
