@@ -311,6 +311,12 @@ def test_claim_of_that_name_in_another_namespace_is_another_claim() -> None:
     [
         pytest.param({"gcePersistentDisk": {"pdName": "d"}}, None, True, id="gce"),
         pytest.param({"gcePersistentDisk": {"pdName": "d", "readOnly": True}}, None, False, id="gce, both read only"),
+        pytest.param(
+            {"gcePersistentDisk": {"pdName": "d", "readOnly": True}},
+            {"gcePersistentDisk": {"pdName": "d"}},
+            True,
+            id="gce, one read only",
+        ),
         pytest.param({"awsElasticBlockStore": {"volumeID": "d", "readOnly": True}}, None, True, id="aws"),
         pytest.param({"iscsi": {"iqn": "d"}}, {"iscsi": {"iqn": "e"}}, False, id="another iscsi"),
         pytest.param(

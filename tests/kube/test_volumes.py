@@ -1,0 +1,31 @@
+"""The handles by which CSI drivers know the volumes of older kinds that they have taken over."""
+
+from typing import Any
+
+import pytest
+
+from webhook.kube.reader import Reader
+from webhook.kube.volumes import taken_over
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "zones", "handle"),
+    [
+        pytest.param("awsElasticBlockStore", {"volumeID": "aws://a/vol-1"}, "", "vol-1", id="AWS"),
+        pytest.param("awsElasticBlockStore", {"volumeID": "aws://a/vol-1/x"}, "", "", id="AWS, a longer path"),
+        pytest.param("awsElasticBlockStore", {"volumeID": "aws://a/disk-1"}, "", "", id="AWS, no volume"),
+        pytest.param(
+            "gcePersistentDisk",
+            {"pdName": "d"},
+            "us-central1-a__us-central1-b",
+            "projects/UNSPECIFIED/regions/us-central1/disks/d",
+            id="GCE, two zones of a region",
+        ),
+        pytest.param(
+            "gcePersistentDisk", {"pdName": "d"}, "us-central1-a__us-east1-b", "", id="GCE, zones of two regions"
+        ),
+        pytest.param("gcePersistentDisk", {"pdName": "d"}, "a__b", "", id="GCE, no zones of it"),
+    ],
+)
+def test_the_handle_of_a_migrated_volume(kind: str, source: dict[str, Any], zones: str, handle: str) -> None:
+    assert taken_over(Reader(), kind, {kind: source}, "spec", zones).handle == handle
