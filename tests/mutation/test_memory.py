@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.admitting import DOMAIN, PRODUCT, TYPE, admit_pod, make_request, policy_with
 from tests.builders import PodBuilder, make_node_object, make_pod
-from tests.golden.test_golden import cluster_of
+from tests.golden.case import cluster_of
 from tests.properties.pods import pods
 from webhook.cluster.file import snapshot_from_documents
 from webhook.judgement import Mutated, StaticVerdict, judge, read_of

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.admitting import PRODUCT, TYPE, USAGE
 from tests.builders import PodBuilder, make_node_object, make_pod, match_expressions
-from tests.golden.test_golden import cluster_of
+from tests.golden.case import cluster_of
 from tests.properties.pods import pods
 from tests.serving.running import Clock, World, review, review_bytes
 from webhook.audit.record import Draft

@@ -11,7 +11,7 @@ import pytest
 
 from tests.admitting import PRODUCT, TYPE, USAGE
 from tests.builders import PodBuilder, make_node_object, make_pod, match_expressions
-from tests.golden.test_golden import cluster_of
+from tests.golden.case import cluster_of
 from tests.serving.running import World, review_bytes
 from tests.work import calls_of
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.admitting import TYPE, policy_with
 from tests.builders import PodBuilder, make_node_object, make_pod
-from tests.golden.test_golden import cluster_of
+from tests.golden.case import cluster_of
 from tests.properties.pods import pods
 from tests.serving.running import World, review
 from webhook.audit.record import AuditRecord

@@ -1,0 +1,78 @@
+"""Read a golden case, admit its pod and show what the verdict says of what the case wants.
+
+A file has `why`, `source`, optionally `policy` (a spec), `namespace`, `cluster`; `pod` → `want`. `want.pod` is the
+whole admitted pod, `want.operations` the RFC 6902 operations where their form matters; `REVISION` stands for the
+policy's revision. `want.rules` names the rules that the case is about.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from tests.admitting import admit_pod, policy_with
+from webhook.cluster.file import snapshot_from_documents
+from webhook.kube.documents import parse
+from webhook.pipeline import Cluster, scheduler_for
+from webhook.policy.policy import Policy
+from webhook.verdict import Bypassed, Denied, Patched, Verdict
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
+KNOWN = {"why", "source", "policy", "namespace", "cluster", "pod", "want"}
+WANTED = {"outcome", "pod", "operations", "warnings", "message", "reason", "code", "rules", "verdict"}
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The case in `path`."""
+    return read(path.read_text(), path.name)
+
+
+def read(text: str, name: str) -> dict[str, Any]:
+    """The case in `text`; a key that no case has is an error."""
+    (document,) = parse(text, name)
+    assert set(document.content) <= KNOWN, name
+    assert set(document.content["want"]) <= WANTED, name
+    return document.content
+
+
+def cluster_of(case: dict[str, Any], policy: Policy | None = None) -> Cluster | None:
+    """The view of the case's nodes and namespace; None where it has neither."""
+    namespace = case.get("namespace")
+    nodes = case.get("cluster", [])
+    if namespace is None and not nodes:
+        return None
+    objects = [{"apiVersion": "v1", "kind": "Node", **node} for node in nodes]
+    if namespace is not None:
+        objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": namespace})
+    text = orjson.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    return Cluster(snapshot_from_documents(parse(text, "cluster")), scheduler_for(policy or policy_with()))
+
+
+def admitted(case: dict[str, Any], pod: dict[str, Any]) -> tuple[Verdict, Policy]:
+    """The verdict on `pod` under the case's policy."""
+    policy = policy_with(**case.get("policy", {}))
+    namespace = case.get("namespace", {}).get("name", "default")
+    return admit_pod(pod, policy, cluster_of(case, policy), namespace=namespace), policy
+
+
+def wanted(case: dict[str, Any]) -> dict[str, Any]:
+    """What the case wants; no warnings where it names none."""
+    return {"warnings": [], **case["want"]}
+
+
+def seen(case: dict[str, Any]) -> dict[str, Any]:
+    """What the verdict on the case's pod shows of each thing that is wanted; None where it has no such thing."""
+    verdict, policy = admitted(case, case["pod"])
+    facts: dict[str, Any] = {"outcome": verdict.outcome, "warnings": list(verdict.warnings)}
+    if isinstance(verdict, Bypassed):
+        facts["reason"] = verdict.reason
+    elif isinstance(verdict, Denied):
+        facts |= {"message": verdict.refusal.message, "code": verdict.refusal.code}
+    else:
+        facts |= {"pod": verdict.pod, "verdict": verdict.placement.verdict}
+        facts["rules"] = {rule.name: rule.skipped or list(rule.edits) for rule in verdict.rules}
+    if isinstance(verdict, Patched):
+        facts["operations"] = verdict.operations
+    text = orjson.dumps({key: facts.get(key) for key in wanted(case)})
+    found: dict[str, Any] = orjson.loads(text.replace(policy.revision.encode(), b"REVISION"))
+    return found
