@@ -2,17 +2,25 @@
 
 A file has `why`, `source`, optionally `policy` (a spec), `namespace`, `cluster`; `pod` → `want`. `want.pod` is the
 whole admitted pod, `want.operations` the RFC 6902 operations where their form matters; `REVISION` stands for the
-policy's revision. `want.rules` names the rules that the case is about.
+policy's revision.
+
+`want.rules` names the rules that the case is about: the pod is admitted under these alone, so that a rule added later
+changes no case that is not about it. Cases with `operations` pin what all rules do together.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
 from tests.admitting import admit_pod, policy_with
+from webhook import judgement
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import parse
+from webhook.mutation.registry import RULES
 from webhook.pipeline import Cluster, scheduler_for
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
@@ -49,10 +57,25 @@ def cluster_of(case: dict[str, Any], policy: Policy | None = None) -> Cluster | 
 
 
 def admitted(case: dict[str, Any], pod: dict[str, Any]) -> tuple[Verdict, Policy]:
-    """The verdict on `pod` under the case's policy."""
+    """The verdict on `pod` under the case's policy and rules."""
     policy = policy_with(**case.get("policy", {}))
     namespace = case.get("namespace", {}).get("name", "default")
-    return admit_pod(pod, policy, cluster_of(case, policy), namespace=namespace), policy
+    with _only(rules_of(case)):
+        return admit_pod(pod, policy, cluster_of(case, policy), namespace=namespace), policy
+
+
+def rules_of(case: dict[str, Any]) -> set[str]:
+    """The names of the rules that apply in the case."""
+    want = case["want"]
+    return {rule.name for rule in RULES} if "rules" not in want or "operations" in want else set(want["rules"])
+
+
+@contextmanager
+def _only(names: set[str]) -> Iterator[None]:
+    """Admission under the rules of these names, until the block ends."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(judgement, "RULES", tuple(rule for rule in RULES if rule.name in names))
+        yield
 
 
 def wanted(case: dict[str, Any]) -> dict[str, Any]:
@@ -70,7 +93,8 @@ def seen(case: dict[str, Any]) -> dict[str, Any]:
         facts |= {"message": verdict.refusal.message, "code": verdict.refusal.code}
     else:
         facts |= {"pod": verdict.pod, "verdict": verdict.placement.verdict}
-        facts["rules"] = {rule.name: rule.skipped or list(rule.edits) for rule in verdict.rules}
+        named = case["want"].get("rules", {})
+        facts["rules"] = {rule.name: rule.skipped or list(rule.edits) for rule in verdict.rules if rule.name in named}
     if isinstance(verdict, Patched):
         facts["operations"] = verdict.operations
     text = orjson.dumps({key: facts.get(key) for key in wanted(case)})

@@ -10,6 +10,7 @@ from tests.golden.case import read, seen, wanted
 
 _WIDTH = 130
 _KEY = re.compile(r"  (\w+):")
+_BOOLEANS = {"true", "false", "yes", "no", "on", "off"}
 _COMMENT = re.compile(r"^\s*#|\s#")
 
 
@@ -18,16 +19,15 @@ class CannotRewriteError(Exception):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Write the cases' style: double quotes for a string that looks like another type, no aliases."""
+    """Write the cases' style: double quotes for a string that YAML reads as a boolean, no aliases."""
 
-    def ignore_aliases(self, data: object) -> bool:
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
         """Write every value in full."""
         return True
 
 
 def _string(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    looks_typed = dumper.resolve(yaml.ScalarNode, text, (True, False)) == "tag:yaml.org,2002:bool"
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if looks_typed else None)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if text in _BOOLEANS else None)
 
 
 _Dumper.add_representer(str, _string)

@@ -6,7 +6,9 @@ import jsonpatch
 import orjson
 import pytest
 
-from tests.golden.case import CASES, admitted, load, seen, wanted
+from tests.golden.case import CASES, admitted, load, rules_of, seen, wanted
+from webhook.mutation.registry import RULES
+from webhook.mutation.rule import Rule
 from webhook.verdict import Patched
 
 
@@ -44,3 +46,16 @@ def test_a_second_admission_changes_nothing(path: Path) -> None:
 def test_every_case_says_why() -> None:
     assert CASES
     assert [path.name for path in CASES if not load(path).get("why")] == []
+
+
+def test_a_case_names_rules_that_exist() -> None:
+    existing = {rule.name for rule in RULES}
+
+    assert {path.name: rules_of(load(path)) - existing for path in CASES if rules_of(load(path)) - existing} == {}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_case_of_all_rules_pins_what_each_does(rule: type[Rule]) -> None:
+    together = [want for path in CASES if "operations" in (want := load(path)["want"])]
+
+    assert [want for want in together if isinstance(want["rules"].get(rule.name), list)]

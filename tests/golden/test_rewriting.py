@@ -24,7 +24,7 @@ def test_what_a_case_wants_is_written_in_the_style_of_the_files(path: Path) -> N
     head, separator, _ = text.partition("\nwant:\n")
     want = load(path)["want"]
     names = want.get("rules", {})
-    emptied = {key: "null" for key in want} | ({"rules": str(dict.fromkeys(names, ""))} if names else {})
+    emptied = dict.fromkeys(want, "null") | ({"rules": str(dict.fromkeys(names, ""))} if names else {})
     hollow = "".join(f"  {key}: {value}\n" for key, value in emptied.items())
 
     # Long messages were folded at other widths.
