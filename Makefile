@@ -6,8 +6,8 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check format bench bench-renewal bench-feed-real abuse docs lock control-plane clean \
-	differential upstream-tables mutants golden
+.PHONY: help venv demo test test-fast check format bench bench-renewal bench-feed-real abuse docs lock control-plane \
+	clean differential upstream-tables mutants golden
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ demo: $(STAMP) ## the main job end to end on an embedded sample cluster, over re
 
 test: $(STAMP) ## all tests, those on the real control plane included
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-fast: $(STAMP) ## the tests in a minute: in parallel, without the control plane and the slow ones, fewer examples
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not control_plane and not slow" --hypothesis-profile=fast $(PYTEST_ARGS)
 
 golden: $(STAMP) ## write what the golden cases want again, from what the code does now
 	$(BIN)/python -m tests.golden

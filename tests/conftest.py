@@ -7,16 +7,14 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from tests.controlplane.binaries import REQUIRED, MissingPrograms, find_or_build
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
+from tests.support.effort import register_profiles
 from tests.upstream.extraction import ExtractionFailed, extracted
 
-# A slow machine is no fault of the code: what is too slow is a benchmark's matter.
-settings.register_profile("tests", deadline=None)
-settings.load_profile("tests")
+register_profiles()
 
 Programs = dict[str, Path]
 

@@ -109,6 +109,7 @@ def _resources(number: int) -> PodBuilder:
     return make_pod("a").spec(containers=[{"name": "main", "resources": {"requests": requests}}])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [_selector, _tolerations, _terms, _resources])
 def test_a_memory_takes_no_more_than_it_says(make: Any) -> None:
     """Pods of about 12 KB, each another: what is kept of them is measured, and held against what the caches count."""

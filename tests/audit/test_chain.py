@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.audit.records import as_file, chain_lines, make_record
+from tests.support.effort import examples
 from webhook.audit.chain import Verification, verify
 from webhook.audit.head import Head
 from webhook.audit.query import read
@@ -273,7 +274,7 @@ class TestAnySingle:
     def test_order_of_files_is_no_fault(self, data: st.DataObject) -> None:
         assert check(*data.draw(st.permutations(data.draw(rotated()))), partial=True).faults == []
 
-    @settings(max_examples=400, deadline=None)
+    @settings(max_examples=examples(400), deadline=None)
     @given(st.data())
     def test_alteration_is_found(self, data: st.DataObject) -> None:
         files = data.draw(rotated())

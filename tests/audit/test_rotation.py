@@ -197,6 +197,7 @@ class TestBySize:
         assert len(log.names()) <= 5
         assert log.verify().faults == []
 
+    @pytest.mark.slow
     def test_dry_runs_of_large_pods_push_nothing_out(self, log: Log) -> None:
         """By the defaults; the bound on a record alone keeps a hundred of them to a fraction of one file."""
         with log.writer() as writer:

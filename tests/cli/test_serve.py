@@ -197,6 +197,7 @@ def test_wrong_usage_is_told_with_code_2(
     assert outcome.errors.splitlines()[-1] == told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flag", "value", "told"),
     [

@@ -173,6 +173,7 @@ def test_no_command_prints_what_commands_a_terminal(run: Run, arguments: list[st
     assert_safe(done.errors)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     "arguments",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.builders import make_node_object, make_pod
 from tests.cluster.further import further_objects
 from tests.cluster.views import SAID, made_anew, said
+from tests.support.effort import examples
 from webhook.cluster import update
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import NOMINATED_PODS, Key
@@ -296,7 +297,7 @@ def _follow(cache: ClusterCache, held: dict[tuple[str, str, str], Object], kind:
             held[_key(given)] = given
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(_steps, max_size=25))
 def test_any_events_come_to_the_same_as_a_snapshot_made_anew(steps: list[tuple[str, Any]]) -> None:
     cache, held = ClusterCache(), dict[tuple[str, str, str], Object]()

@@ -52,7 +52,7 @@ async def following(api: FakeApi, folder: Path, token: str = "", timing: Timing 
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not holds():  # noqa: ASYNC110 - the real world tells no event
             await asyncio.sleep(0.005)
 

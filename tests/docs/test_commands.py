@@ -124,6 +124,7 @@ def test_command_in_prose_exists(span: str) -> None:
     assert {word for word in span.split() if word.startswith("--")} <= known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", WITH_STEPS, ids=name_of)
 def test_commands_print_what_is_shown(document: Path, tmp_path: Path, programs: Path) -> None:
     (tmp_path / "webhook").symlink_to(ROOT / "webhook")
@@ -138,6 +139,7 @@ def test_commands_print_what_is_shown(document: Path, tmp_path: Path, programs: 
             assert printed_as_shown(ran.stdout, step.shown), f"{block.place}: {step.command}\n{ran.stdout}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
 def test_demo_prints_what_is_shown(name: str, tmp_path: Path, programs: Path) -> None:
     (demo,) = [step for block in blocks(ROOT / name, "text") for step in steps(block)]

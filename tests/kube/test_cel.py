@@ -147,6 +147,7 @@ def test_caches_are_bounded_by_the_length_of_what_users_write() -> None:
     assert misses() == [before[0] + 1, before[1] + 1, before[2] + 2]
 
 
+@pytest.mark.slow
 def test_compiled_expressions_take_a_bounded_memory() -> None:
     """The largest that each cache may hold, measured, times their number."""
     tracemalloc.start()

@@ -27,6 +27,7 @@ from tests.placement.device_objects import (
     make_slice,
 )
 from tests.placement.strategies_devices import NODES, device_worlds, parted_worlds
+from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.profile import DEFAULT, Profile
@@ -684,13 +685,13 @@ def test_balance_with_an_extended_resource_of_a_class(cluster: Cluster) -> None:
     _assert_pod_as_foretold(cluster, pod, verdict="Feasible", nodes={"a", "b", "c"}, profile=profile)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(world=device_worlds())
 def test_random_devices_and_claims(control_plane: ControlPlane, world: tuple[list[Object], Object]) -> None:
     _assert_world_as_foretold(control_plane, world)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(world=parted_worlds())
 def test_random_parts_of_devices(control_plane: ControlPlane, world: tuple[list[Object], Object]) -> None:
     _assert_world_as_foretold(control_plane, world)

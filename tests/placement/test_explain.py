@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.builders import make_pod, match_expressions
 from tests.placement.asking import node
 from tests.placement.strategies import clusters, pending_pods
+from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
@@ -56,7 +57,7 @@ def test_a_refusal_is_the_reason_of_every_node() -> None:
     assert reasons == {"a": ("pod affinity terms conflict",), "b": ("pod affinity terms conflict",)}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cluster=clusters(), pod=pending_pods())
 def test_the_message_counts_these_reasons(cluster: tuple[list[Object], list[Object]], pod: Object) -> None:
     nodes, running = cluster

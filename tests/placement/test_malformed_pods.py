@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.placement.asking import node
 from tests.placement.strategies import pending_pods
+from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
@@ -111,14 +112,14 @@ def _told(ask: Callable[[], object]) -> list[str]:
     return []
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pod=st.one_of(_spoiled(pending_pods()), st.dictionaries(st.sampled_from(("metadata", "spec")), _json)))
 def test_any_pod_is_placed_or_told_its_fields(pod: dict[str, Any]) -> None:
     told = _told(lambda: Scheduler().place(pod, _SNAPSHOT))
     assert all(path.startswith(("metadata", "spec", "status")) for path in told)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pod=_spoiled(pending_pods()), kind=st.sampled_from(("Pod", "Node", "Namespace")))
 def test_any_cluster_is_read_or_told_its_fields(pod: dict[str, Any], kind: str) -> None:
     spec = pod.get("spec")

@@ -35,6 +35,7 @@ _SPECS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _SPECS)
 def test_filters_and_suggestions_keep_no_mask_for_each_thing_that_a_pod_names(name: str) -> None:
     framework = Scheduler(suggestions=1)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.placement import oracle
 from tests.placement.strategies import clusters, pending_pods
+from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.framework.result import to_check_json
@@ -18,7 +19,7 @@ Object = dict[str, Any]
 
 
 @pytest.mark.parametrize("profile", ["default", "binpack"])
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cluster=clusters(), pods=st.lists(pending_pods(), min_size=1, max_size=3))
 def test_fast_and_plain_placement_agree(
     profile: str, cluster: tuple[list[Object], list[Object]], pods: list[Object]

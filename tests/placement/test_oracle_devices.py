@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from tests.builders import make_node_object
 from tests.placement.oracle import place
 from tests.placement.strategies_devices import NODES, device_worlds
+from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.scheduler import Scheduler
@@ -14,7 +15,7 @@ from webhook.placement.scheduler import Scheduler
 Object = dict[str, Any]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(device_worlds())
 def test_the_search_finds_what_trying_every_way_finds(world: tuple[list[Object], Object]) -> None:
     others, pod = world

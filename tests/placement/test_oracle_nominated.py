@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.placement import oracle, strategies, strategies_pods
 from tests.placement.strategies_nominated import nominations, nominees
 from tests.placement.test_oracle_pods import as_plain
+from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.framework.result import fit_error
@@ -17,7 +18,7 @@ from webhook.placement.scheduler import PodSignature, Scheduler
 Object = dict[str, Any]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
-_SETTINGS = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_SETTINGS = settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.placement import oracle
 from tests.placement.strategies_pods import clusters, pending_pods
+from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.scheduler import Placement, Scheduler
@@ -26,7 +27,7 @@ def as_plain(placement: Placement) -> oracle.OracleAnswer:
     )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cluster=clusters(), pods=st.lists(pending_pods(), min_size=1, max_size=3))
 def test_fast_and_plain_placement_agree_on_pods_and_their_peers(
     cluster: tuple[list[Object], list[Object], list[Object]], pods: list[Object]

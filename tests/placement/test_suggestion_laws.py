@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.placement import oracle, strategies, strategies_pods
 from tests.placement.applying import World, applied
 from tests.placement.strategies_nominated import nominations
+from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -34,7 +35,7 @@ def _check(world: World, others: list[Object], priorities: list[int], nominated:
         assert found.feasible >= suggestion.nodes >= 1, suggestion.text
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     cluster=strategies.clusters(),
     pod=strategies.pending_pods(),
@@ -47,7 +48,7 @@ def test_as_many_nodes_fit_as_a_suggestion_says(
     _check(World(pod, nodes, running), [], priorities)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     cluster=strategies_pods.clusters(),
     pod=strategies_pods.pending_pods(),
@@ -60,7 +61,7 @@ def test_as_many_nodes_fit_where_pods_attract_and_repel_each_other(
     _check(World(pod, nodes, running), others, priorities)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     cluster=strategies.clusters(),
     pod=strategies.pending_pods(),

@@ -306,6 +306,7 @@ def test_a_review_of_too_many_values_is_refused_before_it_is_parsed() -> None:
     assert world.count("http_refused_requests_total", code="413") == 1
 
 
+@pytest.mark.slow
 def test_a_fault_of_the_worker_is_one_of_the_admission() -> None:
     @dataclass
     class Broken:

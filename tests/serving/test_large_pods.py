@@ -70,6 +70,7 @@ _LONG: dict[str, Callable[[int], PodBuilder]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in _LONG.items()])
 def test_work_grows_as_the_pod_does(make: Callable[[int], PodBuilder]) -> None:
     def calls(size_bytes: int) -> int:
@@ -109,6 +110,7 @@ def test_environment_and_annotations_do_not_make_a_pod_too_long_to_read() -> Non
     assert placement.verdict == "Feasible"
 
 
+@pytest.mark.slow
 def test_pod_that_could_not_be_stored_with_the_patch_is_refused() -> None:
     """The requirement goes into each term: were it left out of one, the pod would pass the policy by."""
     terms = _filled(lambda _: match_expressions(("a", "Exists", [])), _LARGEST_BYTES // 2)

@@ -12,6 +12,7 @@ from webhook.pipeline import Cluster
 from webhook.placement.scheduler import Scheduler
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_no_wrong_review_is_answered_with_a_fault_or_a_patch_that_harms(seed: int) -> None:
     world = World(cluster=Cluster(snapshot_from_documents(cluster_documents(40, 2)), Scheduler(suggestions=1)))

@@ -1,0 +1,1 @@
+"""Builders, fakes and runners that tests of several packages share."""
