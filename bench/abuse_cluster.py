@@ -22,9 +22,9 @@ import uvloop
 from bench.attacks import WORST, attack_pod
 from bench.clusters import DOMAIN
 from bench.writers import connected
-from tests.builders import make_pod
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
+from tests.support.builders import make_pod
 
 MANIFEST: dict[str, Any] = {"failurePolicy": "Ignore", "timeoutSeconds": 5}
 _PROCESSES = 4

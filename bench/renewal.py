@@ -29,11 +29,11 @@ import orjson
 from certs.inspection import Artifacts
 from certs.pki import KeyPair, issue_ca, issue_server
 from certs.store import directory
-from tests.builders import make_pod
 from tests.controlplane.binaries import find_or_build
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
+from tests.support.builders import make_pod
 
 _POLL_SECONDS = 0.2
 _RENEWAL_SECONDS = 30.0

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from tests.admitting import TYPE, make_request, policy_with
-from tests.builders import PodBuilder, make_pod
+from tests.support.builders import PodBuilder, make_pod
 from webhook.byte_cache import ByteCache, parsed_bytes, value_count
 from webhook.pipeline import Memory
 

@@ -5,7 +5,7 @@ from typing import Any
 import yaml
 
 from tests.admitting import DOMAIN, PRODUCT, TYPE, USAGE
-from tests.builders import PodBuilder, make_node_object, make_pod
+from tests.support.builders import PodBuilder, make_node_object, make_pod
 
 CARD = "nvidia.com/gpu.product"
 H20, A100 = "NVIDIA-H20", "NVIDIA-A100-SXM4-80GB"

@@ -10,9 +10,9 @@ from bench.attacks import WORST, attack_pod
 from bench.clusters import cluster_documents
 from tests.acceptance.conftest import Webhook
 from tests.admitting import DOMAIN, TYPE
-from tests.builders import make_pod
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
+from tests.support.builders import make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.pipeline import Cluster as View
 from webhook.placement.scheduler import Scheduler

@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 
 from tests.admitting import TYPE
 from tests.audit.records import at, make_record
-from tests.builders import make_pod, match_expressions
 from tests.serving.running import World, review_bytes
+from tests.support.builders import make_pod, match_expressions
 from webhook.audit import writer
 from webhook.audit.chain import Verification, verify
 from webhook.audit.head import head_path, read_head

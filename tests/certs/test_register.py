@@ -14,7 +14,6 @@ from certs.inspection import Artifacts, inspect
 from certs.pki import KeyPair
 from certs.store import directory as store
 from certs.store.cluster import artifacts_of, connect
-from tests.builders import make_pod
 from tests.certs.command import Outcome, Run
 from tests.certs.loopback import closed_port, tls_server
 from tests.certs.making import AGED, ALL_EXPIRED, ENCRYPTED_KEY, NOW, OTHER, make_artifacts, server_of
@@ -23,6 +22,7 @@ from tests.controlplane.client import NotFound
 from tests.controlplane.cluster import Cluster
 from tests.deploy.manifests import DEPLOY, read
 from tests.deploy.recording import recording_webhook
+from tests.support.builders import make_pod
 
 CONFIGURATION = "00-placement-webhook"
 ADMISSION = "admissionregistration.k8s.io/v1"

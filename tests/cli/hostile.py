@@ -18,8 +18,8 @@ from cryptography.x509.oid import NameOID
 
 from tests.admitting import PRODUCT, TYPE, USAGE
 from tests.audit.records import make_record
-from tests.builders import make_node_object, make_pod
 from tests.certs.making import NOW
+from tests.support.builders import make_node_object, make_pod
 from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
 from webhook.audit.record import AuditRecord
 

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from tests.admitting import TYPE, USAGE
-from tests.builders import PodBuilder, make_node_object, make_pod
+from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.kube.documents import parse
 
 TRAINING = make_pod("trainer").namespace("team-a").annotate(TYPE, "training")

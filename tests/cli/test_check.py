@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.admitting import TYPE
-from tests.builders import PodBuilder, make_node_object, make_pod
 from tests.cli.command import Run
 from tests.cli.objects import FEASIBLE, INFEASIBLE, MISTYPED, TRAINING, WAITING, as_list, lines, write_cluster
+from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.cli.mutate import to_yaml
 
 KEYS = ["pod", "verdict", "node", "nodes", "message", "scores", "suggestions", "unmodelled"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.builders import make_node_object, make_pod
+from tests.support.builders import make_node_object, make_pod
 from webhook.cli import main
 
 _CONFIGURATION = Path(__file__).parents[2] / "deploy/scheduler/kube-scheduler-configuration.yaml"

@@ -10,7 +10,7 @@ import click.testing
 import pytest
 from rich.console import Console
 
-from tests.builders import PodBuilder, make_node_object, make_pod
+from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.cli.check_text import Section, print_section, text_console
 from webhook.cli.root import root
 from webhook.placement.framework.result import Placement

@@ -15,11 +15,11 @@ import orjson
 import pytest
 import urllib3
 
-from tests.builders import make_node_object, make_pod
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.process import HeldPort
 from tests.serving.running import review, write_certificate
+from tests.support.builders import make_node_object, make_pod
 
 ROOT = Path(__file__).parents[2]
 D = "maip.mxsf.io"

@@ -18,10 +18,10 @@ import orjson
 import pytest
 
 from tests.admitting import TYPE
-from tests.builders import make_pod
 from tests.cli.command import Run, run_alone
 from tests.cli.objects import write_cluster
 from tests.serving.running import review_bytes, write_certificate
+from tests.support.builders import make_pod
 from webhook.audit.record import parse_line
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())

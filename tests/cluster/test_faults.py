@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from tests.builders import make_pod
 from tests.cluster.api import Answer, events, fake_api, page
 from tests.cluster.test_reflector import NODES, TIMING, names, node, until
+from tests.support.builders import make_pod
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.snapshot import Snapshot
 from webhook.watch.api_server import Source

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import make_node_object, make_pod
+from tests.support.builders import make_node_object, make_pod
 from webhook.cli.anonymize import with_other_names, without_secrets
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import NOMINATED_PODS

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import PodBuilder, make_node_object, make_pod
+from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.kube.label_selector import LabelRequirement, selector_matches

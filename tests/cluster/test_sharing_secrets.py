@@ -4,7 +4,7 @@ import copy
 import json
 from typing import Any
 
-from tests.builders import make_pod
+from tests.support.builders import make_pod
 from webhook.cli.anonymize import without_secrets
 
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any, TypeVar
 
-from tests.builders import PodBuilder, Quantity, make_node_object
 from tests.controlplane import cleanup, webhooks
 from tests.controlplane.client import Answer, Client, Object, Objects
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.controlplane.scheduler_log import Scores, first_refusal_from_log, scores_from_log
+from tests.support.builders import PodBuilder, Quantity, make_node_object
 
 _T = TypeVar("_T")
 _UNSCHEDULABLE = ("PodScheduled", "Unschedulable")

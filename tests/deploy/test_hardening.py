@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.builders import PodBuilder, make_pod
 from tests.controlplane.client import ApiError, Client
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.deploy.manifests import read, read_one
+from tests.support.builders import PodBuilder, make_pod
 
 POLICY, BINDING = read("hardening/validatingadmissionpolicy.yaml")
 BOUND = make_pod("bound").node_name("node-1")

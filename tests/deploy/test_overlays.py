@@ -7,12 +7,12 @@ from contextlib import suppress
 import pytest
 import yaml
 
-from tests.builders import make_node_object
 from tests.controlplane.client import Client, NotFound, Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.deploy.manifests import DEPLOY
+from tests.support.builders import make_node_object
 from webhook.kube.wellknown import HOSTNAME_LABEL
 
 OVERLAYS = ("base", "overlays/cert-manager", "overlays/self-managed")

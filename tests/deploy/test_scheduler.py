@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.builders import make_node_object, make_pod
 from tests.controlplane.cluster import Cluster
 from tests.deploy.manifests import read_one
+from tests.support.builders import make_node_object, make_pod
 from webhook.kube.wellknown import HOSTNAME_LABEL
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import make_node_object, make_pod
 from tests.controlplane.client import ApiError
 from tests.differential.comparison import disagreements
 from tests.differential.constraints import Object
@@ -14,6 +13,7 @@ from tests.differential.minimising import minimise
 from tests.differential.profiles import PROFILES
 from tests.differential.trial import report, tried
 from tests.differential.worlds import World
+from tests.support.builders import make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import PodBuilder, make_pod
+from tests.support.builders import PodBuilder, make_pod
 from webhook.kube.field import InvalidInput
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import is_extended_resource, is_scalar_resource, is_schedulable_resource

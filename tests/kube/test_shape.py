@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import make_pod
+from tests.support.builders import make_pod
 from webhook.kube.field import InvalidInput
 from webhook.kube.shape import POD, Each, TextMap, check_pod
 

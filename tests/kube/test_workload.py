@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import make_pod
+from tests.support.builders import make_pod
 from webhook.kube.documents import Document, field
 from webhook.kube.field import InvalidInput
 from webhook.kube.workload import pod_name, pods_of

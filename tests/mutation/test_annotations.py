@@ -3,7 +3,7 @@
 import pytest
 
 from tests.admitting import DOMAIN, TYPE, admit_pod, make_request, policy_with
-from tests.builders import make_pod
+from tests.support.builders import make_pod
 from webhook.kube.names import LABEL_VALUE_RULE
 from webhook.mutation.workload import Reading, read_workload
 from webhook.policy.annotation_values import mebibytes, name, positive, products, topology

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.admitting import DOMAIN, TYPE, policy_with
-from tests.builders import make_pod
+from tests.support.builders import make_pod
 from webhook.mutation.edits import RequireNode
 from webhook.mutation.rules.gpu_product import GpuProduct
 from webhook.mutation.workload import read_workload

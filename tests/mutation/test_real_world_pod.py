@@ -6,8 +6,8 @@ import jsonpatch
 import orjson
 
 from tests.admitting import PRODUCT, TYPE, admit_pod
-from tests.builders import make_pod, match_expressions
 from tests.mutation.frozen import frozen
+from tests.support.builders import make_pod, match_expressions
 from webhook.verdict import Patched, Unchanged
 
 

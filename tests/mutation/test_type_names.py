@@ -4,8 +4,8 @@ import orjson
 import pytest
 
 from tests.admitting import TYPE, policy_with
-from tests.builders import make_pod
 from tests.serving.running import World, review_bytes
+from tests.support.builders import make_pod
 
 
 @pytest.mark.parametrize("reaction", ["deny", "warn"])

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-from tests.builders import make_node_object
+from tests.support.builders import make_node_object
 
 Object = dict[str, Any]
 Draw = Callable[[st.SearchStrategy[Any]], Any]

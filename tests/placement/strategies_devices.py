@@ -4,7 +4,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.builders import PodBuilder, make_pod
 from tests.placement.device_objects import (
     DRIVER,
     allocated,
@@ -21,6 +20,7 @@ from tests.placement.device_objects import (
     make_slice,
 )
 from tests.placement.oracle_devices import SELECTORS
+from tests.support.builders import PodBuilder, make_pod
 
 Object = dict[str, Any]
 

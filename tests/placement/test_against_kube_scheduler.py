@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from tests.controlplane.cluster import Cluster
+from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.profile import PROFILES, Profile

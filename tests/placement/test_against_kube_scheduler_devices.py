@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.builders import PodBuilder, make_node_object, make_pod
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
@@ -27,6 +26,7 @@ from tests.placement.device_objects import (
     make_slice,
 )
 from tests.placement.strategies_devices import NODES, device_worlds, parted_worlds
+from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document

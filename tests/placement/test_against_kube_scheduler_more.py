@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from tests.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
@@ -23,6 +22,7 @@ from tests.placement.storage_objects import (
     make_volume,
     uses,
 )
+from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.profile import DEFAULT, Profile

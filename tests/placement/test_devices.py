@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from tests.builders import PodBuilder, make_node_object, make_pod
 from tests.placement.device_objects import (
     DRIVER,
     allocated,
@@ -20,6 +19,7 @@ from tests.placement.device_objects import (
     make_slice,
 )
 from tests.placement.storage_objects import make_device_claim, make_device_class
+from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.update import updated

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from tests.builders import PodBuilder, make_node_object, make_pod
 from tests.placement.storage_objects import (
     make_attachment,
     make_claim,
@@ -13,6 +12,7 @@ from tests.placement.storage_objects import (
     make_volume,
     uses,
 )
+from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.scheduler import Placement, Scheduler

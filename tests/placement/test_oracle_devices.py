@@ -4,9 +4,9 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from tests.builders import make_node_object
 from tests.placement.oracle import place
 from tests.placement.strategies_devices import NODES, device_worlds
+from tests.support.builders import make_node_object
 from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from tests.builders import make_node_object, make_pod
 from tests.placement.storage_objects import (
     available,
     make_capacity,
@@ -15,6 +14,7 @@ from tests.placement.storage_objects import (
     make_volume,
     uses,
 )
+from tests.support.builders import make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.scheduler import Placement, Scheduler

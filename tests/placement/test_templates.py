@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.admitting import policy_with
-from tests.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from tests.placement.asking import node
+from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.builders import PodBuilder, make_node_object, make_pod
 from tests.placement.storage_objects import (
     make_capacity,
     make_claim,
@@ -19,6 +18,7 @@ from tests.placement.storage_objects import (
     make_volume,
     uses,
 )
+from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import NOMINATED_PODS
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS

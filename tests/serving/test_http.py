@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 
 from tests.admitting import TYPE
-from tests.builders import make_pod
 from tests.serving.running import Running, World, review_bytes, running
+from tests.support.builders import make_pod
 from webhook.kube.field import InvalidInput
 from webhook.serving.http import _granted
 from webhook.settings import Address

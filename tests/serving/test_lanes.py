@@ -9,8 +9,8 @@ import pytest
 
 from bench.clusters import cluster_documents
 from tests.admitting import TYPE, policy_with
-from tests.builders import make_pod
 from tests.serving.running import Clock, review_bytes
+from tests.support.builders import make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.admission import AdmissionRequest, parse_review
 from webhook.pipeline import Cluster, scheduler_for

@@ -10,8 +10,8 @@ import pytest
 import structlog
 
 from tests.admitting import TYPE
-from tests.builders import make_pod
 from tests.serving.running import Running, World, review_bytes, running
+from tests.support.builders import make_pod
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
 HEAD = (

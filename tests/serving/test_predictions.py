@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import PodBuilder, make_node_object, make_pod
+from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.node_info import Node, NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.scheduler import Scheduler

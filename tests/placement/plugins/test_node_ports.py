@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.builders import PodBuilder, make_pod
 from tests.placement.asking import node, rejections
+from tests.support.builders import PodBuilder, make_pod
 from webhook.placement.plugins.node_ports import ERR_REASON, NodePorts
 
 
