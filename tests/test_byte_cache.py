@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.admitting import TYPE, make_request, policy_with
+from tests.support.admission import TYPE, make_request, policy_with
 from tests.support.builders import PodBuilder, make_pod
 from webhook.byte_cache import ByteCache, parsed_bytes, value_count
 from webhook.pipeline import Memory

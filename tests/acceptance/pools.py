@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from tests.admitting import DOMAIN, PRODUCT, TYPE, USAGE
+from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 
 CARD = "nvidia.com/gpu.product"

@@ -9,9 +9,9 @@ from itertools import cycle
 from bench.attacks import WORST, attack_pod
 from bench.clusters import cluster_documents
 from tests.acceptance.conftest import Webhook
-from tests.admitting import DOMAIN, TYPE
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
+from tests.support.admission import DOMAIN, TYPE
 from tests.support.builders import make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.pipeline import Cluster as View

@@ -7,9 +7,9 @@ import pytest
 
 from tests.acceptance.conftest import Webhook
 from tests.acceptance.pools import by_hand, inference_pod, training_pod
-from tests.admitting import DOMAIN, TYPE
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
+from tests.support.admission import DOMAIN, TYPE
 from tests.support.builders import PodBuilder, make_pod
 
 PACKING_HINT = {

@@ -6,9 +6,9 @@ import pytest
 
 from tests.acceptance.conftest import Webhook
 from tests.acceptance.pools import A100, H20, control_plane_node, inference_pod, pool_node, training_pod
-from tests.admitting import DOMAIN
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
+from tests.support.admission import DOMAIN
 from tests.support.builders import PodBuilder
 
 POOLS = [

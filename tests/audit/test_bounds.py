@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.admitting import TYPE, USAGE
 from tests.audit.records import PATCH, make_record
 from tests.serving.running import World, review_bytes
+from tests.support.admission import TYPE, USAGE
 from tests.support.builders import PodBuilder, make_pod, match_expressions
 from webhook.audit.bounds import Cutter
 from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry

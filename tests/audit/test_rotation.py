@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from tests.admitting import TYPE
 from tests.audit.records import at, make_record
 from tests.serving.running import World, review_bytes
+from tests.support.admission import TYPE
 from tests.support.builders import make_pod, match_expressions
 from webhook.audit import writer
 from webhook.audit.chain import Verification, verify

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from tests.admitting import TYPE, USAGE
+from tests.support.admission import TYPE, USAGE
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.kube.documents import parse
 

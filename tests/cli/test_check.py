@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.admitting import TYPE
 from tests.cli.command import Run
 from tests.cli.objects import FEASIBLE, INFEASIBLE, MISTYPED, TRAINING, WAITING, as_list, lines, write_cluster
+from tests.support.admission import TYPE
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.cli.mutate import to_yaml
 

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.admitting import admit_pod, policy_with
+from tests.support.admission import admit_pod, policy_with
 from webhook import judgement
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import parse

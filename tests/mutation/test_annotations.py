@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.admitting import DOMAIN, TYPE, admit_pod, make_request, policy_with
+from tests.support.admission import DOMAIN, TYPE, admit_pod, make_request, policy_with
 from tests.support.builders import make_pod
 from webhook.kube.names import LABEL_VALUE_RULE
 from webhook.mutation.workload import Reading, read_workload

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
-from tests.admitting import TYPE, admit_pod, policy_with
+from tests.support.admission import TYPE, admit_pod, policy_with
 from tests.support.builders import make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.pipeline import Cluster

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.admitting import DOMAIN, TYPE, policy_with
+from tests.support.admission import DOMAIN, TYPE, policy_with
 from tests.support.builders import make_pod
 from webhook.mutation.edits import RequireNode
 from webhook.mutation.rules.gpu_product import GpuProduct

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.admitting import DOMAIN, PRODUCT, TYPE, policy_with
+from tests.support.admission import DOMAIN, PRODUCT, TYPE, policy_with
 from tests.support.builders import PodBuilder, make_pod
 from webhook.mutation.edits import AddLabel, Tolerate
 from webhook.mutation.mutate import Mutation, RuleOutcome, mutate

@@ -5,8 +5,8 @@ from typing import Any
 import jsonpatch
 import orjson
 
-from tests.admitting import PRODUCT, TYPE, admit_pod
 from tests.mutation.frozen import frozen
+from tests.support.admission import PRODUCT, TYPE, admit_pod
 from tests.support.builders import make_pod, match_expressions
 from webhook.verdict import Patched, Unchanged
 

@@ -3,8 +3,8 @@
 import orjson
 import pytest
 
-from tests.admitting import TYPE, policy_with
 from tests.serving.running import World, review_bytes
+from tests.support.admission import TYPE, policy_with
 from tests.support.builders import make_pod
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.admitting import DOMAIN, PRODUCT, TYPE, USAGE
+from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE
 
 USAGES = ["training", "inference", "hybrid", "other"]
 PRODUCTS = ["NVIDIA-H20", "NVIDIA-A10"]

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from certs.pki import KeyPair, issue_ca, issue_server
-from tests.admitting import policy_with
+from tests.support.admission import policy_with
 from webhook.app import rfc3339_now
 from webhook.audit.record import FIRST, AuditRecord, Draft, encode, parse_line
 from webhook.metrics import Metrics

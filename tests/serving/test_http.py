@@ -9,8 +9,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.admitting import TYPE
 from tests.serving.running import Running, World, review_bytes, running
+from tests.support.admission import TYPE
 from tests.support.builders import make_pod
 from webhook.kube.field import InvalidInput
 from webhook.serving.http import _granted

@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from bench.clusters import cluster_documents
-from tests.admitting import TYPE, policy_with
 from tests.serving.running import Clock, review_bytes
+from tests.support.admission import TYPE, policy_with
 from tests.support.builders import make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.admission import AdmissionRequest, parse_review

@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.admitting import PRODUCT, TYPE, USAGE
 from tests.golden.case import cluster_of
 from tests.serving.running import World, review_bytes
+from tests.support.admission import PRODUCT, TYPE, USAGE
 from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from tests.work import calls_of
 

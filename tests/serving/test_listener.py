@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from tests.admitting import TYPE
 from tests.serving.running import Running, World, review_bytes, running
+from tests.support.admission import TYPE
 from tests.support.builders import make_pod
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())

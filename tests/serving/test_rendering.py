@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.admitting import TYPE, policy_with
 from tests.golden.case import cluster_of
 from tests.properties.pods import pods
 from tests.serving.running import World, review
+from tests.support.admission import TYPE, policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.audit.record import AuditRecord
 
