@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.placement.asking import node
 from tests.support.builders import make_pod
+from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.field import InvalidInput
 from webhook.placement.config.loader import parse_profiles

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.placement.asking import node
 from tests.placement.device_objects import claiming, exactly, make_cards, make_claim, make_class, make_slice
 from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
+from tests.support.plugins import node
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import DeadlineNearError, in_time, never

@@ -5,10 +5,10 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
-from tests.placement.asking import node
 from tests.placement.strategies import clusters, pending_pods
 from tests.support.builders import make_pod, match_expressions
 from tests.support.effort import examples
+from tests.support.plugins import node
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document

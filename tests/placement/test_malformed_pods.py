@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.placement.asking import node
 from tests.placement.strategies import pending_pods
 from tests.support.effort import examples
+from tests.support.plugins import node
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document

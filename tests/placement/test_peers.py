@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.placement.asking import node
 from tests.support.builders import PodBuilder, make_pod
+from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.workloads import Owner, SelectingObject, SelectingObjects
 from webhook.kube.field import InvalidInput

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from tests.placement.asking import node
 from tests.support.builders import make_pod
+from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.interface import PreFilterResult
 from webhook.placement.pod.pod_info import PodInfo

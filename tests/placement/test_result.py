@@ -2,8 +2,8 @@
 
 import json
 
-from tests.placement.asking import node
 from tests.support.builders import make_pod
+from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.result import Placement, fit_error, to_check_json
 from webhook.placement.scheduler import Scheduler

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.placement.asking import node
 from tests.support.builders import PodBuilder, make_pod, match_expressions
+from tests.support.plugins import node
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.scheduler import Scheduler

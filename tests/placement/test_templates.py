@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.placement.asking import node
 from tests.support.admission import policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
+from tests.support.plugins import node
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.placement.asking import node
 from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.plugins import node
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo

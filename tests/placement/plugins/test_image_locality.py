@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.placement.asking import node, scores
 from tests.support.builders import PodBuilder, make_pod
+from tests.support.plugins import node, scores
 from webhook.placement.plugins.image_locality import ImageLocality
 
 _MIB = 1024 * 1024

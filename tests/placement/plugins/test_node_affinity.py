@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.placement.asking import node, pod_info, rejections, scores
 from tests.support.builders import PodBuilder, make_pod, match_expressions
+from tests.support.plugins import node, pod_info, rejections, scores
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.interface import PreFilterResult
 from webhook.placement.plugins.node_affinity import ERR_REASON_CONFLICT, ERR_REASON_POD, NodeAffinity

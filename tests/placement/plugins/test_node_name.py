@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.placement.asking import node, rejections
 from tests.support.builders import make_pod
+from tests.support.plugins import node, rejections
 from webhook.placement.plugins.node_name import ERR_REASON, NodeName
 
 

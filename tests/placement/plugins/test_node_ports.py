@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.placement.asking import node, rejections
 from tests.support.builders import PodBuilder, make_pod
+from tests.support.plugins import node, rejections
 from webhook.placement.plugins.node_ports import ERR_REASON, NodePorts
 
 

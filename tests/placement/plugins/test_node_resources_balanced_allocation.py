@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.placement.asking import node, pod_info, scores
 from tests.support.builders import PodBuilder, make_pod
+from tests.support.plugins import node, pod_info, scores
 from webhook.placement.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 
 _PLUGIN = NodeResourcesBalancedAllocation()

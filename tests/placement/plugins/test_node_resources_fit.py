@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.placement.asking import node, rejections, scores
 from tests.support.builders import PodBuilder, make_pod
+from tests.support.plugins import node, rejections, scores
 from webhook.placement.plugins.node_resources_fit import (
     NodeResourcesFit,
     RequestedToCapacityRatioScore,

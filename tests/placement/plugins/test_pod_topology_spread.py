@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.placement.asking import node, pod_info, rejections, scores
 from tests.support.builders import PodBuilder, make_pod, match_expressions
+from tests.support.plugins import node, pod_info, rejections, scores
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.workloads import Owner, SelectingObject, SelectingObjects
 from webhook.kube.label_selector import exact_selector

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.placement.asking import node, rejections, scores
 from tests.support.builders import PodBuilder, make_pod
+from tests.support.plugins import node, rejections, scores
 from webhook.placement.plugins.taint_toleration import ERR_REASON, TaintToleration
 
 
