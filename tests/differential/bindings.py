@@ -8,8 +8,8 @@ from tests.controlplane.client import Client
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.differential.constraints import Object
-from tests.placement.storage_objects import make_claim, make_storage_class, make_volume, uses
 from tests.support.builders import make_pod
+from tests.support.storage import make_claim, make_storage_class, make_volume, uses
 
 CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"
 

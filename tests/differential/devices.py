@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tests.differential.constraints import Object
 from tests.differential.dice import Dice
-from tests.placement.storage_objects import make_device_claim, make_device_class
+from tests.support.storage import make_device_claim, make_device_class
 
 _CLASSES = {"known": "gpu", "unknown": "nowhere"}
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tests.differential.constraints import HOSTNAME, POD_LABELS, ZONE, Object
 from tests.differential.dice import Dice
-from tests.placement.storage_objects import (
+from tests.support.storage import (
     make_attachment,
     make_claim,
     make_csi_driver,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tests.placement.storage_objects import make_device_claim
+from tests.support.storage import make_device_claim
 
 Object = dict[str, Any]
 

@@ -10,7 +10,8 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.placement.configured import configuration as _configuration
 from tests.placement.configured import started as _started
-from tests.placement.storage_objects import (
+from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
+from tests.support.storage import (
     make_attachment,
     make_capacity,
     make_claim,
@@ -22,7 +23,6 @@ from tests.placement.storage_objects import (
     make_volume,
     uses,
 )
-from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.profile import DEFAULT, Profile

@@ -18,8 +18,8 @@ from tests.placement.device_objects import (
     make_part,
     make_slice,
 )
-from tests.placement.storage_objects import make_device_claim, make_device_class
 from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.storage import make_device_claim, make_device_class
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.update import updated

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.placement.storage_objects import (
+from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.storage import (
     make_attachment,
     make_claim,
     make_csi_node,
@@ -12,7 +13,6 @@ from tests.placement.storage_objects import (
     make_volume,
     uses,
 )
-from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.scheduler import Placement, Scheduler

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.placement.storage_objects import (
+from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.storage import (
     make_capacity,
     make_claim,
     make_csi_driver,
@@ -18,7 +19,6 @@ from tests.placement.storage_objects import (
     make_volume,
     uses,
 )
-from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import NOMINATED_PODS
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS

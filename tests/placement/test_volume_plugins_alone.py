@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.placement.storage_objects import make_claim, make_csi_node, make_storage_class, make_volume, uses
 from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.storage import make_claim, make_csi_node, make_storage_class, make_volume, uses
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.config.loader import parse_profiles
