@@ -4,7 +4,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.placement.device_objects import (
+from tests.placement.oracle_devices import SELECTORS
+from tests.support.builders import PodBuilder, make_pod
+from tests.support.devices import (
     DRIVER,
     allocated,
     claiming,
@@ -19,8 +21,6 @@ from tests.placement.device_objects import (
     make_shared_device,
     make_slice,
 )
-from tests.placement.oracle_devices import SELECTORS
-from tests.support.builders import PodBuilder, make_pod
 
 Object = dict[str, Any]
 

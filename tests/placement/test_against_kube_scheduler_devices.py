@@ -9,7 +9,9 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.placement.configured import configuration, started
-from tests.placement.device_objects import (
+from tests.placement.strategies_devices import NODES, device_worlds, parted_worlds
+from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.devices import (
     DRIVER,
     allocated,
     claiming,
@@ -25,8 +27,6 @@ from tests.placement.device_objects import (
     make_shared_device,
     make_slice,
 )
-from tests.placement.strategies_devices import NODES, device_worlds, parted_worlds
-from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.placement.device_objects import claiming, exactly, make_cards, make_claim, make_class, make_slice
 from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
+from tests.support.devices import claiming, exactly, make_cards, make_claim, make_class, make_slice
 from tests.support.plugins import node
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.placement.device_objects import (
+from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.devices import (
     DRIVER,
     allocated,
     claiming,
@@ -18,7 +19,6 @@ from tests.placement.device_objects import (
     make_part,
     make_slice,
 )
-from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.storage import make_device_claim, make_device_class
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.file import snapshot_from_documents
