@@ -8,7 +8,6 @@ from hypothesis import HealthCheck, given, settings
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
-from tests.placement.configured import configuration, started
 from tests.placement.strategies_devices import NODES, device_worlds, parted_worlds
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.devices import (
@@ -28,6 +27,7 @@ from tests.support.devices import (
     make_slice,
 )
 from tests.support.effort import examples
+from tests.support.scheduler_configuration import configuration, started
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.profile import DEFAULT, Profile

@@ -8,9 +8,9 @@ import pytest
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.placement.configured import configuration as _configuration
-from tests.placement.configured import started as _started
 from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
+from tests.support.scheduler_configuration import configuration as _configuration
+from tests.support.scheduler_configuration import started as _started
 from tests.support.storage import (
     make_attachment,
     make_capacity,
