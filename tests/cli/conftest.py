@@ -1,5 +1,5 @@
 """Fixtures of the commands' tests."""
 
-from tests.cli.command import run
+from tests.support.command import run
 
 __all__ = ["run"]

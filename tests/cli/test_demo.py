@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tests.cli.command import run_alone
+from tests.support.command import run_alone
 from webhook.audit.record import parse_line
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tests.cli.command import Run
+from tests.support.command import Run
 from webhook.policy.document import PolicyDocument
 from webhook.policy.loader import built_in_policy, parse_policy
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.cli.command import Run
 from tests.cli.objects import TRAINING, as_list
+from tests.support.command import Run
 from webhook import __version__, cli
 from webhook.cli import mutate
 from webhook.cli.root import COMMANDS, LazyGroup, root

@@ -18,7 +18,6 @@ import structlog
 import yaml
 
 from tests.audit.records import chain_lines, write_lines
-from tests.cli.command import Run
 from tests.cli.hostile import (
     HOSTILE,
     SURROGATE,
@@ -32,6 +31,7 @@ from tests.cli.hostile import (
     refused_pod,
     write_certificates,
 )
+from tests.support.command import Run
 from webhook.kube.documents import parse
 
 ROOT = Path(__file__).parents[2]
