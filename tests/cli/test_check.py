@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.objects import FEASIBLE, INFEASIBLE, MISTYPED, TRAINING, WAITING, as_list, lines, write_cluster
 from tests.support.admission import TYPE
 from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.cluster_files import FEASIBLE, INFEASIBLE, MISTYPED, TRAINING, WAITING, as_list, lines, write_cluster
 from tests.support.command import Run
 from webhook.cli.mutate import to_yaml
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.certs.fake_api import FakeApi, fake_api
-from tests.cli.objects import as_list, lines
 from tests.support.builders import make_node_object, make_pod
+from tests.support.cluster_files import as_list, lines
 from tests.support.command import Run
 
 REQUIRED = {"Namespace": "/api/v1/namespaces", "Node": "/api/v1/nodes", "Pod": "/api/v1/pods"}

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.objects import MISTYPED, PLAIN, TRAINING, as_list, documents, lines, write_cluster
 from tests.support.admission import PRODUCT, TYPE, admit_pod
 from tests.support.builders import make_pod
+from tests.support.cluster_files import MISTYPED, PLAIN, TRAINING, as_list, documents, lines, write_cluster
 from tests.support.command import Run
 from webhook.cli.mutate import to_yaml
 from webhook.kube.documents import parse

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.cli.objects import TRAINING, as_list
+from tests.support.cluster_files import TRAINING, as_list
 from tests.support.command import Run
 from webhook import __version__, cli
 from webhook.cli import mutate

@@ -17,10 +17,10 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.cli.objects import write_cluster
 from tests.serving.running import review_bytes, write_certificate
 from tests.support.admission import TYPE
 from tests.support.builders import make_pod
+from tests.support.cluster_files import write_cluster
 from tests.support.command import Run, run_alone
 from webhook.audit.record import parse_line
 
