@@ -11,11 +11,11 @@ import orjson
 import pytest
 from aiohttp import web
 
-from tests.cluster.api import Answer, FakeApi, events, fake_api, page, refusal
 from tests.cluster.test_live import following
 from tests.cluster.test_reflector import NODES, TIMING, bookmark, node, until
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
+from tests.support.fake_api import Answer, FakeApi, events, fake_api, page, refusal
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES
 from webhook.watch.api_server import Source

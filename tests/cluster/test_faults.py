@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from tests.cluster.api import Answer, events, fake_api, page
 from tests.cluster.test_reflector import NODES, TIMING, names, node, until
 from tests.support.builders import make_pod
+from tests.support.fake_api import Answer, events, fake_api, page
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.snapshot import Snapshot
 from webhook.watch.api_server import Source
@@ -59,7 +59,7 @@ def test_view_that_cannot_be_renewed_stands_and_grows_old_until_it_can(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Every watch ends soon and in good order: each kind is known to be current all the time.
-    monkeypatch.setattr("tests.cluster.api.quiet", events(lasting_seconds=0.05))
+    monkeypatch.setattr("tests.support.fake_api.quiet", events(lasting_seconds=0.05))
     cache, arrives = Worn(), asyncio.Event()
 
     async def watch(request: web.Request) -> web.StreamResponse:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from tests.cluster.api import Answer, FakeApi, events, fake_api, page, refusal
 from tests.support.builders import make_node_object
+from tests.support.fake_api import Answer, FakeApi, events, fake_api, page, refusal
 from webhook.watch.api_server import Source
 from webhook.watch.live import LiveCluster
 from webhook.watch.timing import Timing
