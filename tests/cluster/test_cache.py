@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cluster.further import further_objects
 from tests.support.builders import make_node_object, make_pod
 from tests.support.effort import examples
+from tests.support.optional_objects import further_objects
 from tests.support.views import SAID, made_anew, said
 from webhook.cluster import update
 from webhook.cluster.cache.cluster_cache import ClusterCache
