@@ -8,9 +8,9 @@ from itertools import count
 import pytest
 
 from bench.clusters import cluster_documents
-from tests.serving.running import Clock, review_bytes
 from tests.support.admission import TYPE, policy_with
 from tests.support.builders import PodBuilder, make_pod
+from tests.support.server import Clock, review_bytes
 from webhook.app import Decisions, FixedView, Glance, _remember, doubt, rfc3339_now
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane.cluster import Cluster
-from tests.serving.running import Running, World, running_in_thread
+from tests.support.server import Running, World, running_in_thread
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import parse
 from webhook.pipeline import Cluster as View

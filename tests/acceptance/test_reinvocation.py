@@ -10,8 +10,8 @@ from tests.acceptance.conftest import Webhook
 from tests.acceptance.pools import training_pod
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
-from tests.serving.running import World, running_in_thread
 from tests.support.admission import policy_with
+from tests.support.server import World, running_in_thread
 from webhook.cluster.file import snapshot_from_documents
 from webhook.pipeline import Cluster as View
 

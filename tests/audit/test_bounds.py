@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.audit.records import PATCH, make_record
-from tests.serving.running import World, review_bytes
 from tests.support.admission import TYPE, USAGE
 from tests.support.builders import PodBuilder, make_pod, match_expressions
+from tests.support.server import World, review_bytes
 from webhook.audit.bounds import Cutter
 from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
 from webhook.audit.record import FIRST, LARGEST_BYTES, AuditRecord, digest, encode, parse_line, stated_hash

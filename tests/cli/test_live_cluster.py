@@ -18,8 +18,8 @@ import urllib3
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.process import HeldPort
-from tests.serving.running import review, write_certificate
 from tests.support.builders import make_node_object, make_pod
+from tests.support.server import review, write_certificate
 
 ROOT = Path(__file__).parents[2]
 D = "maip.mxsf.io"

@@ -17,11 +17,11 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.serving.running import review_bytes, write_certificate
 from tests.support.admission import TYPE
 from tests.support.builders import make_pod
 from tests.support.cluster_files import write_cluster
 from tests.support.command import Run, run_alone
+from tests.support.server import review_bytes, write_certificate
 from webhook.audit.record import parse_line
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())

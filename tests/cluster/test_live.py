@@ -15,9 +15,9 @@ from tests.controlplane.client import ApiError, Client, NotFound
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.deploy.manifests import read
-from tests.serving.running import connections_gone
 from tests.support.builders import make_node_object, make_pod
 from tests.support.optional_objects import further_objects
+from tests.support.server import connections_gone
 from tests.support.views import made_anew, said
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES, RESOURCES
 from webhook.cluster.snapshot import Snapshot

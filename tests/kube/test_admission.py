@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.serving.running import review
 from tests.support.builders import make_pod
+from tests.support.server import review
 from webhook.kube.admission import AdmissionRequest, Refusal, ReviewAnswer, fit_warnings, parse_review
 from webhook.kube.field import InvalidInput
 from webhook.kube.text import printable

@@ -15,9 +15,9 @@ from cryptography import x509
 
 from certs.pki import SERVER_VALIDITY, KeyPair
 from tests.certs.making import encrypted
-from tests.serving.running import Running, World, issued, review_bytes, running, utc_now, write_certificate, write_pair
 from tests.support.admission import TYPE
 from tests.support.builders import make_pod
+from tests.support.server import Running, World, issued, review_bytes, running, utc_now, write_certificate, write_pair
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
 from webhook.serving.certificate import Certificate

@@ -12,9 +12,9 @@ import pytest
 
 from bench.attacks import WORST, attack_review
 from bench.clusters import cluster_documents
-from tests.serving.running import Clock, World, review_bytes
 from tests.support.admission import TYPE, policy_with
 from tests.support.builders import make_pod
+from tests.support.server import Clock, World, review_bytes
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.pipeline import Cluster, scheduler_for

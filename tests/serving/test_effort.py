@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.serving.running import Clock
+from tests.support.server import Clock
 from webhook.kube.deadline import BudgetSpentError, in_time
 from webhook.serving.effort import Effort, TurnEndedError
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.serving.running import Clock, review_bytes
 from tests.support.builders import make_pod
+from tests.support.server import Clock, review_bytes
 from webhook.serving.fair_queue import FairQueue, Ledger, payers
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.serving.running import Running, World, review_bytes, running
 from tests.support.admission import TYPE
 from tests.support.builders import make_pod
+from tests.support.server import Running, World, review_bytes, running
 from webhook.kube.field import InvalidInput
 from webhook.serving.http import _granted
 from webhook.settings import Address

@@ -8,9 +8,9 @@ import orjson
 import pytest
 
 from bench.clusters import cluster_documents
-from tests.serving.running import Clock, review_bytes
 from tests.support.admission import TYPE, policy_with
 from tests.support.builders import make_pod
+from tests.support.server import Clock, review_bytes
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.admission import AdmissionRequest, parse_review
 from webhook.pipeline import Cluster, scheduler_for

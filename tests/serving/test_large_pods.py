@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from tests.golden.case import cluster_of
-from tests.serving.running import World, review_bytes
 from tests.support.admission import PRODUCT, TYPE, USAGE
 from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
+from tests.support.server import World, review_bytes
 from tests.work import calls_of
 
 _LARGEST_BYTES = 3 * 1024 * 1024

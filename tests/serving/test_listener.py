@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import structlog
 
-from tests.serving.running import Running, World, review_bytes, running
 from tests.support.admission import TYPE
 from tests.support.builders import make_pod
+from tests.support.server import Running, World, review_bytes, running
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
 HEAD = (

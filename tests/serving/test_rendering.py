@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.golden.case import cluster_of
 from tests.properties.pods import pods
-from tests.serving.running import World, review
 from tests.support.admission import TYPE, policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.server import World, review
 from webhook.audit.record import AuditRecord
 
 NOW = "2026-01-31T12:00:00.000000Z"

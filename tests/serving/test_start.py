@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import structlog
 
-from tests.serving.running import write_certificate
 from tests.support.admission import policy_with
+from tests.support.server import write_certificate
 from webhook.app import build_server
 from webhook.audit.writer import AuditWriter
 from webhook.kube.field import InvalidInput

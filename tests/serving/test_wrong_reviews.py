@@ -6,7 +6,7 @@ import pytest
 
 from bench.clusters import cluster_documents
 from bench.mutations import harm, mutated
-from tests.serving.running import World
+from tests.support.server import World
 from webhook.cluster.file import snapshot_from_documents
 from webhook.pipeline import Cluster
 from webhook.placement.scheduler import Scheduler
