@@ -10,8 +10,8 @@ import pytest
 from certs.pki import issue_ca
 from certs.registration import Endpoint
 from certs.store.probe import Outcome, probe
-from tests.certs.loopback import closed_port, tls_server
 from tests.certs.making import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of, server_of
+from tests.support.loopback import closed_port, tls_server
 
 BUNDLE = ca_of(FRESH).certificate
 

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from certs.pki import KeyPair
-from tests.certs.loopback import server_context
+from tests.support.loopback import server_context
 
 
 @dataclass
