@@ -11,7 +11,7 @@ from certs.inspection import Artifacts, inspect
 from certs.store import directory as store
 from tests.certs import making
 from tests.certs.command import Run
-from tests.certs.making import AGED, ALL_EXPIRED, FRESH, NOW, OTHER
+from tests.support.certificates import AGED, ALL_EXPIRED, FRESH, NOW, OTHER
 
 
 def names_in(directory: Path) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from certs.inspection import Artifacts
 from certs.store import directory as store
-from tests.certs.making import FRESH, OTHER
+from tests.support.certificates import FRESH, OTHER
 from webhook.kube.field import InvalidInput
 
 FILES = ["ca.crt", "ca.key", "tls.crt", "tls.key"]

@@ -9,7 +9,7 @@ from certs.inspection import Artifacts, inspect
 from certs.names import server_names
 from certs.plan import Action, Plan, plan
 from tests.certs import making
-from tests.certs.making import AGED, ALL_EXPIRED, EXPIRED, FRESH, NOW, OTHER
+from tests.support.certificates import AGED, ALL_EXPIRED, EXPIRED, FRESH, NOW, OTHER
 
 ISSUE, RENEW, KEEP, REFUSE = Action.ISSUE, Action.RENEW, Action.KEEP, Action.REFUSE
 LOCALHOST = server_names(["localhost"])

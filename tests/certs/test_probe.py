@@ -10,7 +10,7 @@ import pytest
 from certs.pki import issue_ca
 from certs.registration import Endpoint
 from certs.store.probe import Outcome, probe
-from tests.certs.making import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of, server_of
+from tests.support.certificates import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of, server_of
 from tests.support.loopback import closed_port, tls_server
 
 BUNDLE = ca_of(FRESH).certificate

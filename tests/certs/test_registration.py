@@ -10,7 +10,7 @@ import pytest
 from certs import registration
 from certs.pem import certificates
 from certs.registration import Endpoint, Target
-from tests.certs.making import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of
+from tests.support.certificates import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of
 from webhook.kube.field import InvalidInput
 
 NEW, OLD, GONE = (ca_of(each).certificate for each in (FRESH, OTHER, ALL_EXPIRED))

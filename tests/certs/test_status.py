@@ -8,7 +8,7 @@ import pytest
 
 from certs.inspection import Artifacts
 from certs.status import Place, report
-from tests.certs.making import FRESH, NOW, OTHER
+from tests.support.certificates import FRESH, NOW, OTHER
 
 
 def reported(held: Artifacts, configuration: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from certs.register import Probing, Registration, register
 from certs.registration import Target
 from certs.store.cluster import Cluster, ClusterError, artifacts_of, connect
 from tests.certs.fake_api import FakeApi, fake_api
-from tests.certs.making import AGED, FRESH, NOW, make_artifacts
+from tests.support.certificates import AGED, FRESH, NOW, make_artifacts
 from tests.support.loopback import closed_port
 from webhook.kube.field import InvalidInput
 

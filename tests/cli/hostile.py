@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from tests.audit.records import make_record
-from tests.certs.making import NOW
 from tests.support.admission import PRODUCT, TYPE, USAGE
 from tests.support.builders import make_node_object, make_pod
+from tests.support.certificates import NOW
 from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
 from webhook.audit.record import AuditRecord
 

@@ -14,9 +14,9 @@ import uvloop
 from cryptography import x509
 
 from certs.pki import SERVER_VALIDITY, KeyPair
-from tests.certs.making import encrypted
 from tests.support.admission import TYPE
 from tests.support.builders import make_pod
+from tests.support.certificates import encrypted
 from tests.support.server import Running, World, issued, review_bytes, running, utc_now, write_certificate, write_pair
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
