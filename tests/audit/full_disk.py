@@ -6,7 +6,7 @@ Writes records until some were refused, has the limit lifted, and writes one mor
 import resource
 import sys
 
-from tests.audit.records import make_record
+from tests.support.audit_records import make_record
 from webhook.audit.writer import AuditWriter
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.audit.records import PATCH, make_record
 from tests.support.admission import TYPE, USAGE
+from tests.support.audit_records import PATCH, make_record
 from tests.support.builders import PodBuilder, make_pod, match_expressions
 from tests.support.server import World, review_bytes
 from webhook.audit.bounds import Cutter

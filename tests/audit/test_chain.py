@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.audit.records import as_file, chain_lines, make_record
+from tests.support.audit_records import as_file, chain_lines, make_record
 from tests.support.effort import examples
 from webhook.audit.chain import Verification, verify
 from webhook.audit.head import Head

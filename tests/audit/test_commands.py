@@ -10,7 +10,7 @@ import orjson
 import pytest
 from rich.console import Console
 
-from tests.audit.records import INFEASIBLE, PATCH, at, chain_lines, make_record, write_lines
+from tests.support.audit_records import INFEASIBLE, PATCH, at, chain_lines, make_record, write_lines
 from tests.work import calls_of
 from webhook.audit.record import digest, parse_line
 from webhook.cli import main

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.audit.records import START, chain_lines, make_record, write_lines
+from tests.support.audit_records import START, chain_lines, make_record, write_lines
 from webhook.audit.query import Broken, Entry, Selection, Sources, parse_moment, read, rotated_files
 from webhook.kube.field import InvalidInput
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.audit.records import make_record
+from tests.support.audit_records import make_record
 from webhook.audit.entries import PlacementEntry
 from webhook.audit.record import FIRST, digest, encode, parse_line, stated_hash
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from tests.audit.records import at, make_record
 from tests.support.admission import TYPE
+from tests.support.audit_records import at, make_record
 from tests.support.builders import make_pod, match_expressions
 from tests.support.server import World, review_bytes
 from webhook.audit import writer

@@ -14,7 +14,7 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from tests.audit.records import make_record
+from tests.support.audit_records import make_record
 from webhook.audit.chain import Verification, verify
 from webhook.audit.head import Head, head_path, read_head
 from webhook.audit.query import Entry, Sources, read, rotated_files

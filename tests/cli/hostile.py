@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from tests.audit.records import make_record
 from tests.support.admission import PRODUCT, TYPE, USAGE
+from tests.support.audit_records import make_record
 from tests.support.builders import make_node_object, make_pod
 from tests.support.certificates import NOW
 from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry

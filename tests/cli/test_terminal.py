@@ -17,7 +17,6 @@ import pytest
 import structlog
 import yaml
 
-from tests.audit.records import chain_lines, write_lines
 from tests.cli.hostile import (
     HOSTILE,
     SURROGATE,
@@ -31,6 +30,7 @@ from tests.cli.hostile import (
     refused_pod,
     write_certificates,
 )
+from tests.support.audit_records import chain_lines, write_lines
 from tests.support.command import Run
 from webhook.kube.documents import parse
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.audit.records import make_record
+from tests.support.audit_records import make_record
 from webhook.audit.record import CommonPart, Draft
 from webhook.serving.turns import Turns
 
