@@ -14,8 +14,8 @@ import pytest
 from tests.controlplane.client import ApiError, Client, NotFound
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.deploy.manifests import read
 from tests.support.builders import make_node_object, make_pod
+from tests.support.manifests import read
 from tests.support.optional_objects import further_objects
 from tests.support.server import connections_gone
 from tests.support.views import made_anew, said

@@ -7,7 +7,7 @@ import pytest
 
 from certs.names import service_names
 from certs.registration import MANIFEST, Target, manifest
-from tests.deploy.manifests import DEPLOY, ROOT, Object, container_of, pod_template, read, read_one
+from tests.support.manifests import DEPLOY, ROOT, Object, container_of, pod_template, read, read_one
 from webhook.cli.certs import certs
 from webhook.cli.serve import serve
 from webhook.cluster.cache.resources import RESOURCES

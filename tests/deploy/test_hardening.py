@@ -7,8 +7,8 @@ import pytest
 from tests.controlplane.client import ApiError, Client
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.deploy.manifests import read, read_one
 from tests.support.builders import PodBuilder, make_pod
+from tests.support.manifests import read, read_one
 
 POLICY, BINDING = read("hardening/validatingadmissionpolicy.yaml")
 BOUND = make_pod("bound").node_name("node-1")

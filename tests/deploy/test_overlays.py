@@ -11,8 +11,8 @@ from tests.controlplane.client import Client, NotFound, Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
-from tests.deploy.manifests import DEPLOY
 from tests.support.builders import make_node_object
+from tests.support.manifests import DEPLOY
 from webhook.kube.wellknown import HOSTNAME_LABEL
 
 OVERLAYS = ("base", "overlays/cert-manager", "overlays/self-managed")

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.controlplane.cluster import Cluster
-from tests.deploy.manifests import read_one
 from tests.support.builders import make_node_object, make_pod
+from tests.support.manifests import read_one
 from webhook.kube.wellknown import HOSTNAME_LABEL
 
 
