@@ -6,7 +6,7 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from tests.mutation.frozen import frozen
+from tests.support.frozen import frozen
 from webhook.mutation.editor import PodEditor
 from webhook.mutation.edits import (
     LARGEST_GROWTH_BYTES,

@@ -5,9 +5,9 @@ from typing import Any
 import jsonpatch
 import orjson
 
-from tests.mutation.frozen import frozen
 from tests.support.admission import PRODUCT, TYPE, admit_pod
 from tests.support.builders import make_pod, match_expressions
+from tests.support.frozen import frozen
 from webhook.verdict import Patched, Unchanged
 
 
