@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden.case import cluster_of
-from tests.properties.pods import pods
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, make_request, policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.random_pods import pods
 from webhook.cluster.file import snapshot_from_documents
 from webhook.judgement import Mutated, StaticVerdict, judge, read_of
 from webhook.kube.documents import Document

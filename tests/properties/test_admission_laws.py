@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.mutations import lost_values
-from tests.properties.pods import CARD, EFFECTS, PRODUCTS, USAGES, pods
 from tests.support.admission import DOMAIN, admit_pod
+from tests.support.random_pods import CARD, EFFECTS, PRODUCTS, USAGES, pods
 from webhook.kube.taints import covers, tolerates, tolerates_any
 from webhook.verdict import Patched, Unchanged, Verdict
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden.case import cluster_of
-from tests.properties.pods import pods
 from tests.support.admission import PRODUCT, TYPE, USAGE
 from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
+from tests.support.random_pods import pods
 from tests.support.server import Clock, World, review, review_bytes
 from webhook.audit.record import Draft
 from webhook.cluster.file import snapshot_from_documents

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden.case import cluster_of
-from tests.properties.pods import pods
 from tests.support.admission import TYPE, policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.random_pods import pods
 from tests.support.server import World, review
 from webhook.audit.record import AuditRecord
 
