@@ -9,8 +9,8 @@ import pytest
 
 from certs.inspection import Artifacts, inspect
 from certs.store import directory as store
-from tests.certs import making
 from tests.certs.command import Run
+from tests.support import certificates
 from tests.support.certificates import AGED, ALL_EXPIRED, FRESH, NOW, OTHER
 
 
@@ -79,9 +79,9 @@ def test_discarded_ca_key_is_nowhere(certs: Run, tmp_path: Path) -> None:
         pytest.param(ALL_EXPIRED, r"ca\.crt: Invalid value: .*; expired on that day", id="expired CA"),
         pytest.param(replace(AGED, ca_key=OTHER.ca_key), r"ca\.key: .*the key of another", id="another's CA key"),
         pytest.param(
-            replace(AGED, ca_key=making.encrypted(AGED.ca_key)), r"ca\.key: .*is encrypted", id="encrypted CA key"
+            replace(AGED, ca_key=certificates.encrypted(AGED.ca_key)), r"ca\.key: .*is encrypted", id="encrypted CA key"
         ),
-        pytest.param(making.ENCRYPTED_KEY, r"tls\.key: .*is encrypted", id="encrypted key"),
+        pytest.param(certificates.ENCRYPTED_KEY, r"tls\.key: .*is encrypted", id="encrypted key"),
         pytest.param(
             Artifacts(certificate=FRESH.certificate, key=FRESH.key), r"tls\.crt: .*is there without", id="foreign"
         ),
@@ -148,14 +148,14 @@ def test_status_as_json(certs: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("held", "problem"),
     [
-        pytest.param(making.EXPIRED, "tls.crt: Invalid value: .*; expired on that day", id="expired"),
+        pytest.param(certificates.EXPIRED, "tls.crt: Invalid value: .*; expired on that day", id="expired"),
         pytest.param(replace(FRESH, key=OTHER.key), "tls.key: .*the key of another", id="another's key"),
         pytest.param(
             replace(FRESH, ca_certificate=OTHER.ca_certificate), "must be issued by ca.crt", id="another's CA"
         ),
         pytest.param(replace(FRESH, key=None), "tls.key: Required value: the private key of tls.crt", id="no key"),
         pytest.param(replace(FRESH, certificate=b"?"), "tls.crt: Required value: must hold certificates", id="no PEM"),
-        pytest.param(making.ENCRYPTED_KEY, "tls.key: Forbidden: the key is encrypted", id="encrypted key"),
+        pytest.param(certificates.ENCRYPTED_KEY, "tls.key: Forbidden: the key is encrypted", id="encrypted key"),
         pytest.param(Artifacts(), "ca.crt: Required value", id="nothing there"),
     ],
 )

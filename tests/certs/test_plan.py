@@ -8,7 +8,7 @@ import pytest
 from certs.inspection import Artifacts, inspect
 from certs.names import server_names
 from certs.plan import Action, Plan, plan
-from tests.certs import making
+from tests.support import certificates
 from tests.support.certificates import AGED, ALL_EXPIRED, EXPIRED, FRESH, NOW, OTHER
 
 ISSUE, RENEW, KEEP, REFUSE = Action.ISSUE, Action.RENEW, Action.KEEP, Action.REFUSE
@@ -33,11 +33,13 @@ def planned(held: Artifacts, *, ca_key_kept: bool = True, replace: bool = False,
         pytest.param(replace(FRESH, key=OTHER.key), RENEW, id="server key of another certificate"),
         pytest.param(replace(AGED, ca_key=None), REFUSE, id="due, no CA key"),
         pytest.param(replace(AGED, ca_key=OTHER.ca_key), REFUSE, id="due, the CA's key another's"),
-        pytest.param(replace(AGED, ca_key=making.encrypted(AGED.ca_key)), REFUSE, id="due, the CA's key encrypted"),
+        pytest.param(
+            replace(AGED, ca_key=certificates.encrypted(AGED.ca_key)), REFUSE, id="due, the CA's key encrypted"
+        ),
         pytest.param(replace(AGED, ca_key=b"?"), REFUSE, id="due, the CA's key unreadable"),
         pytest.param(ALL_EXPIRED, REFUSE, id="CA expired"),
-        pytest.param(making.FROM_TOMORROW, REFUSE, id="from a clock that was ahead"),
-        pytest.param(making.ENCRYPTED_KEY, REFUSE, id="server key encrypted"),
+        pytest.param(certificates.FROM_TOMORROW, REFUSE, id="from a clock that was ahead"),
+        pytest.param(certificates.ENCRYPTED_KEY, REFUSE, id="server key encrypted"),
         pytest.param(replace(FRESH, ca_certificate=OTHER.ca_certificate), REFUSE, id="issued by another CA"),
         pytest.param(replace(FRESH, ca_certificate=None), REFUSE, id="no CA"),
         pytest.param(
@@ -74,7 +76,7 @@ def test_a_replacement_is_issued_whatever_is_there(held: Artifacts) -> None:
     ("names", "action"), [("a b", KEEP), ("b a", KEEP), ("a", RENEW), ("a b c", RENEW), ("a c", RENEW)]
 )
 def test_other_names_call_for_a_new_certificate(names: str, action: Action) -> None:
-    assert planned(making.make_artifacts(dns_names=("a", "b")), names=names).action is action
+    assert planned(certificates.make_artifacts(dns_names=("a", "b")), names=names).action is action
 
 
 def test_names_are_left_as_they_are_where_none_are_asked_for() -> None:
@@ -103,7 +105,7 @@ def test_one_that_ends_this_second_has_expired_and_no_days_left() -> None:
         (AGED, "tls.crt has 120 days left, less than a third of its time"),
         (EXPIRED, f'tls.crt: Invalid value: "{NOW:%Y-%m-%d}"; expired on that day; issue a new one'),
         (replace(FRESH, key=OTHER.key), "tls.key: Required value: must hold the private key of tls.crt"),
-        (making.make_artifacts(dns_names=("a",)), "tls.crt is for a, not for localhost"),
+        (certificates.make_artifacts(dns_names=("a",)), "tls.crt is for a, not for localhost"),
     ],
 )
 def test_reason_is_told(held: Artifacts, reason: str) -> None:
