@@ -19,6 +19,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.process import HeldPort
 from tests.support.builders import make_node_object, make_pod
+from tests.support.devices import make_device_class
 from tests.support.server import review, write_certificate
 
 ROOT = Path(__file__).parents[2]
@@ -210,7 +211,7 @@ def test_snapshot_is_a_cluster_file(cluster: Cluster, tmp_path: Path) -> None:
 
 def test_snapshot_of_all_kinds_has_them_and_check_asks_for_them(cluster: Cluster, tmp_path: Path) -> None:
     make_cluster(cluster)
-    cluster.create({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "g"}, "spec": {}})
+    cluster.create(make_device_class("g", any_driver=True))
     file, kubeconfig = tmp_path / "cluster.json", str(cluster.control_plane.kubeconfig)
     done = command("snapshot", "--kubeconfig", kubeconfig, "--all-kinds", "-o", str(file))
     assert done.returncode == 0, done.stderr

@@ -9,7 +9,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.differential.constraints import Object
 from tests.support.builders import make_pod
-from tests.support.storage import make_claim, make_storage_class, make_volume, uses
+from tests.support.storage import make_pv, make_pvc, make_storage_class, uses
 
 CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"
 
@@ -67,8 +67,8 @@ class Bindings:
         """
         self._settled += 1
         name = f"last-{self._settled}"
-        claims = [make_claim(f"{name}-bound", volume=name), make_claim(f"{name}-waiting", name)]
-        last = [make_storage_class(name), make_volume(name), *claims]
+        claims = [make_pvc(f"{name}-bound", volume=name), make_pvc(f"{name}-waiting", name)]
+        last = [make_storage_class(name), make_pv(name), *claims]
         for obj in last:
             self._client.create(_in_namespace(obj, self._cluster.namespace))
         pod = make_pod(name).spec(volumes=uses(*(each["metadata"]["name"] for each in claims)))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tests.differential.constraints import Object
 from tests.differential.dice import Dice
-from tests.support.storage import make_device_claim, make_device_class
+from tests.support.devices import make_device_class, make_resource_claim
 
 _CLASSES = {"known": "gpu", "unknown": "nowhere"}
 
@@ -16,7 +16,7 @@ def random_devices(dice: Dice, namespaces: Sequence[str]) -> tuple[Object, ...]:
         for namespace in namespaces
         for name, device_class in _CLASSES.items()
     ]
-    return (make_device_class(_CLASSES["known"]), *claims)
+    return (make_device_class(_CLASSES["known"], any_driver=True), *claims)
 
 
 def use_devices(dice: Dice, pods: Sequence[Object], percent: float) -> None:
@@ -33,6 +33,6 @@ def _claim(dice: Dice, name: str, device_class: str, namespace: str) -> Object:
         request: Object = {"name": "r", "firstAvailable": alternatives if name == "unknown" else alternatives[:1]}
     else:
         request = {"name": "r", "exactly": {"deviceClassName": device_class}}
-    claim = make_device_claim(name, request)
+    claim = make_resource_claim(name, request)
     claim["metadata"]["namespace"] = namespace
     return claim

@@ -6,11 +6,11 @@ from tests.differential.constraints import HOSTNAME, POD_LABELS, ZONE, Object
 from tests.differential.dice import Dice
 from tests.support.storage import (
     make_attachment,
-    make_claim,
     make_csi_driver,
     make_csi_node,
+    make_pv,
+    make_pvc,
     make_storage_class,
-    make_volume,
 )
 
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
@@ -76,7 +76,7 @@ def _volume(dice: Dice, name: str, storage_class: str, node_names: Sequence[str]
     on = dice.choice(({}, {}, {HOSTNAME: dice.some(node_names, 1, 3)}, {ZONE: dice.some(_ZONES, 1, 2)}))
     labels = {ZONE: dice.choice((*_ZONES, "z1__z2"))} if dice.chance(20) else {}
     labels |= {"app": dice.choice(POD_LABELS["app"])} if dice.chance(50) else {}
-    return make_volume(
+    return make_pv(
         name, storage_class, on=on, labels=labels, storage=dice.choice(_SIZES), accessModes=dice.choice(_MODES)
     )
 
@@ -90,7 +90,7 @@ def _free_volume(dice: Dice, name: str, namespaces: Sequence[str], node_names: S
 
 
 def _claim(dice: Dice, namespace: str, name: str, storage_class: str = "", volume: str = "") -> Object:
-    claim = make_claim(
+    claim = make_pvc(
         name, storage_class, volume, storage=dice.choice(_SIZES), accessModes=dice.choice((*_MODES[:2], *_MODES))
     )
     claim["metadata"]["namespace"] = namespace

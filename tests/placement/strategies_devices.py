@@ -13,11 +13,11 @@ from tests.support.devices import (
     constrained,
     exactly,
     first_of,
-    make_claim,
-    make_class,
     make_counters,
     make_device,
+    make_device_class,
     make_part,
+    make_resource_claim,
     make_shared_device,
     make_slice,
 )
@@ -62,7 +62,7 @@ def _claim(draw: st.DrawFn, name: str) -> Object:
         for each in alternatives.values():
             each["exactly"].pop("adminAccess", None)
         requests.append(first_of("list", **alternatives))
-    claim = make_claim(name, *requests)
+    claim = make_resource_claim(name, *requests)
     # To ask for all devices and to bar some of them is an error of the claim.
     takes_all = any('"All"' in str(request).replace("'", '"') for request in requests)
     if not takes_all and draw(st.booleans()):
@@ -81,7 +81,7 @@ def device_worlds(draw: st.DrawFn) -> tuple[list[Object], Object]:
     slices.append(make_slice("elsewhere"))
     taken = draw(st.lists(st.tuples(st.sampled_from(NODES), st.integers(0, 3)), max_size=4, unique=True))
     others = [
-        allocated(make_claim(f"other-{number}", exactly()), pool, f"card-{card}")
+        allocated(make_resource_claim(f"other-{number}", exactly()), pool, f"card-{card}")
         for number, (pool, card) in enumerate(taken)
     ]
     is_extended = draw(st.integers(0, 2)) == 0
@@ -94,9 +94,11 @@ def device_worlds(draw: st.DrawFn) -> tuple[list[Object], Object]:
     if claims and draw(st.integers(0, 3)) == 0:
         claims[0] = allocated(claims[0], draw(st.sampled_from((*NODES, "gone"))), "card-9")
     classes = (
-        make_class("gpu", extended_resource="example.com/gpu"),
-        make_class("any", "true"),
-        make_class("h100", f'device.attributes["{DRIVER}"].model == "H100"', extended_resource="example.com/h100"),
+        make_device_class("gpu", extended_resource="example.com/gpu"),
+        make_device_class("any", "true"),
+        make_device_class(
+            "h100", f'device.attributes["{DRIVER}"].model == "H100"', extended_resource="example.com/h100"
+        ),
     )
     pod = draw(_extended_pod()) if is_extended else make_pod()
     pod = pod.spec(resourceClaims=claiming(*(claim["metadata"]["name"] for claim in claims)))
@@ -172,7 +174,7 @@ def _claim_of_parts(draw: st.DrawFn, name: str) -> Object:
         for each in alternatives.values():
             each["exactly"].pop("adminAccess", None)
         requests.append(first_of("list", **alternatives))
-    claim = make_claim(name, *requests)
+    claim = make_resource_claim(name, *requests)
     if any("All" in str(request) for request in requests):
         return claim
     for distinct in draw(st.sampled_from(((), (True,), (False,), (True, False), (False, True)))):
@@ -198,9 +200,9 @@ def parted_worlds(draw: st.DrawFn) -> tuple[list[Object], Object]:
         if by_name[pool, card].get("allowMultipleAllocations"):
             share = f"00000000-0000-4000-8000-{number:012}"
             fields = {"shareID": share, "consumedCapacity": {"memory": str(draw(st.integers(1, 5)))}}
-        others.append(allocated(make_claim(f"other-{number}", exactly()), pool, card, **fields))
+        others.append(allocated(make_resource_claim(f"other-{number}", exactly()), pool, card, **fields))
     if not others:
-        others.append(allocated(make_claim("other-0", exactly()), "gone", "card-9"))
+        others.append(allocated(make_resource_claim("other-0", exactly()), "gone", "card-9"))
     claims = [draw(_claim_of_parts(f"own-{number}")) for number in range(draw(st.integers(1, 2)))]
     pod = make_pod().spec(resourceClaims=claiming(*(claim["metadata"]["name"] for claim in claims)))
-    return [make_class("gpu"), *slices, *others, *claims], pod.obj()
+    return [make_device_class("gpu"), *slices, *others, *claims], pod.obj()

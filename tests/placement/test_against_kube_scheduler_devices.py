@@ -18,11 +18,11 @@ from tests.support.devices import (
     exactly,
     first_of,
     make_cards,
-    make_claim,
-    make_class,
     make_counters,
     make_device,
+    make_device_class,
     make_part,
+    make_resource_claim,
     make_shared_device,
     make_slice,
 )
@@ -47,8 +47,8 @@ _RACK = "topology.kubernetes.io/rack"
 
 # Four cards of two models on a, of which one is another claim's; two on b; c has none; d's pool lacks a slice.
 _WORLD = (
-    make_class(),
-    make_class("h100", f'device.driver == "{DRIVER}" && {_MODEL} == "H100"'),
+    make_device_class(),
+    make_device_class("h100", f'device.driver == "{DRIVER}" && {_MODEL} == "H100"'),
     make_slice(
         "a",
         *make_cards(2, model="H100", numa=0, driver="v1.2.3", capacity={"memory": "80Gi"}),
@@ -60,7 +60,7 @@ _WORLD = (
         make_device("card-1", {"memory": "40Gi"}, model="A100", numa=0, driver="v1.2.3-rc.1"),
     ),
     make_slice("d", *make_cards(4, model="H100"), count=2),
-    allocated(make_claim("other", exactly()), "a", "card-0"),
+    allocated(make_resource_claim("other", exactly()), "a", "card-0"),
 )
 
 
@@ -204,16 +204,24 @@ def _world(cluster: Cluster) -> None:
 )
 def test_claim_that_some_nodes_can_serve(cluster: Cluster, requests: list[Object], nodes: set[str]) -> None:
     _world(cluster)
-    _assert_as_foretold(cluster, make_claim("own", *requests), verdict="Feasible", nodes=nodes)
+    _assert_as_foretold(cluster, make_resource_claim("own", *requests), verdict="Feasible", nodes=nodes)
 
 
 @pytest.mark.parametrize(
     ("claims", "verdict"),
     [
-        pytest.param([make_claim("own", exactly("cards", 5))], "Waiting", id="a pool that lacks a slice may come"),
-        pytest.param([make_claim("own", exactly("cards", 1, f'{_MODEL} == "B200"'))], "Waiting", id="no such"),
-        pytest.param([make_claim("own", exactly("cards", 2, device_class="h100"))], "Waiting", id="one is taken"),
-        pytest.param([make_claim("x", exactly("cards", 2)), make_claim("y", exactly("cards", 2))], "Waiting", id="two"),
+        pytest.param(
+            [make_resource_claim("own", exactly("cards", 5))], "Waiting", id="a pool that lacks a slice may come"
+        ),
+        pytest.param([make_resource_claim("own", exactly("cards", 1, f'{_MODEL} == "B200"'))], "Waiting", id="no such"),
+        pytest.param(
+            [make_resource_claim("own", exactly("cards", 2, device_class="h100"))], "Waiting", id="one is taken"
+        ),
+        pytest.param(
+            [make_resource_claim("x", exactly("cards", 2)), make_resource_claim("y", exactly("cards", 2))],
+            "Waiting",
+            id="two",
+        ),
     ],
 )
 def test_claim_that_no_node_can_serve_now(cluster: Cluster, claims: list[Object], verdict: str) -> None:
@@ -224,25 +232,39 @@ def test_claim_that_no_node_can_serve_now(cluster: Cluster, claims: list[Object]
 @pytest.mark.parametrize(
     ("claim", "verdict", "nodes"),
     [
-        pytest.param(constrained(make_claim("own", exactly("c", 2)), f"{DRIVER}/numa"), "Feasible", {"a", "b"}, id="2"),
-        pytest.param(constrained(make_claim("own", exactly("c", 3)), f"{DRIVER}/numa"), "Infeasible", None, id="3"),
         pytest.param(
-            constrained(make_claim("own", exactly("c", 1), exactly("d", 2)), f"{DRIVER}/numa", "d"),
+            constrained(make_resource_claim("own", exactly("c", 2)), f"{DRIVER}/numa"), "Feasible", {"a", "b"}, id="2"
+        ),
+        pytest.param(
+            constrained(make_resource_claim("own", exactly("c", 3)), f"{DRIVER}/numa"), "Infeasible", None, id="3"
+        ),
+        pytest.param(
+            constrained(make_resource_claim("own", exactly("c", 1), exactly("d", 2)), f"{DRIVER}/numa", "d"),
             "Feasible",
             {"a"},
             id="of one request",
         ),
         pytest.param(
-            constrained(make_claim("own", exactly("c", 2)), "other.example.com/numa"), "Infeasible", None, id="none has"
+            constrained(make_resource_claim("own", exactly("c", 2)), "other.example.com/numa"),
+            "Infeasible",
+            None,
+            id="none has",
         ),
-        pytest.param(make_claim("own", exactly("c", 5)), "Infeasible", None, id="too many"),
-        pytest.param(make_claim("own", exactly("c", 0)), "Feasible", {"b"}, id="all, where all are free"),
-        pytest.param(make_claim("own", exactly("c", 0), exactly("d")), "Infeasible", None, id="all and one more"),
-        pytest.param(make_claim("own", exactly("c", 4)), "Waiting", None, id="too many now"),
+        pytest.param(make_resource_claim("own", exactly("c", 5)), "Infeasible", None, id="too many"),
+        pytest.param(make_resource_claim("own", exactly("c", 0)), "Feasible", {"b"}, id="all, where all are free"),
         pytest.param(
-            make_claim("own", first_of("c", best=exactly("", 9), other=exactly("", 4))), "Waiting", None, id="list"
+            make_resource_claim("own", exactly("c", 0), exactly("d")), "Infeasible", None, id="all and one more"
         ),
-        pytest.param(make_claim("own", exactly("c", 1, "device.driver == 'x'")), "Infeasible", None, id="other driver"),
+        pytest.param(make_resource_claim("own", exactly("c", 4)), "Waiting", None, id="too many now"),
+        pytest.param(
+            make_resource_claim("own", first_of("c", best=exactly("", 9), other=exactly("", 4))),
+            "Waiting",
+            None,
+            id="list",
+        ),
+        pytest.param(
+            make_resource_claim("own", exactly("c", 1, "device.driver == 'x'")), "Infeasible", None, id="other driver"
+        ),
     ],
 )
 def test_claim_where_all_pools_are_complete(
@@ -255,13 +277,13 @@ def test_claim_where_all_pools_are_complete(
 
 def test_claim_that_has_got_its_devices(cluster: Cluster) -> None:
     _world(cluster)
-    own = allocated(make_claim("own", exactly()), "b", "card-0")
-    _assert_as_foretold(cluster, own, make_claim("more", exactly()), verdict="Feasible", nodes={"b"})
+    own = allocated(make_resource_claim("own", exactly()), "b", "card-0")
+    _assert_as_foretold(cluster, own, make_resource_claim("more", exactly()), verdict="Feasible", nodes={"b"})
 
 
 def test_claim_whose_devices_are_on_a_node_that_will_not_do(cluster: Cluster) -> None:
     _world(cluster)
-    shared = allocated(make_claim("own", exactly()), "gone", "card-0")
+    shared = allocated(make_resource_claim("own", exactly()), "gone", "card-0")
     shared["status"]["reservedFor"] = [{"resource": "pods", "name": "p", "uid": "1"}, *_RESERVED]
     _assert_as_foretold(cluster, shared, verdict="Waiting")
 
@@ -272,26 +294,35 @@ _RESERVED = [{"resource": "pods", "name": "q", "uid": "2"}]
 @pytest.mark.parametrize(
     ("claims", "verdict", "nodes"),
     [
-        pytest.param([make_claim("own", exactly("c", 2, adminAccess=True))], "Feasible", {"a", "b"}, id="taken or not"),
-        pytest.param([make_claim("own", exactly("c", 0, adminAccess=True))], "Feasible", {"a", "b", "c"}, id="all"),
-        pytest.param([make_claim("own", exactly("c", 3, adminAccess=True))], "Infeasible", None, id="too many"),
         pytest.param(
-            [make_claim("own", exactly("c", 1, adminAccess=True), exactly("d"))], "Feasible", {"a", "b"}, id="and own"
+            [make_resource_claim("own", exactly("c", 2, adminAccess=True))], "Feasible", {"a", "b"}, id="taken or not"
         ),
         pytest.param(
-            [make_claim("x", exactly("c", 1, adminAccess=True)), make_claim("y", exactly("c"))],
+            [make_resource_claim("own", exactly("c", 0, adminAccess=True))], "Feasible", {"a", "b", "c"}, id="all"
+        ),
+        pytest.param(
+            [make_resource_claim("own", exactly("c", 3, adminAccess=True))], "Infeasible", None, id="too many"
+        ),
+        pytest.param(
+            [make_resource_claim("own", exactly("c", 1, adminAccess=True), exactly("d"))],
+            "Feasible",
+            {"a", "b"},
+            id="and own",
+        ),
+        pytest.param(
+            [make_resource_claim("x", exactly("c", 1, adminAccess=True)), make_resource_claim("y", exactly("c"))],
             "Feasible",
             {"a", "b"},
             id="what an administrator has is not another claim's of the pod",
         ),
         pytest.param(
-            [make_claim("x", exactly("c")), make_claim("y", exactly("c", 1, adminAccess=True))],
+            [make_resource_claim("x", exactly("c")), make_resource_claim("y", exactly("c", 1, adminAccess=True))],
             "Feasible",
             {"a", "b", "c"},
             id="what another claim of the pod has can be an administrator's",
         ),
         pytest.param(
-            [allocated(make_claim("x", exactly("c", 1, adminAccess=True)), "b", "card-1", adminAccess=True)],
+            [allocated(make_resource_claim("x", exactly("c", 1, adminAccess=True)), "b", "card-1", adminAccess=True)],
             "Feasible",
             {"b"},
             id="that it has got",
@@ -305,12 +336,12 @@ def test_access_of_an_administrator(
     _let_administrators_in(cluster)
     _make(
         cluster,
-        make_class(),
+        make_device_class(),
         make_slice("a", *make_cards(2)),
         make_slice("b", *make_cards(2)),
         make_slice("c", *make_cards(1)),
-        allocated(make_claim("other", exactly()), "a", "card-0"),
-        allocated(make_claim("admin", exactly("c", 1, adminAccess=True)), "b", "card-0", adminAccess=True),
+        allocated(make_resource_claim("other", exactly()), "a", "card-0"),
+        allocated(make_resource_claim("admin", exactly("c", 1, adminAccess=True)), "b", "card-0", adminAccess=True),
     )
     cluster.make_nodes(*(make_node_object(name) for name in "abc"))
     _assert_as_foretold(cluster, *claims, verdict=verdict, nodes=nodes)
@@ -328,28 +359,28 @@ def test_distinct_values_of_an_attribute(cluster: Cluster, claim: Object, verdic
     """Of the devices of one request kube-scheduler remembers the last one's value alone."""
     _make(
         cluster,
-        make_class(),
+        make_device_class(),
         make_slice("a", *make_cards(2, numa=0), *make_cards(1, 2, numa=1)),
         make_slice("b", *make_cards(1, numa=0), *make_cards(1, 1, numa=1), *make_cards(1, 2, numa=0)),
         make_slice("c", *make_cards(3, numa=0), *make_cards(1, 3, model="none")),
-        allocated(make_claim("other", exactly()), "gone", "card-0"),
+        allocated(make_resource_claim("other", exactly()), "gone", "card-0"),
     )
     cluster.make_nodes(*(make_node_object(name) for name in "abc"))
-    own = constrained(make_claim("own", claim), f"{DRIVER}/numa", distinct=True)
+    own = constrained(make_resource_claim("own", claim), f"{DRIVER}/numa", distinct=True)
     _assert_as_foretold(cluster, own, verdict=verdict, nodes=nodes)
 
 
 def test_distinct_values_over_requests(cluster: Cluster) -> None:
     _make(
         cluster,
-        make_class(),
+        make_device_class(),
         make_slice("a", *make_cards(2, numa=0), *make_cards(1, 2, numa=1)),
         make_slice("b", *make_cards(3, numa=0)),
-        allocated(make_claim("other", exactly()), "gone", "card-0"),
+        allocated(make_resource_claim("other", exactly()), "gone", "card-0"),
     )
     cluster.make_nodes(make_node_object("a"), make_node_object("b"))
     either = first_of("e", best=exactly("", 2), other=exactly("", 1))
-    own = constrained(make_claim("own", exactly("c"), either), f"{DRIVER}/numa", distinct=True)
+    own = constrained(make_resource_claim("own", exactly("c"), either), f"{DRIVER}/numa", distinct=True)
     _assert_as_foretold(cluster, own, verdict="Feasible", nodes={"a"})
 
 
@@ -360,16 +391,16 @@ def test_devices_that_have_to_be_made_ready_come_last(cluster: Cluster) -> None:
     """Of equal devices it takes those of a pool whose devices are ready: the other ones are left for the list."""
     _make(
         cluster,
-        make_class(),
+        make_device_class(),
         make_slice("a", make_device("x", numa=0, **_CONDITIONS), driver=DRIVER, pool="a-first", nodeName="a"),
         make_slice("a", make_device("y", numa=1), pool="a-second", nodeName="a"),
         make_slice("b", make_device("x", numa=1, **_CONDITIONS)),
-        allocated(make_claim("other", exactly()), "gone", "card-0"),
+        allocated(make_resource_claim("other", exactly()), "gone", "card-0"),
     )
     cluster.make_nodes(*(make_node_object(name) for name in "abc"))
     numa = f'device.attributes["{DRIVER}"].numa'
     best = first_of("e", best=exactly("", 1, f"{numa} == 0"), other=exactly("", 1))
-    _assert_as_foretold(cluster, make_claim("own", exactly("c"), best), verdict="Feasible", nodes={"a"})
+    _assert_as_foretold(cluster, make_resource_claim("own", exactly("c"), best), verdict="Feasible", nodes={"a"})
 
 
 @pytest.mark.parametrize(
@@ -384,12 +415,12 @@ def test_claim_whose_device_has_been_made_ready_or_not(
 ) -> None:
     _make(
         cluster,
-        make_class(),
+        make_device_class(),
         make_slice("a", make_device("x", **_CONDITIONS)),
         make_slice("b", make_device("x", **_CONDITIONS)),
     )
     cluster.make_nodes(make_node_object("a"), make_node_object("b"))
-    own = allocated(make_claim("own", exactly()), "a", "x", **_CONDITIONS)
+    own = allocated(make_resource_claim("own", exactly()), "a", "x", **_CONDITIONS)
     own["status"]["reservedFor"] = _RESERVED
     told = [
         {"type": kind, "status": status, "reason": "x", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
@@ -425,9 +456,9 @@ def test_parts_that_share_counters(cluster: Cluster, claim: Object, verdict: str
             for number in range(4 // size)
         ]
         _make(cluster, make_slice(name, *parts, count=2), make_counters(name, {"memory": "4"}, count=2))
-    _make(cluster, make_class(), allocated(make_claim("other", exactly()), "a", "part-1-0"))
+    _make(cluster, make_device_class(), allocated(make_resource_claim("other", exactly()), "a", "part-1-0"))
     cluster.make_nodes(make_node_object("a"), make_node_object("b"), make_node_object("c"))
-    _assert_as_foretold(cluster, make_claim("own", claim), verdict=verdict, nodes=nodes)
+    _assert_as_foretold(cluster, make_resource_claim("own", claim), verdict=verdict, nodes=nodes)
 
 
 @pytest.mark.parametrize(
@@ -453,21 +484,21 @@ def test_shares_of_devices(cluster: Cluster, claims: list[Object], verdict: str,
     share = {"shareID": "00000000-0000-4000-8000-000000000001", "consumedCapacity": {"memory": "60"}}
     _make(
         cluster,
-        make_class(),
+        make_device_class(),
         make_slice("a", make_shared_device("x", {"memory": "80"})),
         make_slice("b", make_shared_device("x", {"memory": "80"}, policy)),
         make_slice("c", make_device("x", {"memory": "50"})),
-        allocated(make_claim("other", exactly()), "a", "x", **share),
+        allocated(make_resource_claim("other", exactly()), "a", "x", **share),
     )
     cluster.make_nodes(*(make_node_object(name) for name in "abc"))
-    _assert_as_foretold(cluster, make_claim("own", *claims), verdict=verdict, nodes=nodes)
+    _assert_as_foretold(cluster, make_resource_claim("own", *claims), verdict=verdict, nodes=nodes)
 
 
 def test_pools_beside_nodes(cluster: Cluster) -> None:
     in_rack = {"nodeSelectorTerms": [{"matchExpressions": [{"key": _RACK, "operator": "In", "values": ["r1"]}]}]}
     _make(
         cluster,
-        make_class(),
+        make_device_class(),
         make_slice("", *make_cards(1), pool="rack", nodeSelector=in_rack),
         make_slice("", *make_cards(1), pool="anywhere", allNodes=True),
         make_slice(
@@ -484,32 +515,32 @@ def test_pools_beside_nodes(cluster: Cluster) -> None:
     )
     racks = {"a": "r1", "b": "r1", "c": "r2", "d": "r2"}
     cluster.make_nodes(*(make_node_object(name, labels={_RACK: rack}) for name, rack in racks.items()))
-    _assert_as_foretold(cluster, make_claim("four", exactly("cards", 4)), verdict="Feasible", nodes={"a"})
+    _assert_as_foretold(cluster, make_resource_claim("four", exactly("cards", 4)), verdict="Feasible", nodes={"a"})
 
 
 def test_pool_with_two_devices_of_one_name(cluster: Cluster) -> None:
     _make(
         cluster,
-        make_class(),
+        make_device_class(),
         make_slice("a", *make_cards(2), name="a-1", count=2),
         make_slice("a", *make_cards(1, 1), name="a-2", count=2),
     )
     cluster.make_nodes(make_node_object("a"), make_node_object("b"))
-    _assert_as_foretold(cluster, make_claim("own", exactly()), verdict="Waiting")
+    _assert_as_foretold(cluster, make_resource_claim("own", exactly()), verdict="Waiting")
 
 
 def test_tainted_devices(cluster: Cluster) -> None:
     taint = {"key": "health", "value": "bad", "effect": "NoSchedule"}
     _make(
         cluster,
-        make_class(),
+        make_device_class(),
         make_slice("a", make_device("x", taints=[taint]), make_device("y", taints=[taint | {"effect": "None"}])),
         make_slice("b", make_device("x", taints=[taint | {"effect": "NoExecute"}]), make_device("y")),
     )
     cluster.make_nodes(make_node_object("a"), make_node_object("b"))
     tolerant = exactly("cards", 2, tolerations=[{"key": "health", "operator": "Exists", "effect": "NoSchedule"}])
-    _assert_as_foretold(cluster, make_claim("own", tolerant), verdict="Feasible", nodes={"a"})
-    _assert_as_foretold(cluster, make_claim("two", exactly("cards", 2)), verdict="Waiting")
+    _assert_as_foretold(cluster, make_resource_claim("own", tolerant), verdict="Feasible", nodes={"a"})
+    _assert_as_foretold(cluster, make_resource_claim("two", exactly("cards", 2)), verdict="Waiting")
 
 
 _EXTENDED = "example.com/gpu"
@@ -520,11 +551,11 @@ def _extended_world(cluster: Cluster) -> None:
     """Node a has two free devices, b offers four by a device plugin, c has none, d has three with one taken."""
     _make(
         cluster,
-        make_class(extended_resource=_EXTENDED),
-        make_class("h100", f'{_MODEL} == "H100"', extended_resource="example.com/h100"),
+        make_device_class(extended_resource=_EXTENDED),
+        make_device_class("h100", f'{_MODEL} == "H100"', extended_resource="example.com/h100"),
         make_slice("a", *make_cards(2, model="A100")),
         make_slice("d", *make_cards(1, model="A100"), *make_cards(2, 1, model="H100")),
-        allocated(make_claim("other", exactly()), "d", "card-0"),
+        allocated(make_resource_claim("other", exactly()), "d", "card-0"),
     )
     cluster.make_nodes(
         make_node_object("a"),
@@ -591,18 +622,22 @@ def _extended_world(cluster: Cluster) -> None:
 def test_extended_resource_of_a_class(cluster: Cluster, pod: PodBuilder, verdict: str, nodes: set[str] | None) -> None:
     _extended_world(cluster)
     best = exactly("", 1, f'{_MODEL} == "H100"')
-    _make(cluster, make_claim("more", exactly()), make_claim("either", first_of("r", best=best, other=exactly("", 1))))
+    _make(
+        cluster,
+        make_resource_claim("more", exactly()),
+        make_resource_claim("either", first_of("r", best=best, other=exactly("", 1))),
+    )
     _assert_pod_as_foretold(cluster, pod, verdict=verdict, nodes=nodes)
 
 
 def test_of_two_classes_of_one_resource_the_newer_counts_or_the_first_by_name(cluster: Cluster) -> None:
     _make(
         cluster,
-        make_class("a", f'{_MODEL} == "H100"', extended_resource=_EXTENDED),
-        make_class("b", extended_resource=_EXTENDED),
+        make_device_class("a", f'{_MODEL} == "H100"', extended_resource=_EXTENDED),
+        make_device_class("b", extended_resource=_EXTENDED),
         make_slice("a", *make_cards(1, model="A100")),
         make_slice("b", *make_cards(1, model="H100")),
-        allocated(make_claim("other", exactly()), "gone", "card-0"),
+        allocated(make_resource_claim("other", exactly()), "gone", "card-0"),
     )
     cluster.make_nodes(make_node_object("a"), make_node_object("b"))
     created = {each["metadata"]["creationTimestamp"] for each in cluster.client.list("DeviceClass", api_version=_API)}
@@ -613,7 +648,7 @@ def test_of_two_classes_of_one_resource_the_newer_counts_or_the_first_by_name(cl
 def test_claim_of_an_earlier_attempt_is_deleted_first(cluster: Cluster) -> None:
     _extended_world(cluster)
     held = cluster.create(make_pod().gpu(1, _EXTENDED).spec(schedulingGates=[{"name": "example.com/later"}])).object
-    claim = make_claim("stale", exactly("container-0-request-0"))
+    claim = make_resource_claim("stale", exactly("container-0-request-0"))
     claim["metadata"] |= {
         "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
         "ownerReferences": [
@@ -661,7 +696,7 @@ def test_scores_by_an_extended_resource_of_a_class(cluster: Cluster, strategy: s
             pool="each",
             perDeviceNodeSelection=True,
         ),
-        allocated(make_claim("another", exactly()), "anywhere", "card-1"),
+        allocated(make_resource_claim("another", exactly()), "anywhere", "card-1"),
     )
     cluster.make_nodes(make_node_object("e", labels={_RACK: "r1"}))
     pod = make_pod().gpu(1, _EXTENDED).requests(cpu="500m")
@@ -671,14 +706,14 @@ def test_scores_by_an_extended_resource_of_a_class(cluster: Cluster, strategy: s
 def test_balance_with_an_extended_resource_of_a_class(cluster: Cluster) -> None:
     resources = {"resources": [each | {"weight": 1} for each in _BY_GPU["resources"]]}
     profile = started(cluster, configuration(("NodeResourcesBalancedAllocation", resources)))
-    device_class = make_class(extended_resource=_EXTENDED)
+    device_class = make_device_class(extended_resource=_EXTENDED)
     del device_class["spec"]["selectors"]
     _make(
         cluster,
         device_class,
         make_slice("a", *make_cards(4)),
         make_slice("b", *make_cards(2)),
-        allocated(make_claim("other", exactly()), "a", "card-0"),
+        allocated(make_resource_claim("other", exactly()), "a", "card-0"),
     )
     cluster.make_nodes(make_node_object("a"), make_node_object("b"), make_node_object("c", capacity={_EXTENDED: 3}))
     pod = make_pod().gpu(1, _EXTENDED).requests(cpu="16")

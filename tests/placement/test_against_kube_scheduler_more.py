@@ -9,18 +9,17 @@ from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
+from tests.support.devices import make_device_class, make_resource_claim
 from tests.support.scheduler_configuration import configuration as _configuration
 from tests.support.scheduler_configuration import started as _started
 from tests.support.storage import (
     make_attachment,
     make_capacity,
-    make_claim,
     make_csi_driver,
     make_csi_node,
-    make_device_claim,
-    make_device_class,
+    make_pv,
+    make_pvc,
     make_storage_class,
-    make_volume,
     uses,
 )
 from webhook.cluster.file import snapshot_from_documents
@@ -124,20 +123,20 @@ def _zones(cluster: Cluster) -> None:
         make_storage_class("local", provisioner="kubernetes.io/no-provisioner"),
     )
     volumes = (
-        make_volume("anywhere"),
-        make_volume("again"),
-        make_volume("in-b", on={_ZONE: ["zb"]}),
-        make_volume("in-x", on={_ZONE: ["zx"]}),
-        make_volume("zone-x", labels={_ZONE: "zx"}),
+        make_pv("anywhere"),
+        make_pv("again"),
+        make_pv("in-b", on={_ZONE: ["zb"]}),
+        make_pv("in-x", on={_ZONE: ["zx"]}),
+        make_pv("zone-x", labels={_ZONE: "zx"}),
     )
     claims = (
-        *(make_claim(f"on-{volume['metadata']['name']}", volume=volume["metadata"]["name"]) for volume in volumes),
-        make_claim("gone", volume="gone"),
-        make_claim("late", "late"),
-        make_claim("early", "early"),
-        make_claim("elsewhere", "elsewhere"),
-        make_claim("local", "local"),
-        make_claim("alone", volume="again", accessModes=["ReadWriteOncePod"]),
+        *(make_pvc(f"on-{volume['metadata']['name']}", volume=volume["metadata"]["name"]) for volume in volumes),
+        make_pvc("gone", volume="gone"),
+        make_pvc("late", "late"),
+        make_pvc("early", "early"),
+        make_pvc("elsewhere", "elsewhere"),
+        make_pvc("local", "local"),
+        make_pvc("alone", volume="again", accessModes=["ReadWriteOncePod"]),
     )
     # With one object of each, CSIDrivers and VolumeAttachments are known.
     known = (make_csi_driver(), make_attachment("elsewhere", "anywhere"))
@@ -186,7 +185,7 @@ def test_node_with_a_volume_attached_that_no_pod_uses(cluster: Cluster) -> None:
     _zones(cluster)
     cluster.client.create(make_attachment("b", "again"))
     for number in range(8):
-        cluster.client.create(make_volume(f"more-{number}"))
+        cluster.client.create(make_pv(f"more-{number}"))
         cluster.client.create(make_attachment("b", f"more-{number}"))
     pod = make_pod().spec(volumes=uses("late")).node_selector(_ZONE, "zb")
     _assert_unschedulable_as_foretold(cluster, pod, "Waiting")
@@ -200,10 +199,10 @@ def test_in_tree_volumes_count_for_their_driver(cluster: Cluster, kind: str) -> 
     cluster.client.create(make_attachment("elsewhere", "gone"))
     volumes = [{"name": "v", "awsElasticBlockStore": {"volumeID": "vol-1"}}]
     if kind == "claimed":
-        volume = make_volume("old")
+        volume = make_pv("old")
         volume["spec"] |= {"awsElasticBlockStore": {"volumeID": "aws://z/vol-1"}, "csi": None}
         cluster.client.create(volume)
-        claim = make_claim("old", volume="old")
+        claim = make_pvc("old", volume="old")
         cluster.client.create(claim | {"metadata": claim["metadata"] | {"namespace": cluster.namespace}})
         volumes = uses("old")
     cluster.create(make_pod("first").node_name("a").spec(volumes=volumes))
@@ -224,10 +223,10 @@ def test_bound_in_tree_volume_is_reached_as_its_driver_has_it(cluster: Cluster, 
         csi_node["metadata"]["annotations"] = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"}
         cluster.client.create(csi_node)
     cluster.client.create(make_attachment("elsewhere", "gone"))
-    volume = make_volume("old", on={_ZONE: [zone], "kubernetes.io/hostname": ["a", "b"]})
+    volume = make_pv("old", on={_ZONE: [zone], "kubernetes.io/hostname": ["a", "b"]})
     volume["spec"] |= {"awsElasticBlockStore": {"volumeID": "aws://z/vol-1"}, "csi": None}
     cluster.client.create(volume)
-    claim = make_claim("old", volume="old")
+    claim = make_pvc("old", volume="old")
     cluster.client.create(claim | {"metadata": claim["metadata"] | {"namespace": cluster.namespace}})
     pod = make_pod().spec(volumes=uses("old"))
     if node is None:
@@ -245,10 +244,10 @@ def test_provisioner_without_enough_capacity(cluster: Cluster) -> None:
         make_capacity("b", "local-made", "9Gi", "1Gi", on={_ZONE: "zb"}),
         make_capacity("other", "other", "9Gi", on={}),
     )
-    claim = make_claim("data", "local-made", storage="2Gi")
+    claim = make_pvc("data", "local-made", storage="2Gi")
     for made in (make_csi_driver(tracks_capacity=True), make_storage_class("local-made"), make_csi_node("a")):
         cluster.client.create(made)
-    for made in (*capacities, claim, make_volume("other")):
+    for made in (*capacities, claim, make_pv("other")):
         cluster.client.create(made | {"metadata": made["metadata"] | {"namespace": namespace}})
     pod = make_pod().spec(volumes=uses("data"))
     _assert_unschedulable_as_foretold(cluster, pod, "Waiting")
@@ -256,9 +255,9 @@ def test_provisioner_without_enough_capacity(cluster: Cluster) -> None:
 
 def test_claim_of_an_unknown_device_class(cluster: Cluster) -> None:
     cluster.make_node("a")
-    cluster.client.create(make_device_class("gpu.example.com"))
+    cluster.client.create(make_device_class("gpu.example.com", any_driver=True))
     request = {"name": "card", "exactly": {"deviceClassName": "gpu.exmaple.com"}}
-    claim = make_device_claim("c", request)
+    claim = make_resource_claim("c", request)
     cluster.client.create(claim | {"metadata": {"name": "c", "namespace": cluster.namespace}})
     pod = make_pod().spec(resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])
     _assert_unschedulable_as_foretold(cluster, pod, "Infeasible")
@@ -266,7 +265,7 @@ def test_claim_of_an_unknown_device_class(cluster: Cluster) -> None:
 
 def test_resource_of_an_unknown_device_class(cluster: Cluster) -> None:
     cluster.make_node("a")
-    cluster.client.create(make_device_class("gpu.example.com"))
+    cluster.client.create(make_device_class("gpu.example.com", any_driver=True))
     _assert_unschedulable_as_foretold(
         cluster, make_pod().gpu(1, "deviceclass.resource.kubernetes.io/other.example.com"), "Infeasible"
     )

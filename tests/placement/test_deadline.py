@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
-from tests.support.devices import claiming, exactly, make_cards, make_claim, make_class, make_slice
+from tests.support.devices import claiming, exactly, make_cards, make_device_class, make_resource_claim, make_slice
 from tests.support.plugins import node
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
@@ -131,8 +131,8 @@ def test_answer_goes_out_without_suggestions_that_take_too_long(pod: PodBuilder)
 
 def test_deadline_is_asked_about_before_each_selector_of_devices() -> None:
     selectors = _many(lambda index: f'device.driver != "{index}"')
-    claim = make_claim("own", exactly("card", 1, *selectors))
-    objects = [make_node_object("a"), claim, make_class(), make_slice("a", *make_cards(1))]
+    claim = make_resource_claim("own", exactly("card", 1, *selectors))
+    objects = [make_node_object("a"), claim, make_device_class(), make_slice("a", *make_cards(1))]
     question = PodSignature.of(make_pod().spec(resourceClaims=claiming("own")).obj())
 
     def snapshot() -> Snapshot:

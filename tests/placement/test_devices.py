@@ -12,14 +12,13 @@ from tests.support.devices import (
     constrained,
     exactly,
     make_cards,
-    make_claim,
-    make_class,
     make_counters,
     make_device,
+    make_device_class,
     make_part,
+    make_resource_claim,
     make_slice,
 )
-from tests.support.storage import make_device_claim, make_device_class
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.update import updated
@@ -34,7 +33,7 @@ from webhook.policy.node_template import NodeTemplate
 
 Object = dict[str, Any]
 
-_GPU = make_device_class("gpu.example.com")
+_GPU = make_device_class("gpu.example.com", any_driver=True)
 _WRONG = {"name": "card", "exactly": {"deviceClassName": "gpu.exmaple.com"}}
 _RIGHT = {"name": "card", "exactly": {"deviceClassName": "gpu.example.com"}}
 
@@ -51,9 +50,9 @@ def _claims(**use: str) -> PodBuilder:
 @pytest.mark.parametrize(
     ("pod", "claim"),
     [
-        pytest.param(_claims(resourceClaimName="c"), make_device_claim("c", _RIGHT, _WRONG), id="claim"),
+        pytest.param(_claims(resourceClaimName="c"), make_resource_claim("c", _RIGHT, _WRONG), id="claim"),
         pytest.param(
-            _claims(resourceClaimTemplateName="c"), make_device_claim("c", _WRONG, template=True), id="template"
+            _claims(resourceClaimTemplateName="c"), make_resource_claim("c", _WRONG, template=True), id="template"
         ),
     ],
 )
@@ -65,14 +64,14 @@ def test_claim_of_an_unknown_class_is_infeasible(pod: PodBuilder, claim: Object)
 
 def test_alternative_of_an_unknown_class_is_named_with_its_request() -> None:
     either = {"name": "card", "firstAvailable": [{"name": "new", "deviceClassName": "none"}]}
-    placement = _place(_claims(resourceClaimName="c"), _GPU, make_device_claim("c", either))
+    placement = _place(_claims(resourceClaimName="c"), _GPU, make_resource_claim("c", either))
     assert "request card/new: device class none does not exist" in placement.message
 
 
 @pytest.mark.parametrize(
     "objects",
     [
-        pytest.param([_GPU, make_device_claim("c", _RIGHT)], id="a class that there is"),
+        pytest.param([_GPU, make_resource_claim("c", _RIGHT)], id="a class that there is"),
         pytest.param([_GPU], id="no such claim known"),
     ],
 )
@@ -84,7 +83,7 @@ def test_whether_devices_are_there_is_not_known(objects: list[Object]) -> None:
 def test_classes_that_a_live_view_may_not_list_are_not_known() -> None:
     cache = ClusterCache()
     cache.replace("Node", [make_node_object("a"), make_node_object("b")])
-    cache.replace("ResourceClaim", [make_device_claim("c", _WRONG)])
+    cache.replace("ResourceClaim", [make_resource_claim("c", _WRONG)])
     cache.complete("ResourceClaim")
     cache.complete("Service")
     placement = Scheduler().place(_claims(resourceClaimName="c").obj(), cache.snapshot())
@@ -97,14 +96,14 @@ def test_resource_behind_which_a_class_stands_is_not_missing() -> None:
     pod = make_pod().gpu(3, "example.com/gpu")
     assert _place(pod).verdict == "Infeasible"
     assert _place(pod).doubt == ""
-    backed = _place(pod, make_device_class("gpu", "example.com/gpu"))
+    backed = _place(pod, make_device_class("gpu", extended_resource="example.com/gpu", any_driver=True))
     assert (backed.verdict, backed.feasible, backed.unmodelled) == ("Unknown", 1, ("DynamicResources",))
 
 
 def test_resource_of_a_class_that_there_is_not_is_missing() -> None:
     pod = make_pod().requests(**{"deviceclass.resource.kubernetes.io/card": 1})
     assert _place(pod).verdict == "Unknown"
-    assert _place(pod, make_device_class("card")).verdict == "Unknown"
+    assert _place(pod, make_device_class("card", any_driver=True)).verdict == "Unknown"
     missing = _place(pod, _GPU)
     assert missing.verdict == "Infeasible"
     assert missing.message == "0/2 nodes are available: 2 Insufficient deviceclass.resource.kubernetes.io/card."
@@ -124,9 +123,9 @@ def test_resource_that_no_node_offers_is_missing_but_for_a_doubt_where_classes_a
     assert (known.verdict, known.message, known.doubt) == (missing.verdict, missing.message, "")
 
 
-_CLASS = make_class()
+_CLASS = make_device_class()
 _CARDS = make_slice("a", *make_cards(2, model="H100"))
-_OTHER = allocated(make_claim("other", exactly()), "b", "card-0")
+_OTHER = allocated(make_resource_claim("other", exactly()), "b", "card-0")
 _MIG = make_part("part", {"memory": "1"})
 
 
@@ -136,13 +135,13 @@ def _place_claim(claim: Object, *objects: Object, template: bool = False) -> Pla
 
 
 def test_without_slices_it_is_not_known_which_devices_there_are() -> None:
-    placement = _place_claim(make_claim("own", exactly("cards", 9)), _CLASS, _OTHER)
+    placement = _place_claim(make_resource_claim("own", exactly("cards", 9)), _CLASS, _OTHER)
     assert (placement.verdict, placement.feasible, placement.unmodelled) == ("Unknown", 2, ("DynamicResources",))
 
 
 @pytest.mark.parametrize("others", [[_CARDS, _OTHER], []], ids=["all kinds", "claims alone"])
 def test_where_claims_are_listed_a_class_that_is_not_does_not_exist(others: list[Object]) -> None:
-    placement = _place_claim(make_claim("own", exactly("cards", 9)), *others)
+    placement = _place_claim(make_resource_claim("own", exactly("cards", 9)), *others)
     assert (placement.verdict, placement.feasible) == ("Infeasible", 0)
     assert placement.message == "0/2 nodes are available: request cards: device class gpu does not exist."
 
@@ -150,8 +149,8 @@ def test_where_claims_are_listed_a_class_that_is_not_does_not_exist(others: list
 def test_without_claims_it_is_not_known_which_devices_are_taken() -> None:
     cache = ClusterCache()
     cache.replace("Node", [make_node_object("a"), make_node_object("b")])
-    template = make_device_claim("own", exactly("cards", 2), template=True)
-    too_many = make_device_claim("many", exactly("cards", 3), template=True)
+    template = make_resource_claim("own", exactly("cards", 2), template=True)
+    too_many = make_resource_claim("many", exactly("cards", 3), template=True)
     known = {"ResourceClaimTemplate": [template, too_many], "DeviceClass": [_CLASS], "ResourceSlice": [_CARDS]}
     for kind, objects in known.items():
         cache.replace(kind, objects)
@@ -168,13 +167,13 @@ def test_without_claims_it_is_not_known_which_devices_are_taken() -> None:
 
 
 def test_a_file_with_classes_and_devices_and_no_claim_is_of_a_cluster_without_claims() -> None:
-    template = make_device_claim("own", exactly("cards", 2), template=True)
+    template = make_resource_claim("own", exactly("cards", 2), template=True)
     placement = _place_claim(template, _CLASS, _CARDS, template=True)
     assert (placement.verdict, placement.node, placement.unmodelled) == ("Feasible", "a", ())
 
 
 def test_nodes_that_offer_an_extended_resource_themselves_need_no_devices() -> None:
-    device_class = make_class(extended_resource="example.com/gpu")
+    device_class = make_device_class(extended_resource="example.com/gpu")
     placement = _place(make_pod().gpu(1, "example.com/gpu").node_selector("kubernetes.io/hostname", "b"), device_class)
     assert (placement.verdict, placement.unmodelled) == ("Unknown", ("DynamicResources",))
     nodes = [make_node_object(name, capacity={"example.com/gpu": 2}) for name in "ab"]
@@ -186,21 +185,24 @@ def test_nodes_that_offer_an_extended_resource_themselves_need_no_devices() -> N
 @pytest.mark.parametrize(
     ("claim", "objects"),
     [
-        pytest.param(make_claim("own", exactly("c", 33)), [_CARDS], id="more devices than a claim can have"),
-        pytest.param(make_claim("own", exactly("c", 1, "device.driver.size() + 1 == 2")), [_CARDS], id="selector"),
-        pytest.param(make_claim("own", {"name": "c"}), [_CARDS], id="request of an unknown kind"),
+        pytest.param(make_resource_claim("own", exactly("c", 33)), [_CARDS], id="more devices than a claim can have"),
         pytest.param(
-            make_claim("own", {"name": "c", "exactly": {"deviceClassName": "gpu", "allocationMode": "Some"}}),
+            make_resource_claim("own", exactly("c", 1, "device.driver.size() + 1 == 2")), [_CARDS], id="selector"
+        ),
+        pytest.param(make_resource_claim("own", {"name": "c"}), [_CARDS], id="request of an unknown kind"),
+        pytest.param(
+            make_resource_claim("own", {"name": "c", "exactly": {"deviceClassName": "gpu", "allocationMode": "Some"}}),
             [_CARDS],
             id="number of devices of an unknown kind",
         ),
         pytest.param(
-            make_claim("own", exactly()) | {"spec": {"devices": {"requests": [exactly()], "constraints": [{}]}}},
+            make_resource_claim("own", exactly())
+            | {"spec": {"devices": {"requests": [exactly()], "constraints": [{}]}}},
             [_CARDS],
             id="constraint",
         ),
         pytest.param(
-            make_claim("own", exactly()),
+            make_resource_claim("own", exactly()),
             [
                 make_slice("a", _MIG, count=2),
                 make_counters("a", {"memory": "1"}, count=2),
@@ -210,7 +212,7 @@ def test_nodes_that_offer_an_extended_resource_themselves_need_no_devices() -> N
             id="counters of two drivers whose pools have one name",
         ),
         pytest.param(
-            make_claim("own", exactly()),
+            make_resource_claim("own", exactly()),
             [
                 make_slice("a", _MIG, count=2),
                 make_counters("a", {"memory": "1"}, count=2),
@@ -219,7 +221,7 @@ def test_nodes_that_offer_an_extended_resource_themselves_need_no_devices() -> N
             id="counters of a pool with more slices than it should have",
         ),
         pytest.param(
-            make_claim("own", exactly()),
+            make_resource_claim("own", exactly()),
             [
                 make_slice("a", _MIG | {"allowMultipleAllocations": True}, count=2),
                 make_counters("a", {"memory": "1"}, count=2),
@@ -227,14 +229,18 @@ def test_nodes_that_offer_an_extended_resource_themselves_need_no_devices() -> N
             id="counters of a device that is allocated several times",
         ),
         pytest.param(
-            make_claim("own", exactly()),
+            make_resource_claim("own", exactly()),
             [make_slice("a", make_device("x", attributes={"models": {"strings": ["a"]}}))],
             id="attribute of an unknown type",
         ),
-        pytest.param(make_claim("own", exactly("c", 0)), [make_slice("a", count=2)], id="all of an incomplete pool"),
-        pytest.param(make_claim("own", exactly("c", 0)), [make_slice("a", *make_cards(33))], id="all of too many"),
         pytest.param(
-            allocated(make_claim("own", exactly()), "a", "card-0", bindingConditions=["ready"]),
+            make_resource_claim("own", exactly("c", 0)), [make_slice("a", count=2)], id="all of an incomplete pool"
+        ),
+        pytest.param(
+            make_resource_claim("own", exactly("c", 0)), [make_slice("a", *make_cards(33))], id="all of too many"
+        ),
+        pytest.param(
+            allocated(make_resource_claim("own", exactly()), "a", "card-0", bindingConditions=["ready"]),
             [_CARDS],
             id="not ready",
         ),
@@ -247,24 +253,24 @@ def test_what_is_not_modelled_makes_the_verdict_unknown(claim: Object, objects: 
 
 def test_odd_device_that_is_not_asked_for_is_of_no_matter() -> None:
     parts = make_slice("b", _MIG, driver="part.example.com")
-    placement = _place_claim(make_claim("own", exactly("cards", 2)), _CLASS, _OTHER, _CARDS, parts)
+    placement = _place_claim(make_resource_claim("own", exactly("cards", 2)), _CLASS, _OTHER, _CARDS, parts)
     assert (placement.verdict, placement.node) == ("Feasible", "a")
 
 
 def test_search_that_takes_too_long_is_given_up() -> None:
     cards = [make_device(f"c{number}", x=number, y=number % 3) for number in range(24)]
     requests = [exactly(f"r{number}", 5, device_class="any") for number in range(4)]
-    claim = make_claim("own", *requests, exactly("last", 1, "false", device_class="any"))
+    claim = make_resource_claim("own", *requests, exactly("last", 1, "false", device_class="any"))
     for number in range(4):
         claim = constrained(claim, f"{DRIVER}/y", f"r{number}")
     claim = constrained(claim, f"{DRIVER}/x", "last")
-    placement = _place_claim(claim, make_class("any", "true"), _OTHER, make_slice("a", *cards))
+    placement = _place_claim(claim, make_device_class("any", "true"), _OTHER, make_slice("a", *cards))
     assert (placement.verdict, placement.unmodelled) == ("Unknown", ("DynamicResources",))
 
 
 _EXTENDED = "example.com/card"
-_NO_SELECTORS = make_device_class("plain", _EXTENDED)
-_SELECTING = make_class(extended_resource=_EXTENDED)
+_NO_SELECTORS = make_device_class("plain", extended_resource=_EXTENDED, any_driver=True)
+_SELECTING = make_device_class(extended_resource=_EXTENDED)
 _BY_CARD = Profile.of("x", PluginArgs(scoring_strategy=ScoringStrategy(resources=((_EXTENDED, 1), ("cpu", 1)))))
 _BALANCED = Profile.of("x", PluginArgs(balanced_resources=(_EXTENDED, "cpu")))
 _WITHOUT_CLAIMS = Enabled((), ("NodeResourcesFit",), (("NodeResourcesFit", 1),))
@@ -297,7 +303,11 @@ _FOUR = make_slice("a", *make_cards(4))
         pytest.param(_BALANCED, [_NO_SELECTORS, _FOUR, _OTHER], "Feasible", (), id="it does not"),
         pytest.param(
             DEFAULT,
-            [make_class("own", '!has(device.attributes["a"].b) || true', extended_resource=_EXTENDED), _FOUR, _OTHER],
+            [
+                make_device_class("own", '!has(device.attributes["a"].b) || true', extended_resource=_EXTENDED),
+                _FOUR,
+                _OTHER,
+            ],
             "Feasible",
             (),
             id="selector that is known",
@@ -305,7 +315,7 @@ _FOUR = make_slice("a", *make_cards(4))
         pytest.param(
             _BY_CARD,
             [
-                make_class("own", "!device.allowMultipleAllocations", extended_resource=_EXTENDED),
+                make_device_class("own", "!device.allowMultipleAllocations", extended_resource=_EXTENDED),
                 make_slice("a", make_device("x"), make_device("y")),
                 _OTHER,
             ],
@@ -316,7 +326,7 @@ _FOUR = make_slice("a", *make_cards(4))
         pytest.param(
             _BY_CARD,
             [
-                make_class("own", "!device.allowMultipleAllocations", extended_resource=_EXTENDED),
+                make_device_class("own", "!device.allowMultipleAllocations", extended_resource=_EXTENDED),
                 make_slice("a", make_device("x"), {"name": "y", "allowMultipleAllocations": True}),
                 _OTHER,
             ],
@@ -336,9 +346,9 @@ def test_extended_resource_is_judged_where_its_devices_are_known(
 
 
 def test_class_that_a_newer_one_replaces_may_or_may_not_keep_its_implicit_resource() -> None:
-    newer = make_class("newer", extended_resource=_EXTENDED)
+    newer = make_device_class("newer", extended_resource=_EXTENDED)
     newer["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
-    older = make_class("older", extended_resource=_EXTENDED)
+    older = make_device_class("older", extended_resource=_EXTENDED)
     older["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
     objects = [newer, older, _FOUR, _OTHER]
     implicit = "deviceclass.resource.kubernetes.io/{}".format
@@ -371,7 +381,7 @@ def test_extended_resource_that_only_a_plugin_could_offer_is_missing_where_it_is
     [
         ([_CLASS, _OTHER], False, 'could not find ResourceClaim "default/own"'),
         (
-            [make_device_claim("another", exactly(), template=True)],
+            [make_resource_claim("another", exactly(), template=True)],
             True,
             'resourceclaimtemplate "own" not found: ResourceClaim not created yet',
         ),
@@ -384,7 +394,7 @@ def test_claim_that_is_not_there_is_waited_for(objects: list[Object], template: 
 
 
 def test_claim_that_is_being_deleted_is_waited_for() -> None:
-    claim = make_claim("own", exactly())
+    claim = make_resource_claim("own", exactly())
     claim["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     placement = _place_claim(claim, _CLASS, _CARDS)
     assert (placement.verdict, placement.message) == (
@@ -397,7 +407,7 @@ def test_claim_that_a_controller_has_made_counts_for_its_template() -> None:
     pod = make_pod().spec(resourceClaims=claiming("template", "none", template=True))
     statuses = [{"name": "c0", "resourceClaimName": "made"}, {"name": "c1"}]
     pod = pod.uid("p").status(resourceClaimStatuses=statuses)
-    made = allocated(make_claim("made", exactly()), "a", "card-0")
+    made = allocated(make_resource_claim("made", exactly()), "a", "card-0")
     made["metadata"]["ownerReferences"] = [{"name": "pod", "uid": "p", "controller": True}]
     placement = _place(pod, _CLASS, _CARDS, made)
     assert (placement.verdict, placement.node) == ("Feasible", "a")
@@ -411,7 +421,7 @@ def test_claim_that_a_controller_has_made_counts_for_its_template() -> None:
 
 
 def test_devices_of_a_node_template_are_not_known() -> None:
-    claim = make_claim("own", exactly("cards", 9))
+    claim = make_resource_claim("own", exactly("cards", 9))
     nodes = make_node_object("a"), make_node_object("b")
     snapshot = snapshot_from_documents(Document("c", each) for each in (*nodes, _CLASS, _CARDS, claim))
     pod = make_pod().spec(resourceClaims=claiming("own")).obj()
@@ -421,7 +431,7 @@ def test_devices_of_a_node_template_are_not_known() -> None:
 
 
 def test_pods_that_come_and_go_leave_what_is_known_of_devices() -> None:
-    objects = make_node_object("a"), make_node_object("b"), _CLASS, _CARDS, make_claim("own", exactly())
+    objects = make_node_object("a"), make_node_object("b"), _CLASS, _CARDS, make_resource_claim("own", exactly())
     snapshot = snapshot_from_documents(Document("c", each) for each in objects)
     pod = make_pod().spec(resourceClaims=claiming("own")).obj()
     Scheduler().place(pod, snapshot)
@@ -434,7 +444,7 @@ def test_pods_that_come_and_go_leave_what_is_known_of_devices() -> None:
 def test_the_deadline_holds_within_the_search_for_devices() -> None:
     nodes = [make_node_object(f"n{number}") for number in range(50)]
     slices = [make_slice(f"n{number}", *make_cards(2)) for number in range(50)]
-    objects = [*nodes, *slices, _CLASS, make_claim("own", exactly())]
+    objects = [*nodes, *slices, _CLASS, make_resource_claim("own", exactly())]
     snapshot = snapshot_from_documents(Document("c", each) for each in objects)
     pod = make_pod().spec(resourceClaims=claiming("own")).obj()
     asked = iter(range(1_000))
@@ -447,7 +457,7 @@ def test_the_deadline_holds_within_the_search_for_devices() -> None:
 def test_suggestions_for_claiming_pods_are_about_other_things() -> None:
     claims = {"resourceClaims": claiming("own")}
     nodes = make_node_object("a", taints=["team=vision:NoSchedule"]), make_node_object("b")
-    objects = [_CLASS, _CARDS, make_claim("own", exactly()), make_claim("big", exactly("cards", 9))]
+    objects = [_CLASS, _CARDS, make_resource_claim("own", exactly()), make_resource_claim("big", exactly("cards", 9))]
     snapshot = snapshot_from_documents(Document("c", each) for each in (*nodes, *objects))
     placement = Scheduler(suggestions=3).place(make_pod().spec(**claims).obj(), snapshot)
     assert placement.verdict == "Infeasible"
@@ -489,8 +499,8 @@ def test_malformed_slice_is_told_with_place_and_name(spec: Object, path: str) ->
 def test_a_claim_may_keep_a_device_that_no_slice_has_any_more(pool: str, verdict: str) -> None:
     nodes = make_node_object("a", capacity={"cpu": 2}), make_node_object("b", capacity={"cpu": 2})
     running = make_pod("big").requests(cpu=2).node_name("a").obj()
-    claim = allocated(make_claim("c", exactly()), pool, "card-9")
-    cluster = (*nodes, running, make_class(), claim, make_slice("b", *make_cards(1), driver="other.example.com"))
+    claim = allocated(make_resource_claim("c", exactly()), pool, "card-9")
+    cluster = (*nodes, running, make_device_class(), claim, make_slice("b", *make_cards(1), driver="other.example.com"))
     snapshot = snapshot_from_documents(Document("c", each) for each in cluster)
     pod = make_pod().requests(cpu=1).spec(resourceClaims=claiming("c"))
     assert Scheduler().place(pod.obj(), snapshot).verdict == verdict

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import PodBuilder, make_node_object, make_pod
-from tests.support.devices import make_class
+from tests.support.devices import make_device_class
 from tests.support.plugins import pod_info
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.deadline import never
@@ -15,7 +15,7 @@ from webhook.placement.dra.extended_resource_claim import extended_resource_clai
 Object = dict[str, Any]
 
 _GPU, _NIC = "example.com/gpu", "example.com/nic"
-_CLASSES = (make_class("gpu", extended_resource=_GPU), make_class("nic", extended_resource=_NIC))
+_CLASSES = (make_device_class("gpu", extended_resource=_GPU), make_device_class("nic", extended_resource=_NIC))
 
 
 def _lots(pod: PodBuilder, *nodes: Object) -> list[tuple[list[int], list[tuple[str, str, int]]]]:

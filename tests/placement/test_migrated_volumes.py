@@ -7,10 +7,10 @@ import pytest
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.storage import (
     make_attachment,
-    make_claim,
     make_csi_node,
+    make_pv,
+    make_pvc,
     make_storage_class,
-    make_volume,
     uses,
 )
 from webhook.cluster.file import snapshot_from_documents
@@ -49,12 +49,12 @@ def _place(pod: PodBuilder, *objects: Object, node: Object | None = None) -> Pla
 @pytest.mark.parametrize("csi_node", [_csi_node(), _csi_node(5)], ids=["no limits", "with limits"])
 @pytest.mark.parametrize("pod", [_INLINE, _CLAIMED], ids=["inline", "claimed"])
 def test_nothing_is_open_where_a_driver_takes_a_volume_over(pod: PodBuilder, csi_node: Object) -> None:
-    placement = _place(pod, csi_node, make_claim("data", volume="v"), _volume("v", _GCE, {"pdName": "d"}), _ATTACHED)
+    placement = _place(pod, csi_node, make_pvc("data", volume="v"), _volume("v", _GCE, {"pdName": "d"}), _ATTACHED)
     assert (placement.verdict, placement.unmodelled) == ("Feasible", ())
 
 
 def _old(kind: str, disk: Object, **fields: Any) -> Object:
-    volume = make_volume("v", **fields)
+    volume = make_pv("v", **fields)
     volume["spec"] |= {kind: disk}
     del volume["spec"]["csi"]
     return volume
@@ -77,7 +77,7 @@ def _old(kind: str, disk: Object, **fields: Any) -> Object:
 def test_node_that_leaves_a_volume_to_a_driver_is_asked_for_the_drivers_topology(
     volume: Object, csi_node: Object, feasible: bool
 ) -> None:
-    objects = (csi_node, make_claim("data", volume="v"), _old(_GCE, {"pdName": "d"}, **volume), _ATTACHED)
+    objects = (csi_node, make_pvc("data", volume="v"), _old(_GCE, {"pdName": "d"}, **volume), _ATTACHED)
     placement = _place(_CLAIMED, *objects)
     assert (placement.verdict, placement.unmodelled) == ("Feasible" if feasible else "Infeasible", ())
     if not feasible:
@@ -102,20 +102,20 @@ def test_node_that_leaves_a_volume_to_a_driver_is_asked_for_the_drivers_topology
 def test_what_is_not_known_of_a_bound_volume_is_named(
     volume: Object, csi_nodes: list[Object], plugins: tuple[str, ...]
 ) -> None:
-    placement = _place(_CLAIMED, *csi_nodes, make_claim("data", volume="v"), volume, _ATTACHED)
+    placement = _place(_CLAIMED, *csi_nodes, make_pvc("data", volume="v"), volume, _ATTACHED)
     verdict = "Unknown" if "VolumeBinding" in plugins else "Feasible"
     assert (placement.verdict, placement.unmodelled) == (verdict, plugins)
 
 
 def test_volume_that_a_driver_may_reach_is_not_infeasible_where_no_csi_node_is_known() -> None:
     node = make_node_object("a", labels={"topology.gke.io/zone": "z"})
-    objects = (make_claim("data", volume="v"), _old(_GCE, {"pdName": "d"}, on={_ZONE: ["z"]}), _ATTACHED)
+    objects = (make_pvc("data", volume="v"), _old(_GCE, {"pdName": "d"}, on={_ZONE: ["z"]}), _ATTACHED)
     assert _place(_CLAIMED, *objects, node=node).verdict == "Unknown"
 
 
 def test_claim_of_a_class_with_an_old_provisioner_counts_for_the_driver() -> None:
     late = make_storage_class("late", provisioner="kubernetes.io/gce-pd")
-    placement = _place(_CLAIMED, _csi_node(0), late, make_claim("data", "late"))
+    placement = _place(_CLAIMED, _csi_node(0), late, make_pvc("data", "late"))
     assert placement.message == "0/1 nodes are available: 1 node(s) exceed max volume count."
 
 
@@ -129,7 +129,7 @@ _DISKS: dict[str, tuple[Object, Object]] = {
 
 
 def _volume(name: str, kind: str, disk: Object, labels: dict[str, str] | None = None) -> Object:
-    volume = make_volume(name, labels=labels)
+    volume = make_pv(name, labels=labels)
     volume["spec"][kind] = disk
     del volume["spec"]["csi"]
     return volume
@@ -147,8 +147,8 @@ def _full(driver: str, *objects: Object, of: PodBuilder) -> bool:
 @pytest.mark.parametrize("is_claimed", [False, True], ids=["inline", "claimed"])
 def test_volumes_of_running_pods_count_for_the_driver(kind: str, is_claimed: bool) -> None:
     one, other = _DISKS[kind]
-    objects = [_volume("one", kind, one), _volume("other", kind, other), make_claim("one", volume="one")]
-    objects.append(make_claim("other", volume="other"))
+    objects = [_volume("one", kind, one), _volume("other", kind, other), make_pvc("one", volume="one")]
+    objects.append(make_pvc("other", volume="other"))
     volumes = uses("one") if is_claimed else [{"name": "v", kind: one}]
     running = make_pod("first").namespace("default").node_name("a").spec(volumes=volumes).obj()
     driver = _DRIVERS[kind]
@@ -184,9 +184,9 @@ def test_disk_that_two_volumes_stand_for_is_one(kind: str, disk: Object, handle:
     driver = _DRIVERS[kind]
     objects = [
         _volume("old", kind, disk, labels),
-        make_volume("new", csi={"driver": driver, "volumeHandle": handle}),
-        make_claim("old", volume="old"),
-        make_claim("new", volume="new"),
+        make_pv("new", csi={"driver": driver, "volumeHandle": handle}),
+        make_pvc("old", volume="old"),
+        make_pvc("new", volume="new"),
         make_pod("first").namespace("default").node_name("a").spec(volumes=uses("old")).obj(),
     ]
     assert not _full(driver, *objects, of=make_pod().spec(volumes=uses("new")))

@@ -8,11 +8,11 @@ from tests.support.builders import make_node_object, make_pod
 from tests.support.storage import (
     available,
     make_capacity,
-    make_claim,
     make_csi_driver,
     make_csi_node,
+    make_pv,
+    make_pvc,
     make_storage_class,
-    make_volume,
     uses,
 )
 from webhook.cluster.file import snapshot_from_documents
@@ -25,9 +25,9 @@ _ZONE = "topology.kubernetes.io/zone"
 _NODES = [make_node_object(name, labels={_ZONE: f"z{name}"}) for name in ("a", "b", "c")]
 _CLASS = make_storage_class("late")
 _DRIVER = make_csi_driver(tracks_capacity=True)
-_CLAIM = make_claim("data", "late", storage="2Gi")
+_CLAIM = make_pvc("data", "late", storage="2Gi")
 _OTHER_CLASS = make_capacity("other", "other", "1Ti", on={})
-_KNOWN = (make_volume("other"), make_csi_node("a"))
+_KNOWN = (make_pv("other"), make_csi_node("a"))
 
 
 def _place(*objects: Object, claims: tuple[str, ...] = ("data",)) -> Placement:
@@ -82,7 +82,7 @@ def test_volume_is_made_where_there_is_capacity(capacities: list[Object], feasib
         pytest.param([_DRIVER, make_storage_class("late", provisioner="other.example.com")], id="another driver"),
         pytest.param([make_csi_driver(), _CLASS], id="a driver that does not report any"),
         pytest.param(
-            [_DRIVER, _CLASS, available(make_volume("v", "late", storage="9Gi"))], id="a volume that is there already"
+            [_DRIVER, _CLASS, available(make_pv("v", "late", storage="9Gi"))], id="a volume that is there already"
         ),
     ],
 )
@@ -100,7 +100,7 @@ def test_first_claim_that_cannot_be_made_gives_the_reason() -> None:
         make_capacity("z", "zonal", "1Ti", on={}),
         make_capacity("s", "late", "1Gi", on={}),
     )
-    small, large = make_claim("small", "zonal", storage="1Gi"), _CLAIM
+    small, large = make_pvc("small", "zonal", storage="1Gi"), _CLAIM
     placement = _place(*objects, small, large, claims=("data", "small"))
     assert placement.message == (
         "0/3 nodes are available: 1 node(s) did not have enough free storage, "

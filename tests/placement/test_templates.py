@@ -9,6 +9,7 @@ import pytest
 from tests.support.admission import policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from tests.support.plugins import node
+from tests.support.storage import make_pvc
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
@@ -118,9 +119,10 @@ def test_answers_are_remembered_with_the_templates() -> None:
 
 
 def test_a_new_node_is_one_of_the_same_cluster() -> None:
-    claims = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "default"}}
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a", "labels": {"a": "b"}}}
-    snapshot = snapshot_from_documents(Document("cluster", each) for each in (make_node_object("a"), claims, space))
+    snapshot = snapshot_from_documents(
+        Document("cluster", each) for each in (make_node_object("a"), make_pvc("data"), space)
+    )
 
     other = snapshot.with_other_nodes([node("b"), node("c")])
 

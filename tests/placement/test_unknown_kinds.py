@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.devices import make_device_class, make_resource_claim
 from tests.support.storage import (
     make_capacity,
-    make_claim,
     make_csi_driver,
     make_csi_node,
-    make_device_claim,
-    make_device_class,
+    make_pv,
+    make_pvc,
     make_storage_class,
-    make_volume,
     uses,
 )
 from webhook.cluster.cache.cluster_cache import ClusterCache
@@ -45,16 +44,16 @@ _PRIORITY: Object = {
     "value": -9,
 }
 _OBJECTS: list[Object] = [
-    make_claim("bound", volume="v"),
-    make_claim("late", "late"),
-    make_volume("v"),
+    make_pvc("bound", volume="v"),
+    make_pvc("late", "late"),
+    make_pv("v"),
     make_storage_class("late"),
     make_csi_node("a", disk=9),
     make_csi_driver(tracks_capacity=True),
     make_capacity("c", "late", "1Ti", on={}),
-    make_device_class("gpu"),
-    make_device_claim("claim", _REQUEST),
-    make_device_claim("template", _REQUEST, template=True),
+    make_device_class("gpu", any_driver=True),
+    make_resource_claim("claim", _REQUEST),
+    make_resource_claim("template", _REQUEST, template=True),
     _SLICE,
     _PRIORITY,
     *(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import PodBuilder, make_node_object, make_pod
-from tests.support.storage import make_claim, make_csi_node, make_storage_class, make_volume, uses
+from tests.support.storage import make_csi_node, make_pv, make_pvc, make_storage_class, uses
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.config.loader import parse_profiles
@@ -14,7 +14,7 @@ from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]
 
-_OTHER = (make_claim("other", volume="other"), make_volume("other"), make_storage_class("other"), make_csi_node("a"))
+_OTHER = (make_pvc("other", volume="other"), make_pv("other"), make_storage_class("other"), make_csi_node("a"))
 _EPHEMERAL = make_pod("p").uid("1").spec(volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}])
 
 
@@ -31,7 +31,7 @@ def _place(plugin: str, pod: PodBuilder, *objects: Object) -> Placement:
 
 
 def _owned(uid: str) -> Object:
-    claim = make_claim("p-v", volume="other")
+    claim = make_pvc("p-v", volume="other")
     claim["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": "p", "uid": uid, "controller": True}]
     return claim
 
@@ -40,18 +40,18 @@ def _owned(uid: str) -> Object:
     ("objects", "reason"),
     [
         pytest.param([], 'persistentvolumeclaim "data" not found', id="missing"),
-        pytest.param([make_claim("data", volume="gone")], 'persistentvolume "gone" not found', id="no volume"),
-        pytest.param([make_claim("data")], "PersistentVolumeClaim had no pv name and storageClass name", id="no class"),
+        pytest.param([make_pvc("data", volume="gone")], 'persistentvolume "gone" not found', id="no volume"),
+        pytest.param([make_pvc("data")], "PersistentVolumeClaim had no pv name and storageClass name", id="no class"),
         pytest.param(
-            [make_claim("data", "gone")], 'storageclass.storage.k8s.io "gone" not found', id="a class nobody made"
+            [make_pvc("data", "gone")], 'storageclass.storage.k8s.io "gone" not found', id="a class nobody made"
         ),
         pytest.param(
-            [make_claim("data", "fast"), make_storage_class("fast", waits=False)],
+            [make_pvc("data", "fast"), make_storage_class("fast", waits=False)],
             "PersistentVolume had no name",
             id="to be bound at once",
         ),
-        pytest.param([make_claim("data", "other")], "", id="to be bound with the pod"),
-        pytest.param([make_claim("data", volume="other", bound=False)], "", id="half bound"),
+        pytest.param([make_pvc("data", "other")], "", id="to be bound with the pod"),
+        pytest.param([make_pvc("data", volume="other", bound=False)], "", id="half bound"),
     ],
 )
 def test_volume_zone(objects: list[Object], reason: str) -> None:
@@ -94,12 +94,12 @@ def test_node_volume_limits(pod: PodBuilder, objects: list[Object], reason: str)
 @pytest.mark.parametrize("is_bound", [True, False])
 def test_volume_that_is_not_known_is_named(plugin: str, is_bound: bool) -> None:
     pod = make_pod().spec(volumes=uses("data"))
-    placement = _place(plugin, pod, make_claim("data", "late", volume="v", bound=is_bound))
+    placement = _place(plugin, pod, make_pvc("data", "late", volume="v", bound=is_bound))
     assert plugin in placement.unmodelled
     assert placement.verdict != "Feasible"
 
 
 def test_class_that_is_not_known_may_tell_the_driver() -> None:
     pod = make_pod().spec(volumes=uses("data"))
-    placement = _place("NodeVolumeLimits", pod, make_claim("data", "late", volume="gone"), make_volume("other"))
+    placement = _place("NodeVolumeLimits", pod, make_pvc("data", "late", volume="gone"), make_pv("other"))
     assert (placement.verdict, placement.unmodelled) == ("Unknown", ("NodeVolumeLimits",))

@@ -8,11 +8,11 @@ from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.storage import (
     available,
     make_attachment,
-    make_claim,
     make_csi_driver,
     make_csi_node,
+    make_pv,
+    make_pvc,
     make_storage_class,
-    make_volume,
     uses,
 )
 from webhook.cluster.file import snapshot_from_documents
@@ -26,8 +26,8 @@ _NODES = [make_node_object(name, labels={_ZONE: f"z{name}"}) for name in ("a", "
 _LIMITS = [make_csi_node(name) for name in ("a", "b", "c")]
 # With one object of each kind, all kinds are known.
 _KNOWN = [
-    make_claim("other", volume="other"),
-    make_volume("other"),
+    make_pvc("other", volume="other"),
+    make_pv("other"),
     make_storage_class("other"),
     make_csi_driver(),
     make_attachment("elsewhere", "other"),
@@ -54,7 +54,7 @@ def _being_deleted(volume: Object) -> Object:
 
 def _selected(name: str, node: str) -> Object:
     """A claim whose volume is being made on `node`."""
-    claim = make_claim(name, "late")
+    claim = make_pvc(name, "late")
     claim["metadata"]["annotations"] = {"volume.kubernetes.io/selected-node": node}
     return claim
 
@@ -68,22 +68,22 @@ def _all(reason: str) -> str:
     [
         pytest.param([], 'persistentvolumeclaim "data" not found', id="missing claim"),
         pytest.param(
-            [make_claim("data", volume="gone") | {"status": {"phase": "Lost"}}],
+            [make_pvc("data", volume="gone") | {"status": {"phase": "Lost"}}],
             'persistentvolumeclaim "data" bound to non-existent persistentvolume "gone"',
             id="lost claim",
         ),
-        pytest.param([make_claim("data", volume="gone")], 'persistentvolume "gone" not found', id="missing volume"),
-        pytest.param([make_claim("data")], "pod has unbound immediate PersistentVolumeClaims", id="no class"),
+        pytest.param([make_pvc("data", volume="gone")], 'persistentvolume "gone" not found', id="missing volume"),
+        pytest.param([make_pvc("data")], "pod has unbound immediate PersistentVolumeClaims", id="no class"),
         pytest.param(
-            [make_claim("data", "fast"), make_storage_class("fast", waits=False)],
+            [make_pvc("data", "fast"), make_storage_class("fast", waits=False)],
             "pod has unbound immediate PersistentVolumeClaims",
             id="bound at once, but not yet",
         ),
         pytest.param(
-            [make_claim("data", "fast")], "pod has unbound immediate PersistentVolumeClaims", id="a class nobody made"
+            [make_pvc("data", "fast")], "pod has unbound immediate PersistentVolumeClaims", id="a class nobody made"
         ),
         pytest.param(
-            [make_claim("data", "late", "v", bound=False), make_volume("v"), make_storage_class("late")],
+            [make_pvc("data", "late", "v", bound=False), make_pv("v"), make_storage_class("late")],
             "pod has unbound immediate PersistentVolumeClaims",
             id="half bound",
         ),
@@ -101,51 +101,49 @@ def test_pod_whose_claim_is_not_ready_and_that_fits_nowhere_is_infeasible() -> N
 @pytest.mark.parametrize(
     ("objects", "nodes"),
     [
-        pytest.param([make_claim("data", volume="v"), make_volume("v")], {"a", "b", "c"}, id="reached from anywhere"),
-        pytest.param([make_claim("data", volume="v"), make_volume("v", on={_ZONE: ["zb"]})], {"b"}, id="affinity"),
+        pytest.param([make_pvc("data", volume="v"), make_pv("v")], {"a", "b", "c"}, id="reached from anywhere"),
+        pytest.param([make_pvc("data", volume="v"), make_pv("v", on={_ZONE: ["zb"]})], {"b"}, id="affinity"),
         pytest.param(
-            [make_claim("data", volume="v"), make_volume("v", labels={_ZONE: "za__zc"})], {"a", "c"}, id="zone label"
+            [make_pvc("data", volume="v"), make_pv("v", labels={_ZONE: "za__zc"})], {"a", "c"}, id="zone label"
         ),
         pytest.param(
-            [make_claim("data", volume="v"), make_volume("v", labels={_ZONE: " za__zc "})],
+            [make_pvc("data", volume="v"), make_pv("v", labels={_ZONE: " za__zc "})],
             {"a", "c"},
             id="blanks around the zones",
         ),
         pytest.param(
-            [make_claim("data", volume="v"), make_volume("v", labels={_ZONE: "za__"})],
+            [make_pvc("data", volume="v"), make_pv("v", labels={_ZONE: "za__"})],
             {"a", "b", "c"},
             id="a zone label with an empty part is ignored",
         ),
         pytest.param(
-            [make_claim("data", volume="v"), make_volume("v", labels={_ZONE: ""})],
+            [make_pvc("data", volume="v"), make_pv("v", labels={_ZONE: ""})],
             {"a", "b", "c"},
             id="an empty zone label is ignored",
         ),
         pytest.param(
             [
-                make_claim("data", volume="v"),
-                make_volume("v", labels={"failure-domain.beta.kubernetes.io/zone": "zb"}),
+                make_pvc("data", volume="v"),
+                make_pv("v", labels={"failure-domain.beta.kubernetes.io/zone": "zb"}),
             ],
             {"b"},
             id="old zone label",
         ),
-        pytest.param([make_claim("data", "late"), make_storage_class("late")], {"a", "b", "c"}, id="made anywhere"),
+        pytest.param([make_pvc("data", "late"), make_storage_class("late")], {"a", "b", "c"}, id="made anywhere"),
         pytest.param(
-            [make_claim("data", "late"), make_storage_class("late", topologies=[{_ZONE: ["za"]}, {_ZONE: ["zc"]}])],
+            [make_pvc("data", "late"), make_storage_class("late", topologies=[{_ZONE: ["za"]}, {_ZONE: ["zc"]}])],
             {"a", "c"},
             id="made in some zones",
         ),
         pytest.param(
             [
-                make_claim("data", "local", storage="2Gi"),
+                make_pvc("data", "local", storage="2Gi"),
                 make_storage_class("local", provisioner="kubernetes.io/no-provisioner"),
-                available(make_volume("small", "local", on={_ZONE: ["za"]})),
-                available(make_volume("large", "local", on={_ZONE: ["zb"]}, storage="3Gi")),
-                make_volume("taken", "local", on={_ZONE: ["zc"]}, storage="3Gi"),
+                available(make_pv("small", "local", on={_ZONE: ["za"]})),
+                available(make_pv("large", "local", on={_ZONE: ["zb"]}, storage="3Gi")),
+                make_pv("taken", "local", on={_ZONE: ["zc"]}, storage="3Gi"),
                 available(
-                    make_volume(
-                        "kept", "local", storage="3Gi", claimRef={"namespace": "default", "name": "somebody-else"}
-                    )
+                    make_pv("kept", "local", storage="3Gi", claimRef={"namespace": "default", "name": "somebody-else"})
                 ),
             ],
             {"b"},
@@ -153,27 +151,27 @@ def test_pod_whose_claim_is_not_ready_and_that_fits_nowhere_is_infeasible() -> N
         ),
         pytest.param(
             [
-                make_claim("data", "local"),
+                make_pvc("data", "local"),
                 make_storage_class("local", provisioner="kubernetes.io/no-provisioner"),
-                _being_deleted(available(make_volume("leaving", "local", on={_ZONE: ["za"]}))),
-                available(make_volume("staying", "local", on={_ZONE: ["zb"]})),
+                _being_deleted(available(make_pv("leaving", "local", on={_ZONE: ["za"]}))),
+                available(make_pv("staying", "local", on={_ZONE: ["zb"]})),
             ],
             {"b"},
             id="not found where it is being deleted",
         ),
         pytest.param(
             [
-                make_claim("data", "local"),
+                make_pvc("data", "local"),
                 make_storage_class("local", provisioner="kubernetes.io/no-provisioner"),
                 available(
-                    make_volume(
+                    make_pv(
                         "kept",
                         "local",
                         on={_ZONE: ["za"]},
                         claimRef={"namespace": "default", "name": "data", "uid": "of-an-earlier-claim"},
                     )
                 ),
-                available(make_volume("free", "local", on={_ZONE: ["zb"]})),
+                available(make_pv("free", "local", on={_ZONE: ["zb"]})),
             ],
             {"b"},
             id="not found where it is kept for an earlier claim of that name",
@@ -198,11 +196,11 @@ def test_pod_goes_where_its_volume_is_reached_found_or_made(objects: list[Object
 def test_two_claims_do_not_find_the_same_volume() -> None:
     local = make_storage_class("local", provisioner="kubernetes.io/no-provisioner")
     volumes = [
-        available(make_volume("a1", "local", on={_ZONE: ["za"]})),
-        available(make_volume("b1", "local", on={_ZONE: ["zb"]})),
-        available(make_volume("b2", "local", on={_ZONE: ["zb"]})),
+        available(make_pv("a1", "local", on={_ZONE: ["za"]})),
+        available(make_pv("b1", "local", on={_ZONE: ["zb"]})),
+        available(make_pv("b2", "local", on={_ZONE: ["zb"]})),
     ]
-    claims = [make_claim("x", "local"), make_claim("y", "local")]
+    claims = [make_pvc("x", "local"), make_pvc("y", "local")]
     placement = _place(_uses("x", "y"), *_KNOWN, local, *volumes, *claims)
     assert (placement.node, placement.feasible) == ("b", 1)
 
@@ -219,29 +217,29 @@ def test_two_claims_do_not_find_the_same_volume() -> None:
 )
 def test_a_volume_that_is_not_what_the_claim_asks_for_is_not_found(claim: Object, volume: Object) -> None:
     local = make_storage_class("local", provisioner="kubernetes.io/no-provisioner")
-    objects = [local, make_claim("data", "local", **claim), available(make_volume("v", "local", **volume))]
+    objects = [local, make_pvc("data", "local", **claim), available(make_pv("v", "local", **volume))]
     placement = _place(_uses("data"), *_KNOWN, *objects)
     assert placement.message == _all("3 node(s) didn't find available persistent volumes to bind")
 
 
 def test_a_volume_that_is_kept_for_the_claim_is_found_though_it_is_not_available() -> None:
     local = make_storage_class("local", provisioner="kubernetes.io/no-provisioner")
-    kept = make_volume("v", "local", on={_ZONE: ["zb"]}, claimRef={"namespace": "default", "name": "data"})
-    assert _place(_uses("data"), *_KNOWN, local, make_claim("data", "local"), kept).node == "b"
+    kept = make_pv("v", "local", on={_ZONE: ["zb"]}, claimRef={"namespace": "default", "name": "data"})
+    assert _place(_uses("data"), *_KNOWN, local, make_pvc("data", "local"), kept).node == "b"
 
 
 def test_pod_of_a_claim_that_is_being_deleted_waits() -> None:
-    placement = _place(_uses("data"), *_KNOWN, _being_deleted(make_claim("data", volume="v")), make_volume("v"))
+    placement = _place(_uses("data"), *_KNOWN, _being_deleted(make_pvc("data", volume="v")), make_pv("v"))
     assert placement.message == _all('persistentvolumeclaim "data" is being deleted')
 
 
 def test_a_small_claim_leaves_the_large_volume_to_a_large_claim() -> None:
     local = make_storage_class("local", provisioner="kubernetes.io/no-provisioner")
     volumes = [
-        available(make_volume("a-large", "local", on={_ZONE: ["zb"]}, storage="3Gi")),
-        available(make_volume("b-small", "local", on={_ZONE: ["zb"]}, storage="1Gi")),
+        available(make_pv("a-large", "local", on={_ZONE: ["zb"]}, storage="3Gi")),
+        available(make_pv("b-small", "local", on={_ZONE: ["zb"]}, storage="1Gi")),
     ]
-    claims = [make_claim("small", "local"), make_claim("large", "local", storage="3Gi")]
+    claims = [make_pvc("small", "local"), make_pvc("large", "local", storage="3Gi")]
     placement = _place(_uses("small", "large"), *_KNOWN, local, *volumes, *claims)
     assert (placement.node, placement.feasible) == ("b", 1)
 
@@ -257,12 +255,12 @@ def test_claims_that_are_being_made_on_different_nodes_leave_none() -> None:
     ("objects", "reason"),
     [
         pytest.param(
-            [make_claim("data", volume="v"), make_volume("v", on={_ZONE: ["zx"]})],
+            [make_pvc("data", volume="v"), make_pv("v", on={_ZONE: ["zx"]})],
             "3 node(s) didn't match PersistentVolume's node affinity",
             id="affinity",
         ),
         pytest.param(
-            [make_claim("data", volume="v"), make_volume("v", labels={_ZONE: "zx"})],
+            [make_pvc("data", volume="v"), make_pv("v", labels={_ZONE: "zx"})],
             "3 node(s) had no available volume zone",
             id="zone",
         ),
@@ -283,7 +281,7 @@ def test_volume_out_of_every_nodes_reach_is_infeasible(objects: list[Object], re
     ],
 )
 def test_claim_for_which_no_volume_is_there(storage_class: Object, verdict: str) -> None:
-    placement = _place(_uses("data"), *_KNOWN, make_claim("data", "local"), storage_class)
+    placement = _place(_uses("data"), *_KNOWN, make_pvc("data", "local"), storage_class)
     reason = "3 node(s) didn't find available persistent volumes to bind"
     assert (placement.verdict, placement.message) == (verdict, _all(reason))
 
@@ -294,16 +292,16 @@ _IN_USE = (
 
 
 def test_claim_for_one_pod_in_use_anywhere_waits() -> None:
-    claim = make_claim("data", volume="v", accessModes=["ReadWriteOncePod"])
+    claim = make_pvc("data", volume="v", accessModes=["ReadWriteOncePod"])
     running = _running("first", uses("data"))
-    placement = _place(_uses("data"), *_KNOWN, claim, make_volume("v"), running)
+    placement = _place(_uses("data"), *_KNOWN, claim, make_pv("v"), running)
     assert (placement.verdict, placement.message) == ("Waiting", _all(f"3 {_IN_USE}"))
 
 
 def test_claim_of_that_name_in_another_namespace_is_another_claim() -> None:
-    claim = make_claim("data", volume="v", accessModes=["ReadWriteOncePod"])
+    claim = make_pvc("data", volume="v", accessModes=["ReadWriteOncePod"])
     running = make_pod("first").namespace("elsewhere").node_name("a").spec(volumes=uses("data")).obj()
-    assert _place(_uses("data"), *_KNOWN, claim, make_volume("v"), running).feasible == 3
+    assert _place(_uses("data"), *_KNOWN, claim, make_pv("v"), running).feasible == 3
 
 
 @pytest.mark.parametrize(
@@ -344,8 +342,8 @@ def test_node_has_so_many_volumes_of_a_driver_attached() -> None:
     limits = [make_csi_node("a", disk=2), make_csi_node("b", disk=1, tape=0), make_csi_node("c", tape=1)]
     known = [each for each in _KNOWN if each not in _LIMITS]
     objects = [
-        *(make_claim(name, volume=name) for name in ("p", "q", "r")),
-        *(make_volume(name) for name in ("p", "q", "r")),
+        *(make_pvc(name, volume=name) for name in ("p", "q", "r")),
+        *(make_pv(name) for name in ("p", "q", "r")),
         _running("first", uses("p")),
         _running("second", uses("p", "q")),
         _running("third", uses("p"), node="b"),
@@ -363,8 +361,8 @@ def test_node_over_its_limit_takes_a_pod_whose_volumes_are_attached_there() -> N
     known = [each for each in _KNOWN if each not in _LIMITS]
     objects = [
         make_csi_node("a", disk=1),
-        *(make_claim(name, volume=name) for name in ("p", "q", "r")),
-        *(make_volume(name) for name in ("p", "q", "r")),
+        *(make_pvc(name, volume=name) for name in ("p", "q", "r")),
+        *(make_pv(name) for name in ("p", "q", "r")),
         _running("first", uses("p", "q")),
     ]
 
@@ -379,9 +377,9 @@ def test_volume_that_is_attached_without_a_running_pod_counts() -> None:
     limits = [make_csi_node("a", disk=1), make_csi_node("b", disk=1), make_csi_node("c", disk=2)]
     known = [each for each in _KNOWN if each not in _LIMITS]
     objects = [
-        *(make_claim(name, volume=name) for name in ("p", "q")),
-        *(make_volume(name) for name in ("p", "q")),
-        make_volume("disk", csi=None, hostPath={"path": "/d"}),
+        *(make_pvc(name, volume=name) for name in ("p", "q")),
+        *(make_pv(name) for name in ("p", "q")),
+        make_pv("disk", csi=None, hostPath={"path": "/d"}),
         _running("first", uses("p"), node="c"),
         make_attachment("a", "p"),
         make_attachment("b", "disk"),
@@ -397,7 +395,7 @@ def test_volume_that_is_attached_without_a_running_pod_counts() -> None:
 
 def test_attachments_that_are_not_known_are_named_where_a_node_has_a_limit() -> None:
     known = [each for each in _KNOWN if each["kind"] not in ("VolumeAttachment", "CSINode")]
-    objects = [make_claim("data", volume="v"), make_volume("v")]
+    objects = [make_pvc("data", volume="v"), make_pv("v")]
     assert _place(_uses("data"), make_csi_node("a"), *known, *objects).unmodelled == ()
     limited = _place(_uses("data"), make_csi_node("a", disk=9), *known, *objects)
     assert (limited.verdict, limited.unmodelled) == ("Feasible", ("NodeVolumeLimits",))
@@ -410,15 +408,15 @@ def test_attachments_that_are_not_known_are_named_where_a_node_has_a_limit() -> 
     [
         pytest.param([], ("NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone"), id="nothing known"),
         pytest.param(
-            [make_claim("data", volume="v")], ("NodeVolumeLimits", "VolumeBinding", "VolumeZone"), id="no volumes known"
+            [make_pvc("data", volume="v")], ("NodeVolumeLimits", "VolumeBinding", "VolumeZone"), id="no volumes known"
         ),
         pytest.param(
-            [make_claim("data", "late"), *_LIMITS],
+            [make_pvc("data", "late"), *_LIMITS],
             ("NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
             id="no classes known",
         ),
         pytest.param(
-            [make_claim("data", volume="v"), *_LIMITS],
+            [make_pvc("data", volume="v"), *_LIMITS],
             ("NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
             id="no volumes known, though a claim names one",
         ),
@@ -432,9 +430,9 @@ def test_what_the_file_does_not_tell_is_named(objects: list[Object], plugins: tu
 def test_claim_that_is_made_after_its_pod_is_not_foretold() -> None:
     pod = make_pod("p").spec(volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}])
     assert _place(pod, *_KNOWN).verdict == "Unknown"
-    made = make_claim("p-v", volume="v")
+    made = make_pvc("p-v", volume="v")
     made["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": "p", "uid": "1", "controller": True}]
-    volume = make_volume("v", on={_ZONE: ["zb"]})
+    volume = make_pv("v", on={_ZONE: ["zb"]})
     assert _place(pod, *_KNOWN, made, volume).node == "b"
     foreign = _place(pod.uid("2"), *_KNOWN, made, volume)
     wanted = _all("PVC default/p-v was not created for pod default/p (pod is not owner)")
@@ -442,12 +440,12 @@ def test_claim_that_is_made_after_its_pod_is_not_foretold() -> None:
 
 
 def test_without_csi_nodes_no_node_has_a_limit() -> None:
-    placement = _place(_uses("data"), make_claim("data", volume="v"), make_volume("v"))
+    placement = _place(_uses("data"), make_pvc("data", volume="v"), make_pv("v"))
     assert (placement.verdict, placement.feasible, placement.unmodelled) == ("Feasible", 3, ("NodeVolumeLimits",))
 
 
 def test_empty_list_of_a_kind_says_that_there_is_none() -> None:
-    late = [make_claim("data", "late"), make_storage_class("late"), make_csi_node("a", disk=1), make_volume("other")]
+    late = [make_pvc("data", "late"), make_storage_class("late"), make_csi_node("a", disk=1), make_pv("other")]
     drivers = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriverList", "items": []}
     attachments = {"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachmentList", "items": []}
     assert _place(_uses("data"), *late).unmodelled == ("NodeVolumeLimits", "VolumeBinding")
@@ -463,5 +461,5 @@ def test_no_claims_beside_other_storage_are_no_claims(told: Object) -> None:
 
 def test_volume_is_reached_by_labels_alone_whatever_it_asks_of_names() -> None:
     fields = [{"key": "metadata.name", "operator": "In", "values": ["x"]}]
-    volume = make_volume("v", nodeAffinity={"required": {"nodeSelectorTerms": [{"matchFields": fields}]}})
-    assert _place(_uses("data"), *_KNOWN, make_claim("data", volume="v"), volume).feasible == 3
+    volume = make_pv("v", nodeAffinity={"required": {"nodeSelectorTerms": [{"matchFields": fields}]}})
+    assert _place(_uses("data"), *_KNOWN, make_pvc("data", volume="v"), volume).feasible == 3

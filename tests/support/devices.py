@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tests.support.storage import make_device_claim
-
 Object = dict[str, Any]
 
 DRIVER = "gpu.example.com"
@@ -87,9 +85,15 @@ def selected(*expressions: str) -> list[Object]:
     return [{"cel": {"expression": each}} for each in expressions]
 
 
-def make_class(name: str = "gpu", *expressions: str, extended_resource: str = "") -> Object:
-    """A DeviceClass that takes the devices for which these expressions hold; without any, those of the driver."""
-    spec: Object = {"selectors": selected(*(expressions or (OF_DRIVER,)))}
+def make_device_class(
+    name: str = "gpu", *expressions: str, extended_resource: str = "", any_driver: bool = False
+) -> Object:
+    """A DeviceClass that takes the devices for which these expressions hold.
+
+    Without any, it takes those of the driver; with `any_driver`, it has no selectors.
+    """
+    chosen = expressions or (() if any_driver else (OF_DRIVER,))
+    spec: Object = {"selectors": selected(*chosen)} if chosen else {}
     if extended_resource:
         spec["extendedResourceName"] = extended_resource
     return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
@@ -143,6 +147,12 @@ def claiming(*claims: str, template: bool = False) -> list[Object]:
     return [{"name": f"c{number}", field: claim} for number, claim in enumerate(claims)]
 
 
-def make_claim(name: str, *requests: Object) -> Object:
-    """A ResourceClaim."""
-    return make_device_claim(name, *requests)
+def make_resource_claim(name: str, *requests: Mapping[str, Any], template: bool = False) -> Object:
+    """A ResourceClaim of `requests`, or the template of one."""
+    spec: Object = {"devices": {"requests": list(requests)}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate" if template else "ResourceClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"spec": spec} if template else spec,
+    }

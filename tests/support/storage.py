@@ -1,4 +1,4 @@
-"""Builders of storage and device objects, as the API has them."""
+"""Builders of storage objects, as the API has them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 Object = dict[str, Any]
 
 
-def make_claim(
+def make_pvc(
     name: str,
     storage_class: str | None = None,
     volume: str = "",
@@ -25,7 +25,7 @@ def make_claim(
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": fields}
 
 
-def make_volume(
+def make_pv(
     name: str,
     storage_class: str = "",
     *,
@@ -113,23 +113,6 @@ def make_attachment(node: str, volume: str, driver: str = "disk.example.com") ->
     spec = {"attacher": driver, "nodeName": node, "source": {"persistentVolumeName": volume}}
     metadata = {"name": f"{node}-{volume}"}
     return {"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": metadata, "spec": spec}
-
-
-def make_device_class(name: str, extended_resource: str = "") -> Object:
-    """A DeviceClass."""
-    spec = {"extendedResourceName": extended_resource} if extended_resource else {}
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
-
-
-def make_device_claim(name: str, *requests: Mapping[str, Any], template: bool = False) -> Object:
-    """A ResourceClaim of `requests`, or the template of one."""
-    spec: Object = {"devices": {"requests": list(requests)}}
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaimTemplate" if template else "ResourceClaim",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"spec": spec} if template else spec,
-    }
 
 
 def uses(*claims: str) -> list[Object]:
