@@ -1,9 +1,8 @@
 import io
 import re
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -11,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from tests.support.audit_records import INFEASIBLE, PATCH, at, chain_lines, make_record, write_lines
+from tests.support.command import Outcome, Run, run_here
 from tests.work import calls_of
 from webhook.audit.record import digest, parse_line
-from webhook.cli import main
 from webhook.cli.audit_text import print_table
 
 RECORDS = [
@@ -43,33 +42,13 @@ RECORDS = [
 ]
 
 
-@dataclass(frozen=True)
-class Ran:
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ran]
-
-
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """Runs `placement-webhook audit …` in an empty folder."""
     monkeypatch.chdir(tmp_path)
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
-
-    def run(*arguments: str, stdin: bytes = b"") -> Ran:
-        monkeypatch.setattr(sys, "argv", ["placement-webhook", "audit", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as exited:
-            main()
-        said = capsys.readouterr()
-        assert isinstance(exited.value.code, int)
-        return Ran(exited.value.code, said.out, said.err)
-
-    return run
+    return partial(run_here, "audit")
 
 
 @pytest.fixture
@@ -173,11 +152,11 @@ note: without a head, what was cut off at the end does not show: give one with -
 class TestList:
     @pytest.mark.usefixtures("lines")
     def test_has_a_line_for_each_admission(self, run: Run) -> None:
-        assert run("list") == Ran(0, LIST, "")
+        assert run("list") == Outcome(0, LIST, "")
 
     def test_as_json_has_the_records_as_they_stand(self, run: Run, lines: list[bytes]) -> None:
         ran = run("list", "-o", "json", "--outcome", "denied", "--outcome", "Bypassed")
-        assert ran == Ran(0, "\n".join(line.decode() for line in lines[2:]) + "\n", "")
+        assert ran == Outcome(0, "\n".join(line.decode() for line in lines[2:]) + "\n", "")
 
     @pytest.mark.parametrize(
         ("options", "decisions"),
@@ -197,37 +176,37 @@ class TestList:
     )
     @pytest.mark.usefixtures("lines")
     def test_is_narrowed_by_its_options(self, run: Run, options: list[str], decisions: list[str]) -> None:
-        out = run("list", "-o", "json", *options).out
+        out = run("list", "-o", "json", *options).output
         assert [orjson.loads(line)["decision"] for line in out.splitlines()] == decisions
 
     def test_since_may_tell_how_long_ago(self, run: Run, tmp_path: Path) -> None:
         now = datetime.now(UTC)
         old, young = (make_record(n, time=(now - timedelta(minutes=ago)).isoformat()) for n, ago in ((1, 90), (2, 10)))
         write_lines(tmp_path / "audit.jsonl", chain_lines([old, young]))
-        out = run("list", "-o", "json", "--since", "1h").out
+        out = run("list", "-o", "json", "--since", "1h").output
         assert [orjson.loads(line)["decision"] for line in out.splitlines()] == ["d0002"]
 
     def test_reads_standard_input(self, run: Run) -> None:
         stdin = b"\n".join(chain_lines(RECORDS[:1]))
-        assert "d0000" in run("list", "-", stdin=stdin).out
+        assert "d0000" in run("list", "-", stdin=stdin).output
 
     def test_reads_the_rotated_files_where_none_are_named(self, run: Run, tmp_path: Path, lines: list[bytes]) -> None:
         write_lines(tmp_path / "audit.jsonl.1", lines[:2])
         write_lines(tmp_path / "audit.jsonl", lines[2:])
-        assert run("list", "-o", "json").out.encode().splitlines() == lines
-        assert run("list", "-o", "json", "audit.jsonl").out.encode().splitlines() == lines[2:]
+        assert run("list", "-o", "json").output.encode().splitlines() == lines
+        assert run("list", "-o", "json", "audit.jsonl").output.encode().splitlines() == lines[2:]
 
     def test_of_an_empty_file_has_its_header(self, run: Run, tmp_path: Path) -> None:
         (tmp_path / "audit.jsonl").touch()
         ran = run("list")
-        assert (ran.code, ran.out.split()) == (0, LIST.splitlines()[0].split())
-        assert run("list", "-o", "json") == Ran(0, "", "")
+        assert (ran.code, ran.output.split()) == (0, LIST.splitlines()[0].split())
+        assert run("list", "-o", "json") == Outcome(0, "", "")
 
     def test_says_which_lines_are_no_records(self, run: Run, tmp_path: Path, lines: list[bytes]) -> None:
         write_lines(tmp_path / "audit.jsonl", [b"{}", lines[0], *[b"\x1b[31mlog"] * 12])
         ran = run("list", "-o", "json")
-        assert (ran.code, ran.out.encode()) == (0, lines[0] + b"\n")
-        said = ran.err.splitlines()
+        assert (ran.code, ran.output.encode()) == (0, lines[0] + b"\n")
+        said = ran.errors.splitlines()
         assert said[0] == "warning: audit.jsonl:1: not an audit record, left out: time: Field required"
         assert said[1].startswith("warning: audit.jsonl:3: not an audit record, left out: Invalid JSON")
         assert said[-1] == "warning: 3 more lines are not audit records, left out"
@@ -236,26 +215,26 @@ class TestList:
 
 class TestShow:
     def test_tells_all_of_an_admission(self, run: Run, lines: list[bytes]) -> None:
-        assert run("show", "d0001") == Ran(0, SHOW.format(hashes=[digest(line) for line in lines]), "")
+        assert run("show", "d0001") == Outcome(0, SHOW.format(hashes=[digest(line) for line in lines]), "")
 
     @pytest.mark.usefixtures("lines")
     def test_tells_why_a_pod_was_refused_and_leaves_out_what_there_is_not(self, run: Run) -> None:
-        out = run("show", "d0002").out
+        out = run("show", "d0002").output
         assert 'Why        metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value: "trainng"; ' in out
         assert not any(title in out for title in ("Rules", "Patch (", "Placement"))
 
     def test_as_json_has_the_record_as_it_stands(self, run: Run, lines: list[bytes]) -> None:
-        assert run("show", "d0003", "-o", "json") == Ran(0, lines[3].decode() + "\n", "")
+        assert run("show", "d0003", "-o", "json") == Outcome(0, lines[3].decode() + "\n", "")
 
     def test_takes_the_beginning_of_a_decision(self, run: Run, tmp_path: Path) -> None:
         write_lines(
             tmp_path / "audit.jsonl", chain_lines([make_record(1, decision="abc"), make_record(2, decision="b")])
         )
-        assert run("show", "a").out.startswith("Decision   abc\n")
+        assert run("show", "a").output.startswith("Decision   abc\n")
 
     @pytest.mark.usefixtures("lines")
     def test_of_a_beginning_that_several_have_names_them(self, run: Run) -> None:
-        assert run("show", "d0") == Ran(
+        assert run("show", "d0") == Outcome(
             2,
             "",
             'Error: DECISION: Invalid value: "d0"; 4 records begin so; write more of it: d0000, d0001, d0002, d0003\n',
@@ -264,36 +243,36 @@ class TestShow:
     def test_names_the_plugins_that_were_not_looked_at(self, run: Run, tmp_path: Path) -> None:
         placement = replace(INFEASIBLE, unmodelled=("DynamicResources", "VolumeBinding"))
         write_lines(tmp_path / "audit.jsonl", chain_lines([make_record(1, placement=placement)]))
-        assert "\n  not looked at: DynamicResources, VolumeBinding\n" in run("show", "d").out
+        assert "\n  not looked at: DynamicResources, VolumeBinding\n" in run("show", "d").output
 
     def test_says_what_was_too_large_for_the_record(self, run: Run, tmp_path: Path) -> None:
         record = make_record(1, user="x" * 2000, patch=PATCH * 1000)
         write_lines(tmp_path / "audit.jsonl", chain_lines([record]))
         (kept,) = (parse_line(line) for line in (tmp_path / "audit.jsonl").read_bytes().splitlines())
         told = f"  ! patch: {3000 - len(kept.patch)} more items\n  ! user: 976 more characters\n"
-        assert f"\nLeft out of this record, as too large\n{told}" in run("show", "d").out
+        assert f"\nLeft out of this record, as too large\n{told}" in run("show", "d").output
 
     def test_of_a_whole_decision_that_begins_another_takes_the_whole(self, run: Run, tmp_path: Path) -> None:
         records = [make_record(1, decision="abc"), make_record(2, decision="ab")]
         write_lines(tmp_path / "audit.jsonl", chain_lines(records))
-        assert run("show", "ab").out.startswith("Decision   ab\n")
+        assert run("show", "ab").output.startswith("Decision   ab\n")
 
     @pytest.mark.parametrize("decision", ["nope", ""])
     @pytest.mark.usefixtures("lines")
     def test_of_no_decision_says_so(self, run: Run, decision: str) -> None:
         ran = run("show", decision)
-        assert (ran.code, ran.out) == (2, "")
-        assert "no record has it; `audit list` shows those that are there" in ran.err
+        assert (ran.code, ran.output) == (2, "")
+        assert "no record has it; `audit list` shows those that are there" in ran.errors
 
 
 @pytest.mark.usefixtures("lines")
 class TestSummary:
     def test_has_a_table_for_each_kind_of_count(self, run: Run) -> None:
-        assert run("summary", "--slowest", "2") == Ran(0, SUMMARY, "")
+        assert run("summary", "--slowest", "2") == Outcome(0, SUMMARY, "")
 
     def test_as_json_is_one_object(self, run: Run) -> None:
         ran = run("summary", "-n", "team-b", "-o", "json")
-        assert orjson.loads(ran.out) == {
+        assert orjson.loads(ran.output) == {
             "total": 1,
             "dryRuns": 1,
             "first": at(1),
@@ -313,17 +292,17 @@ class TestSummary:
         }
 
     def test_of_nothing_says_so(self, run: Run) -> None:
-        assert run("summary", "-n", "nobody") == Ran(0, "0 records\n", "")
+        assert run("summary", "-n", "nobody") == Outcome(0, "0 records\n", "")
 
 
 class TestVerify:
     def test_tells_what_is_in_order(self, run: Run, tmp_path: Path, lines: list[bytes]) -> None:
         write_lines(tmp_path / "audit.jsonl.1", lines[1:2])
         write_lines(tmp_path / "audit.jsonl", lines[2:])
-        assert run("verify") == Ran(0, VERIFY.format(hashes=[digest(line) for line in lines]), "")
+        assert run("verify") == Outcome(0, VERIFY.format(hashes=[digest(line) for line in lines]), "")
 
     def test_as_json_is_one_object(self, run: Run, lines: list[bytes]) -> None:
-        loaded = orjson.loads(run("verify", "-o", "json").out)
+        loaded = orjson.loads(run("verify", "-o", "json").output)
         assert (loaded["intact"], loaded["records"], loaded["faults"]) == (True, 4, [])
         assert loaded["chains"][0]["head"] == digest(lines[3])
 
@@ -332,62 +311,62 @@ class TestVerify:
     ) -> None:
         write_lines(tmp_path / "audit.jsonl", [lines[0], lines[1].replace(b"team-b", b"team-x"), *lines[2:]])
         ran = run("verify")
-        assert (ran.code, ran.out.splitlines()[0]) == (2, "4 records in 2 chains")
-        assert ran.err == (
+        assert (ran.code, ran.output.splitlines()[0]) == (2, "4 records in 2 chains")
+        assert ran.errors == (
             'Error: audit.jsonl:2: Invalid value: "d0001"; altered: its hash is not that of its content; '
             "compare with a copy, or find the decision in the API server's own audit log\n"
         )
-        loaded = orjson.loads(run("verify", "-o", "json").out)
+        loaded = orjson.loads(run("verify", "-o", "json").output)
         assert (loaded["intact"], len(loaded["faults"])) == (False, 1)
 
     def test_misses_records_cut_off_behind_a_noted_head(self, run: Run, lines: list[bytes]) -> None:
         assert run("verify", "--head", digest(lines[2])).code == 0
         ran = run("verify", "--head", "0" * 64)
         assert ran.code == 2
-        assert f'Error: --head: Invalid value: "{"0" * 64}"; no record has this hash' in ran.err
+        assert f'Error: --head: Invalid value: "{"0" * 64}"; no record has this hash' in ran.errors
 
     def test_reads_standard_input(self, run: Run) -> None:
         stdin = b"".join(line + b"\n" for line in chain_lines(RECORDS))
-        assert run("verify", "-", stdin=stdin).out.startswith("intact: 4 records in 1 chain\n")
+        assert run("verify", "-", stdin=stdin).output.startswith("intact: 4 records in 1 chain\n")
 
     def test_of_an_empty_file_exits_2(self, run: Run, tmp_path: Path) -> None:
         (tmp_path / "audit.jsonl").touch()
         ran = run("verify")
-        assert (ran.code, ran.out) == (2, "0 records in 0 chains\n")
-        assert ran.err.startswith("Error: audit.jsonl: Required value: holds no record, and so proves nothing; ")
+        assert (ran.code, ran.output) == (2, "0 records in 0 chains\n")
+        assert ran.errors.startswith("Error: audit.jsonl: Required value: holds no record, and so proves nothing; ")
 
     def test_of_a_cut_off_beginning_exits_2_unless_partial(self, run: Run, tmp_path: Path, lines: list[bytes]) -> None:
         write_lines(tmp_path / "audit.jsonl", lines[1:])
         ran = run("verify")
         assert ran.code == 2
-        assert "cut out: 1 record before this one; give all files, or --partial" in ran.err
+        assert "cut out: 1 record before this one; give all files, or --partial" in ran.errors
         assert run("verify", "--partial").code == 0
 
     def test_of_a_cut_off_end_exits_2_by_the_head_file(self, run: Run, tmp_path: Path, lines: list[bytes]) -> None:
         write_lines(tmp_path / "audit.jsonl.head", [b"%020d %b" % (4, digest(lines[3]).encode())])
-        assert run("verify", "audit.jsonl", "audit.jsonl.head").out.count("note") == 0
+        assert run("verify", "audit.jsonl", "audit.jsonl.head").output.count("note") == 0
         write_lines(tmp_path / "audit.jsonl", lines[:3])
         for files in ([], ["audit.jsonl"], ["audit.jsonl", "audit.jsonl.head"]):
             ran = run("verify", *files)
             assert ran.code == 2
-            assert ran.err.startswith("Error: audit.jsonl.head: Invalid value: ")
+            assert ran.errors.startswith("Error: audit.jsonl.head: Invalid value: ")
 
     @pytest.mark.usefixtures("lines")
     def test_of_a_broken_head_file_says_what_to_do(self, run: Run, tmp_path: Path) -> None:
         write_lines(tmp_path / "audit.jsonl.head", [b"x"])
         ran = run("verify")
         assert ran.code == 2
-        assert "audit.jsonl.head" in ran.err
-        assert "delete it to verify without it" in ran.err
+        assert "audit.jsonl.head" in ran.errors
+        assert "delete it to verify without it" in ran.errors
 
     def test_of_a_head_file_alone_asks_for_the_records(self, run: Run) -> None:
-        assert "holds no records; name the audit file as well" in run("verify", "audit.jsonl.head").err
+        assert "holds no records; name the audit file as well" in run("verify", "audit.jsonl.head").errors
 
 
 @pytest.mark.parametrize("command", [["list"], ["show", "d"], ["summary"], ["verify"]], ids=lambda command: command[0])
 class TestAnyCommand:
     def test_without_a_file_says_what_to_give(self, run: Run, command: list[str]) -> None:
-        assert run(*command) == Ran(
+        assert run(*command) == Outcome(
             2,
             "",
             "Error: FILE: Required value: there is no audit.jsonl here; name audit files, or - for standard input\n",
@@ -395,27 +374,27 @@ class TestAnyCommand:
 
     def test_of_a_missing_file_names_it(self, run: Run, command: list[str]) -> None:
         ran = run(*command, "absent.jsonl")
-        assert (ran.code, ran.out) == (2, "")
-        assert ran.err.startswith('Error: absent.jsonl: Invalid value: "No such file or directory"; ')
+        assert (ran.code, ran.output) == (2, "")
+        assert ran.errors.startswith('Error: absent.jsonl: Invalid value: "No such file or directory"; ')
 
     def test_has_help_with_examples(self, run: Run, command: list[str]) -> None:
         ran = run(command[0], "--help")
         assert ran.code == 0
-        assert f"\n  placement-webhook audit {command[0]} " in ran.out
+        assert f"\n  placement-webhook audit {command[0]} " in ran.output
 
 
 @pytest.mark.parametrize("option", ["--since", "--until"])
 def test_a_time_that_is_none_exits_2_and_names_the_option(run: Run, lines: list[bytes], option: str) -> None:
     ran = run("list", option, "yesterday")
     assert ran.code == 2
-    assert ran.err.startswith(f'Error: {option}: Invalid value: "yesterday"; must be a time such as ')
+    assert ran.errors.startswith(f'Error: {option}: Invalid value: "yesterday"; must be a time such as ')
 
 
 def test_work_grows_as_the_number_of_records_does(run: Run, tmp_path: Path) -> None:
     def read(count: int) -> None:
-        assert len(run("list").out.splitlines()) == count + 1
-        assert run("summary").out.startswith(f"{count} records\n")
-        assert run("verify").out.startswith(f"intact: {count} records in 1 chain\n")
+        assert len(run("list").output.splitlines()) == count + 1
+        assert run("summary").output.startswith(f"{count} records\n")
+        assert run("verify").output.startswith(f"intact: {count} records in 1 chain\n")
 
     def calls(count: int) -> int:
         write_lines(tmp_path / "audit.jsonl", chain_lines(make_record(number) for number in range(count)))
@@ -432,10 +411,10 @@ class TestTerminal:
         record = make_record(1, name=self.EVIL, error=self.EVIL, warnings=(self.EVIL,), replica=self.EVIL)
         write_lines(tmp_path / "audit.jsonl", chain_lines([record]))
         for command in (["list"], ["show", "d"], ["summary"], ["verify"]):
-            out = run(*command).out
+            out = run(*command).output
             assert "\x1b" not in out
             assert "\u202e" not in out
-        assert r"pod\x1b]0;title\x07\u202e\n[red]name" in run("list").out
+        assert r"pod\x1b]0;title\x07\u202e\n[red]name" in run("list").output
 
     def test_has_colours_and_the_same_columns(self) -> None:
         rows = [("Patched", "a"), ("Error", "b" * 200)]

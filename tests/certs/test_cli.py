@@ -9,9 +9,9 @@ import pytest
 
 from certs.inspection import Artifacts, inspect
 from certs.store import directory as store
-from tests.certs.command import Run
 from tests.support import certificates
 from tests.support.certificates import AGED, ALL_EXPIRED, FRESH, NOW, OTHER
+from tests.support.command import Run
 
 
 def names_in(directory: Path) -> str:

@@ -14,12 +14,12 @@ from certs.inspection import Artifacts, inspect
 from certs.pki import KeyPair
 from certs.store import directory as store
 from certs.store.cluster import artifacts_of, connect
-from tests.certs.command import Outcome, Run
 from tests.controlplane.client import NotFound
 from tests.controlplane.cluster import Cluster
 from tests.support.builders import make_pod
 from tests.support.certificates import AGED, ALL_EXPIRED, ENCRYPTED_KEY, NOW, OTHER, make_artifacts, server_of
 from tests.support.certificates import EXPIRED as SERVER_EXPIRED
+from tests.support.command import Outcome, Run
 from tests.support.loopback import closed_port, tls_server
 from tests.support.manifests import DEPLOY, read
 from tests.support.recording import recording_webhook

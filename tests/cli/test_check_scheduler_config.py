@@ -1,29 +1,17 @@
 """`check --scheduler-config`: pods are judged by the profiles of a KubeSchedulerConfiguration."""
 
 import json
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from tests.support.builders import make_node_object, make_pod
-from webhook.cli import main
+from tests.support.cluster_files import lines
+from tests.support.command import Run
 
 _CONFIGURATION = Path(__file__).parents[2] / "deploy/scheduler/kube-scheduler-configuration.yaml"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    code: str | int | None
-    answers: list[dict[str, Any]]
-    errors: str
-
-
-Check = Callable[..., Outcome]
 
 
 @pytest.fixture
@@ -41,28 +29,19 @@ def files(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def check(files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Check:
-    """`placement-webhook check` of these pods, run in this process as a shell would."""
-
-    def run(*arguments: str) -> Outcome:
-        given = ["-f", str(files / "pods.yaml"), "--cluster", str(files / "cluster.json"), "-o", "json", *arguments]
-        monkeypatch.setattr(sys, "argv", ["placement-webhook", "check", *given])
-        with pytest.raises(SystemExit) as left:
-            main()
-        told = capsys.readouterr()
-        return Outcome(left.value.code, [json.loads(line) for line in told.out.splitlines()], told.err)
-
-    return run
+def check(files: Path, run: Run) -> Run:
+    """`placement-webhook check` of these pods."""
+    return partial(run, "check", "-f", files / "pods.yaml", "--cluster", files / "cluster.json", "-o", "json")
 
 
-def test_each_pod_is_judged_by_the_profile_of_its_scheduler(check: Check) -> None:
+def test_each_pod_is_judged_by_the_profile_of_its_scheduler(check: Run) -> None:
     result = check("--scheduler-config", str(_CONFIGURATION))
-    assert [(answer["verdict"], answer["node"]) for answer in result.answers] == [
+    assert [(answer["verdict"], answer["node"]) for answer in lines(result.output)] == [
         ("Feasible", "empty"),
         ("Feasible", "used"),
         ("Unknown", None),
     ]
-    assert result.answers[2]["message"] == "the configuration has no profile for the schedulerName volcano"
+    assert lines(result.output)[2]["message"] == "the configuration has no profile for the schedulerName volcano"
     assert result.code == 3
 
 
@@ -74,9 +53,9 @@ def test_each_pod_is_judged_by_the_profile_of_its_scheduler(check: Check) -> Non
         (("--scheduler-config", str(_CONFIGURATION), "--scheduler-profile", "binpack-scheduler"), "used"),
     ],
 )
-def test_a_profile_is_chosen_for_all(check: Check, arguments: tuple[str, ...], node: str) -> None:
+def test_a_profile_is_chosen_for_all(check: Run, arguments: tuple[str, ...], node: str) -> None:
     result = check(*arguments)
-    assert [answer["node"] for answer in result.answers] == [node] * 3
+    assert [answer["node"] for answer in lines(result.output)] == [node] * 3
     assert result.code == 0
 
 
@@ -94,7 +73,7 @@ def test_a_profile_is_chosen_for_all(check: Check, arguments: tuple[str, ...], n
         (("--scheduler-config", "nowhere.yaml"), '--scheduler-config: Invalid value: "nowhere.yaml"; cannot be read'),
     ],
 )
-def test_what_is_not_there_is_told(check: Check, arguments: tuple[str, ...], error: str) -> None:
+def test_what_is_not_there_is_told(check: Run, arguments: tuple[str, ...], error: str) -> None:
     result = check(*arguments)
     assert result.code == 2
     assert error in result.errors

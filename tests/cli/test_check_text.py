@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import click.testing
 import pytest
 from rich.console import Console
 
 from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.command import Outcome, run_here
 from webhook.cli.check_text import Section, print_section, text_console
-from webhook.cli.root import root
 from webhook.placement.framework.result import Placement
 
 _NODES = [
@@ -25,16 +24,14 @@ _NODES = [
 _RUNNING = make_pod("running").node_name("busy").requests(cpu="32").gpu(6).status(phase="Running")
 _CLUSTER = [*_NODES, _RUNNING.obj()]
 
-Check = Callable[..., click.testing.Result]
+Check = Callable[..., Outcome]
 
 
 @pytest.fixture
 def check(tmp_path: Path) -> Check:
     """Runs `check` for pods on `_CLUSTER`, under a policy with these fields, with further arguments."""
 
-    def check(
-        *pods: PodBuilder, arguments: tuple[str, ...] = (), policy: Mapping[str, Any] | None = None
-    ) -> click.testing.Result:
+    def check(*pods: PodBuilder, arguments: tuple[str, ...] = (), policy: Mapping[str, Any] | None = None) -> Outcome:
         files = {
             "pods.json": {"apiVersion": "v1", "kind": "List", "items": [pod.obj() for pod in pods]},
             "cluster.json": {"apiVersion": "v1", "kind": "List", "items": _CLUSTER},
@@ -48,7 +45,7 @@ def check(tmp_path: Path) -> Check:
             (tmp_path / name).write_text(json.dumps(content))
         given = ["-f", "pods.json", "--cluster", "cluster.json", "--policy", "policy.json"]
         given = [str(tmp_path / each) if each.endswith(".json") else each for each in given]
-        return click.testing.CliRunner().invoke(root, ["check", *given, *arguments])
+        return run_here("check", *given, *arguments)
 
     return check
 
@@ -60,8 +57,8 @@ def lines(text: str) -> list[str]:
 def test_nodes_that_fit_come_first_with_their_scores_and_the_others_with_their_reasons(check: Check) -> None:
     ran = check(make_pod("worker").requests(cpu="4", memory="8Gi").gpu(2))
 
-    assert ran.exit_code == 0
-    headline, counts, message, head, *rows = lines(ran.stdout)
+    assert ran.code == 0
+    headline, counts, message, head, *rows = lines(ran.output)
     assert [headline, counts, message] == [
         "default/worker: Feasible on idle",
         "  2 of 5 nodes can take it",
@@ -82,8 +79,8 @@ def test_nodes_that_fit_come_first_with_their_scores_and_the_others_with_their_r
 def test_a_pod_that_fits_nowhere_gets_suggestions_below(check: Check) -> None:
     ran = check(make_pod("worker").gpu(16))
 
-    assert ran.exit_code == 4
-    assert lines(ran.stdout) == [
+    assert ran.code == 4
+    assert lines(ran.output) == [
         "default/worker: Infeasible",
         "  0 of 5 nodes can take it",
         "  0/5 nodes are available: 2 node(s) had untolerated taint(s), 3 Insufficient nvidia.com/gpu.",
@@ -126,7 +123,7 @@ def test_a_pod_that_fits_nowhere_gets_suggestions_below(check: Check) -> None:
 def test_the_table_is_cut_and_the_rest_is_counted_by_reason(check: Check, most: str, shown: list[str]) -> None:
     ran = check(make_pod("worker").gpu(2), arguments=("--max-nodes", most))
 
-    rows = lines(ran.stdout)[3:]
+    rows = lines(ran.output)[3:]
     assert [row if row.startswith("  and") else row.split()[0] for row in rows if "total" not in row] == shown
 
 
@@ -139,8 +136,8 @@ def test_many_pods_have_each_its_section_and_a_total(check: Check) -> None:
 
     ran = check(*pods, arguments=("--max-nodes", "0"))
 
-    assert ran.exit_code == 4
-    heads = [line for line in lines(ran.stdout) if not line.startswith(" ")]
+    assert ran.code == 4
+    heads = [line for line in lines(ran.output) if not line.startswith(" ")]
     assert heads == [
         "default/fits: Feasible on idle",
         "default/waits: Waiting",
@@ -154,9 +151,9 @@ def test_a_refused_pod_is_counted(check: Check) -> None:
 
     ran = check(make_pod("good"), bad, arguments=("--mutate", "--max-nodes", "0"))
 
-    assert ran.exit_code == 5
-    assert lines(ran.stdout)[-1] == "2 pods: 1 Feasible, 1 Refused"
-    assert ": default/bad: metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value" in ran.stderr
+    assert ran.code == 5
+    assert lines(ran.output)[-1] == "2 pods: 1 Feasible, 1 Refused"
+    assert ": default/bad: metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value" in ran.errors
 
 
 def test_node_templates_of_the_policy_count(check: Check) -> None:
@@ -164,8 +161,8 @@ def test_node_templates_of_the_policy_count(check: Check) -> None:
 
     ran = check(make_pod("worker").gpu(16), policy={"nodeTemplates": [template]}, arguments=("-o", "json"))
 
-    assert ran.exit_code == 3
-    found = json.loads(ran.stdout)
+    assert ran.code == 3
+    found = json.loads(ran.output)
     assert found["verdict"] == "Waiting"
     assert found["message"].endswith("3 Insufficient nvidia.com/gpu. Node template gpu-h20 could take it.")
     assert found["suggestions"][0] == "ask for 8 nvidia.com/gpu instead of 16: the largest free block is 8"
@@ -176,8 +173,8 @@ def test_nothing_is_coloured_or_folded_where_no_terminal_is(check: Check) -> Non
 
     ran = check(make_pod("worker").node_selector("pool", long[:63]).gpu(16))
 
-    assert "\x1b" not in ran.stdout
-    assert any(len(line) > 120 for line in lines(ran.stdout))
+    assert "\x1b" not in ran.output
+    assert any(len(line) > 120 for line in lines(ran.output))
 
 
 def test_a_terminal_gets_colours() -> None:

@@ -4,11 +4,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from click.testing import CliRunner
-
 from tests.differential.constraints import Object
 from tests.differential.profiles import CONFIGURATION
-from webhook.cli.root import root
+from tests.support.command import run_here
 from webhook.placement.framework.result import Placement
 
 
@@ -25,9 +23,9 @@ def foretold_by_command(
         file = folder / f"{flag.strip('-')}.json"
         file.write_text(json.dumps(content, indent=4))
         arguments += [flag, str(file)]
-    run = CliRunner().invoke(root, arguments)
-    assert run.exit_code in (0, 3, 4), run.output
-    return [_placement(json.loads(line)) for line in run.stdout.splitlines()]
+    run = run_here(*arguments)
+    assert run.code in (0, 3, 4), run.errors
+    return [_placement(json.loads(line)) for line in run.output.splitlines()]
 
 
 def _placement(told: Object) -> Placement:

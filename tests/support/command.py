@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -13,6 +14,8 @@ from webhook.cli import main
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
+    """The exit code of a command and what it printed."""
+
     code: int
     output: str
     errors: str
@@ -21,25 +24,40 @@ class Outcome:
 Run = Callable[..., Outcome]
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command with these arguments, and `stdin` on its standard input."""
-
-    def run_command(*arguments: object, stdin: str | bytes = b"") -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["placement-webhook", *map(str, arguments)])
-        text = stdin.encode() if isinstance(stdin, str) else stdin
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+def run_here(*arguments: object, stdin: str | bytes = b"") -> Outcome:
+    """Run the command with these arguments in this process, and `stdin` on its standard input."""
+    text = stdin.encode() if isinstance(stdin, str) else stdin
+    given, output, errors = (io.TextIOWrapper(io.BytesIO(each), encoding="utf-8") for each in (text, b"", b""))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys, "argv", ["placement-webhook", *map(str, arguments)])
+        for name, stream in (("stdin", given), ("stdout", output), ("stderr", errors)):
+            patched.setattr(sys, name, stream)
         with pytest.raises(SystemExit) as left:
             main()
-        told = capsys.readouterr()
-        assert isinstance(left.value.code, int)
-        return Outcome(left.value.code, told.out, told.err)
+    assert isinstance(left.value.code, int)
+    return Outcome(left.value.code, _printed(output), _printed(errors))
 
-    return run_command
+
+def _printed(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    stream.seek(0)
+    return stream.read()
+
+
+@pytest.fixture
+def run() -> Run:
+    """Run the command in this process."""
+    return run_here
+
+
+@pytest.fixture
+def certs() -> Run:
+    """Run `placement-webhook certs …` in this process."""
+    return partial(run_here, "certs")
 
 
 def run_alone(*arguments: object, environment: dict[str, str] | None = None) -> Outcome:
-    """The command in a process of its own, for what sets up the whole process."""
+    """Run the command in a process of its own, for what sets up the whole process."""
     command = [sys.executable, "-m", "webhook", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
     return Outcome(done.returncode, done.stdout, done.stderr)
