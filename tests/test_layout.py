@@ -72,3 +72,19 @@ def test_no_test_is_skipped_or_run_again() -> None:
     tests = [path for path in (ROOT / "tests").rglob("*.py") if path not in excepted]
 
     assert [shown(path) for path in tests if marks.search(path.read_text())] == []
+
+
+def test_tests_share_by_support_and_not_by_each_other() -> None:
+    """What two test modules need is no test: it has a module of its own, mostly in tests/support."""
+    shared = re.compile(r"^\s*(from|import) tests\b.*\btest_", re.MULTILINE)
+
+    assert [shown(path) for path in EVERYTHING if shared.search(path.read_text())] == []
+
+
+def test_an_object_has_one_builder() -> None:
+    """Builders of one name that differ are mistaken for each other."""
+    names = {"node", "make_pod", "make_node_object", "make_pvc", "make_pv", "make_resource_claim", "make_device_class"}
+    builder = re.compile(rf"^def ({'|'.join(names)})\(", re.MULTILINE)
+    found = [(name, shown(path.parent)) for path in EVERYTHING for name in builder.findall(path.read_text())]
+
+    assert sorted(found) == sorted((name, "tests/support") for name in names)

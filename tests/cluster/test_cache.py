@@ -22,10 +22,6 @@ from webhook.cluster.update import KNOWN_FIELDS, KNOWN_LOAD_FIELDS
 Object = dict[str, Any]
 
 
-def node(name: str, **facts: Any) -> Object:
-    return make_node_object(name, **facts)
-
-
 def pod(name: str = "p", node_name: str = "a", cpu: str = "1") -> Object:
     return make_pod(name).namespace("x").node_name(node_name).requests(cpu=cpu).obj()
 
@@ -46,10 +42,12 @@ def requested(snapshot: Snapshot) -> list[int]:
 
 
 def test_snapshot_is_the_same_until_something_changes() -> None:
-    cache = cache_of(node("a"), pod())
+    cache = cache_of(make_node_object("a"), pod())
     first = cache.snapshot()
     cache.apply("Pod", "MODIFIED", pod())
-    cache.apply("Node", "MODIFIED", node("a") | {"status": node("a")["status"] | {"conditions": []}})
+    cache.apply(
+        "Node", "MODIFIED", make_node_object("a") | {"status": make_node_object("a")["status"] | {"conditions": []}}
+    )
     cache.apply("Pod", "ADDED", pod("waits", node_name=""))
     assert cache.snapshot() is first
 
@@ -68,14 +66,14 @@ def test_namespaces_alone_are_those_of_now() -> None:
 
 
 def test_a_huge_amount_that_comes_by_an_event_is_cut_as_in_a_list() -> None:
-    cache = cache_of(node("a"))
+    cache = cache_of(make_node_object("a"))
     cache.snapshot()
-    cache.apply("Node", "MODIFIED", node("a", capacity={"memory": "8Ei"}))
+    cache.apply("Node", "MODIFIED", make_node_object("a", capacity={"memory": "8Ei"}))
     assert cache.snapshot().allocatable("memory").tolist() == [LARGEST_AMOUNT]
 
 
 def test_each_change_is_a_new_generation_and_leaves_the_old_one_as_it_was() -> None:
-    cache = cache_of(node("a"), node("b"), pod(cpu="1"))
+    cache = cache_of(make_node_object("a"), make_node_object("b"), pod(cpu="1"))
     before = cache.snapshot()
     cache.apply("Pod", "ADDED", pod("q", node_name="b", cpu="2"))
     after = cache.snapshot()
@@ -84,7 +82,7 @@ def test_each_change_is_a_new_generation_and_leaves_the_old_one_as_it_was() -> N
 
 
 def test_a_pod_event_leaves_the_facts_of_nodes_shared() -> None:
-    cache = cache_of(node("a", taints=["k:NoSchedule"]), node("b"))
+    cache = cache_of(make_node_object("a", taints=["k:NoSchedule"]), make_node_object("b"))
     before = cache.snapshot()
     cache.apply("Pod", "ADDED", pod())
     after = cache.snapshot()
@@ -97,9 +95,9 @@ def test_a_pod_event_leaves_the_facts_of_nodes_shared() -> None:
 
 
 def test_an_event_about_a_label_leaves_taints_and_other_labels_shared() -> None:
-    cache = cache_of(node("a", taints=["k:NoSchedule"]), node("b"))
+    cache = cache_of(make_node_object("a", taints=["k:NoSchedule"]), make_node_object("b"))
     before = cache.snapshot()
-    cache.apply("Node", "MODIFIED", node("b", labels={"zone": "z"}))
+    cache.apply("Node", "MODIFIED", make_node_object("b", labels={"zone": "z"}))
     after = cache.snapshot()
     assert after.labels.matches("zone", "In", ["z"]).tolist() == [False, True]
     assert after.taints is before.taints
@@ -109,24 +107,28 @@ def test_an_event_about_a_label_leaves_taints_and_other_labels_shared() -> None:
 def test_pods_may_be_told_before_their_node() -> None:
     cache = cache_of(pod(cpu="3"))
     assert cache.snapshot().nodes == ()
-    cache.apply("Node", "ADDED", node("a"))
+    cache.apply("Node", "ADDED", make_node_object("a"))
     assert requested(cache.snapshot()) == [3000]
 
 
 def test_pods_of_a_node_that_went_and_came_again_count() -> None:
-    cache = cache_of(node("a"), pod(cpu="3"))
-    cache.apply("Node", "DELETED", node("a"))
+    cache = cache_of(make_node_object("a"), pod(cpu="3"))
+    cache.apply("Node", "DELETED", make_node_object("a"))
     assert cache.snapshot().nodes == ()
-    cache.apply("Node", "ADDED", node("a"))
+    cache.apply("Node", "ADDED", make_node_object("a"))
     assert requested(cache.snapshot()) == [3000]
 
 
 def test_node_that_comes_or_goes_leaves_the_classes_of_pods_shared() -> None:
-    others = [each for name in "bcd" for each in (node(name, labels={"zone": name}), pod(f"on-{name}", name, cpu="2"))]
-    cache = cache_of(node("a"), pod("p", "a", cpu="1"), *others)
+    others = [
+        each
+        for name in "bcd"
+        for each in (make_node_object(name, labels={"zone": name}), pod(f"on-{name}", name, cpu="2"))
+    ]
+    cache = cache_of(make_node_object("a"), pod("p", "a", cpu="1"), *others)
     before = cache.snapshot()
-    cache.apply("Node", "DELETED", node("b"))
-    cache.apply("Node", "ADDED", node("aa", taints=["k:NoSchedule"], labels={"zone": "new"}))
+    cache.apply("Node", "DELETED", make_node_object("b"))
+    cache.apply("Node", "ADDED", make_node_object("aa", taints=["k:NoSchedule"], labels={"zone": "new"}))
     cache.apply("Pod", "MODIFIED", pod("on-d", "d", cpu="5"))
     after = cache.snapshot()
     assert after.pods.classes is before.pods.classes
@@ -137,13 +139,13 @@ def test_node_that_comes_or_goes_leaves_the_classes_of_pods_shared() -> None:
 
 
 def test_pod_that_ended_counts_no_more() -> None:
-    cache = cache_of(node("a"), pod())
+    cache = cache_of(make_node_object("a"), pod())
     cache.apply("Pod", "MODIFIED", pod() | {"status": {"phase": "Succeeded"}})
     assert requested(cache.snapshot()) == [0]
 
 
 def test_event_that_comes_twice_counts_once() -> None:
-    cache = cache_of(node("a"))
+    cache = cache_of(make_node_object("a"))
     for _ in range(2):
         cache.apply("Pod", "ADDED", pod())
     assert requested(cache.snapshot()) == [1000]
@@ -153,35 +155,35 @@ def test_event_that_comes_twice_counts_once() -> None:
 
 
 def test_list_takes_out_what_it_does_not_hold() -> None:
-    cache = cache_of(node("a"), node("b"), pod("p"), pod("q"), namespace("x"), namespace("y"))
+    cache = cache_of(make_node_object("a"), make_node_object("b"), pod("p"), pod("q"), namespace("x"), namespace("y"))
     cache.replace("Pod", [pod("q", cpu="5")])
-    cache.replace("Node", [node("a")])
+    cache.replace("Node", [make_node_object("a")])
     cache.replace("Namespace", [namespace("y")])
-    assert said(cache.snapshot()) == said(made_anew([node("a"), pod("q", cpu="5"), namespace("y")]))
+    assert said(cache.snapshot()) == said(made_anew([make_node_object("a"), pod("q", cpu="5"), namespace("y")]))
 
 
 def test_list_that_breaks_off_takes_nothing_out() -> None:
-    cache = cache_of(node("a"), pod("p"), pod("q"))
+    cache = cache_of(make_node_object("a"), pod("p"), pod("q"))
     cache.listing("Pod").add([pod("r")])
     assert requested(cache.snapshot()) == [3000]
 
 
 def test_malformed_node_is_left_out_and_told_once() -> None:
-    cache = cache_of(node("a"), node("b"), pod(cpu="1"))
-    bad = node("a", capacity={"cpu": "many"})
+    cache = cache_of(make_node_object("a"), make_node_object("b"), pod(cpu="1"))
+    bad = make_node_object("a", capacity={"cpu": "many"})
     told = [cache.apply("Node", "MODIFIED", bad) for _ in range(2)]
     assert told[0] is not None
     assert told[1] is None
     assert told[0].message.startswith('status.allocatable[cpu]: Invalid value: "many"; must be a quantity')
     assert [info.node.name for info in cache.snapshot().nodes] == ["b"]
     assert set(cache.invalid) == {("Node", Key("", "a"))}
-    assert cache.apply("Node", "MODIFIED", node("a")) is None
+    assert cache.apply("Node", "MODIFIED", make_node_object("a")) is None
     assert requested(cache.snapshot()) == [1000, 0]
     assert cache.invalid == {}
 
 
 def test_malformed_pod_is_left_out_until_it_is_deleted() -> None:
-    cache = cache_of(node("a"), pod())
+    cache = cache_of(make_node_object("a"), pod())
     (problem,) = cache.replace("Pod", [pod(), pod("q", cpu="1GiB")])
     assert str(problem.key) == "x/q"
     assert requested(cache.snapshot()) == [1000]
@@ -190,7 +192,7 @@ def test_malformed_pod_is_left_out_until_it_is_deleted() -> None:
 
 
 def test_malformed_slice_is_left_out_and_told() -> None:
-    cache = cache_of(node("a"))
+    cache = cache_of(make_node_object("a"))
     (good,) = [each for each in further_objects("x") if each["kind"] == "ResourceSlice"]
     bad = {**good, "metadata": {"name": "bad"}, "spec": {**good["spec"], "devices": [{"attributes": 3}]}}
     (problem,) = cache.replace("ResourceSlice", [good, bad])
@@ -210,7 +212,7 @@ def test_annotations_of_a_namespace_are_those_of_its_last_event() -> None:
 
 
 def test_pods_of_one_template_share_what_is_equal() -> None:
-    cache = cache_of(node("a"), pod("p"), pod("q"))
+    cache = cache_of(make_node_object("a"), pod("p"), pod("q"))
     first, second = cache.snapshot().nodes[0].pods
     assert first.requests is second.requests
     assert first.namespace is second.namespace
@@ -218,7 +220,7 @@ def test_pods_of_one_template_share_what_is_equal() -> None:
 
 _names = st.sampled_from(("a", "b", "c"))
 _nodes = st.builds(
-    node,
+    make_node_object,
     _names,
     labels=st.fixed_dictionaries({}, optional={"zone": st.sampled_from(("1", "2")), "pool": st.just("p")}),
     taints=st.sampled_from(((), ("k=v:NoSchedule",), ("k=v:NoSchedule", "l:NoExecute"))),
@@ -321,7 +323,7 @@ def test_all_fields_of_a_snapshot_are_compared() -> None:
 
 
 def whole_cache() -> ClusterCache:
-    cache = cache_of(node("a"), namespace("x", a="1"), pod())
+    cache = cache_of(make_node_object("a"), namespace("x", a="1"), pod())
     for content in further_objects("x"):
         cache.replace(content["kind"], [content])
     return cache
@@ -333,7 +335,7 @@ _NOT_OF_NODES = ("namespaces", "workloads", "storage", "csi", "devices", "priori
 def test_other_nodes_leave_what_is_not_of_nodes_as_it_was() -> None:
     cache = whole_cache()
     before = cache.snapshot()
-    cache.apply("Node", "ADDED", node("b"))
+    cache.apply("Node", "ADDED", make_node_object("b"))
     after = cache.snapshot()
     assert list(after.rows) == ["a", "b"]
     assert all(getattr(after, name) is getattr(before, name) for name in _NOT_OF_NODES)
@@ -351,14 +353,14 @@ def test_update_that_does_not_know_a_field_makes_all_anew(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("content", further_objects("x"), ids=lambda content: content["kind"])
 def test_further_kind_is_told_when_its_list_is_complete(content: Object) -> None:
-    kind, cache = content["kind"], cache_of(node("a"))
+    kind, cache = content["kind"], cache_of(make_node_object("a"))
     before = cache.snapshot()
     listing = cache.listing(kind)
     listing.add([content])
     assert cache.snapshot() is before
     listing.finish()
     known = cache.snapshot()
-    assert said(known) == said(made_anew([node("a"), content])) != said(before)
+    assert said(known) == said(made_anew([make_node_object("a"), content])) != said(before)
     cache.forget_kind(kind)
     assert said(cache.snapshot()) == said(before)
     assert not_known(cache.snapshot()) == not_known(before)

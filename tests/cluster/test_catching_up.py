@@ -11,11 +11,10 @@ import orjson
 import pytest
 from aiohttp import web
 
-from tests.cluster.test_live import following
-from tests.cluster.test_reflector import NODES, TIMING, bookmark, node, until
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.fake_api import Answer, FakeApi, events, fake_api, page, refusal
+from tests.support.live import NODES, TIMING, bookmark, following_in_thread, until, versioned_node
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES
 from webhook.watch.api_server import Source
@@ -24,7 +23,7 @@ from webhook.watch.timing import Timing, timing_for
 
 (NODE,) = [resource for resource in REQUIRED_RESOURCES if resource.kind == "Node"]
 BREAK = events(cut=b"{")
-ADDED = ("ADDED", node("b", 5))
+ADDED = ("ADDED", versioned_node("b", 5))
 
 
 @asynccontextmanager
@@ -48,7 +47,7 @@ def watches(api: FakeApi) -> list[int]:
     return [int(each["timeoutSeconds"]) for each in api.asked if "watch" in each]
 
 
-@pytest.mark.parametrize("last", [("ADDED", node("c", 100)), bookmark(100)], ids=["event", "bookmark"])
+@pytest.mark.parametrize("last", [("ADDED", versioned_node("c", 100)), bookmark(100)], ids=["event", "bookmark"])
 def test_events_of_the_past_prove_nothing(tmp_path: Path, last: tuple[str, dict[str, Any]]) -> None:
     told, ends = asyncio.Event(), asyncio.Event()
 
@@ -63,7 +62,7 @@ def test_events_of_the_past_prove_nothing(tmp_path: Path, last: tuple[str, dict[
         return response
 
     async def run() -> None:
-        async with fake_api(NODES, page([node("a")], "4"), BREAK, watch) as api:
+        async with fake_api(NODES, page([versioned_node("a")], "4"), BREAK, watch) as api:
             api.newest = "100"
             async with reflecting(api, tmp_path) as reflector:
                 await asyncio.wait_for(told.wait(), 10)
@@ -107,7 +106,7 @@ def test_watches_are_short_until_the_view_is_proved_current(
     tmp_path: Path, script: list[Answer], expected: list[Any]
 ) -> None:
     async def run() -> list[int]:
-        async with fake_api(NODES, page([node("a")], "4"), *script) as api:
+        async with fake_api(NODES, page([versioned_node("a")], "4"), *script) as api:
             # Other kinds have changed: no event of this one comes near.
             api.newest = "1000"
             async with reflecting(api, tmp_path) as reflector:
@@ -121,7 +120,7 @@ def test_watches_are_short_until_the_view_is_proved_current(
 
 def test_view_that_is_as_new_as_the_server_is_current_at_once(tmp_path: Path) -> None:
     async def run() -> None:
-        async with fake_api(NODES, page([node("a")], "4"), BREAK) as api:
+        async with fake_api(NODES, page([versioned_node("a")], "4"), BREAK) as api:
             api.newest = "4"
             async with reflecting(api, tmp_path):
                 await until(lambda: len(watches(api)) == 2)
@@ -163,7 +162,7 @@ def test_quiet_view_is_current_soon_after_the_api_server_is_back(cluster: Cluste
     timing = Timing(watch_seconds=200, first_pause_seconds=0.1, longest_pause_seconds=200)
     # The scheduler would wait half a minute before it follows the API server again, and the next test for it.
     cluster.control_plane.stop_scheduler()
-    with following(cluster.control_plane.kubeconfig, timing=timing) as live:
+    with following_in_thread(cluster.control_plane.kubeconfig, timing=timing) as live:
         cluster.control_plane.stop_api_server()
         try:
             wait_for(lambda: live.age_seconds() > 5, "a view that grows old")

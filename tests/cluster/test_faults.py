@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from tests.cluster.test_reflector import NODES, TIMING, names, node, until
 from tests.support.builders import make_pod
 from tests.support.fake_api import Answer, events, fake_api, page
+from tests.support.live import NODES, TIMING, names, until, versioned_node
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.snapshot import Snapshot
 from webhook.watch.api_server import Source
@@ -63,7 +63,7 @@ def test_view_that_cannot_be_renewed_stands_and_grows_old_until_it_can(
     cache, arrives = Worn(), asyncio.Event()
 
     async def watch(request: web.Request) -> web.StreamResponse:
-        found = [("ADDED", node("b", 5))] if arrives.is_set() else []
+        found = [("ADDED", versioned_node("b", 5))] if arrives.is_set() else []
         return await events(*found, lasting_seconds=0.05)(request)
 
     async def seen(live: LiveCluster) -> None:
@@ -75,7 +75,7 @@ def test_view_that_cannot_be_renewed_stands_and_grows_old_until_it_can(
         cache.broken = False
         await until(lambda: names(live) == ["a", "b"] and live.age_seconds() < 0.5)
 
-    found = told(tmp_path, NODES, page([node("a")], "4"), *[watch] * 1000, until_seen=seen, cache=cache)
+    found = told(tmp_path, NODES, page([versioned_node("a")], "4"), *[watch] * 1000, until_seen=seen, cache=cache)
     assert found == (1, ["the view cannot be renewed"])
 
 
@@ -90,7 +90,7 @@ def test_view_that_was_never_made_is_not_there_yet(tmp_path: Path) -> None:
         cache.broken = False
         await until(lambda: names(live) == ["a"])
 
-    found = told(tmp_path, NODES, page([node("a")], "4"), until_seen=seen, cache=cache)
+    found = told(tmp_path, NODES, page([versioned_node("a")], "4"), until_seen=seen, cache=cache)
     assert found == (1, ["the view cannot be renewed"])
 
 
@@ -102,7 +102,7 @@ def test_feed_goes_on_where_it_is_when_somebody_who_is_told_fails(tmp_path: Path
 
     async def seen(live: LiveCluster) -> None:
         await until(lambda: live.is_synced)
-        cache.apply("Node", "ADDED", node("a"))
+        cache.apply("Node", "ADDED", versioned_node("a"))
         await until(lambda: live.snapshot().load.pods.tolist() == [1])
 
     bound = make_pod("bound").node_name("a").obj()

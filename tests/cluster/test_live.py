@@ -1,10 +1,8 @@
 """The view of a real API server is what that server has, whatever happens in between."""
 
-import asyncio
 import json
 import random
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,62 +13,15 @@ from tests.controlplane.client import ApiError, Client, NotFound
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.builders import make_node_object, make_pod
+from tests.support.live import following_in_thread
 from tests.support.manifests import read
 from tests.support.optional_objects import further_objects
-from tests.support.server import connections_gone
 from tests.support.views import made_anew, said
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES, RESOURCES
-from webhook.cluster.snapshot import Snapshot
 from webhook.placement.scheduler import Scheduler
-from webhook.watch.api_server import Source
 from webhook.watch.live import LiveCluster
-from webhook.watch.timing import Timing
 
 Object = dict[str, Any]
-
-TIMING = Timing(
-    first_pause_seconds=0.02, longest_pause_seconds=0.2, page_size=3, longest_pause_when_refused_seconds=0.2
-)
-
-
-class Followed(LiveCluster):
-    """A live view in another thread: a cache is for one thread, so a snapshot is asked for in that of its loop."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._loop = loop
-
-    def snapshot(self) -> Snapshot:
-        async def ask() -> Snapshot:
-            return super(Followed, self).snapshot()
-
-        return asyncio.run_coroutine_threadsafe(ask(), self._loop).result(60)
-
-
-@contextmanager
-def following(
-    kubeconfig: Path, on_bound: Callable[[Mapping[str, Any]], None] = lambda _: None, timing: Timing = TIMING
-) -> Iterator[LiveCluster]:
-    """A live view in a thread of its own, synced."""
-    loop = asyncio.new_event_loop()
-    live = Followed(loop, Source(kubeconfig).connect, timing=timing, on_bound=on_bound)
-    task = loop.create_task(live.run())
-
-    def run() -> None:
-        asyncio.set_event_loop(loop)
-        with suppress(asyncio.CancelledError):
-            loop.run_until_complete(task)
-        loop.run_until_complete(connections_gone())
-        loop.close()
-
-    thread = threading.Thread(target=run, name="live cluster")
-    thread.start()
-    try:
-        wait_for(lambda: live.is_synced, "the first view")
-        yield live
-    finally:
-        loop.call_soon_threadsafe(task.cancel)
-        thread.join()
 
 
 def wait_same(live: LiveCluster, client: Client) -> dict[str, Any]:
@@ -138,21 +89,21 @@ def _delete_pod(client: Client, namespace: str, pod: str, _: str) -> None:
 def test_view_after_random_churn_is_a_fresh_list(cluster: Cluster, seed: int) -> None:
     chance = random.Random(seed)
     churn(cluster.client, cluster.namespace, 20, chance)
-    with following(cluster.control_plane.kubeconfig) as live:
+    with following_in_thread(cluster.control_plane.kubeconfig) as live:
         churn(cluster.client, cluster.namespace, 80, chance)
         seen = wait_same(live, cluster.client)
         assert seen["namespaces"]
 
 
 def test_cluster_without_nodes_is_a_view_too(cluster: Cluster) -> None:
-    with following(cluster.control_plane.kubeconfig) as live:
+    with following_in_thread(cluster.control_plane.kubeconfig) as live:
         assert wait_same(live, cluster.client)["nodes"] == []
 
 
 def test_view_comes_back_right_after_the_api_server_was_killed(cluster: Cluster) -> None:
     chance = random.Random(3)
     churn(cluster.client, cluster.namespace, 40, chance)
-    with following(cluster.control_plane.kubeconfig) as live:
+    with following_in_thread(cluster.control_plane.kubeconfig) as live:
         before = wait_same(live, cluster.client)
         cluster.control_plane.stop_api_server()
         try:
@@ -167,7 +118,7 @@ def test_view_comes_back_right_after_the_api_server_was_killed(cluster: Cluster)
 
 
 def test_annotations_of_a_namespace_are_seen_as_they_change(cluster: Cluster) -> None:
-    with following(cluster.control_plane.kubeconfig) as live:
+    with following_in_thread(cluster.control_plane.kubeconfig) as live:
         cluster.client.patch("Namespace", cluster.namespace, {"metadata": {"annotations": {"a": "1"}}})
         wait_for(lambda: live.snapshot().namespace_annotations(cluster.namespace).get("a") == "1", "the annotation")
 
@@ -176,14 +127,14 @@ def test_bound_pods_are_told_as_they_are_bound(cluster: Cluster) -> None:
     bound: list[str] = []
     cluster.make_node("a")
     cluster.create(make_pod("before").node_name("a"))
-    with following(cluster.control_plane.kubeconfig, lambda pod: bound.append(pod["metadata"]["name"])):
+    with following_in_thread(cluster.control_plane.kubeconfig, lambda pod: bound.append(pod["metadata"]["name"])):
         cluster.wait_bound(cluster.create(make_pod("after")).object)
         wait_for(lambda: bound == ["after"], lambda: f"the bound pods: {bound}")
 
 
 def test_a_nominated_pod_that_is_bound_counts_once_all_the_while(cluster: Cluster) -> None:
     cluster.make_node("a")
-    with following(cluster.control_plane.kubeconfig) as live:
+    with following_in_thread(cluster.control_plane.kubeconfig) as live:
 
         def places() -> tuple[int, int]:
             snapshot = live.snapshot()
@@ -229,7 +180,7 @@ def further(cluster: Cluster) -> Iterator[None]:
 
 @pytest.mark.usefixtures("further")
 def test_further_kinds_are_followed(cluster: Cluster) -> None:
-    with following(cluster.control_plane.kubeconfig) as live:
+    with following_in_thread(cluster.control_plane.kubeconfig) as live:
         wait_for(lambda: live.kinds_in_view == KINDS, "every kind")
         seen = wait_same(live, cluster.client)
         kinds = ("storage", "csi", "devices", "workloads")
@@ -280,7 +231,7 @@ def limited_to(cluster: Cluster, folder: Path, rules: list[Object]) -> Iterator[
 
 @pytest.mark.usefixtures("further")
 def test_shipped_role_lets_every_kind_be_read(cluster: Cluster, tmp_path: Path) -> None:
-    with limited_to(cluster, tmp_path, SHIPPED["rules"]) as kubeconfig, following(kubeconfig) as live:
+    with limited_to(cluster, tmp_path, SHIPPED["rules"]) as kubeconfig, following_in_thread(kubeconfig) as live:
         wait_for(lambda: live.kinds_in_view == KINDS, lambda: f"every kind: {live.kinds_in_view}")
         wait_same(live, cluster.client)
 
@@ -288,7 +239,7 @@ def test_shipped_role_lets_every_kind_be_read(cluster: Cluster, tmp_path: Path) 
 @pytest.mark.usefixtures("further")
 def test_kinds_that_rbac_refuses_leave_the_others_working(cluster: Cluster, tmp_path: Path) -> None:
     cluster.make_node("a")
-    with limited_to(cluster, tmp_path, SHIPPED["rules"][:1]) as kubeconfig, following(kubeconfig) as live:
+    with limited_to(cluster, tmp_path, SHIPPED["rules"][:1]) as kubeconfig, following_in_thread(kubeconfig) as live:
         pod = cluster.create(make_pod("bound").node_name("a").requests(cpu="1"))
         wait_for(lambda: live.snapshot().requested("cpu").tolist() == [1000], "the pod")
         assert pod.object["spec"]["nodeName"] == "a"
@@ -305,7 +256,7 @@ def test_pod_with_thousands_of_tolerations_is_absorbed_and_answered(cluster: Clu
     cluster.make_node("a", taints=["key-1999=v:NoSchedule"])
     cluster.make_node("b")
     tolerations = [{"key": f"key-{number}", "value": "v", "effect": "NoSchedule"} for number in range(2000)]
-    with following(cluster.control_plane.kubeconfig) as live:
+    with following_in_thread(cluster.control_plane.kubeconfig) as live:
         waiting = cluster.create(make_pod("waiting").scheduler("nobody").spec(tolerations=tolerations)).object
         cluster.create(make_pod("bound").node_name("a").spec(tolerations=tolerations))
         wait_for(lambda: live.snapshot().load.pods.tolist() == [1, 0], "the bound pod")

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -10,33 +10,15 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from tests.support.builders import make_node_object
 from tests.support.fake_api import Answer, FakeApi, events, fake_api, page, refusal
+from tests.support.live import NODES, TIMING, bookmark, names, until, versioned_node
 from webhook.watch.api_server import Source
 from webhook.watch.live import LiveCluster
 from webhook.watch.timing import Timing
 
 Object = dict[str, Any]
 
-NODES = "/api/v1/nodes"
-TIMING = Timing(
-    first_pause_seconds=0.001,
-    longest_pause_seconds=0.01,
-    shortest_watch_seconds=0.0,
-    silence_seconds=5,
-    longest_pause_when_refused_seconds=0.01,
-)
 GONE_EVENT = ("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"})
-
-
-def node(name: str, version: int = 1, **facts: Any) -> Object:
-    content = make_node_object(name, **facts)
-    content["metadata"]["resourceVersion"] = str(version)
-    return content
-
-
-def bookmark(version: int) -> tuple[str, Object]:
-    return "BOOKMARK", {"kind": "Node", "apiVersion": "v1", "metadata": {"resourceVersion": str(version)}}
 
 
 @asynccontextmanager
@@ -49,16 +31,6 @@ async def following(api: FakeApi, folder: Path, token: str = "", timing: Timing 
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not holds():  # noqa: ASYNC110 - the real world tells no event
-            await asyncio.sleep(0.005)
-
-
-def names(live: LiveCluster) -> list[str]:
-    return [info.node.name for info in live.snapshot().nodes]
 
 
 def followed(folder: Path, *script: Answer, wanted: list[str], asked: int) -> FakeApi:
@@ -76,9 +48,9 @@ def followed(folder: Path, *script: Answer, wanted: list[str], asked: int) -> Fa
 def test_pages_are_read_to_the_end_and_watched_from_there(tmp_path: Path) -> None:
     api = followed(
         tmp_path,
-        page([node("a")], "7", "next"),
-        page([node("b")], "7"),
-        events(("ADDED", node("c", 8)), ("DELETED", node("a", 9)), lasting_seconds=0.05),
+        page([versioned_node("a")], "7", "next"),
+        page([versioned_node("b")], "7"),
+        events(("ADDED", versioned_node("c", 8)), ("DELETED", versioned_node("a", 9)), lasting_seconds=0.05),
         wanted=["b", "c"],
         asked=4,
     )
@@ -91,7 +63,7 @@ def test_pages_are_read_to_the_end_and_watched_from_there(tmp_path: Path) -> Non
 
 
 def test_watch_goes_on_from_the_last_bookmark(tmp_path: Path) -> None:
-    api = followed(tmp_path, page([node("a")], "7"), events(bookmark(30)), wanted=["a"], asked=3)
+    api = followed(tmp_path, page([versioned_node("a")], "7"), events(bookmark(30)), wanted=["a"], asked=3)
     assert [each.get("resourceVersion") for each in api.asked] == [None, "7", "30"]
 
 
@@ -102,17 +74,21 @@ GONE = refusal(410, "Expired")
     ("script", "versions"),
     [
         pytest.param(
-            [page([node("old")], "1", "next"), GONE, page([node("a")], "9")],
+            [page([versioned_node("old")], "1", "next"), GONE, page([versioned_node("a")], "9")],
             [None, None, None, "9"],
             id="between pages",
         ),
-        pytest.param([page([node("old")], "1"), GONE, page([node("a")], "9")], [None, "1", None, "9"], id="at a watch"),
         pytest.param(
-            [page([node("old")], "1"), events(GONE_EVENT), page([node("a")], "9")],
+            [page([versioned_node("old")], "1"), GONE, page([versioned_node("a")], "9")],
+            [None, "1", None, "9"],
+            id="at a watch",
+        ),
+        pytest.param(
+            [page([versioned_node("old")], "1"), events(GONE_EVENT), page([versioned_node("a")], "9")],
             [None, "1", None, "9"],
             id="within a watch",
         ),
-        pytest.param([GONE, page([node("a")], "9")], [None, None, "9"], id="at the first page"),
+        pytest.param([GONE, page([versioned_node("a")], "9")], [None, None, "9"], id="at the first page"),
     ],
 )
 def test_410_is_answered_with_a_new_list(tmp_path: Path, script: list[Answer], versions: list[str | None]) -> None:
@@ -121,12 +97,12 @@ def test_410_is_answered_with_a_new_list(tmp_path: Path, script: list[Answer], v
 
 
 def test_list_forgotten_between_pages_is_asked_for_in_one_piece(tmp_path: Path) -> None:
-    api = followed(tmp_path, page([], "1", "next"), GONE, page([node("a")], "9"), wanted=["a"], asked=4)
+    api = followed(tmp_path, page([], "1", "next"), GONE, page([versioned_node("a")], "9"), wanted=["a"], asked=4)
     assert [each.get("limit") for each in api.asked[:3]] == ["100", "100", "0"]
 
 
 def test_list_forgotten_in_one_piece_too_is_asked_for_in_pages_again(tmp_path: Path) -> None:
-    api = followed(tmp_path, page([], "1", "next"), GONE, GONE, page([node("a")], "9"), wanted=["a"], asked=5)
+    api = followed(tmp_path, page([], "1", "next"), GONE, GONE, page([versioned_node("a")], "9"), wanted=["a"], asked=5)
     assert [each.get("limit") for each in api.asked[:4]] == ["100", "100", "0", "100"]
 
 
@@ -134,7 +110,7 @@ def test_list_forgotten_in_one_piece_too_is_asked_for_in_pages_again(tmp_path: P
 def test_list_that_is_refused_at_its_first_page_is_asked_for_again_after_a_pause(tmp_path: Path, code: int) -> None:
     """Only a list forgotten between two pages is asked for in one piece at once."""
     with capture_logs() as logs:
-        api = followed(tmp_path, refusal(code, "Refused"), page([node("a")], "9"), wanted=["a"], asked=3)
+        api = followed(tmp_path, refusal(code, "Refused"), page([versioned_node("a")], "9"), wanted=["a"], asked=3)
 
     assert [(each.get("limit"), each.get("resourceVersion")) for each in api.asked] == [
         ("100", None),
@@ -146,14 +122,14 @@ def test_list_that_is_refused_at_its_first_page_is_asked_for_again_after_a_pause
 
 @pytest.mark.parametrize("code", [400, 410, 422, 504])
 def test_version_that_cannot_be_watched_from_is_answered_with_a_new_list(tmp_path: Path, code: int) -> None:
-    script = (page([node("old")], "4"), refusal(code, "Refused"), page([node("a")], "9"))
+    script = (page([versioned_node("old")], "4"), refusal(code, "Refused"), page([versioned_node("a")], "9"))
     api = followed(tmp_path, *script, wanted=["a"], asked=4)
     assert [each.get("resourceVersion") for each in api.asked] == [None, "4", None, "9"]
 
 
 @pytest.mark.parametrize("code", [429, 500, 503])
 def test_version_is_kept_where_a_watch_fails_for_another_reason(tmp_path: Path, code: int) -> None:
-    script = (page([node("a")], "4"), refusal(code, "Trouble"))
+    script = (page([versioned_node("a")], "4"), refusal(code, "Trouble"))
     api = followed(tmp_path, *script, wanted=["a"], asked=3)
     assert [each.get("resourceVersion") for each in api.asked] == [None, "4", "4"]
 
@@ -161,21 +137,23 @@ def test_version_is_kept_where_a_watch_fails_for_another_reason(tmp_path: Path, 
 @pytest.mark.parametrize(
     "broken",
     [
-        pytest.param(events(("ADDED", node("b", 5)), cut=b'{"type":"ADDED","obj'), id="cut within an object"),
-        pytest.param(events(("ADDED", node("b", 5)), ("ERROR", {"code": 500, "message": "boom"})), id="ERROR event"),
-        pytest.param(events(("ADDED", node("b", 5)), ("STRANGE", {})), id="unknown event"),
+        pytest.param(events(("ADDED", versioned_node("b", 5)), cut=b'{"type":"ADDED","obj'), id="cut within an object"),
+        pytest.param(
+            events(("ADDED", versioned_node("b", 5)), ("ERROR", {"code": 500, "message": "boom"})), id="ERROR event"
+        ),
+        pytest.param(events(("ADDED", versioned_node("b", 5)), ("STRANGE", {})), id="unknown event"),
     ],
 )
 def test_broken_watch_goes_on_from_the_last_event(tmp_path: Path, broken: Answer) -> None:
-    after = events(("ADDED", node("c", 6)), lasting_seconds=0.05)
-    api = followed(tmp_path, page([node("a")], "4"), broken, after, wanted=["a", "b", "c"], asked=4)
+    after = events(("ADDED", versioned_node("c", 6)), lasting_seconds=0.05)
+    api = followed(tmp_path, page([versioned_node("a")], "4"), broken, after, wanted=["a", "b", "c"], asked=4)
     assert [each.get("resourceVersion") for each in api.asked] == [None, "4", "5", "6"]
 
 
 @pytest.mark.parametrize("code", [429, 500, 503, 504])
 def test_failing_server_is_asked_again(tmp_path: Path, code: int) -> None:
     failure = refusal(code, "Trouble")
-    followed(tmp_path, failure, failure, page([node("a")], "4"), failure, wanted=["a"], asked=5)
+    followed(tmp_path, failure, failure, page([versioned_node("a")], "4"), failure, wanted=["a"], asked=5)
 
 
 def test_expired_token_is_read_anew(tmp_path: Path) -> None:
@@ -188,7 +166,7 @@ def test_expired_token_is_read_anew(tmp_path: Path) -> None:
         return await refusal(401, "Unauthorized")(request)
 
     async def run() -> list[str]:
-        script = (page([node("a")], "4"), refuse_and_renew)
+        script = (page([versioned_node("a")], "4"), refuse_and_renew)
         async with fake_api(NODES, *script) as api, following(api, tmp_path, str(token)):
             await until(lambda: len(api.asked) == 3)
             return [each["token"] for each in api.asked]
@@ -197,12 +175,12 @@ def test_expired_token_is_read_anew(tmp_path: Path) -> None:
 
 
 def test_malformed_node_is_left_out_and_logged_once(tmp_path: Path) -> None:
-    bad = node("bad", 5, capacity={"cpu": "many"})
+    bad = versioned_node("bad", 5, capacity={"cpu": "many"})
     with capture_logs() as logs:
         followed(
             tmp_path,
-            page([node("a")], "4"),
-            events(("ADDED", bad), ("MODIFIED", bad), ("ADDED", node("c", 6)), lasting_seconds=0.05),
+            page([versioned_node("a")], "4"),
+            events(("ADDED", bad), ("MODIFIED", bad), ("ADDED", versioned_node("c", 6)), lasting_seconds=0.05),
             wanted=["a", "c"],
             asked=3,
         )
@@ -253,7 +231,7 @@ def test_kind_that_is_refused_later_is_known_no_more(tmp_path: Path) -> None:
 
 def test_view_is_as_old_as_its_last_proof(tmp_path: Path) -> None:
     async def run() -> None:
-        async with fake_api(NODES, page([node("a")], "4"), events(bookmark(5), lasting_seconds=60)) as api:
+        async with fake_api(NODES, page([versioned_node("a")], "4"), events(bookmark(5), lasting_seconds=60)) as api:
             live = LiveCluster(Source(api.kubeconfig(tmp_path)).connect, timing=TIMING)
             assert live.age_seconds() == float("inf")
             assert not live.is_synced
@@ -271,7 +249,7 @@ def test_silent_connection_is_given_up(tmp_path: Path) -> None:
     timing = Timing(watch_seconds=0, silence_seconds=0.2, first_pause_seconds=0.001, longest_pause_seconds=0.01)
 
     async def run() -> None:
-        script = (page([node("a")], "4"), events(lasting_seconds=60))
+        script = (page([versioned_node("a")], "4"), events(lasting_seconds=60))
         async with fake_api(NODES, *script) as api, following(api, tmp_path, timing=timing):
             await until(lambda: len(api.asked) >= 3)
 
@@ -283,7 +261,7 @@ def test_server_that_ends_each_watch_at_once_is_not_asked_without_pause(tmp_path
     timing = Timing(first_pause_seconds=0.001, longest_pause_seconds=0.01, shortest_watch_seconds=1.0)
 
     async def run() -> int:
-        script = (page([node("a")], "4"), *[events()] * 200)
+        script = (page([versioned_node("a")], "4"), *[events()] * 200)
         async with fake_api(NODES, *script) as api, following(api, tmp_path, timing=timing):
             await until(lambda: len(api.asked) >= 6)
             return len(api.asked)

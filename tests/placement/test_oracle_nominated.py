@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.placement import oracle, strategies, strategies_pods
+from tests.placement.plain_answer import as_plain
 from tests.placement.strategies_nominated import nominations, nominees
-from tests.placement.test_oracle_pods import as_plain
 from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document

@@ -6,25 +6,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.placement import oracle
+from tests.placement.plain_answer import as_plain
 from tests.placement.strategies_pods import clusters, pending_pods
 from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.placement.scheduler import Placement, Scheduler
+from webhook.placement.scheduler import Scheduler
 
 Object = dict[str, Any]
-
-
-def as_plain(placement: Placement) -> oracle.OracleAnswer:
-    """What `placement` says that the plain check says, too."""
-    return oracle.OracleAnswer(
-        placement.verdict,
-        placement.node,
-        placement.total,
-        placement.feasible,
-        placement.message,
-        {node: dict(scores) for node, scores in placement.scores.items()},
-    )
 
 
 @settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.serving.test_admissions import replace_somewhere
+from tests.support.random_json import replace_somewhere
 from webhook.kube.field import InvalidInput
 from webhook.policy.loader import built_in_policy, load_policy, parse_policy
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.golden.case import cluster_of
 from tests.support.admission import PRODUCT, TYPE, USAGE
 from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
+from tests.support.random_json import json_values, replace_somewhere
 from tests.support.random_pods import pods
 from tests.support.server import Clock, World, review, review_bytes
 from webhook.audit.record import Draft
@@ -311,17 +312,6 @@ def test_every_admission_is_counted_with_its_edits_and_verdict() -> None:
     assert world.count("admission_duration_seconds_count") == 2
 
 
-json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**53), 2**53)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=12,
-)
-
-
 @given(json_values)
 def test_any_json_is_answered_below_500(value: Any) -> None:
     assert answer_to(World(), orjson.dumps(value)).status == 400
@@ -337,14 +327,3 @@ def test_a_review_with_anything_anywhere_is_answered_below_500(data: st.DataObje
     answer = answer_to(World(), orjson.dumps(body))
 
     assert answer.status in (200, 400), answer.body
-
-
-def replace_somewhere(value: Any, data: st.DataObject) -> None:
-    while True:
-        if not isinstance(value, dict | list) or not value:
-            return
-        key = data.draw(st.sampled_from(sorted(value)) if isinstance(value, dict) else st.integers(0, len(value) - 1))
-        if not isinstance(value[key], dict | list) or not value[key] or data.draw(st.integers(0, 4)) == 0:
-            value[key] = data.draw(json_values)
-            return
-        value = value[key]
