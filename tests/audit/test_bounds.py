@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.admission import TYPE, USAGE
-from tests.support.audit_records import PATCH, make_record
+from tests.support.audit_records import PATCH, encode, make_record
 from tests.support.builders import PodBuilder, make_pod, match_expressions
 from tests.support.server import World, review_bytes
 from webhook.audit.bounds import Cutter
 from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
-from webhook.audit.record import FIRST, LARGEST_BYTES, AuditRecord, digest, encode, parse_line, stated_hash
+from webhook.audit.record import FIRST, LARGEST_BYTES, AuditRecord, digest, parse_line, stated_hash
 
 LONG = "x" * 3_000_000
 

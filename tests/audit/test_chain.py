@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.audit_records import as_file, chain_lines, make_record
+from tests.support.audit_records import as_file, chain_lines, encode, make_record
 from tests.support.effort import examples
 from webhook.audit.chain import Verification, verify
 from webhook.audit.head import Head
 from webhook.audit.query import read
-from webhook.audit.record import digest, encode, parse_line
+from webhook.audit.record import digest, parse_line
 
 TEN = chain_lines(make_record(number) for number in range(1, 11))
 

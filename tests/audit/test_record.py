@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.audit_records import make_record
+from tests.support.audit_records import encode, make_record
 from webhook.audit.entries import PlacementEntry
-from webhook.audit.record import FIRST, digest, encode, parse_line, stated_hash
+from webhook.audit.record import FIRST, digest, parse_line, stated_hash
 
 CONTRACT_KEYS = [
     "time", "decision", "uid", "dryRun", "operation", "namespace", "name", "owner", "user", "workloadType",

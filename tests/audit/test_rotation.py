@@ -10,14 +10,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.support.admission import TYPE
-from tests.support.audit_records import at, make_record
+from tests.support.audit_records import at, encode, make_record
 from tests.support.builders import make_pod, match_expressions
 from tests.support.server import World, review_bytes
 from webhook.audit import writer
 from webhook.audit.chain import Verification, verify
 from webhook.audit.head import head_path, read_head
 from webhook.audit.query import Sources, rotated_files
-from webhook.audit.record import FIRST, AuditRecord, encode, parse_line
+from webhook.audit.record import FIRST, AuditRecord, parse_line
 from webhook.audit.statement import Dropped, Oldest, Rotation
 from webhook.audit.writer import AuditWriter, Result
 

@@ -14,11 +14,11 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from tests.support.audit_records import make_record
+from tests.support.audit_records import encode, make_record
 from webhook.audit.chain import Verification, verify
 from webhook.audit.head import Head, head_path, read_head
 from webhook.audit.query import Entry, Sources, read, rotated_files
-from webhook.audit.record import digest, encode
+from webhook.audit.record import digest
 from webhook.audit.stream import AuditStream
 from webhook.audit.writer import AuditWriter
 from webhook.kube.field import InvalidInput

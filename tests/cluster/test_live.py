@@ -13,7 +13,7 @@ from tests.controlplane.client import ApiError, Client, NotFound
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.builders import make_node_object, make_pod
-from tests.support.live import following_in_thread
+from tests.support.live import following_in_thread, kinds_in_view
 from tests.support.manifests import read
 from tests.support.optional_objects import further_objects
 from tests.support.views import made_anew, said
@@ -181,7 +181,7 @@ def further(cluster: Cluster) -> Iterator[None]:
 @pytest.mark.usefixtures("further")
 def test_further_kinds_are_followed(cluster: Cluster) -> None:
     with following_in_thread(cluster.control_plane.kubeconfig) as live:
-        wait_for(lambda: live.kinds_in_view == KINDS, "every kind")
+        wait_for(lambda: kinds_in_view(live) == KINDS, "every kind")
         seen = wait_same(live, cluster.client)
         kinds = ("storage", "csi", "devices", "workloads")
         assert [name for name in kinds if not seen[name] or not all(seen[name])] == []
@@ -232,7 +232,7 @@ def limited_to(cluster: Cluster, folder: Path, rules: list[Object]) -> Iterator[
 @pytest.mark.usefixtures("further")
 def test_shipped_role_lets_every_kind_be_read(cluster: Cluster, tmp_path: Path) -> None:
     with limited_to(cluster, tmp_path, SHIPPED["rules"]) as kubeconfig, following_in_thread(kubeconfig) as live:
-        wait_for(lambda: live.kinds_in_view == KINDS, lambda: f"every kind: {live.kinds_in_view}")
+        wait_for(lambda: kinds_in_view(live) == KINDS, lambda: f"every kind: {kinds_in_view(live)}")
         wait_same(live, cluster.client)
 
 
@@ -243,12 +243,12 @@ def test_kinds_that_rbac_refuses_leave_the_others_working(cluster: Cluster, tmp_
         pod = cluster.create(make_pod("bound").node_name("a").requests(cpu="1"))
         wait_for(lambda: live.snapshot().requested("cpu").tolist() == [1000], "the pod")
         assert pod.object["spec"]["nodeName"] == "a"
-        assert live.kinds_in_view == REQUIRED_KINDS
+        assert kinds_in_view(live) == REQUIRED_KINDS
         assert live.snapshot().storage.claims is None
         assert live.age_seconds() < 60
         role = {"rules": SHIPPED["rules"]}
         cluster.client.patch("ClusterRole", "limited", role, api_version=RBAC)
-        wait_for(lambda: live.kinds_in_view == KINDS, "the kinds that may be read now")
+        wait_for(lambda: kinds_in_view(live) == KINDS, "the kinds that may be read now")
         wait_same(live, cluster.client)
 
 

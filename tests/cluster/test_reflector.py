@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.support.fake_api import Answer, FakeApi, events, fake_api, page, refusal
-from tests.support.live import NODES, TIMING, bookmark, names, until, versioned_node
+from tests.support.live import NODES, TIMING, bookmark, kinds_in_view, names, until, versioned_node
 from webhook.watch.api_server import Source
 from webhook.watch.live import LiveCluster
 from webhook.watch.timing import Timing
@@ -203,7 +203,7 @@ def test_kind_that_is_refused_is_not_known_until_it_is_given(tmp_path: Path, cod
         async with fake_api(DEVICE_CLASSES, *script) as api, following(api, tmp_path) as live:
             await until(lambda: live.is_synced and live.age_seconds() < 60)
             await until(lambda: len(api.asked) == 7)
-            assert "DeviceClass" in live.kinds_in_view
+            assert "DeviceClass" in kinds_in_view(live)
             assert list(live.snapshot().devices.classes or ()) == ["gpu"]
 
     with capture_logs() as logs:

@@ -11,7 +11,8 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from tests.docs.markdown import DOCUMENTS, OPERATIONS, ROOT, blocks, name_of, rows, span_of, spans_of
-from webhook.audit.record import AuditRecord, encode, parse_line
+from tests.support.audit_records import encode
+from webhook.audit.record import AuditRecord, parse_line
 from webhook.cli.serve import serve
 from webhook.metrics import Metrics
 from webhook.policy.loader import built_in_policy

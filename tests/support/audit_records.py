@@ -8,7 +8,8 @@ from typing import Any
 
 from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
 from webhook.audit.query import Broken, Entry, read
-from webhook.audit.record import AuditRecord, digest, encode
+from webhook.audit.record import AuditRecord, Draft, digest, seal
+from webhook.audit.statement import Rotation
 
 START = datetime(2026, 5, 1, 8, tzinfo=UTC)
 
@@ -61,6 +62,11 @@ def make_record(number: int = 0, **fields: Any) -> AuditRecord:
         before={"/spec/schedulerName": "default-scheduler"},
     )
     return replace(record, **fields)
+
+
+def encode(record: AuditRecord | Draft, sequence: int, previous: str, rotation: Rotation | None = None) -> bytes:
+    """The record as one line of JSON, without the newline at its end."""
+    return seal(record, sequence, previous, rotation)[0]
 
 
 def chain_lines(records: Iterable[AuditRecord], previous: str = "", first_sequence: int = 1) -> list[bytes]:

@@ -92,3 +92,8 @@ def following_in_thread(
     finally:
         loop.call_soon_threadsafe(task.cancel)
         thread.join()
+
+
+def kinds_in_view(live: LiveCluster) -> frozenset[str]:
+    """The kinds that have been listed and are not refused."""
+    return frozenset(each.resource.kind for each in live._reflectors if each.proved_seconds is not None)

@@ -14,8 +14,9 @@ import orjson
 
 from certs.pki import KeyPair, issue_ca, issue_server
 from tests.support.admission import policy_with
+from tests.support.audit_records import encode
 from webhook.app import rfc3339_now
-from webhook.audit.record import FIRST, AuditRecord, Draft, encode, parse_line
+from webhook.audit.record import FIRST, AuditRecord, Draft, parse_line
 from webhook.metrics import Metrics
 from webhook.pipeline import Cluster
 from webhook.policy.policy import Policy

@@ -155,11 +155,6 @@ def _has_long_text(record: AuditRecord | Draft) -> bool:
     )
 
 
-def encode(record: AuditRecord | Draft, sequence: int, previous: str, rotation: Rotation | None = None) -> bytes:
-    """The record as one line of JSON, without the newline at its end."""
-    return seal(record, sequence, previous, rotation)[0]
-
-
 def seal(
     record: AuditRecord | Draft, sequence: int, previous: str, rotation: Rotation | None = None
 ) -> tuple[bytes, str]:

@@ -113,11 +113,6 @@ class LiveCluster:
         """Whether every kind that a view needs has been listed."""
         return all(each.proved_seconds is not None for each in self._reflectors if each.resource.is_required)
 
-    @property
-    def kinds_in_view(self) -> frozenset[str]:
-        """The kinds that have been listed and are not refused."""
-        return frozenset(each.resource.kind for each in self._reflectors if each.proved_seconds is not None)
-
     def snapshot(self) -> Snapshot:
         """The cluster as it is known now; before `is_synced` its namespaces alone."""
         if self.is_synced:
