@@ -13,8 +13,8 @@ _CLOCKS = {
     *("process_time", "process_time_ns", "thread_time", "thread_time_ns"),
     *("time.time", "time.time_ns"),
 }
-# What waits for a real API server, and says for how long it did.
-_WAITING = {TESTS / "controlplane" / "build.py", TESTS / "controlplane" / "polling.py"}
+# What waits for another process, with a bound.
+_WAITING = {TESTS / name for name in ("controlplane/build.py", "controlplane/polling.py", "mutants/server.py")}
 
 
 def _reads_a_clock(node: ast.AST) -> bool:

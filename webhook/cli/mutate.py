@@ -1,7 +1,6 @@
 """`mutate`: what the webhook would make of pods, without a cluster or a server."""
 
 import difflib
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from webhook.cli.files import check_standard_input, pods_option, policy_option, 
 from webhook.cli.terminal import say, say_json, say_lines
 from webhook.kube.text import escaped_json, printable_lines
 from webhook.kube.workload import pod_name
+from webhook.kube.yaml_scalars import TAG, plain_tag
 from webhook.pipeline import Cluster, scheduler_for
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
 
@@ -102,22 +102,14 @@ class _PlainDumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    # Escapes are read within double quotes alone.
-    style = None if printable_lines(text) == text else '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    # kubectl reads more texts as numbers and booleans than PyYAML, so PyYAML leaves some without quotes.
+    style = None if plain_tag(text) == f"{TAG}str" else "'"
+    # Only double quotes allow escapes.
+    style = style if printable_lines(text) == text else '"'
+    return dumper.represent_scalar(f"{TAG}str", text, style=style)
 
 
 _PlainDumper.add_representer(str, _text)
-
-# What YAML 1.2 or kubectl reads as a number or a boolean and PyYAML, of YAML 1.1, does not: such text must be quoted.
-# Source: go.yaml.in/yaml/v2/resolve.go
-_PlainDumper.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(
-        r"[yYnN]$|[-+]?0[oObBxX][0-9a-fA-F_]+$|[-+]?(?:\.[0-9_]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9_]+)?$"
-    ),
-    list("yYnN-+.0123456789"),
-)
 
 
 def to_yaml(value: Any) -> str:
