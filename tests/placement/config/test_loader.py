@@ -16,7 +16,7 @@ from webhook.placement.profile import BINPACK, DEFAULT, Profile
 from webhook.placement.registry import PluginArgs
 from webhook.placement.scheduler import Scheduler
 
-_DEPLOYED = Path(__file__).parents[2] / "deploy/scheduler/kube-scheduler-configuration.yaml"
+_DEPLOYED = Path(__file__).parents[3] / "deploy/scheduler/kube-scheduler-configuration.yaml"
 
 
 def _document(**fields: Any) -> str:

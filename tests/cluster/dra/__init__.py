@@ -1,0 +1,1 @@
+"""Tests of the objects of dynamic resource allocation."""

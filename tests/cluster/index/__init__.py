@@ -1,0 +1,1 @@
+"""Tests of the indexes over nodes and pods."""

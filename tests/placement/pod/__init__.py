@@ -1,0 +1,1 @@
+"""Tests of what plugins read of a pod."""
