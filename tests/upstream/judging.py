@@ -16,10 +16,10 @@ from webhook.kube.field import InvalidInput
 from webhook.kube.shape import check_pod
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.config.loader import parse_profiles
-from webhook.placement.framework.unmodelled import UnsupportedFeatures
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import Profile
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
+from webhook.placement.unmodelled import UnsupportedFeatures
 
 AGREES, UNKNOWN, WAITING, SET_ASIDE, CONTRADICTS = "agrees", "Unknown", "Waiting", "set aside", "contradicts"
 

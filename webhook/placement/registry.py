@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from webhook.cluster.index.node_selector import NodeAffinityTerms
 from webhook.kube.resource_names import CPU, MEMORY
-from webhook.placement.config.plugin_args import (
+from webhook.placement.framework.interface import Plugin
+from webhook.placement.plugin_args import (
     Args,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
@@ -21,7 +22,6 @@ from webhook.placement.config.plugin_args import (
     PodTopologySpreadArgs,
     VolumeBindingArgs,
 )
-from webhook.placement.framework.interface import Plugin
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.image_locality import ImageLocality
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity

@@ -14,8 +14,8 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, in_time, never
 from webhook.kube.reader import Reader
+from webhook.placement.deny_exemption import doubt
 from webhook.placement.diagnosis import NodeToStatus, explain, plugins_against
-from webhook.placement.framework.deny_exemption import doubt
 from webhook.placement.framework.filtering import pre_filter_rejection, run_filters, run_pre_filters
 from webhook.placement.framework.interface import UncertainScorePlugin
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
@@ -28,12 +28,12 @@ from webhook.placement.framework.result import (
     fit_error,
     with_templates,
 )
-from webhook.placement.framework.unmodelled import UnsupportedFeatures
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import DEFAULT, Profile
 from webhook.placement.suggest.changes import Situation
 from webhook.placement.suggest.suggestions import Suggestion, suggest
 from webhook.placement.templates import TemplateNode
+from webhook.placement.unmodelled import UnsupportedFeatures
 
 __all__ = ["Placement", "PodSignature", "Scheduler", "never"]
 

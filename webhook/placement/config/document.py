@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from webhook.placement.config.plugin_args import Items, Percentage, QualifiedName, within
+from webhook.placement.plugin_args import Items, Percentage, QualifiedName, within
 from webhook.policy.fields import StrictModel
 
 

@@ -14,7 +14,7 @@ from webhook.kube.resource_names import CPU, MEMORY
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.config.document import KubeSchedulerConfiguration, KubeSchedulerProfile, Plugins
 from webhook.placement.config.extension_points import Expansion, expand, plugin_errors
-from webhook.placement.config.plugin_args import (
+from webhook.placement.plugin_args import (
     Args,
     DefaultConstraint,
     InterPodAffinityArgs,

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.taints import CONDITION_DOMAINS, UNSCHEDULABLE, Toleration, Tolerations
-from webhook.placement.framework.unmodelled import unknown_resources
 from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.unmodelled import unknown_resources
 
 
 def doubt(info: PodInfo, snapshot: Snapshot, fitting: Callable[[PodInfo], int]) -> str:
