@@ -26,12 +26,12 @@ from webhook.policy.policy import Policy
 from webhook.serving.admissions import Admissions, Surroundings
 from webhook.serving.certificate import Certificate
 from webhook.serving.dispatcher import Dispatcher
+from webhook.serving.group_commit import Turns
 from webhook.serving.health import Health
 from webhook.serving.http import REFUSALS, MutateEndpoint
 from webhook.serving.lanes import LargeLane, SmallLane, TimedScorer
 from webhook.serving.predictions import Predictions
 from webhook.serving.server import Server
-from webhook.serving.turns import Turns
 from webhook.settings import Settings
 from webhook.verdict import Patched, Unchanged, Verdict
 from webhook.watch.api_server import Source

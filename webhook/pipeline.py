@@ -10,7 +10,7 @@ import orjson
 
 from webhook.byte_cache import ByteCache
 from webhook.cluster.snapshot import Snapshot
-from webhook.judgement import Mutated, StaticVerdict, judge, read_of
+from webhook.evaluation import Mutated, StaticVerdict, judge, read_of
 from webhook.kube.admission import AdmissionRequest, Refusal
 from webhook.kube.field import InvalidInput
 from webhook.kube.wellknown import DEFAULT_NAMESPACE

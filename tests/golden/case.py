@@ -17,7 +17,7 @@ import orjson
 import pytest
 
 from tests.support.admission import admit_pod, policy_with
-from webhook import judgement
+from webhook import evaluation
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import parse
 from webhook.mutation.registry import RULES
@@ -74,7 +74,7 @@ def rules_of(case: dict[str, Any]) -> set[str]:
 def _only(names: set[str]) -> Iterator[None]:
     """Admission under the rules of these names, until the block ends."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(judgement, "RULES", tuple(rule for rule in RULES if rule.name in names))
+        patched.setattr(evaluation, "RULES", tuple(rule for rule in RULES if rule.name in names))
         yield
 
 

@@ -14,7 +14,7 @@ from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, make_reque
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.random_pods import pods
 from webhook.cluster.file import snapshot_from_documents
-from webhook.judgement import Mutated, StaticVerdict, judge, read_of
+from webhook.evaluation import Mutated, StaticVerdict, judge, read_of
 from webhook.kube.documents import Document
 from webhook.pipeline import Memory, admit
 from webhook.placement.scheduler import Scheduler

@@ -2,7 +2,7 @@
 
 from webhook.cli.terminal import say
 from webhook.cluster.snapshot import Snapshot
-from webhook.judgement import StaticVerdict, judge
+from webhook.evaluation import StaticVerdict, judge
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput

@@ -18,7 +18,7 @@ from webhook.cli.files import (
 from webhook.cli.profiles import Schedulers, read_schedulers
 from webhook.cli.terminal import say_json
 from webhook.cluster.snapshot import Snapshot
-from webhook.judgement import Mutated
+from webhook.evaluation import Mutated
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.kube.shape import check_pod

@@ -14,8 +14,8 @@ from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
 from webhook.pipeline import Cluster
 from webhook.policy.policy import Policy
+from webhook.serving.audit_record import audit_record
 from webhook.serving.effort import Effort, TurnEndedError
-from webhook.serving.journal import audit_record
 from webhook.serving.lanes import Lane
 from webhook.serving.rendering import Rendered
 from webhook.verdict import Verdict

@@ -1,6 +1,6 @@
 """What a thread of admissions keeps from one pod to the next of its kind, and how it comes from a request to a verdict.
 
-Pods of one template are alike in what is read of them (`webhook.judgement.read_of`), so what is said of one holds for
+Pods of one template are alike in what is read of them (`webhook.evaluation.read_of`), so what is said of one holds for
 the next. Small pods come by the thousand: of them the question to the scorer is kept, which is asked anew as soon as
 the cluster has changed. What a large pod is made of is not worth the memory: of it the verdict is kept, for a while.
 """

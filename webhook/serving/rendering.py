@@ -10,7 +10,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import AdmissionRequest, ReviewAnswer
 from webhook.placement.scheduler import Placement
 from webhook.policy.policy import Policy
-from webhook.serving.journal import audit_record
+from webhook.serving.audit_record import audit_record
 from webhook.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
 
 

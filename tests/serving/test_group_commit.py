@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.audit_records import make_record
 from webhook.audit.record import CommonPart, Draft
-from webhook.serving.turns import Turns
+from webhook.serving.group_commit import Turns
 
 
 @dataclass
