@@ -11,11 +11,11 @@ from bench.clusters import cluster_documents
 from tests.support.admission import TYPE, policy_with
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.server import Clock, review_bytes
-from webhook.app import Decisions, FixedView, Glance, _remember, doubt, rfc3339_now
+from webhook.app import Decisions, FixedView, Glance, _remember, rfc3339_now, stale_reason
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import parse_review
-from webhook.pipeline import Cluster, admit, scheduler_for
+from webhook.pipeline import ClusterView, admit, scheduler_for
 from webhook.placement.scheduler import Scheduler
 from webhook.serving.predictions import Predictions
 
@@ -42,13 +42,13 @@ def test_a_decision_is_a_random_uuid() -> None:
 
 def test_a_look_at_the_cluster_holds_for_a_moment_only() -> None:
     clock, looks = Clock(), count(1)
-    glance = Glance(lambda: Cluster(Snapshot.of(()), Scheduler(), f"look {next(looks)}"), clock)
+    glance = Glance(lambda: ClusterView(Snapshot.of(()), Scheduler(), f"look {next(looks)}"), clock)
 
-    assert glance().doubt == "look 1"
+    assert glance().stale_reason == "look 1"
     clock.seconds += 0.01
-    assert glance().doubt == "look 1"
+    assert glance().stale_reason == "look 1"
     clock.seconds += 0.01
-    assert glance().doubt == "look 2"
+    assert glance().stale_reason == "look 2"
 
 
 @dataclass
@@ -78,7 +78,7 @@ class _View:
     ],
 )
 def test_a_live_view_is_doubted_once_it_is_too_old(view: _View, reason: str) -> None:
-    assert doubt(view, 60.0) == reason
+    assert stale_reason(view, 60.0) == reason
 
 
 def test_a_fixed_view_keeps_its_snapshot_and_is_never_doubted() -> None:
@@ -86,15 +86,15 @@ def test_a_fixed_view_keeps_its_snapshot_and_is_never_doubted() -> None:
     view = FixedView(snapshot)
 
     assert view.snapshot() is snapshot
-    assert doubt(view, 0.0) == ""
+    assert stale_reason(view, 0.0) == ""
 
 
 POLICY = policy_with()
-CLUSTER = Cluster(snapshot_from_documents(cluster_documents(4, 1)), scheduler_for(POLICY))
+CLUSTER = ClusterView(snapshot_from_documents(cluster_documents(4, 1)), scheduler_for(POLICY))
 TRAINING = make_pod("trainer").annotate(TYPE, "training")
 
 
-def _remembered(*pods: PodBuilder, cluster: Cluster | None = CLUSTER, **request: object) -> int:
+def _remembered(*pods: PodBuilder, cluster: ClusterView | None = CLUSTER, **request: object) -> int:
     """Return how many predictions are kept once these pods were admitted."""
     predictions = Predictions()
     for pod in pods:

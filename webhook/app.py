@@ -20,13 +20,13 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import field
 from webhook.metrics import Metrics
-from webhook.pipeline import Cluster, scheduler_for
+from webhook.pipeline import ClusterView, scheduler_for
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.policy.policy import Policy
-from webhook.serving.admissions import Admissions, Surroundings
+from webhook.serving.admissions import Admissions, Dependencies
 from webhook.serving.certificate import Certificate
 from webhook.serving.dispatcher import Dispatcher
-from webhook.serving.group_commit import Turns
+from webhook.serving.group_commit import GroupCommit
 from webhook.serving.health import Health
 from webhook.serving.http import REFUSALS, MutateEndpoint
 from webhook.serving.lanes import LargeLane, SmallLane, TimedScorer
@@ -82,7 +82,7 @@ class FixedView:
         return time.monotonic() - self._taken_seconds
 
 
-def doubt(view: View, longest_seconds: float) -> str:
+def stale_reason(view: View, longest_seconds: float) -> str:
     """Why `view` cannot be relied on, empty where it can."""
     age_seconds = view.age_seconds()
     if not view.is_live or age_seconds <= longest_seconds:
@@ -99,13 +99,13 @@ class Glance:
     out for one pod would hold for the next of its kind. It is late by `_GLANCE_SECONDS` at most, beside its watch.
     """
 
-    def __init__(self, look: Callable[[], Cluster], monotonic_seconds: Callable[[], float]) -> None:
+    def __init__(self, look: Callable[[], ClusterView], monotonic_seconds: Callable[[], float]) -> None:
         self._look = look
         self._monotonic_seconds = monotonic_seconds
-        self._seen: Cluster | None = None
+        self._seen: ClusterView | None = None
         self._until_seconds = 0.0
 
-    def __call__(self) -> Cluster:
+    def __call__(self) -> ClusterView:
         """The cluster as it is now, or was a moment ago."""
         now_seconds = self._monotonic_seconds()
         if self._seen is None or now_seconds >= self._until_seconds:
@@ -157,11 +157,11 @@ def build_server(
     glance: Glance | None = None
     if view is not None:
         glance = Glance(
-            lambda: Cluster(view.snapshot(), scorer, doubt(view, check.max_view_age_seconds)), time.monotonic
+            lambda: ClusterView(view.snapshot(), scorer, stale_reason(view, check.max_view_age_seconds)), time.monotonic
         )
         _show_view(metrics, glance, view)
-    turns = Turns(audit)
-    surroundings = Surroundings(
+    turns = GroupCommit(audit)
+    surroundings = Dependencies(
         audit=turns.audit,
         monotonic_seconds=time.monotonic,
         new_decision=Decisions(),
@@ -185,7 +185,7 @@ def _show_view(metrics: Metrics, glance: Glance, view: View) -> None:
 
 
 def _remember(
-    predictions: Predictions, request: AdmissionRequest, verdict: Verdict, cluster: Cluster | None, policy: Policy
+    predictions: Predictions, request: AdmissionRequest, verdict: Verdict, cluster: ClusterView | None, policy: Policy
 ) -> None:
     """Remember what is foretold of a pod that will come to be."""
     if request.dry_run or cluster is None or not isinstance(verdict, (Patched, Unchanged)):

@@ -32,15 +32,16 @@ class Scorer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterView:
     """The view of the cluster that the placement check asks, and the scorer that asks it.
 
-    `doubt`: why nothing can be foretold from it, such as its age; the namespaces' defaults are read from it even so.
+    `stale_reason` is the reason not to predict from it, such as its age; empty: it is current. The annotations of
+    namespaces are read from it in any case.
     """
 
     snapshot: Snapshot
     scorer: Scorer
-    doubt: str = ""
+    stale_reason: str = ""
 
 
 def scheduler_for(policy: Policy, cache_bytes: int = ANSWER_CACHE_BYTES) -> Scheduler:
@@ -104,7 +105,7 @@ class Memory:
         remembered = replace(verdict, mutation=replace(verdict.mutation, pod={}), size_bytes=size_bytes)
         return remembered if self._verdicts.put(question, remembered, size_bytes) else verdict
 
-    def conclude(self, mutated: Mutated, placement: Placement, cluster: Cluster | None) -> Verdict:
+    def conclude(self, mutated: Mutated, placement: Placement, cluster: ClusterView | None) -> Verdict:
         """The verdict that follows from these: the same object, as long as the view of the cluster is the same.
 
         What still has its pod was too large to be remembered, and is not remembered here either.
@@ -159,7 +160,7 @@ def _size_bytes(verdict: StaticVerdict) -> int:
 def admit(
     request: AdmissionRequest,
     policy: Policy,
-    cluster: Cluster | None,
+    cluster: ClusterView | None,
     expired: Callable[[], bool] = lambda: False,
     memory: Memory | None = None,
 ) -> Verdict:
@@ -196,13 +197,13 @@ def not_a_pod_creation(request: AdmissionRequest) -> str | None:
     return None
 
 
-def _placement(mutated: Mutated, cluster: Cluster | None, expired: Callable[[], bool]) -> Placement:
+def _placement(mutated: Mutated, cluster: ClusterView | None, expired: Callable[[], bool]) -> Placement:
     if mutated.workload.check_mode == "off":
         return _unknown("the placement check is off")
     if cluster is None:
         return _unknown("no view of the cluster")
-    if cluster.doubt:
-        return _unknown(cluster.doubt)
+    if cluster.stale_reason:
+        return _unknown(cluster.stale_reason)
     if isinstance(mutated.question, str):
         return _unknown(mutated.question)
     placement = cluster.scorer.answer(mutated.question, cluster.snapshot, expired)
@@ -220,7 +221,7 @@ def _unknown(message: str) -> Placement:
 
 def _conclude(mutated: Mutated, placement: Placement) -> Patched | Unchanged | Denied:
     workload, mutation, warnings = mutated.workload, mutated.mutation, mutated.warnings
-    if placement.verdict == "Infeasible" and workload.check_mode == "deny" and not placement.doubt:
+    if placement.verdict == "Infeasible" and workload.check_mode == "deny" and not placement.deny_exemption:
         suggestion = "".join(f" Suggestion: {text}." for text in placement.suggestions[:1])
         message = f"no node of this cluster could ever take this pod: {placement.message}{suggestion}"
         refusal = Refusal(403, "Forbidden", message)
@@ -228,8 +229,8 @@ def _conclude(mutated: Mutated, placement: Placement) -> Patched | Unchanged | D
     if placement.verdict in ("Infeasible", "Waiting"):
         # Each is cut to what reaches a client: the suggestion stands for itself, lest a long message cut it off.
         suggestions = [f"placement check: suggestion: {text}" for text in placement.suggestions[:1]]
-        is_spared = placement.doubt and workload.check_mode == "deny"
-        doubts = [f"placement check: not refused: {placement.doubt}"] if is_spared else []
+        is_spared = placement.deny_exemption and workload.check_mode == "deny"
+        doubts = [f"placement check: not refused: {placement.deny_exemption}"] if is_spared else []
         warnings = (*warnings, f"placement check: {placement.verdict}: {placement.message}", *doubts, *suggestions)
     if mutation.operations:
         return Patched(workload.type_name, mutation.pod, mutation.operations, mutation.rules, warnings, placement)

@@ -12,7 +12,7 @@ from tests.controlplane.cluster import Cluster
 from tests.support.server import Running, World, running_in_thread
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import parse
-from webhook.pipeline import Cluster as View
+from webhook.pipeline import ClusterView as View
 from webhook.placement.scheduler import Scheduler
 
 

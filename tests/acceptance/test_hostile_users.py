@@ -14,7 +14,7 @@ from tests.controlplane.cluster import Cluster
 from tests.support.admission import DOMAIN, TYPE
 from tests.support.builders import make_pod
 from webhook.cluster.file import snapshot_from_documents
-from webhook.pipeline import Cluster as View
+from webhook.pipeline import ClusterView as View
 from webhook.placement.scheduler import Scheduler
 
 _ATTACKERS = 4

@@ -21,7 +21,7 @@ from webhook import evaluation
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import parse
 from webhook.mutation.registry import RULES
-from webhook.pipeline import Cluster, scheduler_for
+from webhook.pipeline import ClusterView, scheduler_for
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
 
@@ -43,7 +43,7 @@ def read(text: str, name: str) -> dict[str, Any]:
     return document.content
 
 
-def cluster_of(case: dict[str, Any], policy: Policy | None = None) -> Cluster | None:
+def cluster_of(case: dict[str, Any], policy: Policy | None = None) -> ClusterView | None:
     """The view of the case's nodes and namespace; None where it has neither."""
     namespace = case.get("namespace")
     nodes = case.get("cluster", [])
@@ -53,7 +53,7 @@ def cluster_of(case: dict[str, Any], policy: Policy | None = None) -> Cluster | 
     if namespace is not None:
         objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": namespace})
     text = orjson.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-    return Cluster(snapshot_from_documents(parse(text, "cluster")), scheduler_for(policy or policy_with()))
+    return ClusterView(snapshot_from_documents(parse(text, "cluster")), scheduler_for(policy or policy_with()))
 
 
 def admitted(case: dict[str, Any], pod: dict[str, Any]) -> tuple[Verdict, Policy]:

@@ -8,7 +8,7 @@ import pytest
 from tests.support.admission import TYPE, admit_pod, policy_with
 from tests.support.builders import make_pod
 from webhook.cluster.file import snapshot_from_documents
-from webhook.pipeline import Cluster
+from webhook.pipeline import ClusterView
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.scheduler import Placement
 from webhook.policy.document import CheckMode
@@ -28,11 +28,11 @@ class Oracle:
 
     def answer(self, *_: object) -> Placement:
         """The answer."""
-        return Placement(self.verdict, None, 3, 0, "0/3 nodes are available: 3 say so.", doubt=self.doubt)
+        return Placement(self.verdict, None, 3, 0, "0/3 nodes are available: 3 say so.", deny_exemption=self.doubt)
 
 
 def verdict_on(mode: str, verdict: PlacementVerdict, doubt: str = "") -> Verdict:
-    cluster = Cluster(snapshot_from_documents([]), Oracle(verdict, doubt))
+    cluster = ClusterView(snapshot_from_documents([]), Oracle(verdict, doubt))
     return admit_pod(POD, policy_with(placementCheck={"mode": mode}), cluster)
 
 
@@ -87,7 +87,7 @@ def test_the_scorer_is_not_asked_when_the_check_is_off() -> None:
             raise AssertionError("asked all the same")
 
     found = admit_pod(
-        POD, policy_with(placementCheck={"mode": "off"}), Cluster(snapshot_from_documents([]), Offended())
+        POD, policy_with(placementCheck={"mode": "off"}), ClusterView(snapshot_from_documents([]), Offended())
     )
 
     assert isinstance(found, Patched)

@@ -67,7 +67,7 @@ def test_pod_that_would_fit_on_an_empty_node_waits(pod: PodBuilder, running: Pod
 )
 def test_no_denial_rests_on_a_state_of_nodes_that_passes(nodes: list[NodeInfo], doubt: str) -> None:
     placement = _place(make_pod(), *nodes)
-    assert (placement.verdict, placement.doubt) == ("Infeasible", doubt)
+    assert (placement.verdict, placement.deny_exemption) == ("Infeasible", doubt)
 
 
 def test_pod_waits_where_a_node_is_full_of_pods() -> None:

@@ -19,7 +19,7 @@ from tests.support.server import Clock, World, review, review_bytes
 from webhook.audit.record import Draft
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
-from webhook.pipeline import Cluster
+from webhook.pipeline import ClusterView
 from webhook.placement.scheduler import Scheduler
 from webhook.serving.admissions import Answer
 
@@ -223,7 +223,7 @@ def test_what_the_scorer_cannot_read_is_patched_all_the_same(pod: PodBuilder) ->
 
 
 def test_our_own_fault_is_a_500_with_the_decision_and_never_a_refusal() -> None:
-    world = World(cluster=Cluster(snapshot_from_documents([]), BrokenScorer()))
+    world = World(cluster=ClusterView(snapshot_from_documents([]), BrokenScorer()))
 
     answer = answer_to(world, review_bytes(TRAINING.obj()))
 
@@ -291,7 +291,7 @@ def test_the_namespace_of_the_request_is_that_of_the_pod() -> None:
     running = running.affinity({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [anti]}})
     node = make_node_object("node-1", labels={USAGE: "training", "kubernetes.io/hostname": "node-1"})
     objects = [Document("node", node), Document("pod", running.obj() | {"status": {"phase": "Running"}})]
-    world = World(cluster=Cluster(snapshot_from_documents(objects), Scheduler()))
+    world = World(cluster=ClusterView(snapshot_from_documents(objects), Scheduler()))
 
     for namespace in ("team-a", "team-b"):
         response_to(world, review_bytes(make_pod("next").annotate(TYPE, "training").obj(), namespace=namespace))

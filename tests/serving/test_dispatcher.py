@@ -17,7 +17,7 @@ from tests.support.builders import make_pod
 from tests.support.server import Clock, World, review_bytes
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.pipeline import Cluster, scheduler_for
+from webhook.pipeline import ClusterView, scheduler_for
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.serving.admissions import Answer
 from webhook.serving.dispatcher import SMALL_BYTES, Dispatcher, OverdueError, Timeouts
@@ -86,7 +86,7 @@ def run(
     clock: Callable[[], float] | None = None,
 ) -> World:
     chosen = policy_with(**(policy or {}))
-    world = World(policy=chosen, cluster=Cluster(SNAPSHOT, scheduler_for(chosen)), clock=clock or Clock())
+    world = World(policy=chosen, cluster=ClusterView(SNAPSHOT, scheduler_for(chosen)), clock=clock or Clock())
 
     async def begin() -> None:
         loop, working, gate = asyncio.get_running_loop(), asyncio.Event(), Gate(scheduler_for(chosen))
@@ -354,7 +354,7 @@ def test_a_fault_before_or_after_the_work_is_told_and_holds_up_nobody() -> None:
         site.gate.open.set()
         whole = site.world.cluster
 
-        def broken() -> Cluster | None:
+        def broken() -> ClusterView | None:
             if site.world.records:
                 return whole
             raise ZeroDivisionError("no view")

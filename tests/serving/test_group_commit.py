@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.support.audit_records import make_record
-from webhook.audit.record import CommonPart, Draft
-from webhook.serving.group_commit import Turns
+from webhook.audit.record import Draft, RecordTemplate
+from webhook.serving.group_commit import GroupCommit
 
 
 @dataclass
@@ -29,17 +29,17 @@ class Log:
 
 def draft(decision: str) -> Draft:
     record = make_record()
-    return Draft("", decision, "", False, "", "", "", "", 0.0, "", CommonPart.of(record))
+    return Draft("", decision, "", False, "", "", "", "", 0.0, "", RecordTemplate.of(record))
 
 
-def run(log: Log, story: Callable[[Turns], Awaitable[None]]) -> None:
+def run(log: Log, story: Callable[[GroupCommit], Awaitable[None]]) -> None:
     async def begin() -> None:
-        await story(Turns(log))
+        await story(GroupCommit(log))
 
     asyncio.run(begin())
 
 
-async def answer(turns: Turns, log: Log, decision: str) -> None:
+async def answer(turns: GroupCommit, log: Log, decision: str) -> None:
     turns.audit(draft(decision))
     await turns.written()
     log.told.append(f"answer to {decision}")
@@ -48,7 +48,7 @@ async def answer(turns: Turns, log: Log, decision: str) -> None:
 def test_records_of_one_turn_are_written_together_before_any_of_their_answers_leaves() -> None:
     log = Log()
 
-    async def story(turns: Turns) -> None:
+    async def story(turns: GroupCommit) -> None:
         await asyncio.gather(*(answer(turns, log, name) for name in "abc"))
         await answer(turns, log, "d")
 
@@ -60,7 +60,7 @@ def test_records_of_one_turn_are_written_together_before_any_of_their_answers_le
 def test_who_gives_up_waiting_holds_up_nobody_else() -> None:
     log = Log()
 
-    async def story(turns: Turns) -> None:
+    async def story(turns: GroupCommit) -> None:
         first, second = (asyncio.create_task(answer(turns, log, name)) for name in "ab")
         await asyncio.sleep(0)
         first.cancel()
@@ -75,7 +75,7 @@ def test_who_gives_up_waiting_holds_up_nobody_else() -> None:
 def test_no_answer_leaves_whose_record_met_a_fault_of_the_log() -> None:
     log = Log(broken=True)
 
-    async def story(turns: Turns) -> None:
+    async def story(turns: GroupCommit) -> None:
         with pytest.raises(RuntimeError, match="out of ink"):
             await answer(turns, log, "a")
 

@@ -13,15 +13,15 @@ from tests.support.builders import make_pod
 from tests.support.server import Clock, review_bytes
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.admission import AdmissionRequest, parse_review
-from webhook.pipeline import Cluster, scheduler_for
+from webhook.pipeline import ClusterView, scheduler_for
 from webhook.serving.effort import Effort
 from webhook.serving.lanes import LargeLane
 
 POLICY = policy_with(placementCheck={"mode": "deny"})
 SNAPSHOT = snapshot_from_documents(cluster_documents(30, 2))
-VIEW = Cluster(SNAPSHOT, scheduler_for(POLICY))
+VIEW = ClusterView(SNAPSHOT, scheduler_for(POLICY))
 ANOTHER = replace(VIEW, snapshot=replace(SNAPSHOT, generation=SNAPSHOT.generation + 1))
-DOUBTED = replace(VIEW, doubt="the view of the cluster is too old")
+DOUBTED = replace(VIEW, stale_reason="the view of the cluster is too old")
 
 
 def effort() -> Effort:
@@ -51,7 +51,7 @@ def test_an_equal_pod_gets_the_same_for_a_while_though_the_cluster_has_changed()
 
 
 @pytest.mark.parametrize("later", [ANOTHER, DOUBTED, None], ids=["another cluster", "a view in doubt", "no view"])
-def test_a_denial_is_of_the_cluster_as_it_is(later: Cluster | None) -> None:
+def test_a_denial_is_of_the_cluster_as_it_is(later: ClusterView | None) -> None:
     kept = lane()
     first = kept.rendered(IMPOSSIBLE, POLICY, VIEW, effort())
     assert first.verdict.outcome == "Denied"

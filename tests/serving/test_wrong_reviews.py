@@ -8,14 +8,14 @@ from bench.clusters import cluster_documents
 from bench.mutations import harm, mutated
 from tests.support.server import World
 from webhook.cluster.file import snapshot_from_documents
-from webhook.pipeline import Cluster
+from webhook.pipeline import ClusterView
 from webhook.placement.scheduler import Scheduler
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_no_wrong_review_is_answered_with_a_fault_or_a_patch_that_harms(seed: int) -> None:
-    world = World(cluster=Cluster(snapshot_from_documents(cluster_documents(40, 2)), Scheduler(suggestions=1)))
+    world = World(cluster=ClusterView(snapshot_from_documents(cluster_documents(40, 2)), Scheduler(suggestions=1)))
     admissions, statuses = world.admissions(), set()
     for body in islice(mutated(seed), 500):
         status, answer = admissions.answer(body, 1000.0, None)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from webhook.kube.admission import AdmissionRequest
-from webhook.pipeline import Cluster, admit
+from webhook.pipeline import ClusterView, admit
 from webhook.policy.document import API_VERSION, KIND, PolicyDocument
 from webhook.policy.policy import Policy
 from webhook.verdict import Verdict
@@ -38,7 +38,7 @@ def make_request(pod: dict[str, Any] | None, *, namespace: str = "default", **fi
 
 
 def admit_pod(
-    pod: dict[str, Any], policy: Policy | None = None, cluster: Cluster | None = None, *, namespace: str = "default"
+    pod: dict[str, Any], policy: Policy | None = None, cluster: ClusterView | None = None, *, namespace: str = "default"
 ) -> Verdict:
     """The verdict on the creation of `pod`."""
     return admit(make_request(pod, namespace=namespace), policy or policy_with(), cluster)

@@ -18,9 +18,9 @@ from tests.support.audit_records import encode
 from webhook.app import rfc3339_now
 from webhook.audit.record import FIRST, AuditRecord, Draft, parse_line
 from webhook.metrics import Metrics
-from webhook.pipeline import Cluster
+from webhook.pipeline import ClusterView
 from webhook.policy.policy import Policy
-from webhook.serving.admissions import Admissions, Answer, Surroundings
+from webhook.serving.admissions import Admissions, Answer, Dependencies
 from webhook.serving.certificate import Certificate
 from webhook.serving.dispatcher import Dispatcher
 from webhook.serving.effort import Effort
@@ -53,7 +53,7 @@ class World:
     """All that a server is made of; records and the CA are there to be looked at."""
 
     policy: Policy = field(default_factory=policy_with)
-    cluster: Cluster | None = None
+    cluster: ClusterView | None = None
     records: list[AuditRecord] = field(default_factory=list)
     metrics: Metrics = field(default_factory=Metrics)
     clock: Callable[[], float] = field(default_factory=Clock)
@@ -65,7 +65,7 @@ class World:
 
     def admissions(self) -> "Answering":
         """What answers in this world; decisions are numbered."""
-        surroundings = Surroundings(
+        surroundings = Dependencies(
             audit=lambda draft: (self.audit or self.keep)(draft),
             monotonic_seconds=self.clock,
             new_decision=lambda: f"decision-{len(self.records) + 1}",

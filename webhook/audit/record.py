@@ -94,7 +94,7 @@ class AuditRecord:
     """Hash of the record before."""
 
 
-class CommonPart(NamedTuple):
+class RecordTemplate(NamedTuple):
     """JSON of the keys that are alike in the records of equal pods, so that it need not be written for each of them."""
 
     owner: bytes
@@ -105,7 +105,7 @@ class CommonPart(NamedTuple):
     """What was left out of these."""
 
     @classmethod
-    def of(cls, record: AuditRecord) -> "CommonPart":
+    def of(cls, record: AuditRecord) -> "RecordTemplate":
         """The part that `record` has in common with those of equal pods."""
         cutter = Cutter(record.truncated)
         decided = (
@@ -141,7 +141,7 @@ class Draft:
     user: str
     duration_ms: float
     replica: str
-    common: CommonPart
+    common: RecordTemplate
 
 
 def _has_long_text(record: AuditRecord | Draft) -> bool:
@@ -159,7 +159,7 @@ def seal(
     record: AuditRecord | Draft, sequence: int, previous: str, rotation: Rotation | None = None
 ) -> tuple[bytes, str]:
     """The record as one line of JSON, without the newline at its end, and the line's hash."""
-    common = record.common if isinstance(record, Draft) else CommonPart.of(record)
+    common = record.common if isinstance(record, Draft) else RecordTemplate.of(record)
     asked = {
         "time": record.time,
         "decision": record.decision,

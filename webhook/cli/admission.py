@@ -8,13 +8,13 @@ from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.kube.workload import pod_name
-from webhook.pipeline import Cluster, admit
+from webhook.pipeline import ClusterView, admit
 from webhook.placement.scheduler import PodSignature
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Verdict
 
 
-def admit_document(document: Document, policy: Policy, cluster: Cluster | None) -> Verdict:
+def admit_document(document: Document, policy: Policy, cluster: ClusterView | None) -> Verdict:
     """The verdict on the creation of the pod in `document`.
 
     Raises:

@@ -43,8 +43,8 @@ def print_section(console: Console, section: Section, max_nodes: int) -> None:
         console.print(f"  {placement.feasible} of {placement.total} nodes can take it")
     if placement.message:
         console.print(f"  {marked(placement.message)}")
-    if placement.doubt:
-        console.print(f"  not sure: {marked(placement.doubt)}")
+    if placement.deny_exemption:
+        console.print(f"  not sure: {marked(placement.deny_exemption)}")
     if placement.unmodelled:
         console.print(f"  not looked at: {', '.join(placement.unmodelled)}")
     _print_nodes(console, section, max_nodes)

@@ -13,7 +13,7 @@ from webhook.cli.terminal import say, say_json, say_lines
 from webhook.kube.text import escaped_json, printable_lines
 from webhook.kube.workload import pod_name
 from webhook.kube.yaml_scalars import TAG, plain_tag
-from webhook.pipeline import Cluster, scheduler_for
+from webhook.pipeline import ClusterView, scheduler_for
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
 
 _EXIT_REFUSED = 5
@@ -51,7 +51,7 @@ def mutate(ctx: click.Context, filenames: tuple[str, ...], policy: Any, cluster:
     rules = read_policy(policy)
     view = None
     if cluster is not None:
-        view = Cluster(read_cluster(cluster), scheduler_for(rules))
+        view = ClusterView(read_cluster(cluster), scheduler_for(rules))
     pods = read_pods(filenames)
     verdicts = [admit_document(document, rules, view) for document in pods]
     shown = 0

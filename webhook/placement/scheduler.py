@@ -214,12 +214,12 @@ class Scheduler:
             return Placement("Waiting", None, total, 0, message, unmodelled=unmodelled)
         uncertain = doubt(info, snapshot, partial(self._fitting_when_empty, snapshot.without_pods(), expired))
         if not self._templates:
-            return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, doubt=uncertain)
+            return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, deny_exemption=uncertain)
         new_nodes = snapshot.with_other_nodes(template.info for template in self._templates)
         feasible = self._filter(info, new_nodes, expired, ignore_transient=True).feasible
         fitting = [each.name for each in self._templates if feasible[new_nodes.rows[each.info.node.name]]]
         if not fitting:
-            return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, doubt=uncertain)
+            return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, deny_exemption=uncertain)
         return Placement("Waiting", None, total, 0, with_templates(message, fitting), unmodelled=unmodelled)
 
     def _fitting_when_empty(self, without_pods: Snapshot, expired: Expired, info: PodInfo) -> int:

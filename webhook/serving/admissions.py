@@ -7,12 +7,12 @@ from typing import NamedTuple
 import structlog
 
 from webhook.admission_counts import Tally
-from webhook.audit.record import CommonPart, Draft
+from webhook.audit.record import Draft, RecordTemplate
 from webhook.byte_cache import value_count
 from webhook.kube.admission import AdmissionRequest, parse_review
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
-from webhook.pipeline import Cluster
+from webhook.pipeline import ClusterView
 from webhook.policy.policy import Policy
 from webhook.serving.audit_record import audit_record
 from webhook.serving.effort import Effort, TurnEndedError
@@ -32,7 +32,7 @@ class Answer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Dependencies:
     """What a decision needs from outside the core."""
 
     audit: Callable[[Draft], None]
@@ -41,7 +41,7 @@ class Surroundings:
     new_decision: Callable[[], str]
     """An identifier that no other decision has."""
     replica: str
-    foretold: Callable[[AdmissionRequest, Verdict, Cluster | None, Policy], None] = lambda *_: None
+    foretold: Callable[[AdmissionRequest, Verdict, ClusterView | None, Policy], None] = lambda *_: None
     """Is told every verdict and the view that it was given on."""
 
 
@@ -60,7 +60,7 @@ class Decided(NamedTuple):
 
     request: AdmissionRequest | None
     policy: Policy
-    cluster: Cluster | None
+    cluster: ClusterView | None
     what: Rendered | Exception
     is_told: bool = True
 
@@ -78,14 +78,14 @@ class _Asked(NamedTuple):
 class Admissions:
     """Answers admission requests: `decide` in whichever thread a lane is for, `finish` in that of the event loop."""
 
-    def __init__(self, surroundings: Surroundings, metrics: Metrics) -> None:
+    def __init__(self, surroundings: Dependencies, metrics: Metrics) -> None:
         self._world = surroundings
         self._refused = metrics.refused_requests
         self._counts = metrics.admissions
         self._seconds = metrics.admission_seconds
         self._log = structlog.get_logger()
 
-    def decide(self, lane: Lane, body: bytes, policy: Policy, cluster: Cluster | None, effort: Effort) -> Decided:
+    def decide(self, lane: Lane, body: bytes, policy: Policy, cluster: ClusterView | None, effort: Effort) -> Decided:
         """Return what becomes of the review in `body`, with no more than that `effort`.
 
         Raises:
@@ -155,7 +155,7 @@ class Admissions:
         text = f"placement-webhook: internal fault, decision {decision}; the audit log and the server's log say more"
         return Answer(500, text.encode())
 
-    def _draft(self, asked: "_Asked", common: CommonPart) -> Draft:
+    def _draft(self, asked: "_Asked", common: RecordTemplate) -> Draft:
         request = asked.request
         return Draft(
             asked.time,
@@ -172,7 +172,7 @@ class Admissions:
         )
 
     def _audit_fault(self, asked: "_Asked", fault: str) -> None:
-        common = CommonPart.of(audit_record(asked.request, fault, asked.policy))
+        common = RecordTemplate.of(audit_record(asked.request, fault, asked.policy))
         self._world.audit(self._draft(asked, common))
 
     def _unreadable(self, error: InvalidInput) -> Answer:

@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from typing import NamedTuple
 
 from webhook.allocator import give_memory_back
-from webhook.pipeline import Cluster
+from webhook.pipeline import ClusterView
 from webhook.policy.policy import Policy
 from webhook.serving.admissions import Admissions, Answer, Decided
 from webhook.serving.effort import Effort, TurnEndedError
@@ -79,7 +79,7 @@ class Dispatcher:
         self,
         admissions: Admissions,
         policy: Callable[[], Policy],
-        cluster: Callable[[], Cluster | None],
+        cluster: Callable[[], ClusterView | None],
         small: Lane,
         large: Lane,
         monotonic_seconds: Callable[[], float] = time.monotonic,

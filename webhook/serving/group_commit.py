@@ -18,7 +18,7 @@ class StagedLog(Protocol):
         ...
 
 
-class Turns:
+class GroupCommit:
     """Hands the records of each turn of the running event loop to `log` at its end, and says when they are written."""
 
     def __init__(self, log: StagedLog) -> None:

@@ -14,7 +14,7 @@ from webhook.byte_cache import ByteCache
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
-from webhook.pipeline import Cluster, Memory, Scorer, admit, not_a_pod_creation, template_key
+from webhook.pipeline import ClusterView, Memory, Scorer, admit, not_a_pod_creation, template_key
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.policy.policy import Policy
 from webhook.serving.effort import Effort
@@ -52,7 +52,9 @@ class Lane(Protocol):
         """Whether what is predicted for its pods is compared with where they are bound."""
         ...
 
-    def rendered(self, request: AdmissionRequest, policy: Policy, cluster: Cluster | None, effort: Effort) -> Rendered:
+    def rendered(
+        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, effort: Effort
+    ) -> Rendered:
         """Return what is said of `request`.
 
         Raises:
@@ -75,7 +77,9 @@ class SmallLane:
         """The caches by name, to be measured."""
         return {"decisions": self._memory.caches, "renderings": self._renderings.caches}
 
-    def rendered(self, request: AdmissionRequest, policy: Policy, cluster: Cluster | None, effort: Effort) -> Rendered:
+    def rendered(
+        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, effort: Effort
+    ) -> Rendered:
         """Return what is said of `request`, by the cluster as it is now."""
         verdict = admit(request, policy, cluster, effort, self._memory)
         return self._renderings.of(request, verdict, policy, cluster.snapshot if cluster else None)
@@ -119,7 +123,9 @@ class LargeLane:
         """The caches by name, to be measured."""
         return {"large_decisions": (self._kept,)}
 
-    def rendered(self, request: AdmissionRequest, policy: Policy, cluster: Cluster | None, effort: Effort) -> Rendered:
+    def rendered(
+        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, effort: Effort
+    ) -> Rendered:
         """Return what is said of `request`, or was said of an equal one a moment ago."""
         if self._policy is not policy:
             self._kept.clear()
@@ -130,7 +136,7 @@ class LargeLane:
         namespace = request.namespace or DEFAULT_NAMESPACE
         defaults = cluster.snapshot.namespace_annotations(namespace) if cluster else {}
         template = template_key(request, defaults)
-        key = None if template is None else (template, cluster is not None and not cluster.doubt)
+        key = None if template is None else (template, cluster is not None and not cluster.stale_reason)
         generation = cluster.snapshot.generation if cluster else 0
         kept = None if key is None else self._kept.get(key)
         if kept is not None and kept.holds(began_seconds, generation):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.admission_counts import Tally
-from webhook.audit.record import CommonPart
+from webhook.audit.record import RecordTemplate
 from webhook.byte_cache import ByteCache
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import AdmissionRequest, ReviewAnswer
@@ -20,7 +20,7 @@ class Rendered:
 
     verdict: Verdict
     answer: ReviewAnswer
-    record: CommonPart
+    record: RecordTemplate
     tally: Tally
 
     @property
@@ -72,7 +72,7 @@ class Renderings:
 
 def render(request: AdmissionRequest, verdict: Verdict, policy: Policy) -> Rendered:
     """Return the rendered answer, record and counts of `verdict` for `request`."""
-    common = CommonPart.of(audit_record(request, verdict, policy))
+    common = RecordTemplate.of(audit_record(request, verdict, policy))
     return Rendered(verdict, _answer(verdict, policy), common, _tally(verdict, policy))
 
 

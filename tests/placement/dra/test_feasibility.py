@@ -95,7 +95,7 @@ def test_classes_that_a_live_view_may_not_list_are_not_known() -> None:
 def test_resource_behind_which_a_class_stands_is_not_missing() -> None:
     pod = make_pod().gpu(3, "example.com/gpu")
     assert _place(pod).verdict == "Infeasible"
-    assert _place(pod).doubt == ""
+    assert _place(pod).deny_exemption == ""
     backed = _place(pod, make_device_class("gpu", extended_resource="example.com/gpu", any_driver=True))
     assert (backed.verdict, backed.feasible, backed.unmodelled) == ("Unknown", 1, ("DynamicResources",))
 
@@ -114,13 +114,13 @@ def test_resource_that_no_node_offers_is_missing_but_for_a_doubt_where_classes_a
     missing = _place(pod)
     assert (missing.verdict, missing.unmodelled) == ("Infeasible", ())
     assert missing.message == "0/2 nodes are available: 2 Insufficient example.com/cards."
-    assert missing.doubt == (
+    assert missing.deny_exemption == (
         "no node offers example.com/cards, and whether a DeviceClass stands behind it is not known"
     )
-    assert _place(pod.node_selector("disk", "fast")).doubt == "", "it would not be taken with it either"
+    assert _place(pod.node_selector("disk", "fast")).deny_exemption == "", "it would not be taken with it either"
     pod = make_pod().gpu(1, "example.com/cards")
     known = _place(pod, _GPU)
-    assert (known.verdict, known.message, known.doubt) == (missing.verdict, missing.message, "")
+    assert (known.verdict, known.message, known.deny_exemption) == (missing.verdict, missing.message, "")
 
 
 _CLASS = make_device_class()

@@ -68,8 +68,8 @@ class Placement:
     `node` is the best one where the verdict is Feasible. `feasible` of `total` nodes pass every filter. `message` has
     kube-scheduler's words up to its first full stop. `scores` has an entry for each node that passes; a single one is
     taken without being scored. `unmodelled` are the kube-scheduler plugins that have a say and are not modelled.
-    `suggestions` tell what would make the pod fit, the best first. `doubt`: why no denial can rest on the verdict
-    Infeasible, though the nodes that are known give no other; empty: nothing speaks against one.
+    `suggestions` tell what would make the pod fit, the best first. `deny_exemption` is the reason not to deny the pod
+    although the verdict is Infeasible; empty: it may be denied.
     """
 
     verdict: PlacementVerdict
@@ -80,7 +80,7 @@ class Placement:
     scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     unmodelled: tuple[str, ...] = ()
     suggestions: tuple[str, ...] = ()
-    doubt: str = ""
+    deny_exemption: str = ""
 
     @classmethod
     def unknown(cls, message: str) -> "Placement":
