@@ -8,7 +8,7 @@ import uvloop
 from aiohttp import web
 
 from bench.clusters import cluster_documents
-from webhook.app import FixedView, build_server, serve_until_signalled
+from webhook.app import build_server
 from webhook.audit.writer import AuditWriter
 from webhook.cli.logs import configure_logs
 from webhook.cluster.file import snapshot_from_documents
@@ -16,6 +16,8 @@ from webhook.kube.admission import ReviewAnswer
 from webhook.metrics import Metrics
 from webhook.policy.loader import built_in_policy
 from webhook.serving import tls
+from webhook.serving.event_loop import serve_until_signalled
+from webhook.serving.view import FixedView
 from webhook.settings import Address, Settings
 
 # As large as what the webhook answers to the pods of this benchmark, so that both move the same bytes.

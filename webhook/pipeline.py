@@ -14,8 +14,9 @@ from webhook.evaluation import Mutated, StaticVerdict, judge, read_of
 from webhook.kube.admission import AdmissionRequest, Refusal
 from webhook.kube.field import InvalidInput
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.placement.pod_signature import ANSWER_CACHE_BYTES
 from webhook.placement.profile import PROFILES
-from webhook.placement.scheduler import ANSWER_CACHE_BYTES, Placement, PodSignature, Scheduler
+from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.placement.templates import template_nodes
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Unchanged, Verdict

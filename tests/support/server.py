@@ -15,13 +15,13 @@ import orjson
 from certs.pki import KeyPair, issue_ca, issue_server
 from tests.support.admission import policy_with
 from tests.support.audit_records import encode
-from webhook.app import rfc3339_now
 from webhook.audit.record import FIRST, AuditRecord, Draft, parse_line
 from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView
 from webhook.policy.policy import Policy
 from webhook.serving.admissions import Admissions, Answer, Dependencies
 from webhook.serving.certificate import Certificate
+from webhook.serving.clock import rfc3339_now
 from webhook.serving.dispatcher import Dispatcher
 from webhook.serving.effort import Effort
 from webhook.serving.health import Health

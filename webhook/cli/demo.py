@@ -15,7 +15,7 @@ import orjson
 from rich.console import Console
 
 from certs.pki import issue_ca, issue_server
-from webhook.app import FixedView, build_server
+from webhook.app import build_server
 from webhook.audit.record import AuditRecord, parse_line
 from webhook.audit.writer import AuditWriter
 from webhook.cli.logs import configure_logs
@@ -29,6 +29,7 @@ from webhook.placement.profile import PROFILES
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.loader import built_in_policy
 from webhook.serving.server import Server
+from webhook.serving.view import FixedView
 from webhook.settings import Address, Settings
 
 _STORY = "demo/story"

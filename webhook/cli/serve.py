@@ -8,12 +8,14 @@ from typing import Any
 
 import click
 
-from webhook.app import FixedView, build_server, live_view, serve_until_signalled
+from webhook.app import build_server, live_view
 from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES, AuditWriter
 from webhook.cli.files import policy_option, read_cluster, read_policy
 from webhook.cli.logs import configure_logs
 from webhook.metrics import Metrics
+from webhook.serving.event_loop import serve_until_signalled
 from webhook.serving.predictions import Predictions
+from webhook.serving.view import FixedView
 from webhook.settings import Address, Settings, parse_address
 from webhook.watch.api_server import Source
 

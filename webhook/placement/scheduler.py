@@ -2,18 +2,16 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import orjson
 
-from webhook.byte_cache import ByteCache, parsed_bytes
+from webhook.byte_cache import ByteCache
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, in_time, never
-from webhook.kube.reader import Reader
 from webhook.placement.deny_exemption import doubt
 from webhook.placement.diagnosis import NodeToStatus, explain, plugins_against
 from webhook.placement.framework.filtering import pre_filter_rejection, run_filters, run_pre_filters
@@ -29,6 +27,7 @@ from webhook.placement.framework.result import (
     with_templates,
 )
 from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.pod_signature import ANSWER_CACHE_BYTES, PodSignature
 from webhook.placement.profile import DEFAULT, Profile
 from webhook.placement.suggest.changes import Situation
 from webhook.placement.suggest.suggestions import Suggestion, suggest
@@ -36,46 +35,6 @@ from webhook.placement.templates import TemplateNode
 from webhook.placement.unmodelled import UnsupportedFeatures
 
 __all__ = ["Placement", "PodSignature", "Scheduler", "never"]
-
-
-@dataclass(frozen=True, slots=True)
-class PodSignature:
-    """What a framework reads of a pod; pods with equal questions have equal answers."""
-
-    info: PodInfo
-    unsupported: UnsupportedFeatures
-    size_bytes: int = field(default=0, compare=False)
-    """The memory that it takes at most, for the caches that keep it."""
-
-    @classmethod
-    def of(cls, pod: Mapping[str, Any], expired: Expired = never, size_bytes: int | None = None) -> "PodSignature":
-        """What there is to ask about `pod`, a raw object of the API; `size_bytes`, if it is known how much it takes.
-
-        Raises:
-            InvalidInput: a field of the pod that is read is malformed; holds every error.
-            DeadlineNearError: `expired()` holds.
-        """
-        reader = Reader(partial(_end_if, expired))
-        info = PodInfo.of(reader, pod)
-        unsupported = UnsupportedFeatures.of(reader, pod)
-        reader.finish()
-        return cls(info, unsupported, _size_bytes(pod) if size_bytes is None else size_bytes)
-
-
-def _size_bytes(pod: Mapping[str, Any]) -> int:
-    try:
-        return parsed_bytes(orjson.dumps(pod))
-    except orjson.JSONEncodeError:  # nested deeper than it writes
-        return ANSWER_CACHE_BYTES
-
-
-def _end_if(expired: Expired) -> None:
-    if expired():
-        raise DeadlineNearError
-
-
-# The answers to pods of one template are looked up a thousand times a second; templates in use are hundreds.
-ANSWER_CACHE_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

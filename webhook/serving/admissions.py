@@ -13,12 +13,13 @@ from webhook.kube.admission import AdmissionRequest, parse_review
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView
+from webhook.placement.framework.result import Placement
 from webhook.policy.policy import Policy
 from webhook.serving.audit_record import audit_record
 from webhook.serving.effort import Effort, TurnEndedError
 from webhook.serving.lanes import Lane
 from webhook.serving.rendering import Rendered
-from webhook.verdict import Verdict
+from webhook.verdict import Patched, Unchanged
 
 # Parsed, a value takes about 72 bytes, however short it is in JSON. A pod of 3 MiB that somebody needs has a tenth.
 MAX_VALUES = 600_000
@@ -41,8 +42,8 @@ class Dependencies:
     new_decision: Callable[[], str]
     """An identifier that no other decision has."""
     replica: str
-    foretold: Callable[[AdmissionRequest, Verdict, ClusterView | None, Policy], None] = lambda *_: None
-    """Is told every verdict and the view that it was given on."""
+    predicted: Callable[[AdmissionRequest, Placement, ClusterView | None, Policy], None] = lambda *_: None
+    """Records the prediction for an allowed pod and the view that it was made on."""
 
 
 class TooManyValuesError(Exception):
@@ -123,8 +124,8 @@ class Admissions:
             self._world.audit(self._draft(asked, what.record))
             self._counts.count(what.tally)
             self._seconds.observe(self._world.monotonic_seconds() - arrived_seconds)
-            if decided.is_told:
-                self._world.foretold(request, what.verdict, decided.cluster, asked.policy)
+            if decided.is_told and isinstance(what.verdict, (Patched, Unchanged)):
+                self._world.predicted(request, what.verdict.placement, decided.cluster, asked.policy)
         except Exception as error:
             return self._failed(asked, error)
         return Answer(200, response)

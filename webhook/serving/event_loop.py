@@ -1,0 +1,57 @@
+"""Runs the server in an event loop until the process is asked to end."""
+
+import asyncio
+import gc
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+from webhook.allocator import bound_kept_memory
+from webhook.serving.server import Server
+from webhook.watch.live import LiveCluster
+
+# Between two threads that both want the processor, the event loop gets it back this soon.
+_SWITCH_SECONDS = 0.001
+
+
+def serve_until_signalled(server: Server, live: LiveCluster | None = None) -> None:
+    """Run `server` until SIGTERM or SIGINT, on uvloop where it is installed, and `live` beside it."""
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    bound_kept_memory()
+    with asyncio.Runner(loop_factory=_event_loop()) as runner:
+        runner.run(_until_signalled(server, live))
+
+
+async def _until_signalled(server: Server, live: LiveCluster | None) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    # Modules, policy and view stay, so the collector need not look at them on each of its rounds.
+    gc.freeze()
+    async with _beside(live):
+        await server.run(stop)
+
+
+@asynccontextmanager
+async def _beside(live: LiveCluster | None) -> AsyncIterator[None]:
+    """Follow the live cluster, if there is one, until the block ends."""
+    if live is None:
+        yield
+        return
+    following = asyncio.create_task(live.run(), name="live cluster")
+    try:
+        yield
+    finally:
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
+
+
+def _event_loop() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
