@@ -9,7 +9,9 @@ import pytest
 from tests.support.admission import TYPE, make_request, policy_with
 from tests.support.builders import PodBuilder, make_pod
 from webhook.byte_cache import ByteCache, parsed_bytes, value_count
-from webhook.pipeline import Memory
+from webhook.pod_content import PodContent
+from webhook.serving.decision_cache import DecisionCache
+from webhook.serving.reuse import UntilNextSnapshot
 
 POLICY = policy_with()
 OVERHEAD = 256
@@ -113,16 +115,16 @@ def _resources(number: int) -> PodBuilder:
 @pytest.mark.parametrize("make", [_selector, _tolerations, _terms, _resources])
 def test_a_memory_takes_no_more_than_it_says(make: Any) -> None:
     """Pods of about 12 KB, each another: what is kept of them is measured, and held against what the caches count."""
-    memory = Memory()
+    decisions = DecisionCache(UntilNextSnapshot())
     bodies = [orjson.dumps(make(number).annotate(TYPE, "training").obj()) for number in range(60)]
     tracemalloc.start()
     try:
         for body in bodies:
             request = make_request(orjson.loads(body))
-            memory.judge(request, request.object or {}, {}, POLICY)
+            decisions.evaluate(PodContent.of(request, {}), POLICY)
             del request
         taken_bytes = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    assert len(memory.caches[0]) > 10
-    assert taken_bytes <= sum(cache.used_bytes for cache in memory.caches) + 2**20
+    assert len(decisions.results) > 10
+    assert taken_bytes <= decisions.results.used_bytes + 2**20

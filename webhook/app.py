@@ -77,7 +77,7 @@ def build_server(
         replica=settings.replica,
         predicted=recorder.record if recorder else lambda *_: None,
     )
-    small = SmallLane()
+    small = SmallLane(metrics.placement_seconds.observe)
     large = LargeLane(TimedScorer(large_scheduler, metrics.placement_seconds.observe))
     placements = {"placements": (*small_scheduler.caches, *large_scheduler.caches)}
     metrics.show_caches({**small.caches, **large.caches, **placements})

@@ -1,4 +1,4 @@
-"""What a policy makes of a pod, whatever the cluster. Pure: the same pod has the same answer."""
+"""What a policy makes of a pod, independently of the cluster. Pure: equal pods have equal results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,16 +7,18 @@ from typing import Any
 import orjson
 
 from webhook.byte_cache import parsed_bytes
-from webhook.kube.admission import AdmissionRequest, Refusal
+from webhook.kube.admission import Refusal
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.field import FieldError, InvalidInput, forbidden
 from webhook.kube.shape import check_pod
 from webhook.kube.wellknown import DEFAULT_NAMESPACE, MIRROR_POD_ANNOTATION
 from webhook.mutation.edits import PodTooLargeError
-from webhook.mutation.mutate import Mutation, mutate
+from webhook.mutation.mutate import RuleOutcome, mutate
 from webhook.mutation.registry import RULES
-from webhook.mutation.workload import Reading, Workload, is_disabled, read_workload
+from webhook.mutation.workload import Reading, is_disabled, read_workload
 from webhook.placement.scheduler import PodSignature
+from webhook.pod_content import PodContent, fields_read
+from webhook.policy.document import CheckMode
 from webhook.policy.policy import Policy, matches_any, opt_out_namespaces
 from webhook.verdict import Bypassed, Denied
 
@@ -25,70 +27,37 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Mutated:
-    """What the policy makes of a pod, before anybody looks at the cluster."""
+    """A pod that the policy concerns: the patch, and what placement depends on. It holds nothing of the pod's own."""
 
-    workload: Workload
-    mutation: Mutation
+    workload_type: str
+    check_mode: CheckMode
+    operations: list[JsonObject]
+    rules: tuple[RuleOutcome, ...]
     warnings: tuple[str, ...]
-    question: PodSignature | str
-    """What to ask the scorer; or why it is not asked, as the message of the verdict Unknown."""
+    signature: PodSignature | str
+    """What the scheduler reads of the mutated pod; or why it is not asked, as the message of the verdict Unknown."""
     is_final: bool = True
-    """Whether an equal pod gets the same question: not where the deadline has ended the reading."""
-    size_bytes: int = 0
-    """The memory that it takes at most, once it is remembered."""
+    """Whether an equal pod has the same signature: not where the deadline has ended the reading."""
 
 
-StaticVerdict = Bypassed | Denied | Mutated
+PolicyResult = Bypassed | Denied | Mutated
 
-
-# What neither rules nor scorer read, and what may differ between the pods of one template.
-_UNREAD_METADATA = {"name", "generateName", "uid", "creationTimestamp", "managedFields"}
-_READ_OF_CONTAINER = ("image", "ports", "resources", "restartPolicy", "restartPolicyRules")
-_CONTAINERS = ("containers", "initContainers")
-# The scorer is not asked about a pod of which it would have to read more.
+# The scheduler is not asked about a pod of which it would have to read more.
 LARGEST_ASKED_BYTES = 256 * 1024
 _UNREADABLE = "the scorer cannot read the pod"
-_PLAIN_VOLUMES = {"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"}
 
 
-def read_of(pod: JsonObject) -> JsonObject:
-    """The part of a pod that `judge` depends on. What has an odd shape is kept: `judge` refuses it."""
-    metadata, spec = pod.get("metadata"), pod.get("spec")
-    if not isinstance(metadata, dict) or not isinstance(spec, dict):
-        return pod
-    read = {key: value for key, value in spec.items() if key != "volumes"}
-    for key in _CONTAINERS:
-        containers = spec.get(key)
-        if isinstance(containers, list):
-            read[key] = [
-                {field: each.get(field) for field in _READ_OF_CONTAINER} if isinstance(each, dict) else each
-                for each in containers
-            ]
-    volumes = spec.get("volumes")
-    if isinstance(volumes, list):
-        # The API server gives each pod a token volume with a name of its own.
-        read["volumes"] = [each for each in volumes if not (isinstance(each, dict) and each.keys() <= _PLAIN_VOLUMES)]
-    elif volumes is not None:
-        read["volumes"] = volumes
-    return {"metadata": {key: value for key, value in metadata.items() if key not in _UNREAD_METADATA}, "spec": read}
+def evaluate(content: PodContent, policy: Policy, expired: Expired = never) -> PolicyResult:
+    """Return what `policy` makes of the pod in `content`.
 
-
-def judge(
-    request: AdmissionRequest,
-    pod: JsonObject,
-    defaults: Mapping[str, str],
-    policy: Policy,
-    expired: Expired = never,
-) -> StaticVerdict:
-    """What `policy` makes of `pod`, whatever the cluster; `defaults` are the annotations of its namespace.
-
-    Once `expired()` holds, what the scorer is to be asked is not read any more; the rest does not depend on it.
+    Once `expired()` holds, the signature is not read any more; the rest does not depend on it.
 
     Raises:
-        InvalidInput: `pod` cannot be read as a Pod.
+        InvalidInput: the pod cannot be read as a Pod.
     """
+    pod, defaults = content.pod, content.defaults
     check_pod(pod)
-    namespace = request.namespace or DEFAULT_NAMESPACE
+    namespace = content.namespace or DEFAULT_NAMESPACE
     if reason := _left_alone(pod, namespace, defaults, policy):
         return Bypassed(reason)
     reading = read_workload(pod, namespace, defaults, policy)
@@ -105,22 +74,30 @@ def judge(
         mutation = mutate(pod, reading.workload, policy, RULES)
     except PodTooLargeError as error:
         return Denied(Refusal(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
-    warnings = (*warnings, *mutation.warnings)
+    is_final = True
+    signature: PodSignature | str
     try:
-        question = _question(_as_created(mutation.pod, request.namespace), expired)
+        signature = _signature(_as_created(mutation.pod, content.namespace), expired)
     except DeadlineNearError as error:
-        is_final = isinstance(error, BudgetSpentError)
-        return Mutated(reading.workload, mutation, warnings, str(error), is_final)
-    return Mutated(reading.workload, mutation, warnings, question)
+        signature, is_final = str(error), isinstance(error, BudgetSpentError)
+    return Mutated(
+        reading.workload.type_name,
+        reading.workload.check_mode,
+        mutation.operations,
+        mutation.rules,
+        (*warnings, *mutation.warnings),
+        signature,
+        is_final,
+    )
 
 
-def _question(pod: JsonObject, expired: Expired) -> PodSignature | str:
-    """What to ask the scorer about `pod`, or why it is not asked.
+def _signature(pod: JsonObject, expired: Expired) -> PodSignature | str:
+    """Return the signature of `pod`, or why the scheduler is not asked.
 
     Raises:
         DeadlineNearError: `expired()` holds.
     """
-    read = read_of(pod)
+    read = fields_read(pod)
     metadata = {key: read["metadata"].get(key) for key in ("labels", "ownerReferences")}
     try:
         data = orjson.dumps({**read, "metadata": metadata})

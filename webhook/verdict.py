@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from webhook.kube.admission import Refusal
+from webhook.kube.json_patch import patched
 from webhook.mutation.mutate import RuleOutcome
 from webhook.placement.scheduler import Placement
 
@@ -12,15 +13,20 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Patched:
-    """Allowed with a patch. `operations` turn the request's object into `pod`."""
+    """Allowed with a patch: `operations` turn `original`, the request's object, into `pod`."""
 
     workload_type: str
-    pod: JsonObject
+    original: JsonObject
     operations: list[JsonObject]
     rules: tuple[RuleOutcome, ...]
     warnings: tuple[str, ...]
     placement: Placement
     outcome: Literal["Patched"] = "Patched"
+
+    @property
+    def pod(self) -> JsonObject:
+        """Return the pod with the patch applied."""
+        return patched(self.original, self.operations)
 
 
 @dataclass(frozen=True, slots=True)

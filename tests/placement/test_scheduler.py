@@ -260,7 +260,7 @@ def test_answers_are_forgotten_the_oldest_first_once_they_take_more_than_the_bud
     measuring, snapshot = Scheduler(), Snapshot.of([node("a")])
     ask = [make_pod().requests(cpu=count).obj() for count in range(1, 7)]
     measuring.place(ask[0], snapshot)
-    room_for_five = 2 * 5 * measuring.caches[0].used_bytes
+    room_for_five = 5 * measuring.caches[0].used_bytes
     framework = Scheduler(cache_bytes=room_for_five)
     first, second, *_ = [framework.place(pod, snapshot) for pod in ask[:5]]
     assert framework.place(ask[0], snapshot) is first

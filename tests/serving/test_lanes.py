@@ -54,13 +54,13 @@ def test_an_equal_pod_gets_the_same_for_a_while_though_the_cluster_has_changed()
 def test_a_denial_is_of_the_cluster_as_it_is(later: ClusterView | None) -> None:
     kept = lane()
     first = kept.rendered(IMPOSSIBLE, POLICY, VIEW, effort())
-    assert first.verdict.outcome == "Denied"
+    assert first.outcome == "Denied"
     assert kept.rendered(IMPOSSIBLE, POLICY, VIEW, effort()) is first
 
     second = kept.rendered(IMPOSSIBLE, POLICY, later, effort())
 
     assert second is not first
-    assert second.verdict.outcome == ("Denied" if later is ANOTHER else "Patched")
+    assert second.outcome == ("Denied" if later is ANOTHER else "Patched")
 
 
 def test_a_budget_that_suggestions_have_spent_keeps_no_verdict_for_longer() -> None:

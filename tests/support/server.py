@@ -106,8 +106,8 @@ class Answering:
         world = self.world
         budget = world.policy.spec.placement_check.work_budget_milliseconds
         effort = Effort(deadline_seconds, budget, monotonic_seconds=world.clock, worked_seconds=lambda: 0.0)
-        decided = self.admissions.decide(self.lane, body, world.policy, world.cluster, effort)
-        return self.admissions.finish(decided, world.now(), arrived_seconds)
+        decision = self.admissions.decide(self.lane, body, world.policy, world.cluster, effort)
+        return self.admissions.finish(decision, world.now(), arrived_seconds)
 
 
 def write_certificate(folder: Path, issued_ago: timedelta = timedelta()) -> KeyPair:

@@ -1,8 +1,6 @@
 """Pods of a file through the same `admit()` as the server's."""
 
 from webhook.cli.terminal import say
-from webhook.cluster.snapshot import Snapshot
-from webhook.evaluation import StaticVerdict, judge
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
@@ -15,32 +13,32 @@ from webhook.verdict import Bypassed, Denied, Verdict
 
 
 def admit_document(document: Document, policy: Policy, cluster: ClusterView | None) -> Verdict:
-    """The verdict on the creation of the pod in `document`.
+    """Return the verdict on the creation of the pod in `document`, as the server gives it.
 
     Raises:
         InvalidInput: it is no readable pod; the errors name file and document.
     """
     try:
-        verdict = admit(_request(document), policy, cluster)
-        if not isinstance(verdict, Bypassed):
-            # The server leaves what only the scorer reads to the API server; a file has nobody else to look at it.
-            PodSignature.of(document.content)
+        return admit(_request(document), policy, cluster)
     except InvalidInput as error:
         raise InvalidInput(each.within(document.place, "request.object") for each in error.errors) from error
-    return verdict
 
 
-def judge_document(document: Document, policy: Policy, snapshot: Snapshot) -> StaticVerdict:
-    """What the policy makes of the pod in `document`, whatever the cluster but for its namespaces' defaults.
+def admit_checked_document(document: Document, policy: Policy, cluster: ClusterView | None) -> Verdict:
+    """Return the same once the fields that only the scheduler reads are checked, too, unless the pod is bypassed.
+
+    The server leaves these to the API server, which does not see a file.
 
     Raises:
         InvalidInput: it is no readable pod; the errors name file and document.
     """
-    request = _request(document)
-    try:
-        return judge(request, document.content, snapshot.namespace_annotations(request.namespace), policy)
-    except InvalidInput as error:
-        raise InvalidInput(each.under(document.place) for each in error.errors) from error
+    verdict = admit_document(document, policy, cluster)
+    if not isinstance(verdict, Bypassed):
+        try:
+            PodSignature.of(document.content)
+        except InvalidInput as error:
+            raise InvalidInput(each.within(document.place, "request.object") for each in error.errors) from error
+    return verdict
 
 
 def _request(document: Document) -> AdmissionRequest:
@@ -60,7 +58,7 @@ def _request(document: Document) -> AdmissionRequest:
     )
 
 
-def remark(document: Document, verdict: Verdict | StaticVerdict) -> None:
+def remark(document: Document, verdict: Verdict) -> None:
     """Say on standard error what the user of the pod in `document` would be told."""
     name = pod_name(document.content)
     for warning in verdict.warnings:

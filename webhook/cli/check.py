@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from webhook.cli.admission import judge_document, remark
+from webhook.cli.admission import admit_document, remark
 from webhook.cli.check_text import Section, print_section, print_total, text_console
 from webhook.cli.files import (
     check_standard_input,
@@ -18,15 +18,15 @@ from webhook.cli.files import (
 from webhook.cli.profiles import Schedulers, read_schedulers
 from webhook.cli.terminal import say_json
 from webhook.cluster.snapshot import Snapshot
-from webhook.evaluation import Mutated
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.kube.shape import check_pod
 from webhook.kube.workload import pod_name
+from webhook.pipeline import ClusterView
 from webhook.placement.framework.result import Placement, to_check_json
 from webhook.placement.templates import template_nodes
 from webhook.policy.policy import Policy
-from webhook.verdict import Denied
+from webhook.verdict import Bypassed, Denied
 
 _EXIT_WAITING, _EXIT_INFEASIBLE, _EXIT_REFUSED = 3, 4, 5
 
@@ -126,11 +126,11 @@ def _json(name: str, answer: Placement | Denied) -> dict[str, Any]:
 
 def _admitted(document: Document, policy: Policy, snapshot: Snapshot) -> Document | Denied:
     """The pod as the webhook would leave it, with its namespace's defaults; or that it would be refused for itself."""
-    verdict = judge_document(document, policy, snapshot)
+    verdict = admit_document(document, policy, ClusterView(snapshot, scorer=None))
     remark(document, verdict)
     if isinstance(verdict, Denied):
         return verdict
-    return Document(document.place, verdict.mutation.pod) if isinstance(verdict, Mutated) else document
+    return document if isinstance(verdict, Bypassed) else Document(document.place, verdict.pod)
 
 
 def _place(document: Document, schedulers: Schedulers, snapshot: Snapshot) -> Placement:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import yaml
 
-from webhook.cli.admission import admit_document, remark
+from webhook.cli.admission import admit_checked_document, remark
 from webhook.cli.files import check_standard_input, pods_option, policy_option, read_cluster, read_pods, read_policy
 from webhook.cli.terminal import say, say_json, say_lines
 from webhook.kube.text import escaped_json, printable_lines
@@ -53,7 +53,7 @@ def mutate(ctx: click.Context, filenames: tuple[str, ...], policy: Any, cluster:
     if cluster is not None:
         view = ClusterView(read_cluster(cluster), scheduler_for(rules))
     pods = read_pods(filenames)
-    verdicts = [admit_document(document, rules, view) for document in pods]
+    verdicts = [admit_checked_document(document, rules, view) for document in pods]
     shown = 0
     for document, verdict in zip(pods, verdicts, strict=True):
         remark(document, verdict)

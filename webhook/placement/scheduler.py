@@ -65,14 +65,13 @@ class Scheduler:
         self._uncertain = [each for each, _ in profile.scores if isinstance(each, UncertainScorePlugin)]
         self._templates = templates
         self._suggestions = suggestions
-        self._answers: ByteCache[PodSignature, Placement] = ByteCache(cache_bytes // 2)
+        self._answers: ByteCache[PodSignature, Placement] = ByteCache(cache_bytes)
         self._answers_for: Snapshot | None = None
-        self._asked: ByteCache[int, tuple[PodSignature, Placement]] = ByteCache(cache_bytes // 2)
 
     @property
     def caches(self) -> tuple[ByteCache[Any, Any], ...]:
         """The caches, to be measured."""
-        return self._answers, self._asked
+        return (self._answers,)
 
     def place(self, pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired = never) -> Placement:
         """Where kube-scheduler would put `pod`: the answer to `PodSignature.of(pod)`.
@@ -90,34 +89,25 @@ class Scheduler:
         """
         if self._answers_for is not snapshot:
             self._answers.clear()
-            self._asked.clear()
             self._answers_for = snapshot
-        # Whoever asks again with the same object need not have it hashed.
-        known = self._asked.get(id(asked))
-        if known is not None:
-            return known[1]
         question = PodSignature(asked.info.normalized_for(snapshot), asked.unsupported)
         size_bytes = asked.size_bytes + len(snapshot.nodes)
         answer = self._answers.get(question)
         if answer is not None:
-            self._asked.put(id(asked), (asked, answer), size_bytes)
             return answer
         try:
             answer = self._answer(question.info, question.unsupported, snapshot, expired)
         except BudgetSpentError as error:
             answer = Placement.unknown(str(error))
         except DeadlineNearError as error:
-            return Placement.unknown(str(error))
+            return Placement.unknown(str(error), is_final=False)
         if self._suggestions and answer.verdict in ("Waiting", "Infeasible"):
             try:
                 found = self.suggest(question, snapshot, answer.verdict, self._suggestions, expired)
             except DeadlineNearError:
-                return answer
+                return replace(answer, is_final=False)
             answer = replace(answer, suggestions=tuple(each.text for each in found))
-        size_bytes += len(answer.message)
-        self._answers.put(question, answer, size_bytes)
-        # The question is held, so that nothing else gets its id.
-        self._asked.put(id(asked), (asked, answer), size_bytes)
+        self._answers.put(question, answer, size_bytes + len(answer.message))
         return answer
 
     def explain(self, asked: PodSignature, snapshot: Snapshot) -> NodeToStatus:

@@ -19,7 +19,6 @@ from webhook.serving.audit_record import audit_record
 from webhook.serving.effort import Effort, TurnEndedError
 from webhook.serving.lanes import Lane
 from webhook.serving.rendering import Rendered
-from webhook.verdict import Patched, Unchanged
 
 # Parsed, a value takes about 72 bytes, however short it is in JSON. A pod of 3 MiB that somebody needs has a tenth.
 MAX_VALUES = 600_000
@@ -56,14 +55,14 @@ def _parsed(body: bytes) -> AdmissionRequest:
     return parse_review(body)
 
 
-class Decided(NamedTuple):
-    """What becomes of one review; `what` is an exception where no verdict does."""
+class Decision(NamedTuple):
+    """The decision on one review; `result` is an exception where there is none."""
 
     request: AdmissionRequest | None
     policy: Policy
     cluster: ClusterView | None
-    what: Rendered | Exception
-    is_told: bool = True
+    result: Rendered | Exception
+    records_predictions: bool = True
 
 
 class _Asked(NamedTuple):
@@ -80,14 +79,14 @@ class Admissions:
     """Answers admission requests: `decide` in whichever thread a lane is for, `finish` in that of the event loop."""
 
     def __init__(self, surroundings: Dependencies, metrics: Metrics) -> None:
-        self._world = surroundings
+        self._dependencies = surroundings
         self._refused = metrics.refused_requests
         self._counts = metrics.admissions
         self._seconds = metrics.admission_seconds
         self._log = structlog.get_logger()
 
-    def decide(self, lane: Lane, body: bytes, policy: Policy, cluster: ClusterView | None, effort: Effort) -> Decided:
-        """Return what becomes of the review in `body`, with no more than that `effort`.
+    def decide(self, lane: Lane, body: bytes, policy: Policy, cluster: ClusterView | None, effort: Effort) -> Decision:
+        """Return the decision on the review in `body`, with no more than that `effort`.
 
         Raises:
             TurnEndedError: the effort ends before there is a verdict.
@@ -95,37 +94,38 @@ class Admissions:
         request = None
         try:
             request = _parsed(body)
-            return Decided(request, policy, cluster, lane.rendered(request, policy, cluster, effort), lane.is_told)
+            rendered = lane.rendered(request, policy, cluster, effort)
+            return Decision(request, policy, cluster, rendered, lane.records_predictions)
         except TurnEndedError:
             raise
         except Exception as error:
-            return Decided(request, policy, cluster, error)
+            return Decision(request, policy, cluster, error)
 
-    def finish(self, decided: Decided, time: str, arrived_seconds: float) -> Answer:
+    def finish(self, decision: Decision, time: str, arrived_seconds: float) -> Answer:
         """Return the answer, once it is counted and its record is on its way.
 
         `time` is when the request came, in RFC 3339; `arrived_seconds` the same on the monotonic clock.
         """
-        request, what = decided.request, decided.what
-        if isinstance(what, TooManyValuesError):
+        request, result = decision.request, decision.result
+        if isinstance(result, TooManyValuesError):
             self.refused(413)
             return Answer(413, f"the review has more than {MAX_VALUES} JSON values\n".encode())
         if request is None:
-            if isinstance(what, InvalidInput):
-                return self._unreadable(what)
-            raise what if isinstance(what, Exception) else AssertionError
-        asked = _Asked(request, decided.policy, time, self._world.new_decision(), arrived_seconds)
-        if isinstance(what, InvalidInput):
-            return self._no_pod(asked, what)
-        if isinstance(what, Exception):
-            return self._failed(asked, what)
+            if isinstance(result, InvalidInput):
+                return self._unreadable(result)
+            raise result if isinstance(result, Exception) else AssertionError
+        asked = _Asked(request, decision.policy, time, self._dependencies.new_decision(), arrived_seconds)
+        if isinstance(result, InvalidInput):
+            return self._no_pod(asked, result)
+        if isinstance(result, Exception):
+            return self._failed(asked, result)
         try:
-            response = what.answer.to(request.uid, asked.decision)
-            self._world.audit(self._draft(asked, what.record))
-            self._counts.count(what.tally)
-            self._seconds.observe(self._world.monotonic_seconds() - arrived_seconds)
-            if decided.is_told and isinstance(what.verdict, (Patched, Unchanged)):
-                self._world.predicted(request, what.verdict.placement, decided.cluster, asked.policy)
+            response = result.answer.to(request.uid, asked.decision)
+            self._dependencies.audit(self._draft(asked, result.record))
+            self._counts.count(result.tally)
+            self._seconds.observe(self._dependencies.monotonic_seconds() - arrived_seconds)
+            if decision.records_predictions and (prediction := result.prediction) is not None:
+                self._dependencies.predicted(request, prediction, decision.cluster, asked.policy)
         except Exception as error:
             return self._failed(asked, error)
         return Answer(200, response)
@@ -152,7 +152,7 @@ class Admissions:
         except Exception:
             self._log.exception("admission is not on record", **place)
         self._counts.count(Tally("Error"))
-        self._seconds.observe(self._world.monotonic_seconds() - asked.arrived_seconds)
+        self._seconds.observe(self._dependencies.monotonic_seconds() - asked.arrived_seconds)
         text = f"placement-webhook: internal fault, decision {decision}; the audit log and the server's log say more"
         return Answer(500, text.encode())
 
@@ -167,14 +167,14 @@ class Admissions:
             request.namespace,
             request.name,
             request.user,
-            (self._world.monotonic_seconds() - asked.arrived_seconds) * 1000,
-            self._world.replica,
+            (self._dependencies.monotonic_seconds() - asked.arrived_seconds) * 1000,
+            self._dependencies.replica,
             common,
         )
 
     def _audit_fault(self, asked: "_Asked", fault: str) -> None:
         common = RecordTemplate.of(audit_record(asked.request, fault, asked.policy))
-        self._world.audit(self._draft(asked, common))
+        self._dependencies.audit(self._draft(asked, common))
 
     def _unreadable(self, error: InvalidInput) -> Answer:
         self.refused(400)

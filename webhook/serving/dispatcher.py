@@ -16,7 +16,7 @@ from typing import NamedTuple
 from webhook.allocator import give_memory_back
 from webhook.pipeline import ClusterView
 from webhook.policy.policy import Policy
-from webhook.serving.admissions import Admissions, Answer, Decided
+from webhook.serving.admissions import Admissions, Answer, Decision
 from webhook.serving.effort import Effort, TurnEndedError
 from webhook.serving.fair_queue import FairQueue, Ledger, payers
 from webhook.serving.lanes import Lane
@@ -66,7 +66,7 @@ class _Job:
         self.effort: Effort | None = None
 
 
-Finished = Decided | BaseException
+Finished = Decision | BaseException
 
 
 class Dispatcher:
@@ -242,12 +242,14 @@ class _Worker:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._tasks: SimpleQueue[tuple[Callable[[], Decided], Callable[[Finished, float], None]] | None] = SimpleQueue()
+        self._tasks: SimpleQueue[tuple[Callable[[], Decision], Callable[[Finished, float], None]] | None] = (
+            SimpleQueue()
+        )
         # A daemon, so that the process can end while it works.
         self._thread = threading.Thread(target=self._run, name="large admissions", daemon=True)
         self._thread.start()
 
-    def work(self, task: Callable[[], Decided], done: Callable[[Finished, float], None]) -> None:
+    def work(self, task: Callable[[], Decision], done: Callable[[Finished, float], None]) -> None:
         """Run `task` in the thread, then `done` in the loop, with its result and the processor time that it took."""
         self._tasks.put((task, done))
 

@@ -81,11 +81,13 @@ class Placement:
     unmodelled: tuple[str, ...] = ()
     suggestions: tuple[str, ...] = ()
     deny_exemption: str = ""
+    is_final: bool = field(default=True, compare=False)
+    """Whether asking again on the same snapshot gives the same: not where the deadline has ended the work."""
 
     @classmethod
-    def unknown(cls, message: str) -> "Placement":
-        """The answer where the cluster was not asked, or not to the end; `message` says why."""
-        return cls("Unknown", None, 0, 0, message)
+    def unknown(cls, message: str, *, is_final: bool = True) -> "Placement":
+        """Return the answer where the scheduler was not asked, or not to the end; `message` says why."""
+        return cls("Unknown", None, 0, 0, message, is_final=is_final)
 
 
 def fit_error(total: int, reasons: Mapping[str, int], refusal: str = "") -> str:

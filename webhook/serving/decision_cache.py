@@ -1,0 +1,141 @@
+"""Remembers decisions by the content of the pod: the policy's result, and the rendered decision.
+
+Pods of one template are equal in everything that a decision depends on (`webhook.pod_content`). The policy's result
+holds for as long as the policy does; how long a rendered decision holds is up to `webhook.serving.reuse`.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from webhook.byte_cache import ByteCache, parsed_bytes
+from webhook.evaluation import Mutated, PolicyResult, evaluate
+from webhook.kube.admission import AdmissionRequest
+from webhook.kube.deadline import Expired, never
+from webhook.pipeline import ClusterView, admit, admit_content, not_a_pod_creation, read_pod
+from webhook.pod_content import PodContent
+from webhook.policy.policy import Policy
+from webhook.serving.effort import Effort
+from webhook.serving.rendering import Rendered, render
+from webhook.serving.reuse import Reuse
+from webhook.verdict import Denied
+
+RESULT_CACHE_BYTES = 12 * 1024 * 1024
+
+_LONGEST_KEY_BYTES = 2048
+# A result and its key, but for what grows with the pod; an operation with a value of the policy's.
+_RESULT_BYTES = 6144
+_OPERATION_BYTES = 1024
+
+
+class DecisionKey(NamedTuple):
+    """All that the policy's result depends on. `content` is a hash where the JSON is long."""
+
+    namespace: str
+    content: bytes
+    """What is read of the pod, and the annotations of its namespace."""
+    policy_revision: str
+
+    @classmethod
+    def of(cls, content: PodContent, policy: Policy) -> "DecisionKey | None":
+        """Return the key of the pod in `content`; None for one that cannot be serialised."""
+        data = content.data
+        if data is None:
+            return None
+        if len(data) > _LONGEST_KEY_BYTES:
+            data = blake2b(data, digest_size=32).digest()
+        return cls(content.namespace, data, policy.revision)
+
+
+class DecisionCache:
+    """Decides on requests, and remembers results and rendered decisions. An instance is for one thread.
+
+    The results take `result_bytes` at most; 0 keeps none. With `scores`, a rendered decision keeps the scores of its
+    placement, which hold on to the snapshot. `on_reuse` is called with each decision that is given once more.
+    """
+
+    def __init__(
+        self,
+        reuse: Reuse,
+        result_bytes: int = RESULT_CACHE_BYTES,
+        *,
+        scores: bool = True,
+        on_reuse: Callable[[Rendered], object] = lambda _: None,
+    ) -> None:
+        self._results: ByteCache[DecisionKey, PolicyResult] = ByteCache(result_bytes)
+        self._reuse = reuse
+        self._scores = scores
+        self._on_reuse = on_reuse
+        self._policy: Policy | None = None
+
+    @property
+    def results(self) -> ByteCache[Any, Any]:
+        """Return the cache of the policy's results, to be measured."""
+        return self._results
+
+    def decide(
+        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, effort: Effort
+    ) -> Rendered:
+        """Return the rendered decision on `request`, or an earlier one on an equal request.
+
+        Raises:
+            InvalidInput: the request's object cannot be read as a Pod.
+        """
+        if not_a_pod_creation(request):
+            return render(request, admit(request, policy, cluster, effort), policy)
+        self._follow(policy)
+        self._reuse.begin(cluster)
+        content = read_pod(request, cluster)
+        key = DecisionKey.of(content, policy)
+        if key is not None and (known := self._reuse.get(key)) is not None:
+            self._on_reuse(known)
+            return known
+        verdict = admit_content(content, policy, cluster, effort, partial(self._evaluated, key))
+        rendered = render(request, verdict, policy, scores=self._scores)
+        if key is not None and content.data is not None:
+            self._reuse.put(key, rendered, effort, _kept_bytes(rendered, content.data, scores=self._scores))
+        return rendered
+
+    def evaluate(self, content: PodContent, policy: Policy, expired: Expired = never) -> PolicyResult:
+        """Return what `webhook.evaluation.evaluate` returns, or returned for equal content."""
+        self._follow(policy)
+        return self._evaluated(DecisionKey.of(content, policy), content, policy, expired)
+
+    def _evaluated(
+        self, key: DecisionKey | None, content: PodContent, policy: Policy, expired: Expired
+    ) -> PolicyResult:
+        known = None if key is None else self._results.get(key)
+        if known is not None:
+            return known
+        result = evaluate(content, policy, expired)
+        if key is not None and not (isinstance(result, Mutated) and not result.is_final):
+            self._results.put(key, result, _result_bytes(result))
+        return result
+
+    def _follow(self, policy: Policy) -> None:
+        """Forget everything if `policy` is another one: its keys would never be looked up again."""
+        if self._policy is not policy:
+            self._results.clear()
+            self._reuse.clear()
+            self._policy = policy
+
+
+def _result_bytes(result: PolicyResult) -> int:
+    """Return the memory that `result` takes at most."""
+    size_bytes = _RESULT_BYTES + sum(len(text) * 4 for text in result.warnings)
+    if isinstance(result, Denied):
+        size_bytes += len(result.refusal.message) * 4
+    if isinstance(result, Mutated):
+        signature = result.signature
+        size_bytes += len(signature) if isinstance(signature, str) else signature.size_bytes
+        size_bytes += len(result.operations) * _OPERATION_BYTES
+    return size_bytes
+
+
+def _kept_bytes(rendered: Rendered, data: bytes, *, scores: bool) -> int:
+    """Return the memory that `rendered` takes at most; its scores hold the pod's signature and a mask of the nodes."""
+    placement = rendered.placement
+    if not scores or placement is None or not placement.total:
+        return rendered.size_bytes
+    return rendered.size_bytes + parsed_bytes(data) + placement.total + len(placement.message)
