@@ -71,13 +71,21 @@ class TaintClasses:
 
     classes: tuple[tuple[Taint, ...], ...]
     class_of: Rows
+    distinct: frozenset[Taint] = frozenset()
+    """All taints of all classes."""
 
     @classmethod
     def of(cls, taints: Iterable[tuple[Taint, ...]]) -> "TaintClasses":
         """The classes of nodes with these taints, row by row."""
         classes: dict[tuple[Taint, ...], int] = {}
         class_of = [classes.setdefault(each, len(classes)) for each in taints]
-        return cls(tuple(classes), np.array(class_of, dtype=np.intp))
+        distinct = frozenset(taint for each in classes for taint in each)
+        return cls(tuple(classes), np.array(class_of, dtype=np.intp), distinct)
+
+    def classes_with(self, taints: Iterable[Taint]) -> list[bool]:
+        """Return for each class whether it has one of `taints`."""
+        wanted = frozenset(taints)
+        return [not wanted.isdisjoint(each) for each in self.classes]
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,12 @@ def extended_resource_names(pod: Mapping[str, Any]) -> tuple[str, ...]:
     Raises:
         InvalidInput: a quantity is malformed or negative, or a field has the wrong type; holds every error.
     """
-    return tuple(sorted(name for name, amount in pod_requests(pod).items() if amount and is_extended_resource(name)))
+    return extended_names(pod_requests(pod))
+
+
+def extended_names(requests: Amounts) -> tuple[str, ...]:
+    """Return the extended resources among `requests`, sorted."""
+    return tuple(sorted(name for name, amount in requests.items() if amount and is_extended_resource(name)))
 
 
 def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool = False) -> PodResources:

@@ -1,7 +1,6 @@
 """Why a pod that no node could ever take may be taken even so: no denial is to rest on what passes or is not known."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.taints import CONDITION_DOMAINS, UNSCHEDULABLE, Toleration, Tolerations
@@ -19,7 +18,7 @@ def doubt(info: PodInfo, snapshot: Snapshot, fitting: Callable[[PodInfo], int]) 
     if not unknown:
         return ""
     rest = tuple([each for each in patient.requests if each[0] not in unknown])
-    if not fitting(replace(patient, requests=rest)):
+    if not fitting(patient._replace(requests=rest)):
         return ""
     return f"no node offers {', '.join(unknown)}, and whether a DeviceClass stands behind it is not known"
 
@@ -33,4 +32,4 @@ def _patient(info: PodInfo, snapshot: Snapshot) -> PodInfo:
     if not passing:
         return info
     tolerated = (Toleration(key, "Exists", "", "") for key in passing)
-    return replace(info, tolerations=Tolerations((*info.tolerations, *tolerated)))
+    return info._replace(tolerations=Tolerations((*info.tolerations, *tolerated)))

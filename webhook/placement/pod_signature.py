@@ -10,6 +10,7 @@ import orjson
 from webhook.byte_cache import parsed_bytes
 from webhook.kube.deadline import DeadlineNearError, Expired, never
 from webhook.kube.reader import Reader
+from webhook.kube.resources import PodResources
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.unmodelled import UnsupportedFeatures
 
@@ -34,11 +35,26 @@ class PodSignature:
             InvalidInput: a field of the pod that is read is malformed; holds every error.
             DeadlineNearError: `expired()` holds.
         """
-        reader = Reader(partial(_end_if, expired))
-        info = PodInfo.of(reader, pod)
+        return cls.read(deadline_reader(expired), pod, None, _size_bytes(pod) if size_bytes is None else size_bytes)
+
+    @classmethod
+    def read(
+        cls, reader: Reader, pod: Mapping[str, Any], resources: PodResources | None, size_bytes: int
+    ) -> "PodSignature":
+        """Return the signature of `pod`, whose `resources` may have been read before.
+
+        Raises:
+            InvalidInput: a field of the pod that is read is malformed; holds every error.
+        """
+        info = PodInfo.of(reader, pod, resources)
         unsupported = UnsupportedFeatures.of(reader, pod)
         reader.finish()
-        return cls(info, unsupported, _size_bytes(pod) if size_bytes is None else size_bytes)
+        return cls(info, unsupported, size_bytes)
+
+
+def deadline_reader(expired: Expired) -> Reader:
+    """Return a reader that ends with DeadlineNearError once `expired()` holds."""
+    return Reader(partial(_end_if, expired))
 
 
 def _size_bytes(pod: Mapping[str, Any]) -> int:

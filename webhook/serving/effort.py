@@ -26,6 +26,7 @@ class Effort:
     is_over = False
     is_spent = False
     _began: tuple[float, float] | None = None
+    _quiet_until_seconds = float("-inf")
 
     def __init__(
         self,
@@ -52,13 +53,19 @@ class Effort:
         if self.abandoned:
             raise TurnEndedError
         now_seconds = self._monotonic_seconds()
+        # Asked thirty times for a cold pod, so the common answer comes first.
+        return now_seconds >= self._quiet_until_seconds and self._has_come(now_seconds)
+
+    def _has_come(self, now_seconds: float) -> bool:
         if self._deadline_seconds is not None and now_seconds >= self._deadline_seconds:
             self.is_over = True
             return True
+        turn_seconds = self._turn_seconds
         if self._began is None:
             self._began = now_seconds, self._worked_seconds()
+            self._quiet_until_seconds = self._first_end(now_seconds)
             return False
-        passed_seconds, turn_seconds = now_seconds - self._began[0], self._turn_seconds
+        passed_seconds = now_seconds - self._began[0]
         if passed_seconds * 1000 < self._budget_milliseconds and (
             turn_seconds is None or passed_seconds < turn_seconds
         ):
@@ -70,3 +77,12 @@ class Effort:
         if turn_seconds is not None and worked_seconds >= turn_seconds:
             raise TurnEndedError
         return False
+
+    def _first_end(self, now_seconds: float) -> float:
+        """Return a time before which none of the bounds can be reached."""
+        ends = [now_seconds + self._budget_milliseconds / 1000]
+        if self._turn_seconds is not None:
+            ends.append(now_seconds + self._turn_seconds)
+        if self._deadline_seconds is not None:
+            ends.append(self._deadline_seconds)
+        return min(ends)

@@ -96,6 +96,10 @@ class LabelColumns:
         column = self._columns.get(key)
         if column is None:
             return np.full(self._rows, _matches(key, operator, values, {}))
+        if operator == "In" and len(values) == 1:
+            # A value that no node has gets a code that no node has.
+            found: Mask = column.codes == column.values.get(values[0], -2)
+            return found
         if operator in ("Exists", "DoesNotExist"):
             return (column.codes >= 0) == (operator == "Exists") if not values else np.zeros(self._rows, dtype=np.bool_)
         answers = np.empty(len(column.values) + 1, dtype=np.bool_)
@@ -106,7 +110,7 @@ class LabelColumns:
             answers[[column.values[value] for value in values if value in column.values]] = operator == "In"
         else:
             answers[:-1] = _compared(operator, values, column)
-        return answers[column.codes]
+        return answers.take(column.codes)
 
 
 def _compared(operator: str, values: Sequence[str], column: _Column) -> Mask:

@@ -129,8 +129,10 @@ def any_matches(
 
     Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, LazyErrorNodeSelector.Match
     """
-    matching = np.zeros(labels.count, dtype=np.bool_)
-    for term in terms:
+    if not terms:
+        return np.zeros(labels.count, dtype=np.bool_)
+    matching = matches(terms[0], labels, rows, expired)
+    for term in terms[1:]:
         matching |= matches(term, labels, rows, expired)
     return matching
 
@@ -141,14 +143,16 @@ def matches(term: Term, labels: LabelColumns, rows: Mapping[str, int] | None, ex
     Raises:
         DeadlineNearError: `expired()` holds.
     """
-    matching = np.full(labels.count, bool(term.expressions or term.fields))
+    matching: Mask | None = None
     for requirement in in_time(term.expressions, expired):
-        matching &= labels.matches(*requirement)
-    if rows is None:
-        return matching
-    for requirement in in_time(term.fields, expired):
-        matching &= _field_matches(requirement, labels.count, rows)
-    return matching
+        matched = labels.matches(*requirement)
+        matching = matched if matching is None else matching & matched
+    if rows is not None:
+        for requirement in in_time(term.fields, expired):
+            matched = _field_matches(requirement, labels.count, rows)
+            matching = matched if matching is None else matching & matched
+    # Where the names are not asked, every requirement of a field holds.
+    return np.full(labels.count, bool(term.fields)) if matching is None else matching
 
 
 def _field_matches(requirement: Requirement, count: int, rows: Mapping[str, int]) -> Mask:

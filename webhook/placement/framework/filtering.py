@@ -96,6 +96,8 @@ def run_filters(
 def _narrowed(feasible: Mask, failures: Iterable[Failure], reasons: Counter[str]) -> Mask:
     left = feasible
     for reason, rejected in failures:
-        reasons[reason] += int(np.count_nonzero(rejected & feasible))
-        left = left & ~rejected
+        newly_rejected = rejected & feasible
+        if count := int(np.count_nonzero(newly_rejected)):
+            reasons[reason] += count
+            left = left & ~newly_rejected
     return left

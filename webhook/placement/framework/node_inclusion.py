@@ -20,6 +20,8 @@ def required_affinity_matches(pod: PodInfo, nodes: Snapshot, expired: Expired) -
 
     Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, RequiredNodeAffinity.Match
     """
+    if pod.required is not None and not pod.node_selector:
+        return any_matches(pod.required, nodes.labels, nodes.rows, expired)
     matching = np.ones(len(nodes.nodes), dtype=np.bool_)
     for key, value in in_time(pod.node_selector, expired):
         matching &= nodes.labels.matches(key, "In", (value,))
@@ -33,8 +35,7 @@ def untolerated(pod: PodInfo, nodes: Snapshot) -> Mask:
 
     Source: k8s.io/component-helpers/scheduling/corev1/helpers.go, FindMatchingUntoleratedTaint
     """
-    taints = nodes.taints
-    rejected = [
-        any(taint.effect in _HARD and not pod.tolerations.tolerate(taint) for taint in each) for each in taints.classes
-    ]
-    return np.array(rejected, dtype=np.bool_)[taints.class_of]
+    rejected = nodes.taints.classes_with(
+        taint for taint in nodes.taints.distinct if taint.effect in _HARD and not pod.tolerations.tolerate(taint)
+    )
+    return np.array(rejected, dtype=np.bool_).take(nodes.taints.class_of)

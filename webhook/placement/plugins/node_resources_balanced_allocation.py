@@ -54,6 +54,8 @@ class NodeResourcesBalancedAllocation:
         capacity = [each.capacity[rows] for each in offered]
         without = [each.requested[rows] for each in offered]
         added = [min(asked.get(resource, 0), LARGEST_AMOUNT) for resource in counted]
+        if len(counted) == 2:
+            return _scores_of_two(capacity, without, added)
         has = [each > 0 for each in capacity]
         divisors = [np.maximum(each, 1) for each in capacity]
         score_with = _balance([used + more for used, more in zip(without, added, strict=True)], divisors, has)
@@ -61,17 +63,28 @@ class NodeResourcesBalancedAllocation:
         return _HALF + (_HALF + score_with - score_without) // 2
 
 
+def _scores_of_two(capacity: list[Column], without: list[Column], added: list[int]) -> Column:
+    """Return the scores for two resources, with the pod and without it in the two rows of each array.
+
+    The standard deviation counts where a node has both; a node with one of them is in balance.
+    """
+    has_both = np.minimum(capacity[0], capacity[1]) > 0
+    shares: list[_Shares] = []
+    for column, used, more in zip(capacity, without, added, strict=True):
+        both_used = np.empty((2, len(used)), dtype=np.int64)
+        np.add(used, more, out=both_used[0])
+        both_used[1] = used
+        shares.append(np.minimum(both_used / np.maximum(column, 1), 1.0))
+    deviation = np.abs((shares[0] - shares[1]) / 2) * has_both
+    balance = ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+    scores: Column = _HALF + (_HALF + balance[0] - balance[1]) // 2
+    return scores
+
+
 def _balance(used: list[Column], divisors: list[Column], has: list[Mask]) -> Column:
     """100 less the standard deviation of the used shares, in percent."""
     shares = [np.minimum(each / divisor, 1.0) for each, divisor in zip(used, divisors, strict=True)]
-    deviation = _deviation_of_two(shares, has) if len(shares) == 2 else _deviation(shares, has)
-    return ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
-
-
-def _deviation_of_two(shares: list[_Shares], has: list[Mask]) -> _Shares:
-    """The standard deviation where a node has both; a node with one of them is in balance."""
-    deviation: _Shares = np.abs((shares[0] - shares[1]) / 2) * (has[0] & has[1])
-    return deviation
+    return ((1 - _deviation(shares, has)) * MAX_NODE_SCORE).astype(np.int64)
 
 
 def _deviation(shares: list[_Shares], has: list[Mask]) -> _Shares:

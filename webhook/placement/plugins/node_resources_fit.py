@@ -138,8 +138,8 @@ class NodeResourcesFit:
             if amount == 0 and is_scalar_resource(resource):
                 continue
             offered = amounts(pod, resource, nodes.non_zero_requested(resource), nodes, expired)
-            capacity = offered.capacity[rows]
-            requested = offered.requested[rows] + amount
+            capacity = offered.capacity.take(rows)
+            requested = offered.requested.take(rows) + amount
             score = strategy.score(requested, np.maximum(capacity, 1))
             counts = capacity > 0 if strategy.counts_zeros else (capacity > 0) & (score > 0)
             weight_here = weight * counts

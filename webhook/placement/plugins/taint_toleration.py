@@ -7,7 +7,7 @@ import numpy as np
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.kube.taints import PREFER_NO_SCHEDULE
-from webhook.placement.framework.interface import Failure, default_normalize
+from webhook.placement.framework.interface import MAX_NODE_SCORE, Failure, default_normalize
 from webhook.placement.framework.node_inclusion import untolerated
 from webhook.placement.pod.pod_info import PodInfo
 
@@ -34,11 +34,12 @@ class TaintToleration:
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """The fewer PreferNoSchedule taints that `pod` does not tolerate, the higher."""
         taints = nodes.taints
-        counts = np.array(
-            [
-                sum(taint.effect == PREFER_NO_SCHEDULE and not pod.tolerations.tolerate(taint) for taint in each)
-                for each in taints.classes
-            ],
-            dtype=np.int64,
-        )
+        unwanted = {
+            taint
+            for taint in taints.distinct
+            if taint.effect == PREFER_NO_SCHEDULE and not pod.tolerations.tolerate(taint)
+        }
+        if not unwanted:
+            return np.full(len(rows), MAX_NODE_SCORE, dtype=np.int64)
+        counts = np.array([sum(taint in unwanted for taint in each) for each in taints.classes], dtype=np.int64)
         return default_normalize(counts[taints.class_of[rows]], reverse=True)

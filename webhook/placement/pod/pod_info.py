@@ -1,7 +1,6 @@
 """What the plugins read of a pod that waits for a node."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from webhook.cluster.index.images import normalized_image_name
@@ -11,7 +10,7 @@ from webhook.kube.amounts import Amounts
 from webhook.kube.ports import HostPort, read_host_ports
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import is_schedulable_resource
-from webhook.kube.resources import ContainerRequests, read_pod_resources
+from webhook.kube.resources import ContainerRequests, PodResources, read_pod_resources
 from webhook.kube.taints import Toleration, Tolerations, with_default_tolerations
 from webhook.kube.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
@@ -20,6 +19,7 @@ from webhook.placement.pod.nomination import Nomination
 from webhook.placement.pod.preemption import Preemption
 
 _CONTAINERS = ("initContainers", "containers")
+_TEXT_OR_NONE = frozenset((str, type(None)))
 
 
 class PodResourceClaim(NamedTuple):
@@ -34,8 +34,7 @@ class PodResourceClaim(NamedTuple):
     owner: PodReference | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PodInfo:
+class PodInfo(NamedTuple):
     """The part of a pod that placement depends on: pods with equal ones get the same answer on the same snapshot.
 
     Amounts are pairs of resource and thousandths of a core for cpu, bytes or units for all else. `requests` must be
@@ -67,10 +66,14 @@ class PodInfo:
     nomination: Nomination
 
     @classmethod
-    def of(cls, reader: Reader, pod: Mapping[str, Any]) -> "PodInfo":
-        """What the plugins read of `pod`, a raw object of the API; what is malformed is noted with `reader`."""
+    def of(cls, reader: Reader, pod: Mapping[str, Any], resources: PodResources | None = None) -> "PodInfo":
+        """Return what the plugins read of `pod`, a raw object of the API; what is malformed is noted with `reader`.
+
+        `resources` are those of the pod, where they have been read before.
+        """
         spec = reader.object(pod.get("spec"), "spec")
-        resources = read_pod_resources(reader, pod)
+        if resources is None:
+            resources = read_pod_resources(reader, pod)
         affinity = reader.object(spec.get("affinity"), "spec.affinity")
         node_affinity = read_node_affinity(reader, affinity.get("nodeAffinity"), "spec.affinity.nodeAffinity")
         return cls(
@@ -98,8 +101,7 @@ class PodInfo:
         """The same, less what makes no difference on `snapshot`."""
         devices = snapshot.devices
         is_backed = bool(self.by_container) and devices.back_any(self.requests)
-        return replace(
-            self,
+        return self._replace(
             by_container=self.by_container if is_backed else (),
             stored=self.stored if is_backed and self.stored in devices.extended_claims else None,
             inter_pod=self.inter_pod.normalized_for(snapshot),
@@ -183,6 +185,9 @@ def _tolerations(reader: Reader, value: Any) -> Tolerations:
     text = reader.text
     found = []
     for path, toleration in reader.objects(value, "spec.tolerations"):
+        if _TEXT_OR_NONE.issuperset(map(type, map(toleration.get, Toleration._fields))):
+            found.append(Toleration.of(toleration))
+            continue
         operator = text(toleration.get("operator"), f"{path}.operator") or "Equal"
         own_value = text(toleration.get("value"), f"{path}.value")
         found.append(

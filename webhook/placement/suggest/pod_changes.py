@@ -25,7 +25,7 @@ class TolerateTaint:
         """With the toleration beside those that the pod has."""
         pod, nodes = situation
         added = Toleration(self.key, "Equal", self.value, "")
-        return Situation(replace(pod, tolerations=Tolerations({*pod.tolerations, added})), nodes)
+        return Situation(pod._replace(tolerations=Tolerations({*pod.tolerations, added})), nodes)
 
 
 _OPERATORS = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<", "Exists": "exists", "DoesNotExist": "does not exist"}
@@ -50,7 +50,7 @@ class WithoutRequirement:
         pod, nodes = situation
         terms = [self._less(term) for term in satisfiable_terms(pod)]
         is_void = any(not term.expressions and not term.fields for term in terms)
-        return Situation(replace(pod, required=None if is_void or not terms else tuple(terms)), nodes)
+        return Situation(pod._replace(required=None if is_void or not terms else tuple(terms)), nodes)
 
     def _less(self, term: Term) -> Term:
         kept = tuple(each for each in term[self.is_of_field] if each != self.requirement)
@@ -69,7 +69,7 @@ class WithoutTerms:
         pod, nodes = situation
         common = common_term(pod)
         required = (common,) if common.expressions or common.fields else None
-        return Situation(replace(pod, required=required), nodes)
+        return Situation(pod._replace(required=required), nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class WithoutNodeSelector:
         """The other labels stay."""
         pod, nodes = situation
         kept = tuple(pair for pair in pod.node_selector if pair != (self.key, self.value))
-        return Situation(replace(pod, node_selector=kept), nodes)
+        return Situation(pod._replace(node_selector=kept), nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class WithoutHostPort:
         """The other ports stay."""
         pod, nodes = situation
         kept = tuple(port for port in pod.host_ports if port != self.port)
-        return Situation(replace(pod, host_ports=kept), nodes)
+        return Situation(pod._replace(host_ports=kept), nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class WithoutPodAffinity:
         """What it prefers stays."""
         pod, nodes = situation
         terms = replace(pod.inter_pod.terms, required=())
-        return Situation(replace(pod, inter_pod=replace(pod.inter_pod, terms=terms)), nodes)
+        return Situation(pod._replace(inter_pod=replace(pod.inter_pod, terms=terms)), nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class WithoutPodAntiAffinity:
         """What it prefers stays."""
         pod, nodes = situation
         terms = replace(pod.inter_pod.terms, anti_required=())
-        return Situation(replace(pod, inter_pod=replace(pod.inter_pod, terms=terms)), nodes)
+        return Situation(pod._replace(inter_pod=replace(pod.inter_pod, terms=terms)), nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class WithoutSpread:
         """Those that only rank nodes stay."""
         pod, nodes = situation
         kept = tuple(each for each in pod.inter_pod.spread if each.when_unsatisfiable != DO_NOT_SCHEDULE)
-        return Situation(replace(pod, inter_pod=replace(pod.inter_pod, spread=kept)), nodes)
+        return Situation(pod._replace(inter_pod=replace(pod.inter_pod, spread=kept)), nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Request:
         """In what must be free as in what is scored."""
         pod, nodes = situation
         return Situation(
-            replace(pod, requests=self._less(pod.requests), scoring_requests=self._less(pod.scoring_requests)), nodes
+            pod._replace(requests=self._less(pod.requests), scoring_requests=self._less(pod.scoring_requests)), nodes
         )
 
     def _less(self, amounts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
