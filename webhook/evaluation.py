@@ -1,6 +1,6 @@
 """What a policy makes of a pod, independently of the cluster. Pure: equal pods have equal results."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +10,16 @@ from webhook.byte_cache import parsed_bytes
 from webhook.kube.admission import Refusal
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.field import FieldError, InvalidInput, forbidden
+from webhook.kube.json_patch import patched
+from webhook.kube.reader import Reader
+from webhook.kube.resources import extended_names, read_pod_resources
 from webhook.kube.shape import check_pod
 from webhook.kube.wellknown import DEFAULT_NAMESPACE, MIRROR_POD_ANNOTATION
 from webhook.mutation.edits import PodTooLargeError
 from webhook.mutation.mutate import RuleOutcome, mutate
 from webhook.mutation.registry import RULES
 from webhook.mutation.workload import Reading, is_disabled, read_workload
-from webhook.placement.scheduler import PodSignature
+from webhook.placement.pod_signature import PodSignature, deadline_reader
 from webhook.pod_content import PodContent, fields_read
 from webhook.policy.document import CheckMode
 from webhook.policy.policy import Policy, matches_any, opt_out_namespaces
@@ -26,31 +29,43 @@ JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Mutated:
-    """A pod that the policy concerns: the patch, and what placement depends on. It holds nothing of the pod's own."""
+class Injection:
+    """What the policy injects into a pod that it concerns. It holds nothing of the pod's own."""
 
     workload_type: str
     check_mode: CheckMode
     operations: list[JsonObject]
+    patch: bytes
+    """The operations as JSON."""
     rules: tuple[RuleOutcome, ...]
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutated:
+    """A pod that the policy concerns: what is injected, and what the placement of the mutated pod depends on."""
+
+    injection: Injection
     signature: PodSignature | str
     """What the scheduler reads of the mutated pod; or why it is not asked, as the message of the verdict Unknown."""
     is_final: bool = True
     """Whether an equal pod has the same signature: not where the deadline has ended the reading."""
 
 
+RulesResult = Bypassed | Denied | Injection
 PolicyResult = Bypassed | Denied | Mutated
+ApplyRules = Callable[[PodContent, tuple[str, ...], Policy], RulesResult]
 
 # The scheduler is not asked about a pod of which it would have to read more.
 LARGEST_ASKED_BYTES = 256 * 1024
 _UNREADABLE = "the scorer cannot read the pod"
 
 
-def evaluate(content: PodContent, policy: Policy, expired: Expired = never) -> PolicyResult:
-    """Return what `policy` makes of the pod in `content`.
+def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> RulesResult:
+    """Return what the rules of `policy` make of the pod in `content`.
 
-    Once `expired()` holds, the signature is not read any more; the rest does not depend on it.
+    It depends on `content.policy_data`, the namespace and `extended_resources`, the names of those that the pod
+    requests, alone.
 
     Raises:
         InvalidInput: the pod cannot be read as a Pod.
@@ -60,7 +75,7 @@ def evaluate(content: PodContent, policy: Policy, expired: Expired = never) -> P
     namespace = content.namespace or DEFAULT_NAMESPACE
     if reason := _left_alone(pod, namespace, defaults, policy):
         return Bypassed(reason)
-    reading = read_workload(pod, namespace, defaults, policy)
+    reading = read_workload(pod, namespace, defaults, policy, extended_resources)
     if reading.type_name is None:
         return Bypassed("no workload type", reading.warnings)
     warnings = reading.warnings
@@ -74,42 +89,66 @@ def evaluate(content: PodContent, policy: Policy, expired: Expired = never) -> P
         mutation = mutate(pod, reading.workload, policy, RULES)
     except PodTooLargeError as error:
         return Denied(Refusal(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
-    is_final = True
-    signature: PodSignature | str
-    try:
-        signature = _signature(_as_created(mutation.pod, content.namespace), expired)
-    except DeadlineNearError as error:
-        signature, is_final = str(error), isinstance(error, BudgetSpentError)
-    return Mutated(
+    return Injection(
         reading.workload.type_name,
         reading.workload.check_mode,
         mutation.operations,
+        orjson.dumps(mutation.operations),
         mutation.rules,
         (*warnings, *mutation.warnings),
-        signature,
-        is_final,
     )
 
 
-def _signature(pod: JsonObject, expired: Expired) -> PodSignature | str:
-    """Return the signature of `pod`, or why the scheduler is not asked.
+def evaluate(
+    content: PodContent, policy: Policy, expired: Expired = never, rules: ApplyRules = apply_rules
+) -> PolicyResult:
+    """Return what `policy` makes of the pod in `content`.
+
+    Once `expired()` holds, the signature is not read any more; the rest does not depend on it. `rules` is
+    `apply_rules`, or returns what that returned for equal content.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        InvalidInput: the pod cannot be read as a Pod.
     """
-    read = fields_read(pod)
-    metadata = {key: read["metadata"].get(key) for key in ("labels", "ownerReferences")}
+    reader = Reader()
+    resources = read_pod_resources(reader, content.pod)
+    # Where they are malformed, the API server refuses the pod itself.
+    injection = rules(content, () if reader.errors else extended_names(resources.requests), policy)
+    if not isinstance(injection, Injection):
+        return injection
+    pod = _as_created(patched(content.pod, injection.operations), content.namespace)
     try:
-        data = orjson.dumps({**read, "metadata": metadata})
-    except orjson.JSONEncodeError:
-        return f"{_UNREADABLE}: {forbidden('spec', 'nested deeper than any pod')}"
+        size_bytes = _signature_bytes(content, injection, pod)
+        reading = deadline_reader(expired)
+        reading.errors = reader.errors
+        signature = PodSignature.read(reading, pod, resources, size_bytes)
+    except DeadlineNearError as error:
+        return Mutated(injection, str(error), isinstance(error, BudgetSpentError))
+    except InvalidInput as error:
+        return Mutated(injection, f"{_UNREADABLE}: {error.errors[0]}")
+    return Mutated(injection, signature)
+
+
+def _signature_bytes(content: PodContent, injection: Injection, pod: JsonObject) -> int:
+    """Return the memory that the signature of the mutated `pod` takes at most.
+
+    Raises:
+        InvalidInput: the scheduler would have to read too much of the pod.
+    """
+    data = content.data
+    if data is not None and len(data) + len(injection.patch) <= LARGEST_ASKED_BYTES:
+        return parsed_bytes(data) + parsed_bytes(injection.patch)
+    # Near the bound it counts what exactly the scheduler would read.
+    read = fields_read(pod)
+    metadata = {key: read.policy["metadata"].get(key) for key in ("labels", "ownerReferences")}
+    try:
+        data = orjson.dumps({**read.policy["spec"], **read.workload, "metadata": metadata})
+    except orjson.JSONEncodeError as error:
+        raise InvalidInput([forbidden("spec", "nested deeper than any pod")]) from error
     if len(data) > LARGEST_ASKED_BYTES:
         detail = f"more than {LARGEST_ASKED_BYTES // 1024} KiB, beside environment, commands and mounts"
-        return f"{_UNREADABLE}: {forbidden('spec', detail)}"
-    try:
-        return PodSignature.of(pod, expired, parsed_bytes(data))
-    except InvalidInput as error:
-        return f"{_UNREADABLE}: {error.errors[0]}"
+        raise InvalidInput([forbidden("spec", detail)])
+    return parsed_bytes(data)
 
 
 def _as_created(pod: JsonObject, namespace: str) -> JsonObject:

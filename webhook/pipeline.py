@@ -101,7 +101,7 @@ def admit_content(
 
 
 def _predict(result: Mutated, cluster: ClusterView | None, expired: Expired) -> Placement:
-    if result.check_mode == "off":
+    if result.injection.check_mode == "off":
         return Placement.unknown("the placement check is off")
     if cluster is None or cluster.scorer is None:
         return Placement.unknown("no view of the cluster")
@@ -117,20 +117,21 @@ def _predict(result: Mutated, cluster: ClusterView | None, expired: Expired) -> 
 
 
 def _conclude(pod: JsonObject, result: Mutated, placement: Placement) -> Patched | Unchanged | Denied:
-    rules, warnings = result.rules, result.warnings
-    if placement.verdict == "Infeasible" and result.check_mode == "deny" and not placement.deny_exemption:
+    injection = result.injection
+    rules, warnings = injection.rules, injection.warnings
+    if placement.verdict == "Infeasible" and injection.check_mode == "deny" and not placement.deny_exemption:
         suggestion = "".join(f" Suggestion: {text}." for text in placement.suggestions[:1])
         message = f"no node of this cluster could ever take this pod: {placement.message}{suggestion}"
-        return Denied(Refusal(403, "Forbidden", message), result.workload_type, rules, warnings, placement)
+        return Denied(Refusal(403, "Forbidden", message), injection.workload_type, rules, warnings, placement)
     if placement.verdict in ("Infeasible", "Waiting"):
         # Each warning is cut to what reaches a client, so the suggestion has one of its own.
         suggestions = [f"placement check: suggestion: {text}" for text in placement.suggestions[:1]]
-        is_exempt = placement.deny_exemption and result.check_mode == "deny"
+        is_exempt = placement.deny_exemption and injection.check_mode == "deny"
         exemptions = [f"placement check: not refused: {placement.deny_exemption}"] if is_exempt else []
         warnings = (*warnings, f"placement check: {placement.verdict}: {placement.message}", *exemptions, *suggestions)
-    if result.operations:
-        return Patched(result.workload_type, pod, result.operations, rules, warnings, placement)
-    return Unchanged(result.workload_type, pod, rules, warnings, placement)
+    if injection.operations:
+        return Patched(injection.workload_type, pod, injection.operations, rules, warnings, placement)
+    return Unchanged(injection.workload_type, pod, rules, warnings, placement)
 
 
 def _under_object(error: InvalidInput) -> InvalidInput:

@@ -14,48 +14,75 @@ _UNREAD_METADATA = {"name", "generateName", "uid", "creationTimestamp", "managed
 _READ_OF_CONTAINER = ("image", "ports", "resources", "restartPolicy", "restartPolicyRules")
 _CONTAINERS = ("containers", "initContainers")
 _PLAIN_VOLUMES = {"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"}
+_WORKLOAD = frozenset((*_CONTAINERS, "volumes"))
+
+
+class FieldsRead(NamedTuple):
+    """The part of a pod that its evaluation depends on.
+
+    Of `workload` the rules read no more than the names of extended resources; `policy` is the rest.
+    """
+
+    policy: JsonObject
+    workload: JsonObject
 
 
 class PodContent(NamedTuple):
     """The pod of one request, and the annotations of its namespace behind it.
 
-    `data` is JSON of all that the verdict depends on, so pods of one template have equal `data`; None for a pod that
-    is nested deeper than can be serialised. `namespace` is that of the request; it may be empty.
+    `policy_data` and `workload_data` are JSON of all that the verdict depends on, so pods of one template have equal
+    ones; both are None for a pod that is nested deeper than can be serialised. `namespace` is that of the request; it
+    may be empty.
     """
 
     namespace: str
     pod: JsonObject
     defaults: Mapping[str, str]
-    data: bytes | None
+    policy_data: bytes | None
+    workload_data: bytes | None
 
     @classmethod
     def of(cls, request: AdmissionRequest, defaults: Mapping[str, str]) -> "PodContent":
         """Return the content of the pod of `request`; `defaults` are the annotations of its namespace."""
         pod = request.object or {}
+        read = fields_read(pod)
         try:
-            data = orjson.dumps([fields_read(pod), dict(defaults)])
+            policy_data = orjson.dumps([read.policy, dict(defaults)])
+            workload_data = orjson.dumps(read.workload)
         except orjson.JSONEncodeError:  # nested deeper than it writes, though not deeper than it reads
-            data = None
-        return cls(request.namespace, pod, defaults, data)
+            return cls(request.namespace, pod, defaults, None, None)
+        return cls(request.namespace, pod, defaults, policy_data, workload_data)
+
+    @property
+    def data(self) -> bytes | None:
+        """Return all of it as one text."""
+        if self.policy_data is None or self.workload_data is None:
+            return None
+        return self.policy_data + self.workload_data
 
 
-def fields_read(pod: JsonObject) -> JsonObject:
+def fields_read(pod: JsonObject) -> FieldsRead:
     """Return the part of `pod` that its evaluation depends on. A field of the wrong type is kept, to be refused."""
     metadata, spec = pod.get("metadata"), pod.get("spec")
     if not isinstance(metadata, dict) or not isinstance(spec, dict):
-        return pod
-    read = {key: value for key, value in spec.items() if key != "volumes"}
+        return FieldsRead(pod, {})
+    workload: JsonObject = {}
     for key in _CONTAINERS:
         containers = spec.get(key)
         if isinstance(containers, list):
-            read[key] = [
+            workload[key] = [
                 {field: each.get(field) for field in _READ_OF_CONTAINER} if isinstance(each, dict) else each
                 for each in containers
             ]
+        elif key in spec:
+            workload[key] = containers
     volumes = spec.get("volumes")
     if isinstance(volumes, list):
         # The API server gives each pod a token volume with a name of its own.
-        read["volumes"] = [each for each in volumes if not (isinstance(each, dict) and each.keys() <= _PLAIN_VOLUMES)]
+        found = [each for each in volumes if not (isinstance(each, dict) and each.keys() <= _PLAIN_VOLUMES)]
+        workload["volumes"] = found
     elif volumes is not None:
-        read["volumes"] = volumes
-    return {"metadata": {key: value for key, value in metadata.items() if key not in _UNREAD_METADATA}, "spec": read}
+        workload["volumes"] = volumes
+    kept = {key: value for key, value in metadata.items() if key not in _UNREAD_METADATA}
+    policy = {"metadata": kept, "spec": {key: value for key, value in spec.items() if key not in _WORKLOAD}}
+    return FieldsRead(policy, workload)

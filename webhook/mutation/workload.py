@@ -51,8 +51,20 @@ def is_disabled(pod_annotations: Mapping[str, str], namespace: Mapping[str, str]
     return (Annotations(pod_annotations, "", namespace, policy).text(policy.keys.inject) or "").strip() == "disabled"
 
 
-def read_workload(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str, str], policy: Policy) -> Reading:
-    """What `pod`, which may not opt out, asks for by its annotations and, behind them, its namespace's `defaults`."""
+def read_workload(
+    pod: Mapping[str, Any],
+    namespace: str,
+    defaults: Mapping[str, str],
+    policy: Policy,
+    extended_resources: Sequence[str] | None = None,
+) -> Reading:
+    """Return what `pod`, which may not opt out, asks for by its annotations and, behind them, those of its namespace.
+
+    `defaults` are the annotations of the namespace; `extended_resources` are those that the pod requests, where they
+    have been read before.
+    """
+    if extended_resources is None:
+        extended_resources = _extended_resources(pod)
     own: Mapping[str, str] = pod["metadata"].get("annotations") or {}
     annotations = Annotations(own, namespace, defaults, policy)
     key = policy.keys.workload_type
@@ -72,7 +84,7 @@ def read_workload(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str,
         detail = f'namespace "{namespace}" may not ask for workload type "{type_name}"'
         denials.append(_denial(annotations.path(key), detail, workload_type.allowed_namespaces))
     # Read even where the type is bad, so that every bad key is named at once.
-    intent = _intent(annotations, pod, type_name or "", workload_type or _ANY_TYPE, policy, warnings)
+    intent = _intent(annotations, extended_resources, type_name or "", workload_type or _ANY_TYPE, policy, warnings)
     denied_products = list(_denied_products(annotations.path(policy.keys.gpu_product), intent, namespace, policy))
     if denied_products:
         denials += denied_products
@@ -99,7 +111,7 @@ _ANY_TYPE = WorkloadType(node_usage=NodeUsage(allow=("any",)))
 
 def _intent(
     annotations: Annotations,
-    pod: Mapping[str, Any],
+    extended_resources: Sequence[str],
     type_name: str,
     workload_type: WorkloadType,
     policy: Policy,
@@ -109,7 +121,7 @@ def _intent(
     products = annotations.read(Keys.gpu_product) or ()
     bin_packing = annotations.read(Keys.bin_packing)
     scheduler = annotations.read(Keys.scheduler)
-    accelerators = policy.accelerators_of(_extended_resources(pod))
+    accelerators = policy.accelerators_of(extended_resources)
     if len(accelerators) > 1 and products:
         names = ", ".join(accelerator.name for accelerator in accelerators)
         warnings.append(f"the pod requests cards of {names}; its gpu- annotations are read as {accelerators[0].name}'s")

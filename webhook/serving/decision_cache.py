@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from webhook.byte_cache import ByteCache, parsed_bytes
-from webhook.evaluation import Mutated, PolicyResult, evaluate
+from webhook.evaluation import Injection, Mutated, PolicyResult, RulesResult, apply_rules, evaluate
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.deadline import Expired, never
 from webhook.pipeline import ClusterView, admit, admit_content, not_a_pod_creation, read_pod
@@ -41,11 +41,20 @@ class DecisionKey(NamedTuple):
     def of(cls, content: PodContent, policy: Policy) -> "DecisionKey | None":
         """Return the key of the pod in `content`; None for one that cannot be serialised."""
         data = content.data
-        if data is None:
-            return None
-        if len(data) > _LONGEST_KEY_BYTES:
-            data = blake2b(data, digest_size=32).digest()
-        return cls(content.namespace, data, policy.revision)
+        return None if data is None else cls(content.namespace, _short(data), policy.revision)
+
+
+class RulesKey(NamedTuple):
+    """All that the rules' result depends on: the amounts, images and volumes of the pod are not among it."""
+
+    namespace: str
+    content: bytes
+    extended_resources: tuple[str, ...]
+    policy_revision: str
+
+
+def _short(data: bytes) -> bytes:
+    return data if len(data) <= _LONGEST_KEY_BYTES else blake2b(data, digest_size=32).digest()
 
 
 class DecisionCache:
@@ -63,16 +72,17 @@ class DecisionCache:
         scores: bool = True,
         on_reuse: Callable[[Rendered], object] = lambda _: None,
     ) -> None:
-        self._results: ByteCache[DecisionKey, PolicyResult] = ByteCache(result_bytes)
+        self._results: ByteCache[DecisionKey, PolicyResult] = ByteCache(result_bytes * 3 // 4)
+        self._rules: ByteCache[RulesKey, RulesResult] = ByteCache(result_bytes // 4)
         self._reuse = reuse
         self._scores = scores
         self._on_reuse = on_reuse
         self._policy: Policy | None = None
 
     @property
-    def results(self) -> ByteCache[Any, Any]:
-        """Return the cache of the policy's results, to be measured."""
-        return self._results
+    def results(self) -> tuple[ByteCache[Any, Any], ...]:
+        """Return the caches of the policy's and the rules' results, to be measured."""
+        return self._results, self._rules
 
     def decide(
         self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, effort: Effort
@@ -108,27 +118,46 @@ class DecisionCache:
         known = None if key is None else self._results.get(key)
         if known is not None:
             return known
-        result = evaluate(content, policy, expired)
+        result = evaluate(content, policy, expired, self._apply_rules)
         if key is not None and not (isinstance(result, Mutated) and not result.is_final):
             self._results.put(key, result, _result_bytes(result))
+        return result
+
+    def _apply_rules(self, content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> RulesResult:
+        if content.policy_data is None:
+            return apply_rules(content, extended_resources, policy)
+        key = RulesKey(content.namespace, _short(content.policy_data), extended_resources, policy.revision)
+        result = self._rules.get(key)
+        if result is None:
+            result = apply_rules(content, extended_resources, policy)
+            key_bytes = sum(len(name) for name in extended_resources)
+            self._rules.put(key, result, _rules_bytes(result) + key_bytes)
         return result
 
     def _follow(self, policy: Policy) -> None:
         """Forget everything if `policy` is another one: its keys would never be looked up again."""
         if self._policy is not policy:
             self._results.clear()
+            self._rules.clear()
             self._reuse.clear()
             self._policy = policy
 
 
 def _result_bytes(result: PolicyResult) -> int:
     """Return the memory that `result` takes at most."""
+    if not isinstance(result, Mutated):
+        return _rules_bytes(result)
+    signature = result.signature
+    size_bytes = len(signature) if isinstance(signature, str) else signature.size_bytes
+    return size_bytes + _rules_bytes(result.injection)
+
+
+def _rules_bytes(result: RulesResult) -> int:
+    """Return the memory that `result` takes at most."""
     size_bytes = _RESULT_BYTES + sum(len(text) * 4 for text in result.warnings)
     if isinstance(result, Denied):
         size_bytes += len(result.refusal.message) * 4
-    if isinstance(result, Mutated):
-        signature = result.signature
-        size_bytes += len(signature) if isinstance(signature, str) else signature.size_bytes
+    if isinstance(result, Injection):
         size_bytes += len(result.operations) * _OPERATION_BYTES
     return size_bytes
 

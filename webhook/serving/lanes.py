@@ -72,7 +72,7 @@ class SmallLane:
     @property
     def caches(self) -> Mapping[str, tuple[ByteCache[Any, Any], ...]]:
         """Return the caches by name, to be measured."""
-        return {"decisions": (self._decisions.results,), "renderings": (self._reuse.cache,)}
+        return {"decisions": self._decisions.results, "renderings": (self._reuse.cache,)}
 
     def rendered(
         self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, effort: Effort
