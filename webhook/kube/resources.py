@@ -113,7 +113,9 @@ def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool 
     by_container: tuple[ContainerRequests, ...] = ()
     if not running and "/" in "".join(requests):
         by_container = _by_container(init_containers, containers)
-    return PodResources(whole_units(requests), whole_units(counted), whole_units(scored), by_container)
+    whole = whole_units(counted)
+    whole_scored = whole if scored is counted else whole_units(scored)
+    return PodResources(whole_units(requests), whole, whole_scored, by_container)
 
 
 def _by_container(init_containers: list["_Container"], containers: list["_Container"]) -> tuple[ContainerRequests, ...]:

@@ -4,7 +4,7 @@ The API server sends what it has decoded itself; anybody else on the network may
 code behind need not ask again.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -12,6 +12,8 @@ from typing import Any
 from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput, invalid, required
 
 TEXT, TEXTS = "text", "a list of texts"
+
+Check = Callable[[Any], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ def check_pod(pod: Mapping[str, Any], where: str = "") -> None:
         InvalidInput: a field has a type that no Pod has there, or metadata or spec are missing; holds every such field,
             the first MOST_ERRORS.
     """
+    if _fits_pod(pod) and pod.get("metadata") is not None and pod.get("spec") is not None:
+        return
     errors = list(islice(_errors(pod, POD, where), MOST_ERRORS))
     errors += [required(_join(where, part), "a Pod has one") for part in ("metadata", "spec") if pod.get(part) is None]
     if errors:
@@ -115,31 +119,60 @@ def _list_errors(value: Any, shape: Each, path: str) -> Iterator[FieldError]:
     if not isinstance(value, list):
         yield invalid(path, value, "must be a list")
         return
+    # A list may have a million items, of which hardly any has an error.
+    fits = _check(shape.item)
     for index, item in enumerate(value):
         if item is None:
             yield invalid(f"{path}[{index}]", item, "must not be null")
-        elif not _fits(item, shape.item):
+        elif not fits(item):
             yield from _errors(item, shape.item, f"{path}[{index}]")
 
 
-def _fits(value: Any, shape: Any) -> bool:
-    """Whether `_errors` would find none: the items of a list, of which there may be a million, have hardly any."""
+def _check(shape: Any) -> Check:
+    """Return a function that tells whether `_errors` would find none in a value of `shape`, made once for all pods."""
     if isinstance(shape, Mapping):
-        return isinstance(value, dict) and _object_fits(value, shape)
+        return _object_check({key: _check(inner) for key, inner in shape.items()})
     if isinstance(shape, Each):
-        return isinstance(value, list) and all(item is not None and _fits(item, shape.item) for item in value)
+        return _list_check(_check(shape.item))
     if isinstance(shape, TextMap):
-        return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
-    if shape == TEXTS:
-        return isinstance(value, list) and all(isinstance(text, str) for text in value)
+        return _is_text_map
+    return _is_texts if shape == TEXTS else _is_text
+
+
+def _object_check(checks: Mapping[str, Check]) -> Check:
+    def fits(value: Any) -> bool:
+        if not isinstance(value, dict):
+            return False
+        for key in checks.keys() & value.keys():
+            inner = value[key]
+            if inner is not None and not checks[key](inner):
+                return False
+        return True
+
+    return fits
+
+
+def _list_check(check: Check) -> Check:
+    def fits(value: Any) -> bool:
+        return isinstance(value, list) and all(item is not None and check(item) for item in value)
+
+    return fits
+
+
+def _is_text_map(value: Any) -> bool:
+    return isinstance(value, dict) and _TEXT.issuperset(map(type, value.values()))
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and _TEXT.issuperset(map(type, value))
+
+
+def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _object_fits(value: Mapping[str, Any], shape: Mapping[str, Any]) -> bool:
-    for key, inner in value.items():
-        if inner is not None and key in shape and not _fits(inner, shape[key]):
-            return False
-    return True
+_TEXT = frozenset((str,))
+_fits_pod = _check(POD)
 
 
 def _join(path: str, key: str) -> str:

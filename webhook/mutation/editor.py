@@ -3,6 +3,7 @@
 The operations come from the edits themselves, since comparing two documents costs far more than making one of them.
 """
 
+from functools import lru_cache
 from typing import Any
 
 from webhook.kube.taints import Toleration
@@ -80,5 +81,6 @@ class PodEditor:
         return here
 
 
+@lru_cache(maxsize=256)
 def _pointer(path: Path) -> str:
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)

@@ -215,7 +215,7 @@ class Scheduler:
         for plugin, weight in in_time(self._profile.scores if len(rows) > 1 else (), expired):
             scores = None if plugin.skips(info) else plugin.score(info, snapshot, rows, expired)
             if scores is not None:
-                weighted = scores * weight
+                weighted = scores if weight == 1 else scores * weight
                 totals += weighted
                 by_plugin.append((plugin.name, weighted))
         return ScoreTable(rows, totals, tuple(by_plugin))

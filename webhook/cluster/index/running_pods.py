@@ -109,7 +109,9 @@ class RunningPods:
 
     def rows_of(self, selected: Mask) -> Codes:
         """The row of each pod whose class is `selected`, in no order; a node with two such pods stands twice."""
-        return self.row_of[selected[self.class_of]]
+        if not selected.any():
+            return self.row_of[:0]
+        return self.row_of[selected.take(self.class_of)]
 
     def rows_selected(
         self,

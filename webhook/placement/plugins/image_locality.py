@@ -30,11 +30,15 @@ class ImageLocality:
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """0 up to 23 MiB of images, 100 from 1000 MiB for each container on, and in proportion between."""
         held_bytes = np.zeros(len(rows), dtype=np.int64)
+        is_held = False
         for name in in_time(pod.images, expired):
             image = nodes.images.get(name)
             if image is not None:
+                is_held = True
                 spread_ratio = int(np.count_nonzero(image.held)) / len(nodes.nodes)
                 held_bytes += _int64(image.size_bytes * spread_ratio) * image.held[rows]
+        if not is_held:
+            return held_bytes
         most_bytes = MAX_CONTAINER_THRESHOLD_BYTES * max(pod.containers, 1)
         counted_bytes = np.clip(held_bytes, MIN_THRESHOLD_BYTES, most_bytes) - MIN_THRESHOLD_BYTES
         return MAX_NODE_SCORE * counted_bytes // (most_bytes - MIN_THRESHOLD_BYTES)

@@ -43,12 +43,15 @@ class InterPodAffinity:
         Of an emptied cluster only the topology counts: the pods that are wanted near may come to any node.
         """
         terms = pod.inter_pod.terms
+        barred = _barred(pod, nodes, expired)
+        if barred is None and not terms.required and not terms.anti_required:
+            return ()
         failures = []
         accepted = np.ones(len(nodes.nodes), dtype=np.bool_)
         for reason, rejected in (
             (ERR_REASON_AFFINITY, _without_wanted(pod, nodes, expired) if terms.required else None),
             (ERR_REASON_ANTI_AFFINITY, _with_unwanted(pod, nodes, expired) if terms.anti_required else None),
-            (ERR_REASON_EXISTING_ANTI_AFFINITY, _barred(pod, nodes, expired)),
+            (ERR_REASON_EXISTING_ANTI_AFFINITY, barred),
         ):
             if rejected is not None:
                 failures.append(Failure(reason, rejected & accepted))
