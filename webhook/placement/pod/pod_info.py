@@ -149,7 +149,7 @@ def _device_claims(reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, An
 
 def _stored(reader: Reader, pod: Mapping[str, Any]) -> PodReference | None:
     """Return the pod where it is stored: a new one has no uid yet."""
-    return _reference(reader, pod) if (pod.get("metadata") or {}).get("uid") else None
+    return _reference(reader, pod) if reader.object(pod.get("metadata"), "metadata").get("uid") else None
 
 
 def _reference(reader: Reader, pod: Mapping[str, Any]) -> PodReference:
