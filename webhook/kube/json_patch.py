@@ -9,14 +9,18 @@ JsonObject = dict[str, Any]
 def patched(document: Mapping[str, Any], operations: Iterable[Mapping[str, Any]]) -> JsonObject:
     """Return `document` with `operations` applied; `document` itself stays as it is."""
     result: JsonObject = dict(document)
+    # What was copied here, by id; the rest is shared with the original and the operations. Held, so that ids stay.
+    own: dict[int, Any] = {}
     for operation in operations:
-        *parents, last = [_unescaped(step) for step in operation["path"].split("/")[1:]]
+        *parents, last = _steps(operation["path"])
         here: Any = result
         for step in parents:
             place = int(step) if isinstance(here, list) else step
-            # Copied, since the original and the operations share it.
-            here[place] = here[place].copy()
-            here = here[place]
+            there = here[place]
+            if id(there) not in own:
+                there = here[place] = there.copy()
+                own[id(there)] = there
+            here = there
         if not isinstance(here, list):
             here[last] = operation["value"]
         elif last == "-":
@@ -28,5 +32,6 @@ def patched(document: Mapping[str, Any], operations: Iterable[Mapping[str, Any]]
     return result
 
 
-def _unescaped(step: str) -> str:
-    return step.replace("~1", "/").replace("~0", "~")
+def _steps(path: str) -> list[str]:
+    steps = path.split("/")[1:]
+    return steps if "~" not in path else [step.replace("~1", "/").replace("~0", "~") for step in steps]

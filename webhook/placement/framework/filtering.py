@@ -89,7 +89,8 @@ def run_filters(
         for plugin in in_time(filters, expired):
             feasible = _narrowed(feasible, with_nominated.failures(plugin, feasible), reasons)
     for plugin in in_time(filters, expired):
-        feasible = _narrowed(feasible, plugin.filter(pod, nodes, expired), reasons)
+        if failures := plugin.filter(pod, nodes, expired):
+            feasible = _narrowed(feasible, failures, reasons)
     return feasible
 
 

@@ -68,14 +68,16 @@ def _scores_of_two(capacity: list[Column], without: list[Column], added: list[in
 
     The standard deviation counts where a node has both; a node with one of them is in balance.
     """
-    has_both = np.minimum(capacity[0], capacity[1]) > 0
+    has_all = bool(capacity[0].min() > 0 and capacity[1].min() > 0)
     shares: list[_Shares] = []
     for column, used, more in zip(capacity, without, added, strict=True):
         both_used = np.empty((2, len(used)), dtype=np.int64)
         np.add(used, more, out=both_used[0])
         both_used[1] = used
-        shares.append(np.minimum(both_used / np.maximum(column, 1), 1.0))
-    deviation = np.abs((shares[0] - shares[1]) / 2) * has_both
+        shares.append(np.minimum(both_used / (column if has_all else np.maximum(column, 1)), 1.0))
+    deviation = np.abs((shares[0] - shares[1]) / 2)
+    if not has_all:
+        deviation = deviation * (np.minimum(capacity[0], capacity[1]) > 0)
     balance = ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
     scores: Column = _HALF + (_HALF + balance[0] - balance[1]) // 2
     return scores

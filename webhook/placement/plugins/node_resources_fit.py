@@ -132,7 +132,8 @@ class NodeResourcesFit:
         strategy = self._strategy
         scored = dict(pod.scoring_requests)
         total = np.zeros(len(rows), dtype=np.int64)
-        weights = np.zeros(len(rows), dtype=np.int64)
+        # One number for as long as all nodes have all resources that count.
+        weights: int | Column = 0
         for resource, weight in strategy.resources:
             amount = min(scored.get(resource, 0), LARGEST_AMOUNT)
             if amount == 0 and is_scalar_resource(resource):
@@ -140,10 +141,14 @@ class NodeResourcesFit:
             offered = amounts(pod, resource, nodes.non_zero_requested(resource), nodes, expired)
             capacity = offered.capacity.take(rows)
             requested = offered.requested.take(rows) + amount
+            if strategy.counts_zeros and capacity.min() > 0:
+                total += weight * strategy.score(requested, capacity)
+                weights = weights + weight
+                continue
             score = strategy.score(requested, np.maximum(capacity, 1))
             counts = capacity > 0 if strategy.counts_zeros else (capacity > 0) & (score > 0)
             weight_here = weight * counts
             total += weight_here * score
-            weights += weight_here
-        weights = np.maximum(weights, 1)
+            weights = weights + weight_here
+        weights = max(weights, 1) if isinstance(weights, int) else np.maximum(weights, 1)
         return total // weights if strategy.counts_zeros else (2 * total + weights) // (2 * weights)
