@@ -14,7 +14,7 @@ from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, make_reque
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.random_pods import pods
 from webhook.cluster.file import snapshot_from_documents
-from webhook.evaluation import Mutated, PolicyResult, evaluate
+from webhook.evaluation import Injection, Mutated, PolicyResult, apply_rules, evaluate
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.deadline import never
 from webhook.kube.documents import Document
@@ -136,6 +136,11 @@ class Watched(dict[str, Any]):
         self.fields_read.add(key)
         return super().__getitem__(key)
 
+    def copy(self) -> "Watched":
+        copied = Watched(self)
+        copied.fields_read = self.fields_read
+        return copied
+
 
 @pytest.mark.parametrize("kind", ["containers", "initContainers"])
 def test_what_is_read_of_a_container_is_part_of_the_question(kind: str) -> None:
@@ -231,3 +236,26 @@ def test_a_status_that_the_api_server_will_not_store_is_not_asked_about() -> Non
     asked = [evaluated(decision_cache(), pod) for pod in (stored, stored.status(nominatedNodeName="a"))]
     assert all(isinstance(each, Mutated) for each in asked)
     assert len({each.signature for each in asked if isinstance(each, Mutated)}) == 1
+
+
+@pytest.mark.parametrize("extra", [{}, {"tolerations": [{"operator": "Exists"}], "schedulerName": "mine"}])
+def test_the_rules_read_nothing_of_containers_and_volumes(extra: dict[str, Any]) -> None:
+    pod = TRAINING.annotate(PRODUCT, "NVIDIA-H20").spec(**extra).obj()
+    spec = pod["spec"] = Watched(pod["spec"])
+    content = PodContent.of(make_request(pod), {})
+    spec.fields_read.clear()
+
+    assert isinstance(apply_rules(content, ("nvidia.com/gpu",), POLICY), Injection)
+    assert "affinity" in spec.fields_read
+    assert spec.fields_read.isdisjoint({"containers", "initContainers", "volumes"})
+
+
+@given(pods(), pods())
+def test_the_rules_are_applied_once_for_pods_that_differ_in_their_containers(
+    first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    decisions = decision_cache()
+    mixed = first | {"spec": first["spec"] | {"containers": second["spec"]["containers"]}}
+
+    for pod in (first, mixed):
+        assert admitted(decisions, make_request(pod)) == admit(make_request(pod), POLICY, None)
