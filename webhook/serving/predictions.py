@@ -1,13 +1,13 @@
-"""What was foretold of pods, compared with where they were bound.
+"""Compares predictions for pods with the nodes that the pods are bound to.
 
 A pod at admission has no uid, and mostly no name either: the API server makes one of `generateName` afterwards. So a
 bound pod is matched by what both sides know: its namespace, its name or else its generateName and controller, and that
 it was created about when it was admitted. Pods of one controller, admitted within seconds of each other, are taken in
 their order; they are made from one template, so mixing two of them up changes little.
 
-What cannot be told is left out: pods admitted by another replica or too long ago to be remembered, pods that were
-foretold to wait, and nodes that were not in the view then. So is the time between: a pod may be bound elsewhere only
-because the cluster has changed since.
+What cannot be compared is left out: pods admitted by another replica or too long ago to be remembered, pods that were
+predicted to wait, and nodes that were not in the view then. Changes of the cluster in between are not considered: a pod
+may be bound elsewhere for that reason alone.
 """
 
 from collections import Counter, OrderedDict
@@ -29,7 +29,7 @@ class _Identity(NamedTuple):
     controller: str
 
 
-class _Foretold(NamedTuple):
+class _Prediction(NamedTuple):
     identity: _Identity
     at_seconds: float
     placement: Placement
@@ -37,7 +37,7 @@ class _Foretold(NamedTuple):
 
 
 class Predictions:
-    """What was foretold of the last `size` pods, Feasible or Infeasible. An instance is for one thread.
+    """The predictions for the last `size` pods, Feasible or Infeasible. An instance is for one thread.
 
     A placement holds on to the snapshot that it is about, so at most `placements` different ones are kept: equal pods
     that come at once have one.
@@ -48,11 +48,11 @@ class Predictions:
         self._most_placements = placements
         self._pods_by_placement: Counter[int] = Counter()
         self._next = 0
-        self._foretold: OrderedDict[int, _Foretold] = OrderedDict()
+        self._predicted: OrderedDict[int, _Prediction] = OrderedDict()
         self._numbers: dict[_Identity, list[int]] = {}
 
     def __len__(self) -> int:
-        return len(self._foretold)
+        return len(self._predicted)
 
     def remember(
         self,
@@ -64,7 +64,7 @@ class Predictions:
         *,
         again: bool,
     ) -> None:
-        """Keep what was foretold of `pod`, as it was admitted in `namespace` at that time (of the wall clock).
+        """Keep the prediction for `pod`, as it was admitted in `namespace` at that time (of the wall clock).
 
         `known_nodes` are the names of all nodes that were there. `again`: the pod has been admitted just before, and
         the API server asks once more because something changed it.
@@ -75,14 +75,14 @@ class Predictions:
         if placement.verdict not in ("Feasible", "Infeasible"):
             return
         self._pods_by_placement[id(placement)] += 1
-        while len(self._foretold) >= self._size or len(self._pods_by_placement) > self._most_placements:
-            self._forget(next(iter(self._foretold)))
-        self._foretold[self._next] = _Foretold(identity, at_seconds, placement, known_nodes)
+        while len(self._predicted) >= self._size or len(self._pods_by_placement) > self._most_placements:
+            self._forget(next(iter(self._predicted)))
+        self._predicted[self._next] = _Prediction(identity, at_seconds, placement, known_nodes)
         self._numbers.setdefault(identity, []).append(self._next)
         self._next += 1
 
     def compare(self, pod: Mapping[str, Any]) -> PredictionResult | None:
-        """How what was foretold of `pod`, which is bound now, has come out; None where that cannot be told."""
+        """Return how the prediction for `pod`, which is bound now, compares with its node; None where it cannot."""
         created_seconds = _created_seconds(pod)
         identity = _identity(str(field(pod, "metadata", "namespace")), pod)
         generated = _Identity(
@@ -90,14 +90,14 @@ class Predictions:
         )
         for each in (identity, generated):
             for number in self._numbers.get(each, ()):
-                foretold = self._foretold[number]
-                if created_seconds is not None and abs(created_seconds - foretold.at_seconds) <= _CLOSE_SECONDS:
+                prediction = self._predicted[number]
+                if created_seconds is not None and abs(created_seconds - prediction.at_seconds) <= _CLOSE_SECONDS:
                     self._forget(number)
-                    return _result(foretold, str(field(pod, "spec", "nodeName")))
+                    return _result(prediction, str(field(pod, "spec", "nodeName")))
         return None
 
     def _forget(self, number: int) -> None:
-        identity, _, placement, _ = self._foretold.pop(number)
+        identity, _, placement, _ = self._predicted.pop(number)
         self._pods_by_placement[id(placement)] -= 1
         if not self._pods_by_placement[id(placement)]:
             del self._pods_by_placement[id(placement)]
@@ -107,13 +107,13 @@ class Predictions:
             del self._numbers[identity]
 
 
-def _result(foretold: _Foretold, node: str) -> PredictionResult | None:
-    placement = foretold.placement
+def _result(prediction: _Prediction, node: str) -> PredictionResult | None:
+    placement = prediction.placement
     if placement.verdict == "Infeasible":
         return "foretold_infeasible_but_bound"
     if placement.node == node:
         return "same_node"
-    if node not in foretold.known_nodes:
+    if node not in prediction.known_nodes:
         return None
     scores = placement.scores
     if node not in scores:
