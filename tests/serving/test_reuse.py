@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.serving.test_lanes import effort
 from tests.support.admission import TYPE, USAGE, make_request, policy_with
 from tests.support.builders import make_node_object, make_pod
-from tests.support.server import Clock
+from tests.support.server import Clock, make_effort
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.pipeline import ClusterView
@@ -73,7 +72,7 @@ def test_reused_checks_count_as_checks() -> None:
     lane = SmallLane(seconds.append)
 
     for cluster in (VIEW, VIEW, None, None):
-        lane.rendered(CHECKED, POLICY, cluster, effort())
+        lane.rendered(CHECKED, POLICY, cluster, make_effort())
 
     assert seconds == [0.0]
 
@@ -81,6 +80,6 @@ def test_reused_checks_count_as_checks() -> None:
 def test_a_request_that_creates_no_pod_is_not_cached() -> None:
     decisions = DecisionCache(UntilNextSnapshot())
     for operation in ("DELETE", "CONNECT"):
-        found = decisions.decide(make_request(None, operation=operation), POLICY, VIEW, effort())
+        found = decisions.decide(make_request(None, operation=operation), POLICY, VIEW, make_effort())
         assert found.outcome == "Bypassed"
         assert operation in found.answer.audit_annotations["reason"]

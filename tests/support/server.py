@@ -43,6 +43,11 @@ class Clock:
         return self.seconds
 
 
+def make_effort() -> Effort:
+    """Return a work budget of 150 ms, of which no time passes."""
+    return Effort(None, 150, monotonic_seconds=Clock(), worked_seconds=lambda: 0.0)
+
+
 def utc_now() -> datetime:
     """The time in UTC."""
     return datetime.now(UTC)
