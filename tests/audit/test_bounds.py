@@ -15,7 +15,7 @@ from tests.support.admission import TYPE, USAGE
 from tests.support.audit_records import PATCH, encode, make_record
 from tests.support.builders import PodBuilder, make_pod, match_expressions
 from tests.support.server import World, review_bytes
-from webhook.audit.bounds import Cutter
+from webhook.audit.bounds import Truncator
 from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
 from webhook.audit.record import FIRST, LARGEST_BYTES, AuditRecord, digest, parse_line, stated_hash
 
@@ -218,11 +218,11 @@ def test_patch_of_the_answer_is_never_cut() -> None:
 
 def test_what_was_cut_in_an_item_that_is_left_out_is_not_counted() -> None:
     """The notes are full by then: what is left out of them is counted alone."""
-    cutter, text = Cutter(), "x" * 2000
-    items = orjson.loads(cutter.items("warnings", [[text] * 16, [text] * 3], 17_000))
+    truncator, text = Truncator(), "x" * 2000
+    items = orjson.loads(truncator.items_json("warnings", [[text] * 16, [text] * 3], 17_000))
 
     assert [len(each) for each in items] == [16]
-    assert cutter.truncated == [
+    assert truncator.truncated == [
         *(f"warnings[0][{number}]: 976 more characters" for number in range(16)),
         "and 1 more place",
     ]

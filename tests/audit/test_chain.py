@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support.audit_records import as_file, chain_lines, encode, make_record
 from tests.support.effort import examples
 from webhook.audit.chain import Verification, verify
-from webhook.audit.head import Head
+from webhook.audit.head import ChainHead
 from webhook.audit.query import read
 from webhook.audit.record import digest, parse_line
 
@@ -26,7 +26,7 @@ def check(*files: File, heads: Sequence[str] = (), partial: bool = False) -> Ver
     return verify(named, heads, partial=partial)
 
 
-def check_named(files: dict[str, File], kept: Head | None = None) -> Verification:
+def check_named(files: dict[str, File], kept: ChainHead | None = None) -> Verification:
     """The verification of files of these names; `kept` stands in a head file."""
     kept_heads = {"audit.jsonl.head": kept} if kept else {}
     return verify((as_file(name, lines) for name, lines in files.items()), kept_heads=kept_heads)
@@ -230,26 +230,26 @@ class TestHeads:
         ]
 
     def test_records_cut_off_at_the_end_show_against_the_head_file(self) -> None:
-        kept = Head(10, digest(TEN[9]))
+        kept = ChainHead(10, digest(TEN[9]))
         assert check_named({"audit.jsonl": TEN}, kept).notes == []
         (fault,) = check_named({"audit.jsonl": TEN[:8]}, kept).faults
         assert fault.path == "audit.jsonl.head"
         assert fault.detail.startswith("the last record written, number 10, is not there: ")
 
     def test_a_file_that_was_emptied_shows_against_the_head_file(self) -> None:
-        (fault,) = check_named({"audit.jsonl": []}, Head(10, digest(TEN[9]))).faults
+        (fault,) = check_named({"audit.jsonl": []}, ChainHead(10, digest(TEN[9]))).faults
         assert fault.path == "audit.jsonl"
         assert fault.detail.startswith("is gone or empty, but audit.jsonl.head counts 10 records, the last ")
 
     def test_so_does_one_beside_rotated_files(self) -> None:
-        verification = check_named({"audit.jsonl.1": TEN[:5], "audit.jsonl": []}, Head(10, digest(TEN[9])))
+        verification = check_named({"audit.jsonl.1": TEN[:5], "audit.jsonl": []}, ChainHead(10, digest(TEN[9])))
         assert faults(verification) == [("audit.jsonl", "is gone or empty")]
 
     def test_a_file_that_is_empty_since_a_rotation_is_no_fault(self) -> None:
-        assert check_named({"audit.jsonl.1": TEN, "audit.jsonl": []}, Head(10, digest(TEN[9]))).faults == []
+        assert check_named({"audit.jsonl.1": TEN, "audit.jsonl": []}, ChainHead(10, digest(TEN[9]))).faults == []
 
     def test_the_head_file_may_lag_behind(self) -> None:
-        assert check_named({"audit.jsonl": TEN}, Head(9, digest(TEN[8]))).faults == []
+        assert check_named({"audit.jsonl": TEN}, ChainHead(9, digest(TEN[8]))).faults == []
 
 
 @st.composite

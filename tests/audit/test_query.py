@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.audit_records import START, chain_lines, make_record, write_lines
-from webhook.audit.query import Broken, Entry, Selection, Sources, parse_moment, read, rotated_files
+from webhook.audit.query import Entry, InvalidLine, Selection, Sources, parse_moment, read, rotated_files
 from webhook.kube.field import InvalidInput
 
 
 def decisions(*names: str) -> tuple[list[str], list[str]]:
     """The decisions in these files in the order they are read, and the places of broken lines."""
-    broken: list[Broken] = []
+    broken: list[InvalidLine] = []
     with Sources(names) as sources:
         return [entry.record.decision for entry in sources.entries(broken.append)], [line.place for line in broken]
 
@@ -52,7 +52,7 @@ class TestReading:
         assert [entry.place for entry in itertools.islice(entries, 3)] == ["endless:1", "endless:2", "endless:3"]
 
     def test_a_line_at_which_the_file_ends_is_told_apart(self) -> None:
-        broken = [line for line in read("a", [b"{\n", b"{"]) if isinstance(line, Broken)]
+        broken = [line for line in read("a", [b"{\n", b"{"]) if isinstance(line, InvalidLine)]
         assert [line.cut_off for line in broken] == [False, True]
 
     def test_a_record_keeps_the_line_it_was_read_from(self) -> None:
@@ -92,7 +92,7 @@ class TestSelection:
         ],
     )
     def test_takes_what_meets_every_choice(self, selection: Selection, taken: bool) -> None:
-        assert selection.takes(make_record(0)) == taken
+        assert selection.matches(make_record(0)) == taken
 
     @pytest.mark.parametrize(
         ("pod", "name", "taken"),
@@ -114,10 +114,10 @@ class TestSelection:
         ],
     )
     def test_takes_a_pod_by_its_name_or_what_that_was_generated_from(self, pod: str, name: str, taken: bool) -> None:
-        assert Selection(pod=pod).takes(make_record(0, name=name)) == taken
+        assert Selection(pod=pod).matches(make_record(0, name=name)) == taken
 
     def test_of_types_leaves_out_pods_without_one(self) -> None:
-        assert not Selection(workload_types=("training",)).takes(make_record(0, workload_type=None))
+        assert not Selection(workload_types=("training",)).matches(make_record(0, workload_type=None))
 
 
 NOW = datetime(2026, 5, 2, 12, tzinfo=UTC)

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 from tests.support.audit_records import encode, make_record
 from webhook.audit.chain import Verification, verify
-from webhook.audit.head import Head, head_path, read_head
+from webhook.audit.head import ChainHead, head_path, read_head
 from webhook.audit.query import Entry, Sources, read, rotated_files
 from webhook.audit.record import digest
 from webhook.audit.stream import AuditStream
@@ -556,13 +556,13 @@ class TestHead:
             for number in (1, 2):
                 writer.write(make_record(number))
                 kept = read_head(head_path(log.path))
-                assert kept == Head(number, writer.head) == Head(number, digest(log.lines()[-1]))
+                assert kept == ChainHead(number, writer.head) == ChainHead(number, digest(log.lines()[-1]))
 
     def test_that_is_deleted_comes_back_with_the_next_process(self, log: Log) -> None:
         log.write(1)
         head_path(log.path).unlink()
         log.write(2)
-        assert read_head(head_path(log.path)) == Head(2, digest(log.lines()[-1]))
+        assert read_head(head_path(log.path)) == ChainHead(2, digest(log.lines()[-1]))
 
     def test_that_lags_behind_after_a_crash_is_no_fault(self, log: Log) -> None:
         log.write(1)
@@ -588,7 +588,7 @@ class TestHead:
     def test_of_another_record_with_the_number_of_the_last_is_followed(self, log: Log) -> None:
         """The last record was altered, or put in the place of the one that was written."""
         log.write(1)
-        written = Head(1, "f" * 64)
+        written = ChainHead(1, "f" * 64)
         head_path(log.path).write_text(f"{written.sequence:020} {written.hash}\n")
         with capture_logs() as logs:
             log.write(2)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
-from webhook.audit.query import Broken, Entry, read
+from webhook.audit.query import Entry, InvalidLine, read
 from webhook.audit.record import AuditRecord, Draft, digest, seal
 from webhook.audit.statement import Rotation
 
@@ -85,6 +85,6 @@ def write_lines(path: Path, lines: Iterable[bytes]) -> Path:
     return path
 
 
-def as_file(name: str, lines: Iterable[bytes]) -> tuple[str, Iterator[Entry | Broken]]:
+def as_file(name: str, lines: Iterable[bytes]) -> tuple[str, Iterator[Entry | InvalidLine]]:
     """An audit file of these lines that is open for reading."""
     return name, read(name, [line + b"\n" for line in lines])

@@ -26,11 +26,11 @@ _NOTE_CHARACTERS = 80
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
-class Cutter:
+class Truncator:
     """Cuts the values of one record. An instance is for one record."""
 
-    def __init__(self, already_cut: Iterable[str] = ()) -> None:
-        self._before = [*already_cut]
+    def __init__(self, truncated_before: Iterable[str] = ()) -> None:
+        self._before = [*truncated_before]
         self._notes: list[str] = []
         self._more_notes = 0
         self._path: list[str | int] = []
@@ -42,14 +42,14 @@ class Cutter:
         more = [f"and {_more(self._more_notes, 'place')}"] if self._more_notes else []
         return self._before + self._notes + more
 
-    def fitting(self, place: str, text: str) -> str:
+    def text(self, place: str, text: str) -> str:
         """Return `text`, the value of the field `place`, cut to `TEXT_BYTES` of JSON."""
         if len(text) <= SHORT:
             return text
         self._path = [place]
-        return self._fit_text(text)
+        return self._fit_string(text)
 
-    def items(self, place: str, value: Sequence[Any] | Mapping[str, Any], most_bytes: int) -> bytes:
+    def items_json(self, place: str, value: Sequence[Any] | Mapping[str, Any], most_bytes: int) -> bytes:
         """Return the JSON of `value`, of the field `place`.
 
         Where it takes more than `most_bytes`, its texts are cut, and its last items left out.
@@ -64,7 +64,7 @@ class Cutter:
 
     def _fit(self, value: Any) -> Any:
         if isinstance(value, str):
-            return self._fit_text(value)
+            return self._fit_string(value)
         if len(self._path) > _MOST_LEVELS:
             self._note(f"nested deeper than {_MOST_LEVELS} levels")
             return "…"
@@ -75,7 +75,7 @@ class Cutter:
         self._left_bytes -= _SCALAR_BYTES
         return value
 
-    def _fit_text(self, text: str) -> str:
+    def _fit_string(self, text: str) -> str:
         size_bytes = len(dump(text)) if len(text) <= TEXT_BYTES else TEXT_BYTES + 3
         if size_bytes > TEXT_BYTES + 2:
             kept = bisect.bisect_right(range(TEXT_BYTES + 1), TEXT_BYTES + 2, key=lambda end: len(dump(text[:end]))) - 1
@@ -93,7 +93,7 @@ class Cutter:
                 self._note(_more(len(value) - len(fitted), "item"))
                 break
             self._path.append(str(key))
-            fitted[self._fit_text(str(key))] = self._fit(item)
+            fitted[self._fit_string(str(key))] = self._fit(item)
             self._path.pop()
         return fitted
 

@@ -12,10 +12,10 @@ from datetime import datetime
 from itertools import pairwise
 from pathlib import PurePath
 
-from webhook.audit.head import SUFFIX, Head
-from webhook.audit.query import Broken, Entry
+from webhook.audit.head import SUFFIX, ChainHead
+from webhook.audit.query import Entry, InvalidLine
 from webhook.audit.record import FIRST, moment
-from webhook.audit.segments import REMEDY, Findings, Segment, SegmentReader, counted
+from webhook.audit.segments import REMEDY, Findings, Segment, SegmentReader, count_text
 from webhook.audit.statement import Oldest
 from webhook.kube.documents import JsonObject
 from webhook.kube.field import FieldError, invalid, required
@@ -107,10 +107,10 @@ class Verification:
 
 
 def verify(
-    files: Iterable[tuple[str, Iterable[Entry | Broken]]],
+    files: Iterable[tuple[str, Iterable[Entry | InvalidLine]]],
     expected_heads: Sequence[str] = (),
     *,
-    kept_heads: Mapping[str, Head] | None = None,
+    kept_heads: Mapping[str, ChainHead] | None = None,
     partial: bool = False,
 ) -> Verification:
     """Follow the chains through the files, which may be given in any order and be those of several replicas.
@@ -138,11 +138,11 @@ def verify(
     return Verification(chains, findings.notes, findings.faults)
 
 
-def _unseen_head(name: str, head: Head, names: Sequence[str], segments: Sequence[Segment]) -> FieldError:
+def _unseen_head(name: str, head: ChainHead, names: Sequence[str], segments: Sequence[Segment]) -> FieldError:
     """Return what is wrong where the record that the head file `name` calls the last is in none of the files."""
     log = PurePath(name.removesuffix(SUFFIX))
     if log in map(PurePath, names) and not any(PurePath(segment.file) == log for segment in segments):
-        counts = f"is gone or empty, but {name} counts {counted(head.sequence)}, the last {head.hash}"
+        counts = f"is gone or empty, but {name} counts {count_text(head.sequence)}, the last {head.hash}"
         return required(str(log), f"{counts}: put the file back, or {REMEDY}; for a new log, delete {name}")
     detail = f"no record has this hash: {_CUT_OFF}"
     return invalid(name, head.hash, f"the last record written, number {head.sequence}, is not there: {detail}")
@@ -169,24 +169,24 @@ def _connect(segments: Sequence[Segment], findings: Findings, may_begin_later: s
         before = by_head.get(previous)
         if before and segment.opens_file and before.file != segment.file and before not in successors:
             successors[before] = segment
-            findings.tell_missed(before.end, segment.start)
+            findings.report_missed(before.end, segment.start)
             continue
         roots.append(segment)
         if previous == FIRST:
             continue
         if segment.opens_file and not before:
             torn_off.append(segment)
-        elif not segment.follows_unreadable and not _is_told(segment.after, segment.start, findings):
+        elif not segment.follows_unreadable and not _is_explained(segment.after, segment.start, findings):
             findings.faults.append(_break(segment, before))
     chains = [Chain(list(_from(root, successors))) for root in roots]
     for chain in chains:
         if chain.segments[0] in torn_off:
-            _tell_absent(chain, chains, findings, may_begin_later=may_begin_later)
+            _report_absent(chain, chains, findings, may_begin_later=may_begin_later)
         findings.faults += _revisits(chain)
     return chains
 
 
-def _is_told(before: Entry | None, start: Entry, findings: Findings) -> bool:
+def _is_explained(before: Entry | None, start: Entry, findings: Findings) -> bool:
     """Whether one of two neighbours was altered, and no record is absent between them: that explains the break."""
     if start.place in findings.altered:
         return True
@@ -231,11 +231,11 @@ def _gap(last: Entry, start: Entry) -> FieldError:
     if missing == 0:
         detail = f"altered: its hash is not the one that {start.place} holds; {REMEDY}"
         return invalid(last.place, last.record.decision, detail)
-    detail = f"cut out: {counted(missing)} between {last.place} and this one; {REMEDY}"
+    detail = f"cut out: {count_text(missing)} between {last.place} and this one; {REMEDY}"
     return invalid(start.place, start.record.decision, detail)
 
 
-def _tell_absent(
+def _report_absent(
     chain: Chain, chains: Sequence[Chain], findings: Findings, *, may_begin_later: set[str] | None
 ) -> None:
     """Tell that the record before a chain's first is absent.
@@ -246,17 +246,17 @@ def _tell_absent(
     start = chain.start
     replicas = set(chain.replicas)
     older = [other for other in chains if replicas & set(other.replicas) and other.began < chain.began]
-    absent = f"{counted(start.record.sequence - 1)} before"
+    absent = f"{count_text(start.record.sequence - 1)} before"
     goes_on = f"{start.place}: the chain goes on here:"
     if older:
         last = max(older, key=lambda other: other.began).end
-        if not _is_told(last, start, findings):
+        if not _is_explained(last, start, findings):
             findings.faults.append(_gap(last, start))
     elif stated := findings.dropped_before.get(start.record.previous):
         findings.notes.append(f"{goes_on} rotation dropped {absent} it, as {stated} says")
     elif may_begin_later is None or (chain.segments[0].file in may_begin_later and not _was_kept(chain)):
         findings.notes.append(f"{goes_on} {absent} it, not in these files")
-    elif not _is_told(None, start, findings):
+    elif not _is_explained(None, start, findings):
         findings.faults.append(_cut_out(chain, absent))
 
 
@@ -272,7 +272,7 @@ def _cut_out(chain: Chain, absent: str) -> FieldError:
     remedy = "give all files, or --partial where rotation deleted the others"
     if chain.rotated and (kept := _was_kept(chain)):
         absent = (
-            f"{counted(start.record.sequence - kept.sequence)} that rotation had left ({chain.rotated.place}) before"
+            f"{count_text(start.record.sequence - kept.sequence)} that rotation had left ({chain.rotated.place}) before"
         )
         remedy = "give all files, or --partial where you deleted the others"
     return invalid(start.place, start.record.decision, f"cut out: {absent} this one; {remedy}")

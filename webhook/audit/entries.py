@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pydantic import ConfigDict, with_config
 from pydantic.alias_generators import to_camel
 
-from webhook.audit.bounds import Cutter
+from webhook.audit.bounds import Truncator
 from webhook.audit.encoding import dump
 from webhook.kube.documents import JsonObject
 
@@ -65,35 +65,40 @@ def rule_json(entry: RuleEntry) -> JsonObject:
     return {"name": entry.name, "edits": entry.edits}
 
 
-def text_json(cutter: Cutter, place: str, text: str | None) -> bytes:
+def text_json(truncator: Truncator, place: str, text: str | None) -> bytes:
     """Return the JSON of `text`, the value of the field `place`."""
-    return b"null" if text is None else dump(cutter.fitting(place, text))
+    return b"null" if text is None else dump(truncator.text(place, text))
 
 
-def owner_json(owner: Owner | None, cutter: Cutter) -> bytes:
+def owner_json(owner: Owner | None, truncator: Truncator) -> bytes:
     """Return the JSON of the owner."""
     if owner is None:
         return b"null"
-    return dump({"kind": cutter.fitting("owner.kind", owner.kind), "name": cutter.fitting("owner.name", owner.name)})
+    return dump(
+        {
+            "kind": truncator.text("owner.kind", owner.kind),
+            "name": truncator.text("owner.name", owner.name),
+        }
+    )
 
 
-def policy_json(policy: PolicyName | None, cutter: Cutter) -> bytes:
+def policy_json(policy: PolicyName | None, truncator: Truncator) -> bytes:
     """Return the JSON of the policy."""
     if policy is None:
         return b"null"
-    return dump({"name": cutter.fitting("policy.name", policy.name), "revision": policy.revision})
+    return dump({"name": truncator.text("policy.name", policy.name), "revision": policy.revision})
 
 
-def placement_json(entry: PlacementEntry | None, cutter: Cutter) -> bytes:
+def placement_json(entry: PlacementEntry | None, truncator: Truncator) -> bytes:
     """Return the JSON of the placement."""
     if entry is None:
         return b"null"
-    told = {
+    fields = {
         "verdict": entry.verdict,
-        "node": None if entry.node is None else cutter.fitting("placement.node", entry.node),
+        "node": None if entry.node is None else truncator.text("placement.node", entry.node),
         "total": entry.total,
         "feasible": entry.feasible,
-        "message": cutter.fitting("placement.message", entry.message),
+        "message": truncator.text("placement.message", entry.message),
     }
-    unmodelled = cutter.items("placement.unmodelled", entry.unmodelled, _UNMODELLED_BYTES)
-    return b'%b,"unmodelled":%b}' % (dump(told)[:-1], unmodelled)
+    unmodelled = truncator.items_json("placement.unmodelled", entry.unmodelled, _UNMODELLED_BYTES)
+    return b'%b,"unmodelled":%b}' % (dump(fields)[:-1], unmodelled)

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from webhook.audit.head import Head, HeadFile, head_path, read_head
+from webhook.audit.head import ChainHead, HeadFile, head_path, read_head
 from webhook.audit.lines import last_line
 from webhook.audit.rotation import Retention, RotatedFiles
 from webhook.audit.statement import Dropped, Rotation
@@ -39,7 +39,7 @@ class AuditFile:
     deleted is made anew at the next line, so that logrotate needs no signal.
     """
 
-    takes_many = True
+    is_batch_atomic = True
 
     def __init__(self, path: Path, *, max_bytes: int, retention: Retention) -> None:
         """Open the file and hold it against other writers.
@@ -73,14 +73,14 @@ class AuditFile:
                 continue
         return None
 
-    def last_head(self) -> Head | None:
+    def last_head(self) -> ChainHead | None:
         """The head that was kept at the last record; None if there is none that can be read."""
         try:
             return read_head(head_path(self.path))
         except (OSError, ValueError):
             return None
 
-    def keep_head(self, head: Head) -> None:
+    def keep_head(self, head: ChainHead) -> None:
         """Note which record is the last.
 
         Raises:

@@ -15,7 +15,7 @@ _LINE = re.compile(r"(\d{20}) ([0-9a-f]{64})\n")
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
-class Head(NamedTuple):
+class ChainHead(NamedTuple):
     """Which record was the newest."""
 
     sequence: int
@@ -30,7 +30,7 @@ class HeadFile:
         self._mode = mode
         self._descriptor = -1
 
-    def write(self, head: Head) -> None:
+    def write(self, head: ChainHead) -> None:
         """Put this head in the place of the last.
 
         Raises:
@@ -52,7 +52,7 @@ def head_path(path: Path) -> Path:
     return path.with_name(path.name + SUFFIX)
 
 
-def read_head(path: Path) -> Head | None:
+def read_head(path: Path) -> ChainHead | None:
     """The head in the head file at `path`; None if there is no such file, or nothing in it yet.
 
     Raises:
@@ -68,4 +68,4 @@ def read_head(path: Path) -> Head | None:
     line = _LINE.fullmatch(text)
     if not line:
         raise ValueError("holds no sequence and hash")
-    return Head(int(line[1]), line[2])
+    return ChainHead(int(line[1]), line[2])

@@ -27,7 +27,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class InvalidLine:
     """A line that is no record, and why. `cut_off` says that the file ends within it."""
 
     place: str
@@ -69,17 +69,17 @@ class Sources:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def lines(self) -> Iterator[tuple[str, Iterator[Entry | Broken]]]:
+    def lines(self) -> Iterator[tuple[str, Iterator[Entry | InvalidLine]]]:
         """Each file's name with its lines. To be read once."""
         for name, stream in self._streams:
             yield name, read(name, stream)
 
-    def entries(self, on_broken: Callable[[Broken], None]) -> Iterator[Entry]:
-        """The records of all files together in the order of their time; lines that are none go to `on_broken`.
+    def entries(self, on_invalid: Callable[[InvalidLine], None]) -> Iterator[Entry]:
+        """The records of all files together in the order of their time; lines that are none go to `on_invalid`.
 
         Rotated files may be given in any order, and the files of several replicas at once: each is in order itself.
         """
-        ordered = [_entries(lines, on_broken) for _, lines in self.lines()]
+        ordered = [_entries(lines, on_invalid) for _, lines in self.lines()]
         return heapq.merge(*ordered, key=lambda entry: moment(entry.record.time))
 
 
@@ -92,7 +92,7 @@ def rotated_files(path: Path) -> list[str]:
     return [str(file) for file in (*files, path) if file.is_file()]
 
 
-def read(name: str, stream: Iterable[bytes]) -> Iterator[Entry | Broken]:
+def read(name: str, stream: Iterable[bytes]) -> Iterator[Entry | InvalidLine]:
     """The lines of one file. Empty ones are left out."""
     for number, text in enumerate(stream, start=1):
         line = text.removesuffix(b"\n")
@@ -102,15 +102,15 @@ def read(name: str, stream: Iterable[bytes]) -> Iterator[Entry | Broken]:
         try:
             yield Entry(place, line, parse_line(line))
         except ValueError as error:
-            yield Broken(place, line, str(error), cut_off=not text.endswith(b"\n"))
+            yield InvalidLine(place, line, str(error), cut_off=not text.endswith(b"\n"))
 
 
-def _entries(lines: Iterable[Entry | Broken], on_broken: Callable[[Broken], None]) -> Iterator[Entry]:
+def _entries(lines: Iterable[Entry | InvalidLine], on_invalid: Callable[[InvalidLine], None]) -> Iterator[Entry]:
     for line in lines:
         if isinstance(line, Entry):
             yield line
         else:
-            on_broken(line)
+            on_invalid(line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Selection:
     since: datetime | None = None
     until: datetime | None = None
 
-    def takes(self, record: AuditRecord) -> bool:
+    def matches(self, record: AuditRecord) -> bool:
         """Whether the record is wanted. `since` is included, `until` is not."""
         return (
             (not self.namespaces or record.namespace in self.namespaces)

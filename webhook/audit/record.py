@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from pydantic.alias_generators import to_camel
 
-from webhook.audit.bounds import SHORT, Cutter
+from webhook.audit.bounds import SHORT, Truncator
 from webhook.audit.encoding import dump
 from webhook.audit.entries import (
     Owner,
@@ -107,23 +107,23 @@ class RecordTemplate(NamedTuple):
     @classmethod
     def of(cls, record: AuditRecord) -> "RecordTemplate":
         """The part that `record` has in common with those of equal pods."""
-        cutter = Cutter(record.truncated)
+        truncator = Truncator(record.truncated)
         decided = (
-            text_json(cutter, "workloadType", record.workload_type),
-            policy_json(record.policy, cutter),
+            text_json(truncator, "workloadType", record.workload_type),
+            policy_json(record.policy, truncator),
             dump(record.outcome),
-            cutter.items("rules", [rule_json(entry) for entry in record.rules], _RULES_BYTES),
-            cutter.items("patch", record.patch, _PATCH_BYTES),
-            cutter.items("warnings", record.warnings, _WARNINGS_BYTES),
-            placement_json(record.placement, cutter),
-            text_json(cutter, "error", record.error),
+            truncator.items_json("rules", [rule_json(entry) for entry in record.rules], _RULES_BYTES),
+            truncator.items_json("patch", record.patch, _PATCH_BYTES),
+            truncator.items_json("warnings", record.warnings, _WARNINGS_BYTES),
+            placement_json(record.placement, truncator),
+            text_json(truncator, "error", record.error),
         )
         return cls(
-            owner_json(record.owner, cutter),
+            owner_json(record.owner, truncator),
             b'"workloadType":%b,"policy":%b,"outcome":%b,"rules":%b,"patch":%b,"warnings":%b,"placement":%b,"error":%b'
             % decided,
-            cutter.items("before", record.before, _BEFORE_BYTES),
-            tuple(cutter.truncated),
+            truncator.items_json("before", record.before, _BEFORE_BYTES),
+            tuple(truncator.truncated),
         )
 
 
@@ -171,9 +171,9 @@ def seal(
     }
     user, truncated = record.user, common.truncated
     if _has_long_text(record):
-        cutter = Cutter(truncated)
-        asked |= {key: cutter.fitting(key, str(asked[key])) for key in ("uid", "operation", "namespace", "name")}
-        user, truncated = cutter.fitting("user", user), tuple(cutter.truncated)
+        truncator = Truncator(truncated)
+        asked |= {key: truncator.text(key, str(asked[key])) for key in ("uid", "operation", "namespace", "name")}
+        user, truncated = truncator.text("user", user), tuple(truncator.truncated)
     written = {
         "durationMs": round(record.duration_ms, 3),
         "replica": record.replica,

@@ -48,7 +48,7 @@ class RotatedFiles:
         self._is_due = False
         self._statement: Rotation | None = None
         # By inode: files are renamed when another rotation comes before the record that tells of this one.
-        self._doomed: dict[int, DropReason] = {}
+        self._to_drop: dict[int, DropReason] = {}
 
     def shift(self) -> None:
         """Make way for a new `PATH`: it becomes `PATH.1`, `PATH.1` becomes `PATH.2`, and so on.
@@ -77,11 +77,11 @@ class RotatedFiles:
         """
         if self._is_due:
             files = self._oldest_first()
-            doomed = list(self._beyond_retention(files))
-            kept = [*(file.path for file in files[len(doomed) :]), self._path]
+            to_drop = list(self._beyond_retention(files))
+            kept = [*(file.path for file in files[len(to_drop) :]), self._path]
             oldest = first_record(kept[0])
-            self._doomed = {file.status.st_ino: reason for file, reason in doomed}
-            self._statement = Rotation(Oldest(oldest.sequence, oldest.previous) if oldest else None, _dropped(doomed))
+            self._to_drop = {file.status.st_ino: reason for file, reason in to_drop}
+            self._statement = Rotation(Oldest(oldest.sequence, oldest.previous) if oldest else None, _dropped(to_drop))
             self._is_due = False
         return self._statement
 
@@ -95,10 +95,10 @@ class RotatedFiles:
         """
         if not stated and self._statement is not None:
             self._is_due = True
-        doomed, self._doomed, self._statement = self._doomed, {}, None
-        if not doomed:
+        to_drop, self._to_drop, self._statement = self._to_drop, {}, None
+        if not to_drop:
             return ()
-        files = [(file, doomed[file.status.st_ino]) for file in self._oldest_first() if file.status.st_ino in doomed]
+        files = [(file, to_drop[file.status.st_ino]) for file in self._oldest_first() if file.status.st_ino in to_drop]
         dropped = _dropped(files)
         for file, _ in files:
             file.path.unlink(missing_ok=True)
@@ -130,10 +130,10 @@ def _dropped(files: Iterable[tuple[_File, DropReason]]) -> tuple[Dropped, ...]:
     by_reason: dict[DropReason, list[_File]] = {}
     for file, reason in files:
         by_reason.setdefault(reason, []).append(file)
-    return tuple(_told(reason, each) for reason, each in by_reason.items())
+    return tuple(_description(reason, each) for reason, each in by_reason.items())
 
 
-def _told(reason: DropReason, files: Sequence[_File]) -> Dropped:
+def _description(reason: DropReason, files: Sequence[_File]) -> Dropped:
     ends = [(first_record(file.path), last_record(file.path)) for file in files]
     known = [(first, last) for first, last in ends if first and last]
     return Dropped(

@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from webhook.audit.query import Broken, Entry
+from webhook.audit.query import Entry, InvalidLine
 from webhook.audit.record import FIRST, digest, stated_hash
 from webhook.kube.field import FieldError, invalid
 
 REMEDY = "compare with a copy, or find the decision in the API server's own audit log"
 
 
-def counted(records: int) -> str:
+def count_text(records: int) -> str:
     """`1 record`, `2 records`; `records` where how many cannot be told."""
     return "1 record" if records == 1 else f"{records} records" if records > 0 else "records"
 
@@ -45,13 +45,12 @@ class Findings:
     dropped_before: dict[str, str] = field(default_factory=dict)
     """By the hash of a record behind which the log begins since a rotation, the place of the record that says so."""
 
-    def tell_missed(self, before: Entry, entry: Entry) -> None:
+    def report_missed(self, before: Entry, entry: Entry) -> None:
         """Note the records between two neighbours of a chain that the file could not take."""
         missed = entry.record.sequence - before.record.sequence - 1
         if missed > 0:
-            self.notes.append(
-                f"{entry.place}: {counted(missed)} before it could not be written here; standard error has what it took"
-            )
+            detail = "before it could not be written here; standard error has what it took"
+            self.notes.append(f"{entry.place}: {count_text(missed)} {detail}")
 
     def check_hash(self, entry: Entry, head: str) -> None:
         """Tell a record whose own hash is not `head`, that of its content."""
@@ -60,7 +59,7 @@ class Findings:
             self.altered.add(entry.place)
             self.faults.append(invalid(entry.place, entry.record.decision, f"altered: {what}; {REMEDY}"))
 
-    def tell_unreadable(self, lines: Iterable[Broken], *, chain_goes_on: bool) -> None:
+    def report_unreadable(self, lines: Iterable[InvalidLine], *, chain_goes_on: bool) -> None:
         """Tell each line that is no record. If the chain goes on behind them, they were never part of it."""
         for line in lines:
             if chain_goes_on or line.cut_off:
@@ -82,17 +81,17 @@ class SegmentReader:
         # By the hash of the last record. Several grow at once where lines are out of order, or replicas share a file.
         self._growing: dict[str, Segment] = {}
         self._beginnings: set[str] = set()
-        self._unreadable: list[Broken] = []
+        self._unreadable: list[InvalidLine] = []
         self._last: Entry | None = None
 
-    def read(self, lines: Iterable[Entry | Broken]) -> list[Segment]:
+    def read(self, lines: Iterable[Entry | InvalidLine]) -> list[Segment]:
         """The segments of the file, in the order of their first records."""
         for line in lines:
             if isinstance(line, Entry):
                 self._add(line)
             else:
                 self._unreadable.append(line)
-        self._findings.tell_unreadable(self._unreadable, chain_goes_on=False)
+        self._findings.report_unreadable(self._unreadable, chain_goes_on=False)
         return self._segments
 
     def _add(self, entry: Entry) -> None:
@@ -101,9 +100,9 @@ class SegmentReader:
         self._unseen.pop(head, None)
         self._findings.check_hash(entry, head)
         segment = self._growing.pop(previous, None)
-        self._findings.tell_unreadable(self._unreadable, chain_goes_on=segment is not None or previous == FIRST)
+        self._findings.report_unreadable(self._unreadable, chain_goes_on=segment is not None or previous == FIRST)
         if segment:
-            self._findings.tell_missed(segment.end, entry)
+            self._findings.report_missed(segment.end, entry)
             segment.end, segment.head = entry, head
             segment.records += 1
             segment.replicas.add(entry.record.replica)

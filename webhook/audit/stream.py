@@ -7,7 +7,7 @@ import socket
 import stat
 from collections.abc import Callable, Sequence
 
-from webhook.audit.head import Head
+from webhook.audit.head import ChainHead
 from webhook.audit.statement import Dropped, Rotation
 
 _OPEN_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
@@ -24,24 +24,24 @@ class AuditStream:
     regular file has no reader to wait for and is written as it is.
     """
 
-    takes_many = False
+    is_batch_atomic = False
     """A part of several lines that was printed cannot be taken back."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._own = -1
+        self._own_descriptor = -1
         self._torn = False
-        self._write = self._way(descriptor)
+        self._write = self._choose_write(descriptor)
 
     def last_line(self) -> bytes | None:
         """None: what was printed is out of reach."""
         return None
 
-    def last_head(self) -> Head | None:
+    def last_head(self) -> ChainHead | None:
         """None: each process begins a chain."""
         return None
 
-    def keep_head(self, head: Head) -> None:
+    def keep_head(self, head: ChainHead) -> None:
         """Nothing to do."""
 
     def make_room(self, line_bytes: int) -> None:
@@ -77,12 +77,12 @@ class AuditStream:
 
     def close(self) -> None:
         """Let go of what was opened here; the stream itself is the process's."""
-        if self._own >= 0:
-            os.close(self._own)
-        self._own = -1
+        if self._own_descriptor >= 0:
+            os.close(self._own_descriptor)
+        self._own_descriptor = -1
         self._write = self._write_with_room
 
-    def _way(self, descriptor: int) -> Callable[[bytes], int]:
+    def _choose_write(self, descriptor: int) -> Callable[[bytes], int]:
         try:
             mode = os.fstat(descriptor).st_mode
         except OSError:  # a closed stream: each write says so
@@ -92,16 +92,16 @@ class AuditStream:
         if stat.S_ISSOCK(mode):
             return self._send
         try:
-            self._own = os.open(f"/proc/self/fd/{descriptor}", _OPEN_FLAGS)
+            self._own_descriptor = os.open(f"/proc/self/fd/{descriptor}", _OPEN_FLAGS)
         except OSError:
             return self._write_with_room
-        return self._write_own
+        return self._write_to_own
 
     def _write_plain(self, data: bytes) -> int:
         return os.write(self._descriptor, data)
 
-    def _write_own(self, data: bytes) -> int:
-        return os.write(self._own, data)
+    def _write_to_own(self, data: bytes) -> int:
+        return os.write(self._own_descriptor, data)
 
     def _write_with_room(self, data: bytes) -> int:
         if not _has_room(self._descriptor):

@@ -9,7 +9,7 @@ from typing import Literal, Protocol, Self
 import structlog
 
 from webhook.audit.file import AuditFile
-from webhook.audit.head import Head
+from webhook.audit.head import ChainHead
 from webhook.audit.record import FIRST, AuditRecord, Draft, digest, parse_line, seal
 from webhook.audit.rotation import Retention
 from webhook.audit.statement import Dropped, Rotation
@@ -25,19 +25,19 @@ MAX_TOTAL_BYTES = 4 * 1024 * 1024 * 1024
 
 
 class Sink(Protocol):
-    """Where lines go. `takes_many`: several at once are there whole or not at all, as one is."""
+    """Where lines go. `is_batch_atomic`: several at once are there whole or not at all, as one is."""
 
-    takes_many: bool
+    is_batch_atomic: bool
 
     def last_line(self) -> bytes | None:
         """The last line there that holds a record."""
         ...
 
-    def last_head(self) -> Head | None:
+    def last_head(self) -> ChainHead | None:
         """What `keep_head` was told last, perhaps by another process."""
         ...
 
-    def keep_head(self, head: Head) -> None:
+    def keep_head(self, head: ChainHead) -> None:
         """Note which record is the last; OSError where that cannot be done."""
         ...
 
@@ -109,12 +109,12 @@ class AuditWriter:
         self._on_dropped = on_dropped
         self._fallback = AuditStream(error_descriptor)
         self._log = structlog.get_logger()
-        self._missed = 0
+        self._lost_records = 0
         self._failing = False
-        self._told_failing = False
-        self._rotation_fails = False
-        self._dropping_fails = False
-        self._head_fails = False
+        self._failure_is_logged = False
+        self._rotation_is_failing = False
+        self._dropping_is_failing = False
+        self._head_is_failing = False
         self._sequence, self._head = self._end()
         self._staged: list[bytes] = []
         self._staged_head = self._head
@@ -150,7 +150,7 @@ class AuditWriter:
         rotation = None if self._staged else self._rotation()
         line, self._staged_head = seal(record, self._sequence, self._staged_head, rotation)
         self._staged.append(line)
-        if not self._sink.takes_many:
+        if not self._sink.is_batch_atomic:
             self.flush()
 
     def flush(self) -> None:
@@ -165,7 +165,7 @@ class AuditWriter:
         except OSError as error:
             self._staged_head = self._head
             for line in lines:
-                self._miss(line, error)
+                self._divert(line, error)
             # The disk may be full: the room is wanted now, and the next record says which files are left.
             self._drop(stated=False)
             return
@@ -174,10 +174,10 @@ class AuditWriter:
         if self._states_rotation:
             self._drop(stated=True)
         self._failing = False
-        if self._missed and self._fallback.has_room():
-            self._log.warning("audit records are written again", path=self.path, missed=self._missed)
-            self._missed = 0
-            self._told_failing = False
+        if self._lost_records and self._fallback.has_room():
+            self._log.warning("audit records are written again", path=self.path, missed=self._lost_records)
+            self._lost_records = 0
+            self._failure_is_logged = False
         for _ in lines:
             self._on_result("written")
 
@@ -196,7 +196,7 @@ class AuditWriter:
         line = self._sink.last_line()
         sequence, head = (parse_line(line).sequence, digest(line)) if line else (0, FIRST)
         kept = self._sink.last_head()
-        if kept is None or kept.sequence < sequence or kept == Head(sequence, head):
+        if kept is None or kept.sequence < sequence or kept == ChainHead(sequence, head):
             return sequence, head
         self._log.error(
             "audit file lacks records that were written", path=self.path, last=sequence, last_written=kept.sequence
@@ -205,27 +205,27 @@ class AuditWriter:
 
     def _keep_head(self) -> None:
         try:
-            self._sink.keep_head(Head(self._sequence, self._head))
+            self._sink.keep_head(ChainHead(self._sequence, self._head))
         except OSError as error:
-            if not self._head_fails and self._fallback.has_room():
+            if not self._head_is_failing and self._fallback.has_room():
                 self._log.error("audit head cannot be kept", path=self.path, error=str(error))
-                self._head_fails = True
+                self._head_is_failing = True
         else:
-            self._head_fails = False
+            self._head_is_failing = False
 
     def _make_room(self, line_bytes: int) -> None:
         try:
             self._sink.make_room(line_bytes)
         except OSError as error:
-            self._tell_rotation_fails(error)
+            self._log_rotation_failure(error)
         else:
-            self._rotation_fails = False
+            self._rotation_is_failing = False
 
     def _rotation(self) -> Rotation | None:
         try:
             rotation = self._sink.rotation()
         except OSError as error:
-            self._tell_dropping_fails(error)
+            self._log_dropping_failure(error)
             rotation = None
         self._states_rotation = rotation is not None
         return rotation
@@ -234,40 +234,40 @@ class AuditWriter:
         try:
             dropped = self._sink.drop(stated=stated)
         except OSError as error:
-            self._tell_dropping_fails(error)
+            self._log_dropping_failure(error)
             return
-        self._dropping_fails = False
+        self._dropping_is_failing = False
         for each in dropped:
             self._on_dropped(each)
-            self._tell_dropped(each)
+            self._log_dropped(each)
 
-    def _tell_dropped(self, dropped: Dropped) -> None:
+    def _log_dropped(self, dropped: Dropped) -> None:
         if not self._fallback.has_room():
             return
-        told = {"files": dropped.files, "bytes": dropped.bytes, "records": dropped.records}
+        counts = {"files": dropped.files, "bytes": dropped.bytes, "records": dropped.records}
         times = {"first": dropped.first, "last": dropped.last}
         if dropped.reason == "age":
-            self._log.info("old audit files were dropped", path=self.path, **told, **times)
+            self._log.info("old audit files were dropped", path=self.path, **counts, **times)
         else:
             event = "audit files were dropped before their age, for the size of all"
-            self._log.warning(event, path=self.path, **told, **times)
+            self._log.warning(event, path=self.path, **counts, **times)
 
-    def _tell_rotation_fails(self, error: OSError) -> None:
-        if not self._rotation_fails and self._fallback.has_room():
+    def _log_rotation_failure(self, error: OSError) -> None:
+        if not self._rotation_is_failing and self._fallback.has_room():
             self._log.error("audit file cannot be rotated and grows on", path=self.path, error=str(error))
-            self._rotation_fails = True
+            self._rotation_is_failing = True
 
-    def _tell_dropping_fails(self, error: OSError) -> None:
-        if not self._dropping_fails and self._fallback.has_room():
+    def _log_dropping_failure(self, error: OSError) -> None:
+        if not self._dropping_is_failing and self._fallback.has_room():
             self._log.error("rotated audit files cannot be dropped", path=self.path, error=str(error))
-            self._dropping_fails = True
+            self._dropping_is_failing = True
 
-    def _miss(self, line: bytes, error: OSError) -> None:
-        self._missed += 1
+    def _divert(self, line: bytes, error: OSError) -> None:
+        self._lost_records += 1
         self._failing = True
         # Logs go to standard error, and wait there where a record does not.
-        if not self._told_failing and self._fallback.has_room():
-            self._told_failing = True
+        if not self._failure_is_logged and self._fallback.has_room():
+            self._failure_is_logged = True
             self._log.error(
                 "audit records cannot be written and go to standard error", path=self.path, error=str(error)
             )

@@ -10,8 +10,8 @@ from typing import Any, get_args
 import click
 
 from webhook.audit.chain import verify as verify_files
-from webhook.audit.head import SUFFIX, Head, head_path, read_head
-from webhook.audit.query import STANDARD_INPUT, Broken, Entry, Selection, Sources, parse_moment, rotated_files
+from webhook.audit.head import SUFFIX, ChainHead, head_path, read_head
+from webhook.audit.query import STANDARD_INPUT, Entry, InvalidLine, Selection, Sources, parse_moment, rotated_files
 from webhook.audit.record import Outcome
 from webhook.audit.summary import summarise
 from webhook.cli import audit_text as text
@@ -86,7 +86,7 @@ def list_(files: tuple[str, ...], limit: int | None, output: str, **filters: Any
     selection = _selection(**filters)
     with Sources(_named(files)) as sources:
         broken = _BrokenLines()
-        entries: Iterable[Entry] = (entry for entry in sources.entries(broken.tell) if selection.takes(entry.record))
+        entries: Iterable[Entry] = (entry for entry in sources.entries(broken.tell) if selection.matches(entry.record))
         if limit:
             entries = deque(entries, maxlen=limit)
         if output == "json":
@@ -156,7 +156,7 @@ def summary(files: tuple[str, ...], slowest: int, output: str, **filters: Any) -
     broken = _BrokenLines()
     with Sources(_named(files)) as sources:
         entries = sources.entries(broken.tell)
-        counts = summarise((entry.record for entry in entries if selection.takes(entry.record)), slowest)
+        counts = summarise((entry.record for entry in entries if selection.matches(entry.record)), slowest)
     broken.tell_rest()
     if output == "json":
         say_json(counts.to_json())
@@ -203,7 +203,7 @@ class _BrokenLines:
     def __init__(self) -> None:
         self._count = 0
 
-    def tell(self, line: Broken) -> None:
+    def tell(self, line: InvalidLine) -> None:
         """Say or count it."""
         self._count += 1
         if self._count <= _MOST_WARNINGS:
@@ -236,13 +236,13 @@ def _named(files: tuple[str, ...], or_gone: Collection[str] = ()) -> list[str]:
     return names
 
 
-def _kept_heads(names: Iterable[str]) -> dict[str, Head]:
+def _kept_heads(names: Iterable[str]) -> dict[str, ChainHead]:
     """What stands in the head files: those that are named, and those beside audit files that are.
 
     Beside a rotated file that is also the head of its log, if the log itself is gone.
     """
     paths = {path for name in names if name != STANDARD_INPUT for path in _head_paths(name)}
-    kept: dict[str, Head] = {}
+    kept: dict[str, ChainHead] = {}
     for path in sorted(paths):
         try:
             head = read_head(path)
@@ -262,7 +262,7 @@ def _head_paths(name: str) -> list[Path]:
     return [head_path(Path(name)), *([head_path(Path(base))] if is_left_over else [])]
 
 
-def _gone(kept: Mapping[str, Head]) -> list[str]:
+def _gone(kept: Mapping[str, ChainHead]) -> list[str]:
     """Return the logs that are not there, though a head counts their records."""
     logs = [path.removesuffix(SUFFIX) for path in kept]
     return [log for log in logs if not Path(log).exists()]
