@@ -1,6 +1,6 @@
-"""Cuts what an audit record keeps of a pod, before it is rendered: no pod makes a record larger than 64 KiB.
+"""Truncate the values of an audit record before it is serialized, so that no pod makes a record larger than 64 KiB.
 
-What is cut is marked: a text ends in `… (N more characters)`, and the record's `truncated` names each place.
+A truncated text ends in `… (N more characters)`, and the record's `truncated` lists each place.
 """
 
 import bisect
@@ -12,12 +12,12 @@ from webhook.audit.encoding import dump
 from webhook.kube.text import cut, printable
 
 TEXT_BYTES = 1024
-"""How much JSON one text takes at most, its quotes and its mark aside."""
+"""The maximum size of one text in JSON, without its quotes and the truncation mark."""
 
 SHORT = TEXT_BYTES // 6
-"""A text of so many characters fits, whatever they are: JSON writes none with more than six bytes."""
+"""A text of this many characters always fits: JSON writes a character with six bytes at most."""
 
-_FEW = 64  # items that are rendered to learn their size: going through them costs ten times as much
+_FEW = 64  # Up to this many items are serialized to learn their size. A walk over the items costs ten times as much.
 
 _SCALAR_BYTES = 24  # a number, true or null
 _MOST_LEVELS = 32
@@ -27,7 +27,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 class Truncator:
-    """Cuts the values of one record. An instance is for one record."""
+    """Truncates the values of one record. Each record needs its own instance."""
 
     def __init__(self, truncated_before: Iterable[str] = ()) -> None:
         self._before = [*truncated_before]
@@ -38,21 +38,21 @@ class Truncator:
 
     @property
     def truncated(self) -> list[str]:
-        """Return the places where something was left out, with how much; empty if the record is whole."""
+        """Return the places where content was left out, and how much; empty if the record is complete."""
         more = [f"and {_more(self._more_notes, 'place')}"] if self._more_notes else []
         return self._before + self._notes + more
 
     def text(self, place: str, text: str) -> str:
-        """Return `text`, the value of the field `place`, cut to `TEXT_BYTES` of JSON."""
+        """Return `text`, the value of the field `place`, truncated to `TEXT_BYTES` of JSON."""
         if len(text) <= SHORT:
             return text
         self._path = [place]
         return self._fit_string(text)
 
     def items_json(self, place: str, value: Sequence[Any] | Mapping[str, Any], most_bytes: int) -> bytes:
-        """Return the JSON of `value`, of the field `place`.
+        """Return the JSON of `value`, the value of the field `place`.
 
-        Where it takes more than `most_bytes`, its texts are cut, and its last items left out.
+        If it takes more than `most_bytes`, texts are truncated and the last items are left out.
         """
         if len(value) <= _FEW and not any(len(text) > most_bytes for text in _texts_of(value)):
             data = dump(value)
@@ -106,7 +106,7 @@ class Truncator:
             self._path.append(index)
             candidate = self._fit(item) if has_room else None
             self._path.pop()
-            # An item is there whole, unless it is the only one: half a patch operation would mislead.
+            # An item is kept complete, unless it is the only one: half a patch operation would mislead.
             if not has_room or (self._left_bytes <= 0 and fitted):
                 del self._notes[notes:]
                 self._more_notes = more_notes

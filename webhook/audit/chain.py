@@ -1,9 +1,9 @@
-"""Whether the records of audit files are all there, unaltered and in order.
+"""Verify that the records of audit files are complete, unaltered and in order.
 
-Each record holds its own hash and that of the one before it, so that none can be altered, cut out or moved without a
-break. Two things a chain cannot tell by itself: whether records were cut off at its end (a head tells that was noted
-elsewhere, `expected_heads`, or that the writer keeps beside the file, `kept_heads`), and whether somebody wrote all of
-it anew.
+Each record holds its own hash and the hash of the record before it. A record that is altered, removed or moved breaks
+the chain. A chain alone does not show that records were cut off at its end. Chain heads show that: one that was noted
+elsewhere (`expected_heads`) or the one that the writer keeps beside the file (`kept_heads`). A chain that was rewritten
+as a whole cannot be detected without such a head.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,52 +25,52 @@ _CUT_OFF = "records at the end were cut off or altered, or a file is absent; " +
 
 @dataclass(slots=True, eq=False)
 class Chain:
-    """Records that follow one another, over all the files they stand in."""
+    """Records that follow one another, across files."""
 
     segments: list[Segment]
 
     @property
     def files(self) -> list[str]:
-        """The files, in the order of the chain."""
+        """Return the files, in the order of the chain."""
         return list(dict.fromkeys(segment.file for segment in self.segments))
 
     @property
     def replicas(self) -> list[str]:
-        """Who wrote the records."""
+        """Return the replicas that wrote the records."""
         return sorted({replica for segment in self.segments for replica in segment.replicas})
 
     @property
     def records(self) -> int:
-        """How many there are."""
+        """Return the number of records."""
         return sum(segment.records for segment in self.segments)
 
     @property
     def start(self) -> Entry:
-        """The first record."""
+        """Return the first record."""
         return self.segments[0].start
 
     @property
     def end(self) -> Entry:
-        """The last record."""
+        """Return the last record."""
         return self.segments[-1].end
 
     @property
     def head(self) -> str:
-        """Hash of the last record."""
+        """Return the hash of the last record."""
         return self.segments[-1].head
 
     @property
     def began(self) -> tuple[datetime, int]:
-        """What orders the chains of one replica."""
+        """Return the key that orders the chains of one replica."""
         return moment(self.start.record.time), self.start.record.sequence
 
     @property
     def rotated(self) -> Entry | None:
-        """The last record that says which files a rotation left."""
+        """Return the last record that lists the files after a rotation."""
         return next((segment.rotated for segment in reversed(self.segments) if segment.rotated), None)
 
     def to_json(self) -> JsonObject:
-        """The chain as `audit verify -o json` prints it; `complete` if it begins with the first record ever."""
+        """Return the chain as `audit verify -o json` prints it; `complete`: it begins with the first record ever."""
         return {
             "replicas": self.replicas,
             "files": self.files,
@@ -84,7 +84,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was found. All is in order if there are no faults."""
+    """The result of a verification. The log is intact if there are no faults."""
 
     chains: Sequence[Chain]
     notes: Sequence[str]
@@ -92,11 +92,11 @@ class Verification:
 
     @property
     def records(self) -> int:
-        """How many there are in all chains."""
+        """Return the number of records in all chains."""
         return sum(chain.records for chain in self.chains)
 
     def to_json(self) -> JsonObject:
-        """The verification as `audit verify -o json` prints it."""
+        """Return the verification as `audit verify -o json` prints it."""
         return {
             "intact": not self.faults,
             "records": self.records,
@@ -113,11 +113,11 @@ def verify(
     kept_heads: Mapping[str, ChainHead] | None = None,
     partial: bool = False,
 ) -> Verification:
-    """Follow the chains through the files, which may be given in any order and be those of several replicas.
+    """Follow the chains through the files, in any order, of one or several replicas.
 
-    Each of `expected_heads`, and of `kept_heads` (by the file that each stands in), must be that of a record. A chain
-    must begin with its first record, unless `partial`, or the file it begins in is the oldest one that rotation kept.
-    Holds a few values for each unbroken run of records.
+    Each of `expected_heads`, and of `kept_heads` (by head file), must be the hash of a record. A chain must begin with
+    its first record, unless `partial` is set or the chain begins in the oldest file that rotation kept. The memory
+    grows with the number of unbroken runs of records, not with the number of records.
     """
     findings = Findings()
     kept = kept_heads or {}
@@ -139,7 +139,7 @@ def verify(
 
 
 def _unseen_head(name: str, head: ChainHead, names: Sequence[str], segments: Sequence[Segment]) -> FieldError:
-    """Return what is wrong where the record that the head file `name` calls the last is in none of the files."""
+    """Return the fault of a file set that lacks the last record that the head file `name` refers to."""
     log = PurePath(name.removesuffix(SUFFIX))
     if log in map(PurePath, names) and not any(PurePath(segment.file) == log for segment in segments):
         counts = f"is gone or empty, but {name} counts {count_text(head.sequence)}, the last {head.hash}"
@@ -149,7 +149,7 @@ def _unseen_head(name: str, head: ChainHead, names: Sequence[str], segments: Seq
 
 
 def _oldest(names: Iterable[str]) -> set[str]:
-    """Of each set of rotated files (`PATH.1`, `PATH.2`, …) the one with the highest number."""
+    """Return the file with the highest number of each set of rotated files (`PATH.1`, `PATH.2`, …)."""
     numbers: dict[str, int] = {}
     for name in names:
         base, _, number = name.rpartition(".")
@@ -159,7 +159,10 @@ def _oldest(names: Iterable[str]) -> set[str]:
 
 
 def _connect(segments: Sequence[Segment], findings: Findings, may_begin_later: set[str] | None) -> list[Chain]:
-    """The chains over all files; tells every break. In files of `may_begin_later` (None: in all) a chain may go on."""
+    """Return the chains over all files and report every break.
+
+    In the files of `may_begin_later` (None: in all files) a chain may begin with a later record.
+    """
     by_head = {segment.head: segment for segment in segments}
     successors: dict[Segment, Segment] = {}
     roots: list[Segment] = []
@@ -187,7 +190,7 @@ def _connect(segments: Sequence[Segment], findings: Findings, may_begin_later: s
 
 
 def _is_explained(before: Entry | None, start: Entry, findings: Findings) -> bool:
-    """Whether one of two neighbours was altered, and no record is absent between them: that explains the break."""
+    """Return whether an altered neighbour explains the break: no record is missing between the two."""
     if start.place in findings.altered:
         return True
     return bool(before and before.place in findings.altered and start.record.sequence <= before.record.sequence + 1)
@@ -201,7 +204,7 @@ def _from(root: Segment, successors: dict[Segment, Segment]) -> Iterator[Segment
 
 
 def _break(segment: Segment, before: Segment | None) -> FieldError:
-    """What is wrong in front of a segment that does not follow the record it should."""
+    """Return the fault before a segment that does not follow the expected record."""
     start = segment.start
     if before and before.file != segment.file and segment.opens_file:
         detail = f"follows {before.end.place}, as another file's first record does already; give each file once"
@@ -212,7 +215,7 @@ def _break(segment: Segment, before: Segment | None) -> FieldError:
 
 
 def _revisits(chain: Chain) -> Iterator[FieldError]:
-    """A chain that comes back to a file: a record of the one was moved to the beginning of the other."""
+    """Yield a fault for each return of a chain to an earlier file: a record was moved to the start of another file."""
     files: set[str] = set()
     for before, segment in pairwise(chain.segments):
         files.add(before.file)
@@ -226,7 +229,7 @@ def _out_of_order(start: Entry, follows: str) -> FieldError:
 
 
 def _gap(last: Entry, start: Entry) -> FieldError:
-    """What is wrong between two records of which the second does not hold the first one's hash."""
+    """Return the fault between two records where the second does not hold the hash of the first."""
     missing = start.record.sequence - last.record.sequence - 1
     if missing == 0:
         detail = f"altered: its hash is not the one that {start.place} holds; {REMEDY}"
@@ -238,10 +241,10 @@ def _gap(last: Entry, start: Entry) -> FieldError:
 def _report_absent(
     chain: Chain, chains: Sequence[Chain], findings: Findings, *, may_begin_later: set[str] | None
 ) -> None:
-    """Tell that the record before a chain's first is absent.
+    """Report that the record before the first one of a chain is missing.
 
-    Rotation deletes the oldest records, whole files of them, and says so in a record; a gap between those that are
-    there is none of its doing. In files of `may_begin_later` (None: in all) a chain may go on.
+    Rotation deletes whole files, the oldest first, and writes a record about it. It never leaves a gap between the
+    remaining records. In the files of `may_begin_later` (None: in all files) a chain may begin with a later record.
     """
     start = chain.start
     replicas = set(chain.replicas)
@@ -261,7 +264,7 @@ def _report_absent(
 
 
 def _was_kept(chain: Chain) -> Oldest | None:
-    """Return where the log began at its last rotation, if records from there on are absent now."""
+    """Return where the log began after its last rotation, if records after that point are missing now."""
     rotation = chain.rotated.record.rotation if chain.rotated else None
     oldest = rotation.oldest if rotation else None
     return oldest if oldest and oldest.sequence < chain.start.record.sequence else None

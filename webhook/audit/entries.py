@@ -1,4 +1,4 @@
-"""The parts of an audit record that are objects themselves, and their JSON, cut to its bounds."""
+"""The nested objects of an audit record and their JSON, truncated to the bounds of a record."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from webhook.audit.bounds import Truncator
 from webhook.audit.encoding import dump
 from webhook.kube.documents import JsonObject
 
-# A key that a newer version writes is no fault of the line.
+# A newer version may write keys that this one does not know.
 _JSON = ConfigDict(alias_generator=to_camel, extra="ignore")
 _UNMODELLED_BYTES = 1024
 
@@ -17,7 +17,7 @@ _UNMODELLED_BYTES = 1024
 @with_config(_JSON)
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The controller that the pod was made by."""
+    """The controller that created the pod."""
 
     kind: str
     name: str
@@ -26,7 +26,7 @@ class Owner:
 @with_config(_JSON)
 @dataclass(frozen=True, slots=True)
 class PolicyName:
-    """The policy that decided, with the hash of its content."""
+    """The policy that was applied, with the hash of its content."""
 
     name: str
     revision: str
@@ -35,7 +35,7 @@ class PolicyName:
 @with_config(_JSON)
 @dataclass(frozen=True, slots=True)
 class RuleEntry:
-    """What one rule did: a text for each edit, or why it was skipped."""
+    """The result of one rule: a text for each edit, or why the rule was skipped."""
 
     name: str
     edits: tuple[str, ...] = ()
@@ -45,9 +45,9 @@ class RuleEntry:
 @with_config(_JSON)
 @dataclass(frozen=True, slots=True)
 class PlacementEntry:
-    """What was foretold of the pod's placement. `total` and `feasible` count nodes.
+    """The predicted placement of the pod. `total` and `feasible` count nodes.
 
-    `unmodelled` names the kube-scheduler plugins that have a say in it and were not looked at.
+    `unmodelled` lists the kube-scheduler plugins that are relevant to the pod but were not evaluated.
     """
 
     verdict: str
@@ -59,7 +59,7 @@ class PlacementEntry:
 
 
 def rule_json(entry: RuleEntry) -> JsonObject:
-    """Return what the record has of a rule, to be rendered with the others."""
+    """Return the JSON object of a rule's result."""
     if entry.skipped is not None:
         return {"name": entry.name, "skipped": entry.skipped}
     return {"name": entry.name, "edits": entry.edits}

@@ -1,4 +1,4 @@
-"""The audit file: lines are put behind its end whole or not at all; it is rotated by size."""
+"""The audit file: lines are appended completely or not at all, and the file is rotated by size."""
 
 import errno
 import fcntl
@@ -14,9 +14,9 @@ from webhook.audit.statement import Dropped, Rotation
 from webhook.kube.field import InvalidInput, invalid
 
 FILE_MODE = 0o640  # a log shipper of the same group may read
-_OPEN_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe must not hold up the start
+_OPEN_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe must not block the start
 
-_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # a file system that knows none, such as some NFS
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # a file system without locks, such as some NFS
 _REMEDIES = {
     errno.ENOENT: "its folder does not exist; create it, or give another file",
     errno.ENOTDIR: "its folder is a file; give another file",
@@ -33,20 +33,20 @@ _REMEDIES = {
 
 
 class AuditFile:
-    """A file that one process alone adds lines to.
+    """A file that only one process appends to.
 
-    At `max_bytes` it is rotated (`webhook.audit.rotation`); 0 means that others rotate. A file that was moved away or
-    deleted is made anew at the next line, so that logrotate needs no signal.
+    It is rotated at `max_bytes` (`webhook.audit.rotation`); 0 leaves rotation to others. If the file was moved or
+    deleted, the next line creates it again, so logrotate needs no signal.
     """
 
     is_batch_atomic = True
 
     def __init__(self, path: Path, *, max_bytes: int, retention: Retention) -> None:
-        """Open the file and hold it against other writers.
+        """Open the file and lock it against other writers.
 
         Raises:
-            InvalidInput: the file cannot be used, for a reason that does not pass by itself. A full disk does: the
-                lines are refused until it has room again.
+            InvalidInput: the file cannot be used, for a permanent reason. A full disk is not one: lines fail until the
+                disk has room again.
         """
         self.path = path
         self._name = os.fspath(path)
@@ -64,7 +64,7 @@ class AuditFile:
                 raise InvalidInput([invalid("--audit", str(path), _REMEDIES[error.errno])]) from error
 
     def last_line(self) -> bytes | None:
-        """The last line, here or in the newest rotated file, that holds a record."""
+        """Return the last line that holds a record, from this file or the newest rotated one."""
         for path in (self.path, self._rotated.numbered(1)):
             try:
                 if line := last_line(path):
@@ -74,29 +74,29 @@ class AuditFile:
         return None
 
     def last_head(self) -> ChainHead | None:
-        """The head that was kept at the last record; None if there is none that can be read."""
+        """Return the chain head of the last record; None if there is none or it cannot be read."""
         try:
             return read_head(head_path(self.path))
         except (OSError, ValueError):
             return None
 
     def keep_head(self, head: ChainHead) -> None:
-        """Note which record is the last.
+        """Save the chain head.
 
         Raises:
-            OSError: it could not be noted.
+            OSError: it could not be saved.
         """
         self._head_file.write(head)
 
     def append(self, line: bytes) -> None:
-        """Put the line and a newline behind the file's end.
+        """Append the line and a newline.
 
         Raises:
-            OSError: the line is not in the file, nor a part of it.
+            OSError: the line could not be written; no part of it is in the file.
         """
         self._follow()
         end = self._size_bytes
-        # A line that was cut off (by a crash) is closed, so that this one can be read.
+        # End a line that a crash has cut off, so that this one can be read.
         data = b"\n" + line + b"\n" if self._torn else line + b"\n"
         try:
             _write_whole(self._descriptor, data)
@@ -107,10 +107,10 @@ class AuditFile:
         self._size_bytes = end + len(data)
 
     def make_room(self, line_bytes: int) -> None:
-        """Rotate the file if a line of this size would make it larger than it may be.
+        """Rotate the file if a line of this size would exceed its maximum size.
 
         Raises:
-            OSError: it could not be rotated; it can be written all the same.
+            OSError: the file could not be rotated; it can still be written.
         """
         if not self._max_bytes or not self._size_bytes or self._size_bytes + line_bytes + 1 <= self._max_bytes:
             return
@@ -128,23 +128,23 @@ class AuditFile:
         self._adopt(descriptor)
 
     def rotation(self) -> Rotation | None:
-        """Return what the next record says of the rotated files, if they changed.
+        """Return the rotation entry of the next record, if the rotated files have changed.
 
         Raises:
-            OSError: they cannot be read.
+            OSError: the files cannot be read.
         """
         return self._rotated.statement()
 
     def drop(self, *, stated: bool) -> Sequence[Dropped]:
-        """Delete the rotated files that `rotation` said are dropped; `stated`: a record that says so was written.
+        """Delete the rotated files that the last `rotation` lists as dropped; `stated`: a record with it was written.
 
         Raises:
-            OSError: one could not be deleted.
+            OSError: a file could not be deleted.
         """
         return self._rotated.drop(stated=stated)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor = -1
@@ -176,9 +176,9 @@ class AuditFile:
         self._torn = status.st_size > 0 and os.pread(descriptor, 1, status.st_size - 1) != b"\n"
 
     def _follow(self) -> None:
-        """Open the file anew if it is no longer the one at the path."""
+        """Reopen the file if the path refers to another file now."""
         try:
-            status = os.stat(self._name)  # noqa: PTH116 - for every record, and a path's own takes twice as long
+            status = os.stat(self._name)  # noqa: PTH116 - runs for every record, and Path.stat takes twice as long
         except FileNotFoundError:
             self._open()
             return
@@ -196,10 +196,10 @@ class AuditFile:
 
 
 def _write_whole(descriptor: int, data: bytes) -> None:
-    """Write all of `data`, in several goes where the system takes a part.
+    """Write all of `data`, with several calls if the system accepts only a part.
 
     Raises:
-        OSError: it was not written, or only a part of it.
+        OSError: nothing or only a part was written.
     """
     written = os.write(descriptor, data)
     while written < len(data):

@@ -1,7 +1,7 @@
-"""The head file: the newest record's sequence and hash, beside the audit file, so that a cut off end shows.
+"""The head file: sequence and hash of the newest record, beside the audit file, to detect a truncated log.
 
-`PATH.head` is one short line that is overwritten in place behind each write: `00000000000000000042 HASH`. It may lag
-behind the audit file by the records of a crash, never be ahead of it.
+`PATH.head` is one short line that is overwritten in place after each write: `00000000000000000042 HASH`. After a crash
+it may lag behind the audit file, but it is never ahead of it.
 """
 
 import os
@@ -16,14 +16,14 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
 class ChainHead(NamedTuple):
-    """Which record was the newest."""
+    """Sequence and hash of the newest record."""
 
     sequence: int
     hash: str
 
 
 class HeadFile:
-    """The head file of one audit file, for its writer."""
+    """The head file of one audit file, used by its writer."""
 
     def __init__(self, path: Path, mode: int) -> None:
         self._path = path
@@ -31,33 +31,33 @@ class HeadFile:
         self._descriptor = -1
 
     def write(self, head: ChainHead) -> None:
-        """Put this head in the place of the last.
+        """Replace the saved head by `head`.
 
         Raises:
-            OSError: it could not be written; the old one stands.
+            OSError: it could not be written; the old head remains.
         """
         if self._descriptor < 0:
             self._descriptor = os.open(self._path, _FLAGS, self._mode)
         os.pwrite(self._descriptor, b"%020d %b\n" % (head.sequence, head.hash.encode()), 0)
 
     def close(self) -> None:
-        """Let go of it; the next write opens it anew."""
+        """Close the file; the next write opens it again."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor = -1
 
 
 def head_path(path: Path) -> Path:
-    """Where the head of the audit file at `path` is kept."""
+    """Return the path of the head file of the audit file at `path`."""
     return path.with_name(path.name + SUFFIX)
 
 
 def read_head(path: Path) -> ChainHead | None:
-    """The head in the head file at `path`; None if there is no such file, or nothing in it yet.
+    """Return the head in the head file at `path`; None if the file is missing or empty.
 
     Raises:
-        ValueError: it holds something else.
-        OSError: it cannot be read.
+        ValueError: the file holds something else.
+        OSError: the file cannot be read.
     """
     try:
         text = path.read_bytes()[:200].decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""The first and the last record of an audit file, found without reading the others."""
+"""Find the first and the last record of an audit file without reading the others."""
 
 import os
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 from webhook.audit.record import LARGEST_BYTES, AuditRecord, parse_line
 
 _BLOCK_BYTES = 64 * 1024
-_TAIL_BYTES = 16 * 1024 * 1024  # where to look for the last record; in what is no audit file, there is none to find
+_TAIL_BYTES = 16 * 1024 * 1024  # search range for the last record; a file that is no audit file has none
 
 
 def first_record(path: Path) -> AuditRecord | None:
@@ -47,7 +47,7 @@ def _record(line: bytes) -> AuditRecord | None:
 
 
 def _lines_backwards(path: Path) -> Iterator[bytes]:
-    """The lines of a file from its last to its first, as far as `_TAIL_BYTES` reach; the last may lack its newline."""
+    """Yield the lines of the last `_TAIL_BYTES` of a file, the last line first; that one may lack its newline."""
     with path.open("rb") as file:
         start = file.seek(0, os.SEEK_END)
         first = max(0, start - _TAIL_BYTES)

@@ -1,4 +1,4 @@
-"""JSON pointers of a patch: what stood there before, and how a user would name the field."""
+"""JSON pointers of a patch: the values they replace, and their field paths."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,9 +10,9 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 def values_before(pod: Mapping[str, Any], patch: Iterable[Mapping[str, Any]]) -> JsonObject:
-    """By JSON pointer, the values of `pod` that `patch` puts others in place of, or takes away.
+    """Return the values of `pod` that `patch` replaces or removes, by JSON pointer.
 
-    What is only added has no value before. Containers are left out: their environment is no matter of an audit record.
+    An added value has no previous one. Containers are left out: their environment does not belong in an audit record.
     """
     before: JsonObject = {}
     for operation in patch:
@@ -29,9 +29,9 @@ def values_before(pod: Mapping[str, Any], patch: Iterable[Mapping[str, Any]]) ->
 
 
 def field_path(pointer: str) -> str:
-    """The pointer as field paths are written: `spec.tolerations[+]`, `metadata.labels[a.io/b]`.
+    """Return the pointer as a field path: `spec.tolerations[+]`, `metadata.labels[a.io/b]`.
 
-    `[+]` is the place behind the last item of a list.
+    `[+]` is the position after the last item of a list.
     """
     text = ""
     for part in _parts(pointer):

@@ -1,4 +1,4 @@
-"""Reading audit files, a line at a time, and choosing records from them."""
+"""Read audit files line by line and select records from them."""
 
 import fnmatch
 import heapq
@@ -19,7 +19,7 @@ STANDARD_INPUT = "-"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A record, with its line and where that stands (`audit.jsonl:17`)."""
+    """A record, with its line and the line's place (`audit.jsonl:17`)."""
 
     place: str
     line: bytes
@@ -28,7 +28,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class InvalidLine:
-    """A line that is no record, and why. `cut_off` says that the file ends within it."""
+    """A line that is not a record, and why. `cut_off`: the file ends within the line."""
 
     place: str
     line: bytes
@@ -37,13 +37,13 @@ class InvalidLine:
 
 
 class Sources:
-    """Audit files that are open for reading; a context manager that closes them."""
+    """Audit files open for reading; a context manager that closes them."""
 
     def __init__(self, names: Sequence[str]) -> None:
         """Open each file; `-` is standard input.
 
         Raises:
-            InvalidInput: files that cannot be read, all of them.
+            InvalidInput: files cannot be read; lists all of them.
         """
         self._stack = ExitStack()
         self._streams: list[tuple[str, BinaryIO]] = []
@@ -70,21 +70,21 @@ class Sources:
         self._stack.close()
 
     def lines(self) -> Iterator[tuple[str, Iterator[Entry | InvalidLine]]]:
-        """Each file's name with its lines. To be read once."""
+        """Yield the name of each file with its lines. Can be read once."""
         for name, stream in self._streams:
             yield name, read(name, stream)
 
     def entries(self, on_invalid: Callable[[InvalidLine], None]) -> Iterator[Entry]:
-        """The records of all files together in the order of their time; lines that are none go to `on_invalid`.
+        """Return the records of all files in the order of their time; lines that are not records go to `on_invalid`.
 
-        Rotated files may be given in any order, and the files of several replicas at once: each is in order itself.
+        Rotated files may be given in any order, together with the files of other replicas: each file is in order.
         """
         ordered = [_entries(lines, on_invalid) for _, lines in self.lines()]
         return heapq.merge(*ordered, key=lambda entry: moment(entry.record.time))
 
 
 def rotated_files(path: Path) -> list[str]:
-    """`path` with the files it was rotated to (`path.1`, …), the oldest first; those that exist."""
+    """Return `path` and its rotated files (`path.1`, …) that exist, the oldest first."""
     numbered = [
         (int(suffix), file) for file in path.parent.glob(f"{path.name}.*") if (suffix := file.suffix[1:]).isdecimal()
     ]
@@ -93,7 +93,7 @@ def rotated_files(path: Path) -> list[str]:
 
 
 def read(name: str, stream: Iterable[bytes]) -> Iterator[Entry | InvalidLine]:
-    """The lines of one file. Empty ones are left out."""
+    """Yield the lines of one file, without empty ones."""
     for number, text in enumerate(stream, start=1):
         line = text.removesuffix(b"\n")
         if not line.strip():
@@ -115,7 +115,7 @@ def _entries(lines: Iterable[Entry | InvalidLine], on_invalid: Callable[[Invalid
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which records are wanted. An empty choice stands for all."""
+    """A filter on records. An empty field selects all."""
 
     namespaces: tuple[str, ...] = ()
     workload_types: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ class Selection:
     until: datetime | None = None
 
     def matches(self, record: AuditRecord) -> bool:
-        """Whether the record is wanted. `since` is included, `until` is not."""
+        """Return whether the record is selected. `since` is inclusive, `until` is exclusive."""
         return (
             (not self.namespaces or record.namespace in self.namespaces)
             and (not self.workload_types or record.workload_type in self.workload_types)
@@ -137,7 +137,7 @@ class Selection:
         )
 
 
-# What the API server puts behind a generateName.
+# The suffix that the API server appends to a generateName.
 # Source: k8s.io/apiserver/pkg/storage/names/generate.go, k8s.io/apimachinery/pkg/util/rand/rand.go
 _GENERATED = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5}")
 
@@ -148,7 +148,7 @@ def _is_pod(record: AuditRecord, wanted: str) -> bool:
         return False
     if fnmatch.fnmatchcase(record.name, name):
         return True
-    # The name was not chosen yet: a pod that got this one may be it.
+    # At admission the name was not generated yet. A pod with a matching generated name may be the one.
     prefix = record.name
     return prefix.endswith("-") and name.startswith(prefix) and bool(_GENERATED.fullmatch(name[len(prefix) :]))
 
@@ -157,10 +157,10 @@ _DURATION = re.compile(r"(?=.)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
 def parse_moment(text: str, now: datetime, place: str) -> datetime:
-    """The point in time that `text` names: RFC 3339 (UTC where it has no zone), or how long before `now`, as `1d12h`.
+    """Return the time in `text`: RFC 3339 (UTC if it has no zone), or a duration before `now`, such as `1d12h`.
 
     Raises:
-        InvalidInput: it is neither. `place` names the option in the message.
+        InvalidInput: `text` is neither. `place` names the option in the message.
     """
     try:
         if duration := _DURATION.fullmatch(text):

@@ -1,9 +1,9 @@
-"""The audit record: what became of one admission, as one line of JSON that is chained to the line before it.
+"""The audit record: the result of one admission, as one line of JSON that is chained to the line before it.
 
-The last key of a line is its `hash`: of all that stands before it, the hash of the record before included.
+The last key of a line is its `hash`. It covers everything before it, including the hash of the previous record.
 
-A record holds what was injected and why, never the rest of the pod: no image, command or environment. It is cut where a
-pod would make it large (`webhook.audit.bounds`).
+A record holds what was injected and why. It never holds the rest of the pod: no image, command or environment. Large
+values are truncated (`webhook.audit.bounds`).
 """
 
 import hashlib
@@ -33,10 +33,10 @@ from webhook.kube.documents import JsonObject
 Outcome = Literal["Patched", "Unchanged", "Denied", "Bypassed", "Error"]
 
 FIRST = ""
-"""What the first record of a chain has for `previous`."""
+"""The value of `previous` in the first record of a chain."""
 
 LARGEST_BYTES = 64 * 1024
-"""No line is longer: what the fields below hold at most, with 17 texts and the names of what was left out."""
+"""The maximum length of a line: the maximum of the fields below, 17 texts, and the list of truncated places."""
 _RULES_BYTES = 6 * 1024
 _PATCH_BYTES = 16 * 1024
 _WARNINGS_BYTES = 6 * 1024
@@ -45,7 +45,7 @@ _BEFORE_BYTES = 4 * 1024
 _HASH_KEY = b',"hash":"'
 _HASH_ENDING_BYTES = len(_HASH_KEY) + 64 + len(b'"}')
 
-# A key that a newer version writes is no fault of the line.
+# A newer version may write keys that this one does not know.
 _JSON = ConfigDict(alias_generator=to_camel, extra="ignore")
 
 
@@ -54,20 +54,20 @@ _JSON = ConfigDict(alias_generator=to_camel, extra="ignore")
 class AuditRecord:
     """One admission.
 
-    The writer knows `sequence` and `previous`, and sets them in the line; in a record that was read they are there. The
-    line's `hash` is no field: only the line itself can be held against it (`digest`).
+    The writer sets `sequence` and `previous` in the line; a record that was read has them. The `hash` of the line is
+    not a field, because only the line itself can be compared with it (`digest`).
     """
 
     time: str
-    """When the request came: RFC 3339 in UTC, with microseconds."""
+    """Time of the request: RFC 3339 in UTC, with microseconds."""
     decision: str
-    """Identifies this admission; stands also in the response's auditAnnotations."""
+    """ID of this admission, which the response's auditAnnotations also hold."""
     uid: str
     dry_run: bool
     operation: str
     namespace: str
     name: str
-    """The pod's name; its generateName, which ends in a hyphen, where the API server has yet to choose the name."""
+    """Name of the pod; its generateName, which ends in a hyphen, if the API server has not generated the name yet."""
     owner: Owner | None
     user: str
     workload_type: str | None
@@ -79,34 +79,34 @@ class AuditRecord:
     warnings: tuple[str, ...]
     placement: PlacementEntry | None
     error: str | None
-    """Why the pod was refused (Denied) or left alone (Bypassed), or what failed (Error)."""
+    """Why the pod was denied (Denied) or not changed (Bypassed), or what failed (Error)."""
     duration_ms: float
     replica: str
     before: JsonObject = field(default_factory=dict)
-    """By JSON pointer, the values that operations of the patch put others in place of (see webhook.audit.pointer)."""
+    """The values that the patch replaces, by JSON pointer (see webhook.audit.pointer)."""
     truncated: tuple[str, ...] = ()
-    """Where something was left out of the record because it was too large, and how much."""
+    """The places where content was left out because it was too large, and how much."""
     rotation: Rotation | None = None
-    """In the first record written after a rotation: which files are left. Set by the writer, too."""
+    """The remaining files, in the first record after a rotation. Set by the writer."""
     sequence: int = 0
-    """Counts the admissions of a chain from 1. A gap in an unbroken chain: records that the file could not take."""
+    """Counts the admissions of a chain from 1. A gap in an unbroken chain marks records that could not be written."""
     previous: str = FIRST
-    """Hash of the record before."""
+    """Hash of the previous record."""
 
 
 class RecordTemplate(NamedTuple):
-    """JSON of the keys that are alike in the records of equal pods, so that it need not be written for each of them."""
+    """JSON of the keys that the records of equal pods share, so that it is serialized once."""
 
     owner: bytes
     decided: bytes
     """From `workloadType` to `error`, without braces."""
     before: bytes
     truncated: tuple[str, ...] = ()
-    """What was left out of these."""
+    """The places truncated in these keys."""
 
     @classmethod
     def of(cls, record: AuditRecord) -> "RecordTemplate":
-        """The part that `record` has in common with those of equal pods."""
+        """Return the part of `record` that the records of equal pods share."""
         truncator = Truncator(record.truncated)
         decided = (
             text_json(truncator, "workloadType", record.workload_type),
@@ -127,9 +127,9 @@ class RecordTemplate(NamedTuple):
         )
 
 
-@dataclass(slots=True)  # not frozen: one is made for each admission, and that would cost three times as much
+@dataclass(slots=True)  # not frozen: each admission creates one, and a frozen one costs three times as much
 class Draft:
-    """A record that is yet to be written: what one admission has for itself, and what is `common` to equal pods."""
+    """A record before it is written: the values of one admission, and the `common` part of equal pods."""
 
     time: str
     decision: str
@@ -145,7 +145,7 @@ class Draft:
 
 
 def _has_long_text(record: AuditRecord | Draft) -> bool:
-    # Spelt out, since it is asked of every record.
+    # Written out, since it runs for every record.
     return (
         len(record.user) > SHORT
         or len(record.name) > SHORT
@@ -158,7 +158,7 @@ def _has_long_text(record: AuditRecord | Draft) -> bool:
 def seal(
     record: AuditRecord | Draft, sequence: int, previous: str, rotation: Rotation | None = None
 ) -> tuple[bytes, str]:
-    """The record as one line of JSON, without the newline at its end, and the line's hash."""
+    """Return the record as one line of JSON, without a newline, and the hash of the line."""
     common = record.common if isinstance(record, Draft) else RecordTemplate.of(record)
     asked = {
         "time": record.time,
@@ -195,7 +195,7 @@ def seal(
 
 
 def stated_hash(line: bytes) -> str:
-    """The hash that a line has for its own; empty if it has none."""
+    """Return the hash that a line holds for itself; empty if it has none."""
     ending = line[-_HASH_ENDING_BYTES:]
     if len(ending) < _HASH_ENDING_BYTES or not (ending.startswith(_HASH_KEY) and ending.endswith(b'"}')):
         return ""
@@ -203,9 +203,9 @@ def stated_hash(line: bytes) -> str:
 
 
 def digest(line: bytes) -> str:
-    """Hash of a record as its line and the next record's `previous` have it: SHA-256 in hexadecimal.
+    """Return the hash of a record, SHA-256 in hexadecimal, as its line and the `previous` of the next record hold it.
 
-    It is that of the line (without its newline) before `hash` was put to its end: of the JSON object without that key.
+    It is computed over the line (without newline) before `hash` is appended: over the JSON object without that key.
     """
     return hashlib.sha256(line[:-_HASH_ENDING_BYTES] + b"}" if stated_hash(line) else line).hexdigest()
 
@@ -214,10 +214,10 @@ _ADAPTER = TypeAdapter(AuditRecord)
 
 
 def parse_line(line: bytes) -> AuditRecord:
-    """The record in a line.
+    """Return the record in a line.
 
     Raises:
-        ValueError: the line is not JSON, or lacks what every record has; the message says what.
+        ValueError: the line is not JSON or lacks a required key; the message names it.
     """
     try:
         record = _ADAPTER.validate_json(line)
@@ -234,7 +234,7 @@ def _first_problem(error: ValidationError) -> str:
 
 
 def moment(time: str) -> datetime:
-    """The point in time that a record's `time` names.
+    """Return the `time` of a record as a datetime.
 
     Raises:
         ValueError: it is not RFC 3339 with an offset from UTC.

@@ -1,4 +1,4 @@
-"""The rotated files of one audit log: `PATH.1` is the newest; the oldest are dropped by age and by size."""
+"""The rotated files of one audit log: `PATH.1` is the newest. The oldest are dropped by age and by size."""
 
 import glob
 import os
@@ -18,10 +18,10 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Which rotated files are kept: the newest `backups`, and those younger than `keep_seconds`.
+    """The rotated files to keep: the newest `backups`, and those younger than `keep_seconds`.
 
-    All files together, the one that is written included, take `max_total_bytes` at most: beyond that the oldest is
-    dropped, however young.
+    All files together, including the current one, take `max_total_bytes` at most. Beyond that the oldest is dropped,
+    regardless of its age.
     """
 
     backups: int
@@ -37,8 +37,8 @@ class _File(NamedTuple):
 class RotatedFiles:
     """The rotated files of the log at `path`.
 
-    What is to be dropped stands in a record first (`statement`) and is deleted then (`drop`), so that a reader of the
-    chain can tell a dropped file from one that somebody took away.
+    A record lists the files to drop (`statement`) before they are deleted (`drop`). A reader of the chain can thus
+    distinguish a dropped file from one that was removed.
     """
 
     def __init__(self, path: Path, max_bytes: int, retention: Retention) -> None:
@@ -47,14 +47,14 @@ class RotatedFiles:
         self._retention = retention
         self._is_due = False
         self._statement: Rotation | None = None
-        # By inode: files are renamed when another rotation comes before the record that tells of this one.
+        # By inode: another rotation may rename the files before a record lists them.
         self._to_drop: dict[int, DropReason] = {}
 
     def shift(self) -> None:
-        """Make way for a new `PATH`: it becomes `PATH.1`, `PATH.1` becomes `PATH.2`, and so on.
+        """Rename `PATH` to `PATH.1`, `PATH.1` to `PATH.2`, and so on.
 
         Raises:
-            OSError: a file could not be renamed; none is lost.
+            OSError: a file could not be renamed; no file is lost.
         """
         last = 0
         while (rotated := self.numbered(last + 1)).exists():
@@ -70,7 +70,7 @@ class RotatedFiles:
         return self._path.with_name(f"{self._path.name}.{number}") if number else self._path
 
     def statement(self) -> Rotation | None:
-        """Return what the next record says of the files; None where it says nothing, as after most records.
+        """Return the rotation entry of the next record; None if there was no rotation.
 
         Raises:
             OSError: the files cannot be listed or read.
@@ -86,9 +86,9 @@ class RotatedFiles:
         return self._statement
 
     def drop(self, *, stated: bool) -> tuple[Dropped, ...]:
-        """Delete the files that the last statement was about, and return what was deleted, by reason.
+        """Delete the files that the last statement lists, and return what was deleted, by reason.
 
-        `stated` says that a record with the statement was written; else the next one has another.
+        `stated`: a record with the statement was written. Otherwise the next record gets a new one.
 
         Raises:
             OSError: a file could not be deleted.
@@ -126,7 +126,7 @@ class RotatedFiles:
 
 
 def _dropped(files: Iterable[tuple[_File, DropReason]]) -> tuple[Dropped, ...]:
-    """Return what is told of `files`, the oldest first, by the reason that each is dropped for."""
+    """Return a description of `files`, which come oldest first, for each reason to drop them."""
     by_reason: dict[DropReason, list[_File]] = {}
     for file, reason in files:
         by_reason.setdefault(reason, []).append(file)

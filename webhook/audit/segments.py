@@ -1,4 +1,4 @@
-"""One audit file, taken apart into the runs of records that follow one another without a break."""
+"""Split an audit file into runs of records that follow one another without a break."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ REMEDY = "compare with a copy, or find the decision in the API server's own audi
 
 
 def count_text(records: int) -> str:
-    """`1 record`, `2 records`; `records` where how many cannot be told."""
+    """Return `1 record` or `2 records`; `records` if the number is unknown."""
     return "1 record" if records == 1 else f"{records} records" if records > 0 else "records"
 
 
@@ -23,44 +23,44 @@ class Segment:
     start: Entry
     opens_file: bool
     after: Entry | None
-    """The record that stands before `start` in the file."""
+    """The record before `start` in the file."""
     follows_unreadable: bool
-    """Lines that are no records stand before `start`, and explain a break there."""
+    """Lines before `start` are not records, which explains a break there."""
     end: Entry
     head: str
     replicas: set[str]
     records: int = 1
     rotated: Entry | None = None
-    """The last record that says which files a rotation left."""
+    """The last record that lists the files after a rotation."""
 
 
 @dataclass(slots=True)
 class Findings:
-    """What a reader should know of the files: notes where all is well even so, faults where it is not."""
+    """Faults of the files, and notes about what is unusual but not a fault."""
 
     notes: list[str] = field(default_factory=list)
     faults: list[FieldError] = field(default_factory=list)
     altered: set[str] = field(default_factory=set)
-    """Places of the records that were told to be altered: breaks beside them need no more words."""
+    """Places of the records reported as altered. They explain the breaks beside them."""
     dropped_before: dict[str, str] = field(default_factory=dict)
-    """By the hash of a record behind which the log begins since a rotation, the place of the record that says so."""
+    """Places of the records about a rotation, by the hash of the record after which the log begins since then."""
 
     def report_missed(self, before: Entry, entry: Entry) -> None:
-        """Note the records between two neighbours of a chain that the file could not take."""
+        """Note the records between two neighbours of a chain that could not be written."""
         missed = entry.record.sequence - before.record.sequence - 1
         if missed > 0:
             detail = "before it could not be written here; standard error has what it took"
             self.notes.append(f"{entry.place}: {count_text(missed)} {detail}")
 
     def check_hash(self, entry: Entry, head: str) -> None:
-        """Tell a record whose own hash is not `head`, that of its content."""
+        """Report a record whose own hash differs from `head`, the hash of its content."""
         if (stated := stated_hash(entry.line)) != head:
             what = "its hash is not that of its content" if stated else "it does not end in its hash"
             self.altered.add(entry.place)
             self.faults.append(invalid(entry.place, entry.record.decision, f"altered: {what}; {REMEDY}"))
 
     def report_unreadable(self, lines: Iterable[InvalidLine], *, chain_goes_on: bool) -> None:
-        """Tell each line that is no record. If the chain goes on behind them, they were never part of it."""
+        """Report each line that is not a record. If the chain continues after them, they were never part of it."""
         for line in lines:
             if chain_goes_on or line.cut_off:
                 detail = "torn: the process ended, or the disk or pipe was full, while this line was written"
@@ -71,21 +71,21 @@ class Findings:
 
 
 class SegmentReader:
-    """Follows the chain through one file. `unseen` loses the hashes that are met."""
+    """Follows the chain through one file and removes the hashes it meets from `unseen`."""
 
     def __init__(self, file: str, findings: Findings, unseen: dict[str, None]) -> None:
         self._file = file
         self._findings = findings
         self._unseen = unseen
         self._segments: list[Segment] = []
-        # By the hash of the last record. Several grow at once where lines are out of order, or replicas share a file.
+        # By the hash of the last record. Several grow at once if lines are out of order or replicas share a file.
         self._growing: dict[str, Segment] = {}
         self._beginnings: set[str] = set()
         self._unreadable: list[InvalidLine] = []
         self._last: Entry | None = None
 
     def read(self, lines: Iterable[Entry | InvalidLine]) -> list[Segment]:
-        """The segments of the file, in the order of their first records."""
+        """Return the segments of the file, in the order of their first records."""
         for line in lines:
             if isinstance(line, Entry):
                 self._add(line)

@@ -1,4 +1,4 @@
-"""What an audit record says of the rotated files, so that the chain itself tells what rotation dropped."""
+"""The rotation entry of an audit record: it puts the files that rotation dropped on record in the chain itself."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,14 +7,14 @@ from pydantic import ConfigDict, with_config
 
 DropReason = Literal["age", "size"]
 
-# A key that a newer version writes is no fault of the line.
+# A newer version may write keys that this one does not know.
 _JSON = ConfigDict(extra="ignore")
 
 
 @with_config(_JSON)
 @dataclass(frozen=True, slots=True)
 class Oldest:
-    """The first record of the oldest file that rotation left."""
+    """The first record of the oldest remaining file."""
 
     sequence: int
     previous: str
@@ -23,9 +23,9 @@ class Oldest:
 @with_config(_JSON)
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Files that rotation deletes: for their `age`, or before that for the `size` of all.
+    """Files that rotation deletes because of their `age`, or earlier because of the total `size`.
 
-    How many `records` they hold, and the times of the first and last, are None where they cannot be read.
+    The number of `records` and the times of the first and last are None if they cannot be read.
     """
 
     reason: DropReason
@@ -39,7 +39,7 @@ class Dropped:
 @with_config(_JSON)
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """What a record says of the rotated files: where the chain begins in them from now on, and what was dropped."""
+    """The rotated files in a record: where the chain begins from now on, and what was dropped."""
 
     oldest: Oldest | None
     dropped: tuple[Dropped, ...] = ()

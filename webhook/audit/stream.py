@@ -1,4 +1,4 @@
-"""Standard output and standard error as places for records: a reader that does not read never holds up the writer."""
+"""Standard output and standard error as sinks for records. A reader that stalls never blocks the writer."""
 
 import errno
 import os
@@ -11,21 +11,21 @@ from webhook.audit.head import ChainHead
 from webhook.audit.statement import Dropped, Rotation
 
 _OPEN_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
-_PIPE_BYTES = select.PIPE_BUF  # a pipe that has room takes so much without waiting
+_PIPE_BYTES = select.PIPE_BUF  # a pipe with room accepts this many bytes without blocking
 
 
 class AuditStream:
-    """A stream of the process as a sink: nothing to continue, to rotate or to take back.
+    """A stream of the process as a sink. There is no chain to continue, no rotation and no undo.
 
-    O_NONBLOCK belongs to the open file, which a process shares with those that it was inherited from: a shell whose
-    terminal it set so would read nothing any more. So a pipe or a terminal is opened a second time, through /proc, and
-    the flag set there alone. Where that cannot be (no /proc, a pipe of another user), room is asked for before each
-    piece, which another writer of the same pipe could take in between. A socket is told with each piece not to wait. A
-    regular file has no reader to wait for and is written as it is.
+    O_NONBLOCK is a property of the open file, which the process shares with its parent. Setting it on the terminal of
+    a shell would break the shell's reads. A pipe or terminal is therefore opened a second time, through /proc, and only
+    that one gets the flag. If that fails (no /proc, a pipe of another user), the stream is polled for room before each
+    piece; another writer of the same pipe could take the room in between. A socket gets MSG_DONTWAIT with each piece. A
+    regular file never blocks and is written directly.
     """
 
     is_batch_atomic = False
-    """A part of several lines that was printed cannot be taken back."""
+    """Lines that were printed cannot be taken back."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -34,32 +34,32 @@ class AuditStream:
         self._write = self._choose_write(descriptor)
 
     def last_line(self) -> bytes | None:
-        """None: what was printed is out of reach."""
+        """Return None: printed lines cannot be read back."""
         return None
 
     def last_head(self) -> ChainHead | None:
-        """None: each process begins a chain."""
+        """Return None: each process begins a new chain."""
         return None
 
     def keep_head(self, head: ChainHead) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def make_room(self, line_bytes: int) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def rotation(self) -> Rotation | None:
-        """None: a stream has no files."""
+        """Return None: a stream has no files."""
         return None
 
     def drop(self, *, stated: bool) -> Sequence[Dropped]:  # noqa: ARG002 - the sink's signature
-        """Nothing to do."""
+        """Return nothing: a stream has no files."""
         return ()
 
     def append(self, line: bytes) -> None:
-        """Print the line, behind the part of another that could not be printed whole.
+        """Print the line; if the previous line was printed in part, end that one first.
 
         Raises:
-            OSError: it is not there whole; BlockingIOError because it would have to be waited for.
+            OSError: the line was not printed completely; BlockingIOError if the write would block.
         """
         data = b"\n" + line + b"\n" if self._torn else line + b"\n"
         written = 0
@@ -72,11 +72,11 @@ class AuditStream:
         self._torn = False
 
     def has_room(self) -> bool:
-        """Whether a short line can be printed now, by anybody, without waiting."""
+        """Return whether a short line can be printed now without blocking."""
         return _has_room(self._descriptor)
 
     def close(self) -> None:
-        """Let go of what was opened here; the stream itself is the process's."""
+        """Close the descriptor opened here; the stream itself belongs to the process."""
         if self._own_descriptor >= 0:
             os.close(self._own_descriptor)
         self._own_descriptor = -1
@@ -85,7 +85,7 @@ class AuditStream:
     def _choose_write(self, descriptor: int) -> Callable[[bytes], int]:
         try:
             mode = os.fstat(descriptor).st_mode
-        except OSError:  # a closed stream: each write says so
+        except OSError:  # a closed stream: each write fails with an error
             return self._write_plain
         if stat.S_ISREG(mode):
             return self._write_plain
@@ -119,5 +119,5 @@ class AuditStream:
 def _has_room(descriptor: int) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
-    # An error counts as room: the write meets it at once.
+    # An error counts as room: the write then fails at once.
     return bool(poll.poll(0))

@@ -1,4 +1,4 @@
-"""Counts over audit records, taken in one pass."""
+"""Count audit records in one pass."""
 
 import heapq
 import math
@@ -12,14 +12,14 @@ from webhook.audit.record import AuditRecord
 from webhook.kube.documents import JsonObject
 
 UNTYPED = "(none)"
-"""Counts as the workload type of a pod without one."""
+"""The workload type under which pods without one are counted."""
 
 PERCENTILES = (50, 90, 99)
 
 
 @dataclass(slots=True)
 class RuleCount:
-    """How many pods a rule edited, with how many edits, and how many it had nothing to do for."""
+    """The number of pods that a rule edited, of its edits, and of the pods that it skipped."""
 
     edited: int = 0
     edits: int = 0
@@ -28,7 +28,7 @@ class RuleCount:
 
 @dataclass(slots=True)
 class Summary:
-    """What a set of records amounts to."""
+    """The counts of a set of records."""
 
     total: int = 0
     dry_runs: int = 0
@@ -46,7 +46,7 @@ class Summary:
     """`p50`, `p90`, `p99` (nearest rank) and `max`; empty without records."""
 
     def to_json(self) -> JsonObject:
-        """The summary as `audit summary -o json` prints it."""
+        """Return the summary as `audit summary -o json` prints it."""
         return {
             "total": self.total,
             "dryRuns": self.dry_runs,
@@ -76,14 +76,14 @@ class Summary:
 
 
 def summarise(records: Iterable[AuditRecord], slowest: int) -> Summary:
-    """The summary of `records`, which come in the order of their time, with the `slowest` few of them."""
+    """Return the summary of `records`, which come in the order of their time, with the `slowest` ones."""
     summary = Summary()
     durations = array("d")
     heap: list[tuple[float, int, AuditRecord]] = []
     for number, record in enumerate(records):
         _count(summary, record)
         durations.append(record.duration_ms)
-        # Of equally slow ones the earlier stays.
+        # Among equally slow records the earliest is kept.
         item = (record.duration_ms, -number, record)
         if len(heap) < slowest:
             heapq.heappush(heap, item)
@@ -123,12 +123,12 @@ _LEADING_COUNT = re.compile(r"^\d+ ")
 
 
 def _reasons(record: AuditRecord) -> Iterator[str]:
-    """Why a pod was refused, equal for equal reasons: for each wrong field its path and kind of error."""
+    """Yield the reasons why a pod was denied, without values: for each invalid field its path and kind of error."""
     message = record.error or ""
     if fields := _FIELD_ERROR.findall(message):
         yield from sorted(set(fields))
     elif record.placement and record.placement.verdict == "Infeasible":
-        # The message reads `0/12 nodes are available: ` and then each reason behind its number of nodes.
+        # The message is `0/12 nodes are available: `, followed by each reason with its number of nodes.
         _, _, parts = record.placement.message.rstrip(".").partition(": ")
         yield f"Infeasible: {', '.join(sorted({_LEADING_COUNT.sub('', part) for part in parts.split(', ')}))}"
     else:
@@ -136,7 +136,7 @@ def _reasons(record: AuditRecord) -> Iterator[str]:
 
 
 def _without_numbers(message: str | None) -> str:
-    """The first line, equal for messages that differ in numbers alone."""
+    """Return the first line with numbers replaced by N, so that messages that differ only in numbers are equal."""
     return re.sub(r"\b\d+\b", "N", (message or "not told").split("\n", 1)[0])
 
 

@@ -1,4 +1,4 @@
-"""The audit log of one process: records are written, each chained to the one before it, when `write` returns."""
+"""The audit log of one process: each record is chained to the one before it and written when `write` returns."""
 
 import contextlib
 import os
@@ -25,55 +25,55 @@ MAX_TOTAL_BYTES = 4 * 1024 * 1024 * 1024
 
 
 class Sink(Protocol):
-    """Where lines go. `is_batch_atomic`: several at once are there whole or not at all, as one is."""
+    """A destination of lines. `is_batch_atomic`: a batch of lines is written completely or not at all."""
 
     is_batch_atomic: bool
 
     def last_line(self) -> bytes | None:
-        """The last line there that holds a record."""
+        """Return the last line that holds a record."""
         ...
 
     def last_head(self) -> ChainHead | None:
-        """What `keep_head` was told last, perhaps by another process."""
+        """Return the head that `keep_head` saved last, perhaps in another process."""
         ...
 
     def keep_head(self, head: ChainHead) -> None:
-        """Note which record is the last; OSError where that cannot be done."""
+        """Save the chain head; raises OSError if that fails."""
         ...
 
     def make_room(self, line_bytes: int) -> None:
-        """Rotate, where a line of this size calls for it; OSError where that cannot be done."""
+        """Rotate if a line of this size requires it; raises OSError if that fails."""
         ...
 
     def rotation(self) -> Rotation | None:
-        """Return what the next record says of a rotation, if there was one; OSError where the files cannot be read."""
+        """Return the rotation entry of the next record, if any; raises OSError if the files cannot be read."""
         ...
 
     def drop(self, *, stated: bool) -> Sequence[Dropped]:
-        """Delete what `rotation` said is dropped; `stated`: a record says so. OSError where that cannot be done."""
+        """Delete the files that `rotation` listed; `stated`: a record lists them. Raises OSError if that fails."""
         ...
 
     def append(self, line: bytes) -> None:
-        """Write the line, or many with newlines between, and a newline; OSError where it is not there whole."""
+        """Write one line, or several separated by newlines, and a newline; raises OSError if that is incomplete."""
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the sink."""
         ...
 
 
 class AuditWriter:
     """Writes records to a file, or to standard output for `-`.
 
-    `write` and `flush` never raise and never wait for room or for a reader. A record that cannot be written goes to
-    standard error instead, and nowhere if that would have to be waited for; the next one is tried again:
+    `write` and `flush` never raise and never block. A record that cannot be written goes to standard error instead; if
+    standard error would block, the record is lost. The next record is tried again:
 
         writing --write fails: error logged once--> failing --write succeeds: warning logged--> writing
 
-    Both are logged when standard error has room, else with a later record.
+    Both messages are logged when standard error has room, otherwise with a later record.
 
-    "Written" means handed to the operating system: a crash of this process loses nothing, one of the machine can.
-    Not to be shared between threads: the chain has one end.
+    "Written" means handed to the operating system: a crash of this process loses nothing, a crash of the machine can.
+    An instance is for one thread: the chain has one end.
     """
 
     def __init__(
@@ -91,11 +91,11 @@ class AuditWriter:
     ) -> None:
         """Open `path` and continue the chain that it holds.
 
-        `on_result` is told what became of each record, `on_dropped` which files rotation deleted. `max_total_bytes` is
-        `MAX_TOTAL_BYTES` unless given, and has room for `backups` at least.
+        `on_result` receives the result of each record, `on_dropped` the files that rotation deleted. `max_total_bytes`
+        defaults to `MAX_TOTAL_BYTES` or, if that is larger, to the size of `backups` files and the current one.
 
         Raises:
-            InvalidInput: the file cannot be used, or another process writes it.
+            InvalidInput: the file cannot be used, or another process writes to it.
         """
         self.path = os.fspath(path)
         self._sink: Sink
@@ -128,23 +128,23 @@ class AuditWriter:
 
     @property
     def head(self) -> str:
-        """Hash of the last record written: kept elsewhere, it proves later that none was cut off (`verify --head`)."""
+        """Return the hash of the last record written. `verify --head` uses it later to detect missing records."""
         return self._head
 
     @property
     def failing(self) -> bool:
-        """Whether the last record could not be written."""
+        """Return whether the last record could not be written."""
         return self._failing
 
     def write(self, record: AuditRecord | Draft) -> None:
-        """The record is in the file when this returns; if that cannot be, on standard error, counted and logged."""
+        """Write the record to the file before returning; if that fails, print, count and log it."""
         self.stage(record)
         self.flush()
 
     def stage(self, record: AuditRecord | Draft) -> None:
-        """The record will be written by the next `flush`, together with the others: that costs little more than one.
+        """Stage the record for the next `flush`, which writes all staged records for little more than the cost of one.
 
-        Where the place of the log takes one at a time only, it is written at once.
+        If the sink is not batch-atomic, the record is written at once.
         """
         self._sequence += 1
         rotation = None if self._staged else self._rotation()
@@ -154,7 +154,7 @@ class AuditWriter:
             self.flush()
 
     def flush(self) -> None:
-        """What is staged is in the file when this returns, as `write` says."""
+        """Write the staged records to the file before returning, as `write` does."""
         if not self._staged:
             return
         lines, self._staged = self._staged, []
@@ -166,7 +166,7 @@ class AuditWriter:
             self._staged_head = self._head
             for line in lines:
                 self._divert(line, error)
-            # The disk may be full: the room is wanted now, and the next record says which files are left.
+            # The disk may be full: free room now. The next record lists the remaining files.
             self._drop(stated=False)
             return
         self._head = self._staged_head
@@ -182,16 +182,16 @@ class AuditWriter:
             self._on_result("written")
 
     def close(self) -> None:
-        """Let go of the file, so that another process may write it."""
+        """Write the staged records and close the file, so that another process may write to it."""
         self.flush()
         self._sink.close()
         self._fallback.close()
 
     def _end(self) -> tuple[int, str]:
-        """Sequence and hash of the record that the next one follows.
+        """Return sequence and hash of the record before the next one.
 
-        Where the file lacks records that were written, that is the last one written, not the last one left: the gap
-        stays to be found.
+        If the file lacks records that were written, this is the last one written, not the last one left. The gap thus
+        remains detectable.
         """
         line = self._sink.last_line()
         sequence, head = (parse_line(line).sequence, digest(line)) if line else (0, FIRST)
@@ -265,13 +265,13 @@ class AuditWriter:
     def _divert(self, line: bytes, error: OSError) -> None:
         self._lost_records += 1
         self._failing = True
-        # Logs go to standard error, and wait there where a record does not.
+        # Logs go to standard error and would block there, unlike a record.
         if not self._failure_is_logged and self._fallback.has_room():
             self._failure_is_logged = True
             self._log.error(
                 "audit records cannot be written and go to standard error", path=self.path, error=str(error)
             )
-        # Nothing is left to be told to, where standard error is full or broken too.
+        # If standard error is full or broken too, the record is lost.
         with contextlib.suppress(OSError):
             self._fallback.append(line)
         self._on_result("failed")
