@@ -1,4 +1,4 @@
-"""What certificate files hold and what is wrong with them. Pure: the files' content and the time are passed in."""
+"""Inspect certificate files and find problems. Pure: the content of the files and the time are passed in."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ KEY = "tls.key"
 
 @dataclass(frozen=True, slots=True)
 class Artifacts:
-    """The content of the four files, of a directory or a Secret; None where one is missing."""
+    """The content of the four files of a directory or Secret; None for a missing file."""
 
     ca_certificate: bytes | None = None
     ca_key: bytes | None = None
@@ -33,7 +33,7 @@ class Artifacts:
 
 
 class Fault(Enum):
-    """In what way a file is wrong, as far as it decides what to do."""
+    """The kinds of problems that lead to different actions."""
 
     MISSING = "missing"
     UNREADABLE = "unreadable"
@@ -46,7 +46,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with one file."""
+    """One problem of one file."""
 
     file: str
     fault: Fault
@@ -55,7 +55,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What the files hold. `ca` and `server` are None where the file is missing or cannot be read."""
+    """The parsed files and their problems. `ca` and `server` are None if the file is missing or cannot be read."""
 
     artifacts: Artifacts
     ca: x509.Certificate | None
@@ -64,16 +64,16 @@ class Inspection:
     problems: tuple[Problem, ...]
 
     def faults(self, *files: str) -> tuple[Problem, ...]:
-        """The problems of these files."""
+        """Return the problems of these files."""
         return tuple(problem for problem in self.problems if problem.file in files)
 
     def serving_errors(self) -> list[FieldError]:
-        """What keeps a server with these files from being trusted; the CA's key has no part in that."""
+        """Return the errors for which clients do not trust a server with these files; the CA's key is irrelevant."""
         return [problem.error for problem in self.faults(CA_CERTIFICATE, CERTIFICATE, KEY)]
 
 
 def inspect(artifacts: Artifacts, now: datetime) -> Inspection:
-    """Everything that can be told about `artifacts` at `now`."""
+    """Return the inspection of `artifacts` at `now`."""
     problems: list[Problem] = []
     ca = _certificate(CA_CERTIFICATE, artifacts.ca_certificate, problems)
     chain = _chain(CERTIFICATE, artifacts.certificate, problems)
@@ -89,7 +89,7 @@ def inspect(artifacts: Artifacts, now: datetime) -> Inspection:
 
 
 def issued_by(certificate: x509.Certificate, ca: x509.Certificate) -> bool:
-    """Whether `ca` signed `certificate`."""
+    """Return whether `ca` signed `certificate`."""
     try:
         certificate.verify_directly_issued_by(ca)
     except (ValueError, TypeError, InvalidSignature):
@@ -140,7 +140,7 @@ def _key_problems(
 
 
 def _chain_problems(ca: x509.Certificate, chain: list[x509.Certificate]) -> Iterator[Problem]:
-    """A chain that leads elsewhere is foreign; one that leads to the CA may yet break a rule of TLS clients."""
+    """Yield a problem if another CA issued the chain (foreign) or TLS clients do not accept it (untrusted)."""
     server, *intermediates = chain
     if not any(issued_by(certificate, ca) for certificate in chain):
         detail = f"must be issued by {CA_CERTIFICATE} ({ca.subject.rfc4514_string()})"
@@ -152,11 +152,11 @@ def _chain_problems(ca: x509.Certificate, chain: list[x509.Certificate]) -> Iter
         error = required(CERTIFICATE, "a subject alternative name; TLS clients no longer look at the common name")
         yield Problem(CERTIFICATE, Fault.UNTRUSTED, error)
         return
-    # Expiry is told apart; here a moment counts at which the server certificate was young.
+    # Expiry is a problem of its own. Verify at a time when the server certificate was valid.
     at = max(server.not_valid_before_utc, ca.not_valid_before_utc)
     try:
         PolicyBuilder().store(Store([ca])).time(at).build_server_verifier(subject).verify(server, intermediates)
-    except (VerificationError, ValueError) as failure:  # the latter for what is no domain name
+    except (VerificationError, ValueError) as failure:  # ValueError: the name is not a domain name
         detail = f"does not verify under {CA_CERTIFICATE}: {failure}"
         error = invalid(CERTIFICATE, server.subject.rfc4514_string(), detail)
         yield Problem(CERTIFICATE, Fault.UNTRUSTED, error)

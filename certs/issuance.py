@@ -1,4 +1,4 @@
-"""Certificates of a directory: the plan carried out in memory. Pure; `certs.store.directory` reads and writes."""
+"""Issue the certificates of a directory, in memory. Pure; `certs.store.directory` reads and writes."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +12,7 @@ from webhook.kube.field import FieldError, InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class Issuance:
-    """What was decided and why, and the files to write; of a kept directory there are none."""
+    """The action with its reasons, and the files to write; none for the action KEEP."""
 
     action: Action
     reasons: tuple[str, ...]
@@ -20,10 +20,10 @@ class Issuance:
 
 
 def issue(held: Artifacts, names: ServerNames, now: datetime, *, replace: bool, keep_ca_key: bool) -> Issuance:
-    """What a directory that holds `held` needs in order to serve `names`; `replace` asks for new ones in any case.
+    """Return what a directory that holds `held` needs to serve `names`; `replace` issues new files in any case.
 
     Raises:
-        InvalidInput: what is there is not ours to overwrite, or its CA cannot sign any more; all obstacles are told.
+        InvalidInput: the files were not issued by this tool, or their CA cannot sign any more; lists all obstacles.
     """
     todo = plan(inspect(held, now), now, names=names, replace=replace)
     if todo.action is Action.REFUSE:

@@ -1,4 +1,4 @@
-"""The DNS names and IP addresses a server certificate is valid for."""
+"""The DNS names and IP addresses that a server certificate is valid for."""
 
 import ipaddress
 import re
@@ -28,15 +28,15 @@ class ServerNames:
         return ", ".join([*self.dns_names, *map(str, self.ip_addresses)])
 
     def general_names(self) -> list[x509.GeneralName]:
-        """The names as the certificate's extension holds them."""
+        """Return the names as the certificate's extension holds them."""
         return [*map(x509.DNSName, self.dns_names), *map(x509.IPAddress, self.ip_addresses)]
 
     def same_as(self, other: "ServerNames") -> bool:
-        """Whether both hold the same names, in whatever order."""
+        """Return whether both hold the same names, in any order."""
         return set(self.dns_names) == set(other.dns_names) and set(self.ip_addresses) == set(other.ip_addresses)
 
     def covers(self, host: str) -> bool:
-        """Whether a TLS client that asks for `host`, a name or an address, accepts these names."""
+        """Return whether a TLS client that connects to `host`, a name or an address, accepts these names."""
         try:
             return ipaddress.ip_address(host) in self.ip_addresses
         except ValueError:
@@ -51,10 +51,10 @@ def server_names(
     dns_path: str = "dnsNames",
     ip_path: str = "ipAddresses",
 ) -> ServerNames:
-    """The names, checked. The paths say what errors call the two lists: a field, or a flag of a command.
+    """Return the validated names. Errors refer to the two lists by `dns_path` and `ip_path`: a field or a flag.
 
     Raises:
-        InvalidInput: a name or address is not valid (all of them are told), or there is none at all.
+        InvalidInput: names or addresses are invalid (lists all of them), or there is none.
     """
     errors: list[FieldError] = []
     names: dict[str, None] = {}
@@ -77,7 +77,7 @@ def server_names(
 
 
 def names_of(certificate: x509.Certificate) -> ServerNames:
-    """The subject alternative names of `certificate`; empty where it has none."""
+    """Return the subject alternative names of `certificate`; empty if it has none."""
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -102,7 +102,7 @@ def _dns_fault(name: str) -> str | None:
 
 
 def service_names(service: str, namespace: str) -> tuple[str, ...]:
-    """The names of a Service; `SERVICE.NAMESPACE.svc` is the one that the API server verifies.
+    """Return the DNS names of a Service; the API server verifies `SERVICE.NAMESPACE.svc`.
 
     Source: k8s.io/apiserver/pkg/util/webhook/client.go HookClient
     """

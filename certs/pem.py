@@ -1,4 +1,4 @@
-"""PEM text into certificates and keys, with errors that say which file is wrong and how."""
+"""Parse PEM text into certificates and keys, with errors that name the file and the problem."""
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -12,10 +12,10 @@ _END = b"-----END CERTIFICATE-----"
 
 
 def certificates(pem: bytes, place: str) -> list[x509.Certificate]:
-    """Every certificate in `pem`, at least one; `place` is what errors call it.
+    """Return all certificates in `pem`, at least one; errors refer to it as `place`.
 
     Raises:
-        InvalidInput: there is none, or one cannot be read.
+        InvalidInput: there is no certificate, or one cannot be read.
     """
     try:
         return x509.load_pem_x509_certificates(pem)
@@ -24,7 +24,7 @@ def certificates(pem: bytes, place: str) -> list[x509.Certificate]:
 
 
 def readable_certificates(pem: bytes) -> list[x509.Certificate]:
-    """The certificates of `pem` that can be read; what else stands there (`caBundle: Cg==`) counts as nothing."""
+    """Return the readable certificates of `pem` and ignore other content (such as `caBundle: Cg==`)."""
     found: list[x509.Certificate] = []
     for block in pem.split(_BEGIN)[1:]:
         body, end, _ = block.partition(_END)
@@ -36,35 +36,35 @@ def readable_certificates(pem: bytes) -> list[x509.Certificate]:
 
 
 def private_key(pem: bytes, place: str) -> PrivateKeyTypes:
-    """The private key in `pem`.
+    """Return the private key in `pem`.
 
     Raises:
-        InvalidInput: it is encrypted, of an unknown kind, or no key at all. The error never shows the text.
+        InvalidInput: the key is encrypted, of an unknown kind, or not a key. The error never shows the text.
     """
     try:
         return load_pem_private_key(pem, password=None)
     except TypeError as error:
-        detail = "the key is encrypted, and the server has nobody to ask for a passphrase; store it without"
+        detail = "the key is encrypted, and the server cannot ask for a passphrase; store the key unencrypted"
         raise InvalidInput([FieldError(place, "Forbidden", None, detail)]) from error
     except (ValueError, UnsupportedAlgorithm) as error:
         raise InvalidInput([unreadable(place, "a private key in PEM")]) from error
 
 
 def unreadable(place: str, wanted: str) -> FieldError:
-    """What is told of a file whose content may be secret: the place and what should be there, not the value."""
+    """Return the error of a file with possibly secret content: it names the place and the expected content only."""
     return required(place, f"must hold {wanted}")
 
 
 def encode(*chain: x509.Certificate) -> bytes:
-    """These certificates as PEM, one after the other."""
+    """Return these certificates as PEM, concatenated."""
     return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in chain)
 
 
 def expired(certificate: x509.Certificate, place: str) -> FieldError:
-    """What is told of a certificate whose time is over."""
+    """Return the error of an expired certificate."""
     return invalid(place, f"{certificate.not_valid_after_utc:%Y-%m-%d}", "expired on that day; issue a new one")
 
 
 def mismatch(key_place: str, certificate_place: str) -> FieldError:
-    """What is told of a key that is not the certificate's."""
+    """Return the error of a key that does not match the certificate."""
     return required(key_place, f"must hold the private key of {certificate_place}; this is the key of another one")

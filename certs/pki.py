@@ -1,4 +1,4 @@
-"""An own CA and the webhook's server certificate, as PEM. Pure: the time is passed in, files are others' business."""
+"""Issue a CA and the webhook's server certificate, as PEM. Pure: the time is passed in, and no files are accessed."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ IssuerKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 CA_VALIDITY = timedelta(days=3650)
 SERVER_VALIDITY = timedelta(days=365)
 
-# A node whose clock is a little behind still accepts a certificate made this second.
+# A node whose clock is slightly behind still accepts a new certificate.
 # Source: k8s.io/kubernetes/cmd/kubeadm/app/constants/constants.go CertificateBackdate
 BACKDATE = timedelta(minutes=5)
 
@@ -33,9 +33,9 @@ class KeyPair:
 
 
 def issue_ca(*, now: datetime, validity: timedelta = CA_VALIDITY) -> KeyPair:
-    """A self-signed CA (ECDSA P-256) that may sign server certificates and no further CA.
+    """Return a self-signed CA (ECDSA P-256) that may sign server certificates, but no intermediate CA.
 
-    Its subject carries the time of issue, so that two CAs in one caBundle can be told apart.
+    Its subject holds the time of issue, which distinguishes two CAs in one caBundle.
 
     Source: k8s.io/client-go/util/cert/cert.go GenerateSelfSignedCertKeyWithOptions
     """
@@ -62,11 +62,11 @@ def issue_server(
     now: datetime,
     validity: timedelta = SERVER_VALIDITY,
 ) -> KeyPair:
-    """A server certificate (ECDSA P-256, new key) for these names, signed by `ca` and never outliving it.
+    """Return a server certificate (ECDSA P-256, new key) for these names, signed by `ca`; it never outlives `ca`.
 
     Raises:
-        InvalidInput: a name or address is not valid, there is none at all, `ca` cannot be read, its key is not its
-            certificate's, or it has expired.
+        InvalidInput: a name or address is invalid, there is none, `ca` cannot be read, its key does not match its
+            certificate, or it has expired.
     """
     names = server_names(dns_names, ip_addresses)
     issuer, issuer_key = _issuer(ca)

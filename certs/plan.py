@@ -1,10 +1,10 @@
-"""What to do now about certificates, given what there is and the time. Pure.
+"""Decide what to do with certificates, from the existing files and the time. Pure.
 
-nothing there, or a replacement asked for ─► ISSUE   a new CA and a server certificate
-not issued here, or not readable ──────────► REFUSE  somebody has to decide
-in order, right names, far from expiry ────► KEEP
-otherwise, where no CA key is ever kept ───► ISSUE
-otherwise, the CA and its key in order ────► RENEW   a server certificate of the same CA
+no files, or a replacement is requested ───► ISSUE   a new CA and a server certificate
+not issued here, or not readable ──────────► REFUSE  an administrator has to decide
+valid, right names, far from expiry ───────► KEEP
+otherwise, if no CA key is kept ───────────► ISSUE
+otherwise, if CA and CA key are valid ─────► RENEW   a server certificate of the same CA
 otherwise ─────────────────────────────────► REFUSE
 """
 
@@ -18,12 +18,12 @@ from certs.inspection import CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY, Fault, In
 from certs.names import ServerNames
 from webhook.kube.field import FieldError, forbidden
 
-# Source: https://cert-manager.io/docs/usage/certificate/#issuance-triggers: renewed when a third of its time is left
+# Source: https://cert-manager.io/docs/usage/certificate/#issuance-triggers: renew when a third of the lifetime is left
 _RENEWAL_FRACTION = 3
 
 
 class Action(Enum):
-    """What there is to do."""
+    """The actions of a plan."""
 
     ISSUE = "issue"
     RENEW = "renew"
@@ -33,7 +33,7 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One action and why; `obstacles` only where the action is REFUSE."""
+    """An action with its reasons; only the action REFUSE has `obstacles`."""
 
     action: Action
     reasons: tuple[str, ...]
@@ -48,10 +48,10 @@ def plan(
     replace: bool = False,
     ca_key_kept: bool = True,
 ) -> Plan:
-    """What to do so that the files serve `names` (None: whatever they are for) now and for a while.
+    """Return the action after which the files serve `names` (None: their present names) now and for some time.
 
-    `replace` asks for new ones whatever is there. `ca_key_kept` says that the place keeps its CA's key, as a
-    directory does and the cluster's Secret does not: without, a due certificate is replaced together with its CA.
+    `replace` requests new files in any case. `ca_key_kept`: the place keeps the key of its CA, as a directory does and
+    the cluster's Secret does not. Without the key, a due certificate is replaced together with its CA.
     """
     if not found.artifacts:
         return Plan(Action.ISSUE, ("nothing there yet",))
@@ -72,13 +72,13 @@ def plan(
 
 
 def due(certificate: x509.Certificate, now: datetime) -> bool:
-    """Whether less than a third of the certificate's time is left."""
+    """Return whether less than a third of the certificate's lifetime is left."""
     lifetime = certificate.not_valid_after_utc - certificate.not_valid_before_utc
     return certificate.not_valid_after_utc - now < lifetime / _RENEWAL_FRACTION
 
 
 def _foreign(found: Inspection) -> tuple[FieldError, ...]:
-    """Why the files are nobody's to overwrite: they cannot be read, or another CA issued the server certificate."""
+    """Return why the files must not be overwritten: they cannot be read, or another CA issued the certificate."""
     if found.artifacts.ca_certificate is None:
         held = (CA_KEY, found.artifacts.ca_key), (CERTIFICATE, found.artifacts.certificate), (KEY, found.artifacts.key)
         present = [file for file, content in held if content is not None]

@@ -1,11 +1,11 @@
-"""Registration in a cluster: certificates into the Secret, their CA into the webhook configuration's caBundle.
+"""Register certificates in a cluster: in the Secret, and their CA in the caBundle of the webhook configuration.
 
-Nothing is written before the probe succeeds, and the API server trusts the served certificate throughout:
+Nothing is written before the probe succeeds, and the API server trusts the served certificate at all times:
 
     no Secret yet    probe ─► Secret ─► caBundle
-    a Secret there   probe ─► caBundle (new CA beside the old) ─► Secret ─► server reads the new certificate
+    Secret exists    probe ─► caBundle (new CA beside the old) ─► Secret ─► server reads the new certificate
 
-A server that cannot start without the Secret, or has only an expired certificate, cannot pass a probe. With
+A server that cannot start without the Secret, or that only has an expired certificate, cannot pass a probe. With
 `secret_first`, the Secret is written first, and the caBundle after the probe:
 
     Secret ─► server starts, or reads the new certificate ─► probe ─► caBundle
@@ -31,7 +31,7 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Probing:
-    """How to ask who serves: not at all, or for how long; `required` refuses what cannot be reached."""
+    """Options of the probe: skip it, how long to wait, and whether an unreachable server is an error (`required`)."""
 
     skip: bool = False
     required: bool = False
@@ -41,11 +41,12 @@ class Probing:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What to register. `artifacts` None: what the Secret holds as long as it is in order, else newly issued ones.
+    """The certificates to register and how.
 
-    `names` are those a newly issued certificate is for, None the Service's (or the url's host); `force` replaces
-    certificates whatever they are, and takes the Secret over from who else keeps it. `secret_first` writes a Secret
-    that is missing, or that no server could be trusted with, before the probe.
+    `artifacts` None: the content of the Secret while it is valid, otherwise newly issued certificates. `names` are the
+    names of a newly issued certificate; None: those of the Service, or the host of the url. `force` replaces the
+    certificates in any case and takes over ownership of the Secret. `secret_first` writes the Secret before the probe
+    if it is missing or its certificate is not trusted.
     """
 
     target: Target
@@ -57,11 +58,12 @@ class Registration:
 
 
 def register(cluster: Cluster, wanted: Registration, now: datetime) -> Iterator[str]:
-    """Do it, and tell each step as it is done.
+    """Register the certificates and yield a description of each completed step.
 
     Raises:
-        InvalidInput: the certificates are not fit to serve, the Secret is another's, or who answers is not trusted.
-        ClusterError: the API server does not answer, or refuses.
+        InvalidInput: the certificates are not valid for serving, the Secret has another owner, or the server that
+            answers is not trusted.
+        ClusterError: the API server does not answer or rejects a request.
     """
     target = wanted.target
     found = cluster.configuration(target.configuration)
@@ -85,7 +87,7 @@ def register(cluster: Cluster, wanted: Registration, now: datetime) -> Iterator[
 
 
 def _artifacts(wanted: Registration, held: Artifacts, called: Endpoint, now: datetime) -> tuple[Artifacts, str]:
-    """The certificates to register and why these: those given, those of the Secret, or newly issued ones."""
+    """Return the certificates to register (given, from the Secret, or newly issued) and why these were chosen."""
     if wanted.artifacts is not None:
         given = wanted.artifacts
         return Artifacts(ca_certificate=given.ca_certificate, certificate=given.certificate, key=given.key), "as given"
@@ -100,7 +102,7 @@ def _artifacts(wanted: Registration, held: Artifacts, called: Endpoint, now: dat
     if todo.action is Action.KEEP and found.names.covers(called.server_name):
         return held, "; ".join(todo.reasons)
     names = wanted.names or _default_names(wanted.target, called)
-    # Nobody keeps this CA's key, so it need not outlive the one certificate it has signed.
+    # The key of this CA is not kept, so the CA does not need to outlive the one certificate it has signed.
     ca = issue_ca(now=now, validity=SERVER_VALIDITY)
     server = issue_server(ca, dns_names=names.dns_names, ip_addresses=map(str, names.ip_addresses), now=now)
     reason = f"not for {called.server_name}" if todo.action is Action.KEEP else "; ".join(todo.reasons)
@@ -127,7 +129,7 @@ def _check(artifacts: Artifacts, place: str, called: Endpoint, now: datetime) ->
 
 
 def _bundle(artifacts: Artifacts, held: Artifacts, configuration: JsonObject | None, now: datetime) -> bytes:
-    """The new CA, the one that is served until the new Secret is read, and those that were trusted so far."""
+    """Return the new CA, the CA that is served until the server reads the new Secret, and the CAs trusted so far."""
     before = registration.ca_bundles(configuration) if configuration else []
     return registration.merged_ca_bundle(artifacts.ca_certificate or b"", [held.ca_certificate or b"", *before], now)
 
@@ -140,11 +142,11 @@ def _probed(called: Endpoint, bundle: bytes, probing: Probing) -> str:
     if result.outcome is Outcome.TRUSTED:
         return f"probe: {at}: {result.detail}"
     if result.outcome is Outcome.UNREACHABLE and not probing.required:
-        return f"probe: {at}: not reachable from here ({result.detail}); registered unprobed"
+        return f"probe: {at}: not reachable from here ({result.detail}); registered without a probe"
     detail = f"{result.detail}; the API server would not trust it, and the webhook is not registered"
     if result.outcome is Outcome.UNREACHABLE:
         detail = f"not reachable ({result.detail}), and the webhook is not registered"
-    raise InvalidInput([invalid("probe", str(at), f"{detail}; --skip-probe registers all the same")])
+    raise InvalidInput([invalid("probe", str(at), f"{detail}; --skip-probe registers it without a probe")])
 
 
 def _write_configuration(cluster: Cluster, target: Target, artifacts: Artifacts, held: Artifacts, now: datetime) -> str:
@@ -155,13 +157,13 @@ def _write_configuration(cluster: Cluster, target: Target, artifacts: Artifacts,
         count = len(certificates(bundle, "caBundle"))
         if found is None:
             cluster.apply_configuration(registration.with_ca_bundle(registration.manifest(target), bundle))
-            return f"{place}: created, {_counted(count)} in caBundle"
+            return f"{place}: created, {_ca_count_text(count)} in caBundle"
         operations = registration.ca_bundle_patch(found, bundle, target.url)
         if not operations:
-            return f"{place}: unchanged, {_counted(count)} in caBundle"
+            return f"{place}: unchanged, {_ca_count_text(count)} in caBundle"
         if cluster.patch_configuration(target.configuration, operations):
-            return f"{place}: patched, {_counted(count)} in caBundle"
-    raise InvalidInput([required(place, "somebody else changes it all the time; try again")])
+            return f"{place}: patched, {_ca_count_text(count)} in caBundle"
+    raise InvalidInput([required(place, "another client keeps changing it; try again")])
 
 
 def _write_secret(cluster: Cluster, wanted: Registration, artifacts: Artifacts, why: str) -> str:
@@ -177,5 +179,5 @@ def _place(target: Target) -> str:
     return f"Secret {target.namespace}/{target.secret}"
 
 
-def _counted(count: int) -> str:
+def _ca_count_text(count: int) -> str:
     return "1 CA" if count == 1 else f"{count} CAs"

@@ -1,4 +1,4 @@
-"""The webhook's MutatingWebhookConfiguration and its caBundle. Pure: objects in, objects and patches out."""
+"""Build the webhook's MutatingWebhookConfiguration and its caBundle. Pure: objects in, objects and patches out."""
 
 import base64
 import binascii
@@ -24,7 +24,7 @@ _HTTPS_PORT = 443
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The names in the cluster. Where `url` is set, the API server calls it rather than the Service."""
+    """The names of the objects in the cluster. If `url` is set, the API server calls it instead of the Service."""
 
     namespace: str = "placement-webhook"
     secret: str = "placement-webhook-tls"  # noqa: S105 - the name of a Secret
@@ -35,7 +35,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where to connect, and the name that the API server will verify there."""
+    """The address to connect to, and the server name that the API server verifies."""
 
     host: str
     port: int
@@ -46,7 +46,7 @@ class Endpoint:
 
 
 def manifest(target: Target) -> JsonObject:
-    """The configuration to create in a cluster that has none, as `deploy/base` has it, without caBundle."""
+    """Return the configuration to create in a new cluster: the one of `deploy/base`, without caBundle."""
     text = files("certs").joinpath(MANIFEST).read_bytes()
     configuration = parse(text, MANIFEST)[0].content
     configuration["metadata"]["name"] = target.configuration
@@ -60,7 +60,7 @@ def manifest(target: Target) -> JsonObject:
 
 
 def with_ca_bundle(configuration: JsonObject, bundle: bytes) -> JsonObject:
-    """The configuration with `bundle` in each of its webhooks."""
+    """Return the configuration with `bundle` in each of its webhooks."""
     encoded = base64.b64encode(bundle).decode()
     webhooks = [
         {**webhook, "clientConfig": {**webhook["clientConfig"], "caBundle": encoded}}
@@ -70,9 +70,9 @@ def with_ca_bundle(configuration: JsonObject, bundle: bytes) -> JsonObject:
 
 
 def merged_ca_bundle(ca: bytes, others: Iterable[bytes], now: datetime) -> bytes:
-    """`ca`, then the CAs of `others` that have not expired, each once.
+    """Return `ca`, followed by the CAs of `others` that have not expired, each once.
 
-    Servers go on with the certificate of an old CA until they have read the new one, so the API server must trust both.
+    Servers use the certificate of the old CA until they have read the new one, so the API server must trust both.
     """
     kept: dict[x509.Certificate, None] = dict.fromkeys(pem.certificates(ca, "ca.crt"))
     for other in others:
@@ -83,7 +83,7 @@ def merged_ca_bundle(ca: bytes, others: Iterable[bytes], now: datetime) -> bytes
 
 
 def ca_bundles(configuration: JsonObject) -> list[bytes]:
-    """The caBundle of each webhook of `configuration`; empty where there is none."""
+    """Return the caBundle of each webhook of `configuration`; empty for a webhook without one."""
     bundles: list[bytes] = []
     for webhook in configuration.get("webhooks") or ():
         try:
@@ -94,9 +94,9 @@ def ca_bundles(configuration: JsonObject) -> list[bytes]:
 
 
 def ca_bundle_patch(configuration: JsonObject, bundle: bytes, url: str | None) -> list[JsonObject]:
-    """RFC 6902 operations that put `bundle` (and `url`, if any) into each webhook; none where they are there already.
+    """Return the RFC 6902 operations that set `bundle` (and `url`, if any) in each webhook; none if nothing changes.
 
-    They name the resourceVersion that was read: a change made since is answered 409 rather than overwritten.
+    They include the resourceVersion that was read, so that a concurrent change leads to a 409 and is not overwritten.
     """
     encoded = base64.b64encode(bundle).decode()
     operations: list[JsonObject] = []
@@ -111,10 +111,10 @@ def ca_bundle_patch(configuration: JsonObject, bundle: bytes, url: str | None) -
 
 
 def check_not_injected(configuration: JsonObject) -> None:
-    """Refuses a configuration whose caBundle is somebody else's to write.
+    """Reject a configuration whose caBundle has another owner.
 
     Raises:
-        InvalidInput: cert-manager keeps this caBundle, and would undo what is written.
+        InvalidInput: cert-manager manages this caBundle and would overwrite a change.
     """
     annotations = field(configuration, "metadata", "annotations") or {}
     for key in INJECTED_BY_CERT_MANAGER:
@@ -125,12 +125,12 @@ def check_not_injected(configuration: JsonObject) -> None:
 
 
 def endpoint(configuration: JsonObject) -> Endpoint:
-    """Where the API server calls the first webhook of `configuration`.
+    """Return the endpoint at which the API server calls the first webhook of `configuration`.
 
     Source: k8s.io/apiserver/pkg/util/webhook/client.go HookClient
 
     Raises:
-        InvalidInput: it has no webhook, or one without service and url.
+        InvalidInput: there is no webhook, or it has neither service nor url.
     """
     place = f"MutatingWebhookConfiguration {field(configuration, 'metadata', 'name')}"
     webhooks = configuration.get("webhooks") or [{}]
@@ -158,10 +158,10 @@ def _url_endpoint(url: str, place: str) -> Endpoint:
 
 
 def parse_endpoint(text: str, server_name: str) -> Endpoint:
-    """`HOST:PORT` or `[IPv6]:PORT` as an endpoint where `server_name` is verified.
+    """Return the endpoint in `HOST:PORT` or `[IPv6]:PORT`, with `server_name` as the name to verify.
 
     Raises:
-        InvalidInput: it is neither.
+        InvalidInput: the text has neither form.
     """
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")

@@ -1,4 +1,4 @@
-"""How certificates stand: in a directory, in the cluster's Secret, and in the caBundle that API servers go by. Pure."""
+"""Report the state of certificates: in a directory, in the cluster's Secret, and in the caBundle. Pure."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Certificates and where they are. `ca_key_kept` as `plan` takes it; `errors` are what else is wrong there."""
+    """Certificates and their location. `ca_key_kept` is passed to `plan`; `errors` are other errors of the place."""
 
     name: str
     artifacts: Artifacts
@@ -34,10 +34,10 @@ def report(
     now: datetime,
     least_left: timedelta,
 ) -> JsonObject:
-    """Facts and problems as one JSON object; `healthy` says that there are no problems.
+    """Return facts and problems as one JSON object; `healthy`: there are no problems.
 
-    A certificate that expires within `least_left` is a problem. Each place's certificate is held against the caBundle
-    of each webhook of `configuration`, if any.
+    A certificate that expires within `least_left` is a problem. The certificate of each place is verified against the
+    caBundle of each webhook of `configuration`, if any.
     """
     described: list[JsonObject] = []
     problems: list[FieldError] = []
@@ -60,7 +60,7 @@ def report(
 def _errors(place: Place, found: Inspection, now: datetime, least_left: timedelta) -> Iterator[FieldError]:
     for problem in found.problems:
         if problem.fault is Fault.MISSING and problem.file not in (CA_CERTIFICATE, CERTIFICATE, KEY):
-            continue  # the CA's key may well be kept elsewhere, or nowhere
+            continue  # the CA's key may be kept elsewhere or not at all
         yield problem.error
     for file, certificate in ((CA_CERTIFICATE, found.ca), (CERTIFICATE, found.server)):
         if certificate and now < certificate.not_valid_after_utc < now + least_left:
@@ -110,7 +110,7 @@ def _webhooks(configuration: JsonObject, now: datetime) -> Iterator[JsonObject]:
 
 
 def _untrusting(configuration: JsonObject, artifacts: Artifacts, now: datetime) -> Iterator[FieldError]:
-    """The webhooks whose caBundle does not lead to the server certificate."""
+    """Yield an error for each webhook whose caBundle does not trust the server certificate."""
     chain = pem.readable_certificates(artifacts.certificate or b"")
     name = field(configuration, "metadata", "name")
     bundles = registration.ca_bundles(configuration)
@@ -123,13 +123,13 @@ def _untrusting(configuration: JsonObject, artifacts: Artifacts, now: datetime) 
             yield required(path, f"must hold the CA of {CERTIFICATE}; `placement-webhook certs register` puts it there")
 
 
-def as_text(told: JsonObject) -> str:
-    """The facts of a report, a few lines for each place and webhook; its problems are the caller's to show."""
+def as_text(facts: JsonObject) -> str:
+    """Return the facts of a report, a few lines for each place and webhook; the caller shows the problems."""
     lines: list[str] = []
-    for place in told["places"]:
+    for place in facts["places"]:
         lines.append(place["place"])
         lines.extend(_place_lines(place))
-    for webhook in told["webhooks"]:
+    for webhook in facts["webhooks"]:
         lines.append(f"MutatingWebhookConfiguration {webhook['configuration']}, webhook {webhook['name']}")
         lines.extend(f"  caBundle     {_described(ca)}" for ca in webhook["caBundle"] or [None])
     return "".join(f"{printable(line)}\n" for line in lines)

@@ -1,1 +1,1 @@
-"""Where certificates are kept: a directory, a cluster's Secret and caBundle; and the probe of who serves them."""
+"""Read and write certificates in a directory or a cluster, and probe the server that uses them."""

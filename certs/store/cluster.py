@@ -1,7 +1,7 @@
-"""The Secret and the MutatingWebhookConfiguration of a cluster.
+"""Read and write the Secret and the MutatingWebhookConfiguration of a cluster.
 
-Everything is written with PATCH on one name: server-side apply also creates, so that a Role can hold `get`, `create`
-and `patch` to the two `resourceNames` (a POST has no name to hold it to).
+All writes are PATCH requests on one name. Server-side apply also creates objects, so a Role can restrict `get`,
+`create` and `patch` to the two `resourceNames`; a POST has no name to restrict.
 """
 
 import base64
@@ -35,7 +35,7 @@ _DynamicClient: Any = dynamic.DynamicClient
 
 
 class ClusterError(Exception):
-    """The API server cannot be reached or refused a request. `code` is its HTTP status, 0 where there was none."""
+    """The API server cannot be reached or rejected a request. `code` is the HTTP status, 0 without a response."""
 
     def __init__(self, message: str, code: int = 0) -> None:
         super().__init__(message)
@@ -44,23 +44,23 @@ class ClusterError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster's API server, asked for the two objects alone. `dry_run` sends every write as `dryRun=All`."""
+    """A client of the API server for the two objects. `dry_run` sends every write with `dryRun=All`."""
 
     client: Any
     dry_run: bool = False
 
     def secret(self, namespace: str, name: str) -> JsonObject | None:
-        """The Secret, or None where there is none."""
+        """Return the Secret, or None if it does not exist."""
         return self._get(_secret_path(namespace, name))
 
     def configuration(self, name: str) -> JsonObject | None:
-        """The MutatingWebhookConfiguration, or None where there is none."""
+        """Return the MutatingWebhookConfiguration, or None if it does not exist."""
         return self._get(_configuration_path(name))
 
     def apply_secret(self, namespace: str, name: str, artifacts: Artifacts, *, force: bool) -> None:
-        """Make the Secret hold these certificates; `force` takes it over from who else keeps it.
+        """Write these certificates to the Secret; `force` takes over the fields of other field managers.
 
-        The CA's key stays out: every pod that mounts the Secret would have it.
+        The CA's key is left out, because every pod that mounts the Secret could read it.
         """
         content = {CA_CERTIFICATE: artifacts.ca_certificate, CERTIFICATE: artifacts.certificate, KEY: artifacts.key}
         secret = {
@@ -84,9 +84,9 @@ class Cluster:
         self._apply(_configuration_path(configuration["metadata"]["name"]), configuration, force=False)
 
     def patch_configuration(self, name: str, operations: list[JsonObject]) -> bool:
-        """Apply these RFC 6902 operations; False where the object has changed since it was read.
+        """Apply these RFC 6902 operations; return False if the object has changed since it was read.
 
-        Nothing is owned by apply afterwards, so `kubectl apply` of the manifest without caBundle leaves it in place.
+        A JSON patch owns no fields by apply, so `kubectl apply` of the manifest without caBundle keeps the caBundle.
         """
         try:
             self._request("patch", _configuration_path(name), operations, "application/json-patch+json")
@@ -134,10 +134,10 @@ class Cluster:
 def connect(
     *, kubeconfig: Path | None = None, context: str | None = None, in_cluster: bool = False, dry_run: bool = False
 ) -> Cluster:
-    """The cluster of `kubeconfig` (None: as kubectl chooses, $KUBECONFIG or ~/.kube/config), or the one we run in.
+    """Return the cluster of `kubeconfig` (None: as kubectl, $KUBECONFIG or ~/.kube/config) or of this pod.
 
     Raises:
-        InvalidInput: the kubeconfig is missing or wrong, or this is no pod with a service account.
+        InvalidInput: the kubeconfig is missing or invalid, or this is not a pod with a service account.
     """
     configuration = Configuration()
     configuration.retries = 1
@@ -156,7 +156,7 @@ def connect(
 
 
 def artifacts_of(secret: JsonObject) -> Artifacts:
-    """What the Secret holds."""
+    """Return the certificates in the Secret."""
     data = secret.get("data") or {}
 
     def content(key: str) -> bytes | None:

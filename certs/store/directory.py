@@ -1,4 +1,4 @@
-"""A directory with ca.crt, ca.key, tls.crt and tls.key. Keys are 0600; a file is there whole or not at all."""
+"""Read and write a directory with ca.crt, ca.key, tls.crt and tls.key. Keys are 0600, and files replaced atomically."""
 
 import contextlib
 import os
@@ -12,15 +12,15 @@ from webhook.kube.field import FieldError, InvalidInput, invalid
 
 _KEY_MODE = 0o600
 _CERTIFICATE_MODE = 0o644
-# A Secret volume gives keys to the pod's group for reading (fsGroup); nobody else has a reason to have them.
+# A Secret volume lets the pod's group (fsGroup) read keys. No one else needs to read them.
 _UNSAFE_KEY_BITS = 0o037
 
 
 def read(directory: Path) -> Artifacts:
-    """What of the four files is in `directory`.
+    """Return the files that exist in `directory`.
 
     Raises:
-        InvalidInput: there is no such directory, or a file in it cannot be read.
+        InvalidInput: the directory does not exist, or a file in it cannot be read.
     """
     if not directory.is_dir():
         detail = "is not a directory" if directory.exists() else "no such directory"
@@ -35,18 +35,18 @@ def read(directory: Path) -> Artifacts:
 
 
 def read_if_any(directory: Path) -> Artifacts:
-    """As `read`, and nothing where `directory` does not exist yet."""
+    """Return what `read` returns; nothing if `directory` does not exist yet."""
     return read(directory) if directory.exists() else Artifacts()
 
 
 def write(directory: Path, artifacts: Artifacts, *, remove: Collection[str] = ()) -> None:
-    """Put the files that `artifacts` has into `directory`, made if need be, and take those of `remove` out of it.
+    """Write the files of `artifacts` to `directory`, created if needed, and delete the files of `remove`.
 
-    All are written beside their places first, then renamed one right after the other: whoever reads meanwhile finds
-    each file old or new, never in part.
+    All files are written under temporary names first, then renamed. A concurrent reader finds each file old or new,
+    never partial.
 
     Raises:
-        InvalidInput: the directory cannot be made or written. On a full disk nothing has changed then.
+        InvalidInput: the directory cannot be created or written. On a full disk nothing has changed.
     """
     files = {
         CA_KEY: artifacts.ca_key,
@@ -66,7 +66,7 @@ def write(directory: Path, artifacts: Artifacts, *, remove: Collection[str] = ()
 
 
 def mode_errors(directory: Path) -> list[FieldError]:
-    """The keys in `directory` that others can read."""
+    """Return an error for each key in `directory` that others can read."""
     errors: list[FieldError] = []
     for name in (CA_KEY, KEY):
         with contextlib.suppress(OSError):
@@ -98,7 +98,7 @@ def _replace(directory: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _staged(directory: Path, name: str, content: bytes) -> Path:
-    # mkstemp makes the file 0600, so that a key is never readable to others, not for a moment.
+    # mkstemp creates the file with mode 0600, so that a key is never readable to others.
     descriptor, path = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -1,4 +1,4 @@
-"""The question whether API servers that trust a caBundle would trust who answers at an endpoint."""
+"""Probe whether an API server that trusts a caBundle would trust the server at an endpoint."""
 
 import socket
 import ssl
@@ -13,7 +13,7 @@ _PAUSE_SECONDS = 1.0
 
 
 class Outcome(Enum):
-    """What came of a probe."""
+    """The outcomes of a probe."""
 
     TRUSTED = "trusted"
     UNTRUSTED = "untrusted"
@@ -22,16 +22,16 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The outcome, and what was seen."""
+    """The outcome and its details."""
 
     outcome: Outcome
     detail: str
 
 
 def probe(endpoint: Endpoint, ca_bundle: bytes, wait_seconds: float = 0.0) -> Probe:
-    """The outcome of a TLS handshake at `endpoint`, tried again for `wait_seconds` until it is trusted.
+    """Return the outcome of a TLS handshake at `endpoint`, retried for `wait_seconds` until it is trusted.
 
-    A server that is starting, or still has to read its new certificate, gets that much time.
+    The wait gives a server time to start or to read its new certificate.
     """
     deadline = time.monotonic() + wait_seconds
     while True:
@@ -51,7 +51,7 @@ def _attempt(endpoint: Endpoint, ca_bundle: bytes) -> Probe:
     except ssl.SSLCertVerificationError as error:
         return Probe(Outcome.UNTRUSTED, error.verify_message)
     except ssl.SSLError as error:
-        return Probe(Outcome.UNTRUSTED, f"no TLS there: {error.reason or error}")
+        return Probe(Outcome.UNTRUSTED, f"not a TLS server: {error.reason or error}")
     except OSError as error:
         return Probe(Outcome.UNREACHABLE, str(error.strerror or error))
 
@@ -59,6 +59,6 @@ def _attempt(endpoint: Endpoint, ca_bundle: bytes) -> Probe:
 def _context(ca_bundle: bytes) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=ca_bundle.decode("ascii", "ignore"))
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # API servers are written in Go, which accepts chains that Python refuses from 3.13 on; theirs is the verdict asked.
+    # Go, and thus the API server, accepts chains that Python rejects from 3.13 on.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context

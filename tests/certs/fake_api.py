@@ -20,7 +20,7 @@ _JSON_PATCH = "application/json-patch+json"
 class FakeApi:
     """The objects by path, and the writes that came: the path of each with its query.
 
-    So many `conflicts` are still to come: each time, somebody else changes the object just before a JSON patch.
+    So many `conflicts` are still to come: each time, another client changes the object just before a JSON patch.
     """
 
     objects: dict[str, Object] = field(default_factory=dict)

@@ -68,7 +68,7 @@ def test_a_server_without_tls_is_untrusted() -> None:
     with plain_server() as port:
         found = probe(at(port), BUNDLE)
     assert found.outcome is Outcome.UNTRUSTED
-    assert found.detail.startswith("no TLS there")
+    assert found.detail.startswith("not a TLS server")
 
 
 def test_nobody_there_is_unreachable() -> None:

@@ -163,7 +163,7 @@ def test_a_server_that_still_has_the_certificate_of_the_old_ca_is_trusted(regist
 def test_an_endpoint_out_of_reach_is_told_and_registered(registry: Registry) -> None:
     told = registry.register("--endpoint", f"127.0.0.1:{closed_port()}").output
     probed, *written = told.splitlines()
-    assert "not reachable from here (Connection refused); registered unprobed" in probed
+    assert "not reachable from here (Connection refused); registered without a probe" in probed
     assert [line.partition(" ")[0] for line in written] == ["Secret", "MutatingWebhookConfiguration"]
     assert registry.ca_bundle
 

@@ -162,7 +162,7 @@ def test_one_that_others_change_all_the_time_is_given_up(api: FakeApi, cluster: 
     before = held(api)
     api.conflicts = 5
 
-    with pytest.raises(InvalidInput, match=r"somebody else changes it all the time; try again$"):
+    with pytest.raises(InvalidInput, match=r"another client keeps changing it; try again$"):
         told(cluster, replace(UNPROBED, artifacts=MINE))
     assert (held(api), api.conflicts) == (before, 0)
 
@@ -182,7 +182,7 @@ def test_a_probe_that_is_not_required_refuses_no_server_out_of_reach(api: FakeAp
     steps = told(cluster, Registration(Target(), probing=Probing(endpoint=f"127.0.0.1:{closed_port()}")))
 
     assert "not reachable from here (" in steps[0]
-    assert steps[0].endswith("; registered unprobed")
+    assert steps[0].endswith("; registered without a probe")
     assert bundle(api) == held(api).ca_certificate
 
 
