@@ -17,7 +17,7 @@ TEN = chain_lines(make_record(number) for number in range(1, 11))
 File = list[bytes]
 
 
-NO_HEAD = "without a head, what was cut off at the end does not show: give one with --head"
+NO_HEAD = "without a head, records cut off at the end cannot be detected: give one with --head"
 
 
 def check(*files: File, heads: Sequence[str] = (), partial: bool = False) -> Verification:
@@ -86,7 +86,7 @@ class TestIntact:
     def test_the_oldest_records_may_be_rotated_away(self) -> None:
         verification = check_named({"audit.jsonl": TEN[7:], "audit.jsonl.2": TEN[4:6], "audit.jsonl.1": TEN[6:7]})
         assert verification.faults == []
-        told = "audit.jsonl.2:1: the chain goes on here: 4 records before it, not in these files"
+        told = "audit.jsonl.2:1: the chain continues here: 4 records before it, not in these files"
         assert verification.notes == [told, NO_HEAD]
         assert verification.chains[0].to_json()["complete"] is False
 
@@ -107,7 +107,7 @@ class TestIntact:
     def test_the_oldest_records_may_be_absent_where_the_user_says_so(self) -> None:
         verification = check(TEN[4:], partial=True)
         assert verification.faults == []
-        assert verification.notes[0] == "a:1: the chain goes on here: 4 records before it, not in these files"
+        assert verification.notes[0] == "a:1: the chain continues here: 4 records before it, not in these files"
 
 
 class TestBroken:
@@ -115,7 +115,7 @@ class TestBroken:
     def test_files_without_records_prove_nothing(self, lines: File) -> None:
         (fault,) = check(lines, lines).faults
         assert fault.path == "a, b"
-        assert fault.detail.startswith("holds no record, and so proves nothing; ")
+        assert fault.detail.startswith("holds no records, so nothing can be verified; ")
 
     @pytest.mark.parametrize(("count", "told"), [(1, "1 record"), (3, "3 records")])
     def test_records_that_were_cut_off_at_the_beginning_are_counted(self, count: int, told: str) -> None:
@@ -193,7 +193,7 @@ class TestBroken:
 
     def test_record_that_stands_twice_is_found(self) -> None:
         assert faults(check([*TEN[:5], TEN[4], *TEN[5:]])) == [("a:6", "out of order")]
-        assert faults(check([TEN[0], *TEN])) == [("a:2", "stands twice; delete this line")]
+        assert faults(check([TEN[0], *TEN])) == [("a:2", "duplicate record; delete this line")]
 
     def test_copy_of_a_file_is_told(self) -> None:
         (fault,) = check(TEN[:5], TEN[5:], TEN[5:]).faults

@@ -144,8 +144,8 @@ files     audit.jsonl.1, audit.jsonl
 replica   webhook-0
 records   3, 2026-05-01T08:00:01Z to 2026-05-01T08:00:03Z
 head      {hashes[3]}
-note: audit.jsonl.1:1: the chain goes on here: 1 record before it, not in these files
-note: without a head, what was cut off at the end does not show: give one with --head
+note: audit.jsonl.1:1: the chain continues here: 1 record before it, not in these files
+note: without a head, records cut off at the end cannot be detected: give one with --head
 """
 
 
@@ -333,7 +333,7 @@ class TestVerify:
         (tmp_path / "audit.jsonl").touch()
         ran = run("verify")
         assert (ran.code, ran.output) == (2, "0 records in 0 chains\n")
-        assert ran.errors.startswith("Error: audit.jsonl: Required value: holds no record, and so proves nothing; ")
+        assert ran.errors.startswith("Error: audit.jsonl: Required value: holds no records, so nothing can be verified; ")
 
     def test_of_a_cut_off_beginning_exits_2_unless_partial(self, run: Run, tmp_path: Path, lines: list[bytes]) -> None:
         write_lines(tmp_path / "audit.jsonl", lines[1:])

@@ -175,7 +175,7 @@ class TestBySize:
             log.write(*range(8), max_bytes=TWO_BYTES, backups=2, max_total_bytes=3 * TWO_BYTES)
 
         events = {(entry["log_level"], entry["event"]) for entry in logs}
-        assert events == {("warning", "audit files were dropped before their age, for the size of all")}
+        assert events == {("warning", "audit files were dropped early because of the total size")}
         assert sum(entry["records"] for entry in logs) == 8 - len(log.records())
 
     def test_what_is_old_anyway_is_dropped_for_its_age(self, log: Log) -> None:
@@ -307,7 +307,7 @@ class TestVerify:
         assert verification.faults == []
         (note,) = verification.notes
         assert note.startswith(
-            f"{rotated.path}.5:1: the chain goes on here: rotation dropped {first - 1} records before it, as "
+            f"{rotated.path}.5:1: the chain continues here: rotation dropped {first - 1} records before it, as "
         )
 
     @pytest.mark.parametrize("backups", [0, 1])
@@ -356,7 +356,7 @@ class TestVerify:
         verification = log.verify()
         assert verification.faults == []
         assert verification.notes == [
-            f"{log.path}.1:1: the chain goes on here: 2 records before it, not in these files"
+            f"{log.path}.1:1: the chain continues here: 2 records before it, not in these files"
         ]
 
 

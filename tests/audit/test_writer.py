@@ -173,7 +173,7 @@ class TestRotation:
         blocking.mkdir()
         with capture_logs() as logs:
             log.write(*range(6), max_bytes=2 * LINE_BYTES, backups=1)
-        assert [entry["event"] for entry in logs] == ["audit file cannot be rotated and grows on"]
+        assert [entry["event"] for entry in logs] == ["audit file cannot be rotated and keeps growing"]
         assert log.results == ["written"] * 6
         assert sorted(path.name for path in log.path.parent.iterdir()) == [
             "audit.jsonl",
@@ -194,7 +194,7 @@ class TestRotation:
                 blocking.rmdir()
                 writer.write(make_record(3))
                 blocking.unlink()
-        assert [entry["event"] for entry in logs] == ["audit file cannot be rotated and grows on"] * 2
+        assert [entry["event"] for entry in logs] == ["audit file cannot be rotated and keeps growing"] * 2
 
 
 class TestForeignRotation:

@@ -132,9 +132,9 @@ def verify(
     findings.faults += [invalid("--head", head, no_record) for head in expected_heads if head in unseen]
     findings.faults += [_unseen_head(name, head, names, segments) for name, head in kept.items() if head.hash in unseen]
     if not segments and not findings.faults:
-        findings.faults.append(required(", ".join(names), "holds no record, and so proves nothing; " + REMEDY))
+        findings.faults.append(required(", ".join(names), "holds no records, so nothing can be verified; " + REMEDY))
     elif not (expected_heads or kept or findings.faults):
-        findings.notes.append("without a head, what was cut off at the end does not show: give one with --head")
+        findings.notes.append("without a head, records cut off at the end cannot be detected: give one with --head")
     return Verification(chains, findings.notes, findings.faults)
 
 
@@ -250,7 +250,7 @@ def _report_absent(
     replicas = set(chain.replicas)
     older = [other for other in chains if replicas & set(other.replicas) and other.began < chain.began]
     absent = f"{count_text(start.record.sequence - 1)} before"
-    goes_on = f"{start.place}: the chain goes on here:"
+    goes_on = f"{start.place}: the chain continues here:"
     if older:
         last = max(older, key=lambda other: other.began).end
         if not _is_explained(last, start, findings):

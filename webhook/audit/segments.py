@@ -65,7 +65,7 @@ class Findings:
             if chain_goes_on or line.cut_off:
                 detail = "torn: the process ended, or the disk or pipe was full, while this line was written"
             else:
-                detail = f"altered: a record stood here, and is none any more; {REMEDY}"
+                detail = f"altered: this line is no longer a record; {REMEDY}"
             shown = line.line[:40].decode("utf-8", "replace")
             self.faults.append(invalid(line.place, shown, detail))
 
@@ -127,7 +127,7 @@ class SegmentReader:
             replicas={entry.record.replica},
         )
         if head in self._beginnings:
-            self._findings.faults.append(invalid(entry.place, entry.record.decision, "stands twice; delete this line"))
+            self._findings.faults.append(invalid(entry.place, entry.record.decision, "duplicate record; delete this line"))
         elif entry.record.previous == FIRST and self._last:
             self._findings.notes.append(f"{entry.place}: a new chain starts here: the process did not find the old one")
         self._beginnings.add(head)

@@ -249,12 +249,12 @@ class AuditWriter:
         if dropped.reason == "age":
             self._log.info("old audit files were dropped", path=self.path, **counts, **times)
         else:
-            event = "audit files were dropped before their age, for the size of all"
+            event = "audit files were dropped early because of the total size"
             self._log.warning(event, path=self.path, **counts, **times)
 
     def _log_rotation_failure(self, error: OSError) -> None:
         if not self._rotation_is_failing and self._fallback.has_room():
-            self._log.error("audit file cannot be rotated and grows on", path=self.path, error=str(error))
+            self._log.error("audit file cannot be rotated and keeps growing", path=self.path, error=str(error))
             self._rotation_is_failing = True
 
     def _log_dropping_failure(self, error: OSError) -> None:
