@@ -11,17 +11,17 @@ from webhook.mutation.editor import PodEditor
 from webhook.mutation.edits import (
     LARGEST_GROWTH_BYTES,
     AddLabel,
-    Annotate,
-    ChooseScheduler,
+    AddToleration,
     Edit,
     Effect,
     PodTooLargeError,
-    PreferBeside,
     PreferNode,
+    PreferPodAffinity,
     RequireNode,
-    Tolerate,
+    SetAnnotation,
+    SetScheduler,
 )
-from webhook.mutation.node_terms import Requirement
+from webhook.mutation.node_terms import LabelRequirement
 
 Pod = dict[str, Any]
 
@@ -29,12 +29,12 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 PENDING = "no node matches and the pod will stay Pending"
 
-USAGE = RequireNode(Requirement("usage", "In", ("training", "hybrid")))
-TRAINING = PreferNode(100, Requirement("usage", "In", ("training",)))
-TAINT = Tolerate("usage", "training")
+USAGE = RequireNode(LabelRequirement("usage", "In", ("training", "hybrid")))
+TRAINING = PreferNode(100, LabelRequirement("usage", "In", ("training",)))
+TAINT = AddToleration("usage", "training")
 LABEL = AddLabel("jobtype", "binpacked", "others are not drawn to it")
-PACKED = PreferBeside(100, "jobtype", "binpacked", "host")
-VOLCANO = ChooseScheduler("volcano", asked=True)
+PACKED = PreferPodAffinity(100, "jobtype", "binpacked", "host")
+VOLCANO = SetScheduler("volcano", requested=True)
 OURS = {"key": "usage", "operator": "In", "values": ["training", "hybrid"]}
 OTHER = {"key": "zone", "operator": "Exists"}
 
@@ -49,7 +49,7 @@ def applied(edit: Edit, pod: Pod) -> tuple[Pod, Effect]:
     again = PodEditor(frozen(editor.pod))
     second = edit.apply(again)
     assert (second.changed, again.operations) == (False, [])
-    assert (second.warnings, second.yielded_to) == (effect.warnings, effect.yielded_to)
+    assert (second.warnings, second.kept_value) == (effect.warnings, effect.kept_value)
     return editor.pod, effect
 
 
@@ -197,7 +197,7 @@ def test_the_first_ten_contradictions_are_told(terms: int) -> None:
 
 
 # Three times the size of this requirement can be stored, four times cannot.
-WIDE = RequireNode(Requirement("usage", "In", ("x" * (LARGEST_GROWTH_BYTES // 3 - 100),)))
+WIDE = RequireNode(LabelRequirement("usage", "In", ("x" * (LARGEST_GROWTH_BYTES // 3 - 100),)))
 
 
 def test_a_requirement_is_added_to_as_many_terms_as_a_pod_can_grow_by() -> None:
@@ -217,7 +217,7 @@ def test_terms_that_need_no_requirement_do_not_count_toward_the_growth() -> None
 
 
 def test_requirements_on_several_keys_stand_in_one_term() -> None:
-    memory = RequireNode(Requirement("memory", "Gt", ("79999",)))
+    memory = RequireNode(LabelRequirement("memory", "Gt", ("79999",)))
 
     pod, _ = applied(memory, applied(USAGE, {"spec": {}})[0])
 
@@ -292,7 +292,7 @@ def test_a_label_of_the_user_wins_with_a_word(present: str) -> None:
     pod, effect = applied(LABEL, {"metadata": {"labels": {"jobtype": present}}})
 
     assert pod["metadata"]["labels"] == {"jobtype": present}
-    assert effect.yielded_to == f"label jobtype={present}"
+    assert effect.kept_value == f"label jobtype={present}"
     assert effect.warnings == (
         f"label jobtype={present} of the pod wins over the policy's jobtype=binpacked: others are not drawn to it",
     )
@@ -373,7 +373,7 @@ def test_required_and_anti_affinity_of_the_user_are_no_hints() -> None:
 
 
 @pytest.mark.parametrize(
-    ("present", "asked", "wanted", "warned"),
+    ("present", "requested", "wanted", "warned"),
     [
         pytest.param(None, False, "volcano", False, id="none"),
         pytest.param("", False, "volcano", False, id="an empty one"),
@@ -384,9 +384,9 @@ def test_required_and_anti_affinity_of_the_user_are_no_hints() -> None:
     ],
 )
 def test_a_scheduler_is_chosen_where_the_pod_has_the_default(
-    present: str | None, asked: bool, wanted: str, warned: bool
+    present: str | None, requested: bool, wanted: str, warned: bool
 ) -> None:
-    pod, effect = applied(ChooseScheduler("volcano", asked), {"spec": {"schedulerName": present}})
+    pod, effect = applied(SetScheduler("volcano", requested), {"spec": {"schedulerName": present}})
 
     assert pod == {"spec": {"schedulerName": wanted}}
     assert bool(effect.warnings) is warned
@@ -394,7 +394,7 @@ def test_a_scheduler_is_chosen_where_the_pod_has_the_default(
 
 @pytest.mark.parametrize("spec", [{}, {"schedulerName": "default-scheduler"}], ids=["none", "the default one"])
 def test_to_ask_for_the_default_scheduler_changes_nothing(spec: dict[str, Any]) -> None:
-    assert applied(ChooseScheduler("default-scheduler", asked=True), {"spec": spec}) == (
+    assert applied(SetScheduler("default-scheduler", requested=True), {"spec": spec}) == (
         {"spec": spec},
         Effect(changed=False),
     )
@@ -406,7 +406,7 @@ def test_to_ask_for_the_default_scheduler_changes_nothing(spec: dict[str, Any]) 
     ids=["none", "null", "another", "the same"],
 )
 def test_an_annotation_of_ours_is_always_as_we_say(metadata: dict[str, Any]) -> None:
-    pod, effect = applied(Annotate("p", "new"), {"metadata": metadata})
+    pod, effect = applied(SetAnnotation("p", "new"), {"metadata": metadata})
 
     assert pod == {"metadata": {"annotations": {"p": "new"}}}
     assert effect.warnings == ()
@@ -416,13 +416,13 @@ def test_an_annotation_of_ours_is_always_as_we_say(metadata: dict[str, Any]) -> 
     ("edit", "told"),
     [
         (USAGE, "require node usage in [training, hybrid]"),
-        (RequireNode(Requirement("memory", "Gt", ("79999",))), "require node memory > 79999"),
+        (RequireNode(LabelRequirement("memory", "Gt", ("79999",))), "require node memory > 79999"),
         (TRAINING, "prefer node usage in [training] (weight 100)"),
         (TAINT, "tolerate usage=training:NoSchedule"),
         (LABEL, "label jobtype=binpacked"),
         (PACKED, "prefer host with pods jobtype=binpacked (weight 100)"),
         (VOLCANO, "scheduler volcano"),
-        (Annotate("p", "new"), "annotation p=new"),
+        (SetAnnotation("p", "new"), "annotation p=new"),
     ],
     ids=lambda value: type(value).__name__,
 )

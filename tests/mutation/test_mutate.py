@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, policy_with
 from tests.support.builders import PodBuilder, make_pod
-from webhook.mutation.edits import AddLabel, Tolerate
+from webhook.mutation.edits import AddLabel, AddToleration
 from webhook.mutation.mutate import Mutation, RuleOutcome, mutate
 from webhook.mutation.registry import RULES
 from webhook.mutation.rule import Skipped
@@ -25,7 +25,7 @@ class Tolerant:
     @staticmethod
     def edits(*_: object) -> Any:
         """The two."""
-        return (Tolerate("a", "b"), Tolerate("c", "d"))
+        return (AddToleration("a", "b"), AddToleration("c", "d"))
 
 
 class Labelled:
@@ -68,7 +68,7 @@ def test_a_rule_tells_the_edits_that_changed_something() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "pod", "skipped", "in_force"),
+    ("rule", "pod", "skipped", "effective_rules"),
     [
         (Absent, TRAINING, "why not", ""),
         (Tolerant, TRAINING.toleration(operator="Exists"), "the pod is already so", "Tolerant"),
@@ -77,11 +77,11 @@ def test_a_rule_tells_the_edits_that_changed_something() -> None:
     ],
     ids=["no concern", "nothing left to do", "it yielded", "done already"],
 )
-def test_a_rule_that_changes_nothing_tells_why(rule: Any, pod: PodBuilder, skipped: str, in_force: str) -> None:
+def test_a_rule_that_changes_nothing_tells_why(rule: Any, pod: PodBuilder, skipped: str, effective_rules: str) -> None:
     mutation = mutated(pod, rule)
 
     assert mutation.rules == (RuleOutcome(rule.name, skipped=skipped),)
-    assert written(mutation) == in_force
+    assert written(mutation) == effective_rules
 
 
 def test_rules_in_force_are_written_in_their_order_with_the_policys_identity() -> None:

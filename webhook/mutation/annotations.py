@@ -1,4 +1,4 @@
-"""Annotations of a pod over those of its namespace."""
+"""Read the annotations of a pod, with those of its namespace as defaults."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Annotations:
-    """The annotations of a pod over those of its namespace, and the errors found in reading them."""
+    """The annotations of a pod, with those of its namespace as defaults, and the errors found while parsing them."""
 
     def __init__(
         self, pod: Mapping[str, str], namespace_name: str, namespace: Mapping[str, str], policy: Policy
@@ -24,17 +24,17 @@ class Annotations:
         self.errors: list[FieldError] = []
 
     def text(self, key: str) -> str | None:
-        """The value of `key`, the pod's before the namespace's."""
+        """Return the value of `key` from the pod, otherwise from the namespace."""
         value = self._pod.get(key)
         return self._namespace.get(key) if value is None else value
 
     def path(self, key: str) -> str:
-        """Where the value of `key` stands, as an error names it."""
+        """Return the path of the value of `key`, for errors."""
         path = f"metadata.annotations[{key}]"
         return path if key in self._pod else f'namespace "{self._namespace_name}": {path}'
 
     def read(self, annotation: Annotation[T]) -> T | None:
-        """The parsed value of `annotation`; None where it is absent, or where it is bad, which is noted."""
+        """Return the parsed value of `annotation`; None if it is absent or invalid, which adds an error to `errors`."""
         key = self._policy.keys.of(annotation)
         value = self.text(key)
         if value is None:

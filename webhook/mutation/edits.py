@@ -1,8 +1,7 @@
-"""Edits: what can be injected into a pod, as data.
+"""Edits: the changes that rules can make to a pod, as data.
 
-Two laws hold for every kind, so that no rule has to think of them: doing it twice is doing it once, and nothing that
-the user wrote is removed or overruled. An edit that finds its end already reached changes nothing; one that
-contradicts the user leaves the user's value and says in a warning which wins and what follows.
+Every edit is idempotent and never removes or overrides what the user wrote. An edit that is already satisfied changes
+nothing. An edit that contradicts the user keeps the user's value and returns a warning with the consequence.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from webhook.kube.taints import Taint, Toleration, covers, one_tolerates
 from webhook.kube.text import cut
 from webhook.mutation import node_terms
 from webhook.mutation.editor import Path, PodEditor
-from webhook.mutation.node_terms import LONGEST_WORDED, Requirement
+from webhook.mutation.node_terms import LONGEST_SHOWN, LabelRequirement
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 REQUIRED_NODE: Path = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
@@ -23,15 +22,15 @@ PREFERRED_NODES: Path = ("spec", "affinity", "nodeAffinity", PREFERRED)
 PREFERRED_PODS: Path = ("spec", "affinity", "podAffinity", PREFERRED)
 
 
-# etcd takes no object of more, and the time that it takes is everybody's.
+# etcd stores no larger object, and applying a larger edit would delay the requests of other users.
 LARGEST_GROWTH_BYTES = 1536 * 1024
 
-# A pod can have thousands of terms, and what kubectl shows ends at 4 KiB.
-_CLASHES_TOLD = 10
+# A pod can have thousands of terms, and kubectl shows 4 KiB of warnings.
+_MOST_CONFLICTS_REPORTED = 10
 
 
 class PodTooLargeError(Exception):
-    """The pod would become larger than anything that can be stored."""
+    """Raised if the pod would become too large to be stored."""
 
     def __init__(self, error: FieldError) -> None:
         self.error = error
@@ -40,11 +39,11 @@ class PodTooLargeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What an edit did: whether the pod changed, what to tell the user, which value of the user's it yielded to."""
+    """The result of an edit: whether the pod changed, warnings for the user, and the user's value that it kept."""
 
     changed: bool
     warnings: tuple[str, ...] = ()
-    yielded_to: str = ""
+    kept_value: str = ""
 
 
 KEPT = Effect(changed=False)
@@ -52,35 +51,35 @@ CHANGED = Effect(changed=True)
 
 
 class Edit(Protocol):
-    """One wish for the pod. `str(edit)` tells it to a person."""
+    """One change to a pod. `str(edit)` describes it in messages and audit records."""
 
     def apply(self, pod: PodEditor) -> Effect:
-        """Fulfil the wish, if the pod does not do so already and the user has not said otherwise.
+        """Change the pod, unless it satisfies the edit already or the user chose another value.
 
         Raises:
-            PodTooLargeError: the pod would become larger than anything that can be stored.
+            PodTooLargeError: the pod would become too large to be stored.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RequireNode:
-    """The node must meet `requirement`: ANDed into every non-empty term of the required node affinity.
+    """Require nodes that meet `requirement`: it is ANDed into every non-empty term of the required node affinity.
 
-    Terms are ORed, so that one term without it would let the pod pass it by. An empty term matches no node, and would
-    match some with a requirement in it: it stays empty.
+    Terms are ORed, so a single term without the requirement would bypass it. An empty term matches no node. It stays
+    empty, because with a requirement it would match some nodes.
     """
 
-    requirement: Requirement
+    requirement: LabelRequirement
 
     def __str__(self) -> str:
         return f"require node {self.requirement}"
 
     def apply(self, pod: PodEditor) -> Effect:
-        """AND the requirement into each non-empty term that does not imply it; the only term where there is none.
+        """AND the requirement into each non-empty term that does not imply it; add a term if there is none.
 
         Raises:
-            PodTooLargeError: the pod could not be stored with that in so many terms.
+            PodTooLargeError: with the requirement in all its terms, the pod would be too large to be stored.
         """
         warnings = [*self._node_selector_warnings(pod)]
         path: Path = (*REQUIRED_NODE, "nodeSelectorTerms")
@@ -90,24 +89,26 @@ class RequireNode:
         terms: Sequence[Mapping[str, Any]] = pod.get(*path) or ()
         added = 0
         most = LARGEST_GROWTH_BYTES // self.requirement.size_bytes
-        clashes = {}
+        conflicts = {}
         for index, term in enumerate(terms):
             if node_terms.is_empty(term):
                 continue
             expressions = term.get("matchExpressions") or ()
-            if clash := self.requirement.contradiction(expressions):
-                clashes[index] = clash
+            if conflict := self.requirement.contradiction(expressions):
+                conflicts[index] = conflict
             if not self.requirement.is_implied_by(expressions):
                 if added == most:
                     detail = f"too many terms ({len(terms)}) to add to each that the policy does: {self.requirement}"
                     raise PodTooLargeError(forbidden(".".join(map(str, path)), detail))
                 pod.append(self.requirement.to_json(), *path, index, "matchExpressions")
                 added += 1
-        matching = [index for index, term in enumerate(terms) if index not in clashes and not node_terms.is_empty(term)]
+        matching = [
+            index for index, term in enumerate(terms) if index not in conflicts and not node_terms.is_empty(term)
+        ]
         follows = "it matches no node" if matching else "no node matches and the pod will stay Pending"
-        told = list(clashes.items())[:_CLASHES_TOLD]
-        warnings += [f"nodeSelectorTerms[{index}]: {clash}; both stand: {follows}" for index, clash in told]
-        if not matching and not clashes:
+        reported = list(conflicts.items())[:_MOST_CONFLICTS_REPORTED]
+        warnings += [f"nodeSelectorTerms[{index}]: {conflict}; both stand: {follows}" for index, conflict in reported]
+        if not matching and not conflicts:
             warnings.append("no nodeSelectorTerm has a requirement: none matches a node, and the pod will stay Pending")
         return Effect(added > 0, tuple(warnings))
 
@@ -115,23 +116,23 @@ class RequireNode:
         value = pod.get("spec", "nodeSelector", self.requirement.key)
         if value is None or self.requirement.admits(value):
             return ()
-        worded = f"nodeSelector {self.requirement.key}={cut(value, LONGEST_WORDED)}"
-        clash = f"{worded} contradicts the policy's {self.requirement}"
-        return (f"{clash}; both stand: no node matches and the pod will stay Pending",)
+        user_selector = f"nodeSelector {self.requirement.key}={cut(value, LONGEST_SHOWN)}"
+        conflict = f"{user_selector} contradicts the policy's {self.requirement}"
+        return (f"{conflict}; both stand: no node matches and the pod will stay Pending",)
 
 
 @dataclass(frozen=True, slots=True)
 class PreferNode:
-    """Nodes that meet `requirement` are preferred with `weight`, unless the user already weighs the same."""
+    """Prefer nodes that meet `requirement` with `weight`, unless the user has a preference with this requirement."""
 
     weight: int
-    requirement: Requirement
+    requirement: LabelRequirement
 
     def __str__(self) -> str:
         return f"prefer node {self.requirement} (weight {self.weight})"
 
     def apply(self, pod: PodEditor) -> Effect:
-        """Append a preferred term, if none has exactly this requirement."""
+        """Append a preferred term, unless one has exactly this requirement."""
         for term in pod.get(*PREFERRED_NODES) or ():
             preference = term.get("preference") or {}
             expressions: Sequence[Mapping[str, Any]] = preference.get("matchExpressions") or ()
@@ -143,11 +144,11 @@ class PreferNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Tolerate:
-    """The taint `key`=`value`:`effect` is tolerated.
+class AddToleration:
+    """Tolerate the taint `key`=`value`:`effect`.
 
-    A toleration that another covers is not added: PodTolerationRestriction would drop it, and every later update of
-    the pod would be refused.
+    A toleration that another one covers is not added. PodTolerationRestriction would drop it, and every later update
+    of the pod would be rejected.
     """
 
     key: str
@@ -158,7 +159,7 @@ class Tolerate:
         return f"tolerate {self.key}={self.value}:{self.effect}"
 
     def apply(self, pod: PodEditor) -> Effect:
-        """Append the toleration, if no other covers it."""
+        """Append the toleration, unless another one covers it."""
         toleration = {"key": self.key, "operator": "Equal", "value": self.value, "effect": self.effect}
         if one_tolerates(pod.tolerations, Taint(self.key, self.value, self.effect)) and any(
             covers(present, toleration) for present in pod.get("spec", "tolerations") or ()
@@ -171,33 +172,33 @@ class Tolerate:
 
 @dataclass(frozen=True, slots=True)
 class AddLabel:
-    """The label `key`, unless the user gave it another value."""
+    """Add the label `key`, unless the user set another value."""
 
     key: str
     value: str
     consequence: str
-    """What follows where the user's value wins."""
+    """The consequence if the user's value is kept."""
 
     def __str__(self) -> str:
         return f"label {self.key}={self.value}"
 
     def apply(self, pod: PodEditor) -> Effect:
-        """Add the label where it is missing."""
+        """Add the label if it is missing."""
         present = pod.get("metadata", "labels", self.key)
         if present is None:
             pod.set(self.value, "metadata", "labels", self.key)
             return CHANGED
         if present == self.value:
             return KEPT
-        present = cut(present, LONGEST_WORDED)
+        present = cut(present, LONGEST_SHOWN)
         warning = f"label {self.key}={present} of the pod wins over the policy's {self.key}={self.value}: "
-        yielded_to = f"label {self.key}={present}"
-        return Effect(changed=False, warnings=(warning + self.consequence,), yielded_to=yielded_to)
+        kept_value = f"label {self.key}={present}"
+        return Effect(changed=False, warnings=(warning + self.consequence,), kept_value=kept_value)
 
 
 @dataclass(frozen=True, slots=True)
-class PreferBeside:
-    """Domains of `topology_key` that run pods of any namespace with the label are preferred with `weight`."""
+class PreferPodAffinity:
+    """Prefer topology domains that run pods with the label, in any namespace, with `weight`."""
 
     weight: int
     label_key: str
@@ -208,13 +209,13 @@ class PreferBeside:
         return f"prefer {self.topology_key} with pods {self.label_key}={self.label_value} (weight {self.weight})"
 
     def apply(self, pod: PodEditor) -> Effect:
-        """Append the preferred podAffinity term, if the user has none for the same pods and topology."""
+        """Append the preferred podAffinity term, unless the user has one for the same pods and topology."""
         if any(self._is_same(weighted.get("podAffinityTerm") or {}) for weighted in pod.get(*PREFERRED_PODS) or ()):
             return KEPT
         requirement = {"key": self.label_key, "operator": "In", "values": [self.label_value]}
         term = {
             "labelSelector": {"matchExpressions": [requirement]},
-            # Empty, not absent: an absent one would mean the pod's own namespace alone.
+            # Empty, not absent: an absent selector means the namespace of the pod only.
             "namespaceSelector": {},
             "topologyKey": self.topology_key,
         }
@@ -225,7 +226,7 @@ class PreferBeside:
         selector = term.get("labelSelector") or {}
         expressions: Sequence[Mapping[str, Any]] = selector.get("matchExpressions") or ()
         labels: Mapping[str, str] = selector.get("matchLabels") or {}
-        wanted = Requirement(self.label_key, "In", (self.label_value,))
+        wanted = LabelRequirement(self.label_key, "In", (self.label_value,))
         selects = (not labels and len(expressions) == 1 and wanted.equals(expressions[0])) or (
             not expressions and labels == {self.label_key: self.label_value}
         )
@@ -235,37 +236,38 @@ class PreferBeside:
 
 
 @dataclass(frozen=True, slots=True)
-class ChooseScheduler:
-    """The scheduler `name`, where the pod still has the default one.
+class SetScheduler:
+    """Set the scheduler `name`, if the pod has the default one.
 
-    `asked` tells that the pod's annotation asks for it; a type's default yields to the user's scheduler in silence.
+    `requested`: the pod's annotation requests it. If the pod names another scheduler, only a requested one leads to a
+    warning; the default of a workload type does not.
     """
 
     name: str
-    asked: bool
+    requested: bool
 
     def __str__(self) -> str:
         return f"scheduler {self.name}"
 
     def apply(self, pod: PodEditor) -> Effect:
-        """Set the scheduler's name where the default one, or none, stands."""
+        """Set the scheduler name if the pod has none or the default one."""
         present = pod.get("spec", "schedulerName") or wellknown.DEFAULT_SCHEDULER
         if present == self.name:
             return KEPT
         if present == wellknown.DEFAULT_SCHEDULER:
             pod.set(self.name, "spec", "schedulerName")
             return CHANGED
-        present = cut(present, LONGEST_WORDED)
+        present = cut(present, LONGEST_SHOWN)
         warning = (
             f"spec.schedulerName {present} of the pod wins over the annotation's {self.name}: {present} schedules it"
         )
-        yielded_to = f"schedulerName {present}"
-        return Effect(changed=False, warnings=(warning,) if self.asked else (), yielded_to=yielded_to)
+        kept_value = f"schedulerName {present}"
+        return Effect(changed=False, warnings=(warning,) if self.requested else (), kept_value=kept_value)
 
 
 @dataclass(frozen=True, slots=True)
-class Annotate:
-    """An annotation of our own, always as `value` has it: it tells who mutated the pod, which no user can know."""
+class SetAnnotation:
+    """Set an annotation of the webhook's own. It records the mutation, so it overrides a value of the user."""
 
     key: str
     value: str
@@ -274,7 +276,7 @@ class Annotate:
         return f"annotation {self.key}={self.value}"
 
     def apply(self, pod: PodEditor) -> Effect:
-        """Set the annotation."""
+        """Set the annotation, unless it has the value already."""
         if pod.get("metadata", "annotations", self.key) == self.value:
             return KEPT
         pod.set(self.value, "metadata", "annotations", self.key)

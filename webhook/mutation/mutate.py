@@ -1,11 +1,11 @@
-"""A pod and its workload into the mutated pod, with what each rule did."""
+"""Apply the rules to a pod and collect the result of each rule."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from webhook.mutation.editor import PodEditor
-from webhook.mutation.edits import Annotate, Edit, Effect
+from webhook.mutation.edits import Edit, Effect, SetAnnotation
 from webhook.mutation.rule import Rule, Skipped
 from webhook.mutation.workload import Workload
 from webhook.policy.policy import Policy
@@ -15,7 +15,7 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RuleOutcome:
-    """What one rule did: the edits that changed the pod, or why there were none."""
+    """The result of one rule: the edits that changed the pod, or why there were none."""
 
     name: str
     edits: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class RuleOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """`operations` (RFC 6902) turn the original into `pod`; both are empty of change where nothing was to be done."""
+    """The mutated `pod` and the `operations` (RFC 6902) that turn the original into it; none if nothing changed."""
 
     pod: JsonObject
     operations: list[JsonObject]
@@ -33,18 +33,18 @@ class Mutation:
 
 
 def mutate(pod: JsonObject, workload: Workload, policy: Policy, rules: Sequence[type[Rule]]) -> Mutation:
-    """The pod as the policy wants it. `pod` itself is left as it is.
+    """Return the mutation of `pod` by the rules; `pod` itself is not changed.
 
-    The rules in force, those that concern the workload and did not yield to the user, are written on the pod whether
-    or not they found anything left to do, so that a second admission writes the same.
+    The effective rules are those that apply to the workload and did not keep the user's values throughout. They are
+    written to an annotation even if they changed nothing, so that a second admission writes the same.
 
     Raises:
-        PodTooLargeError: it would become larger than anything that can be stored.
+        PodTooLargeError: the pod would become too large to be stored.
     """
     editor = PodEditor(pod)
     outcomes: list[RuleOutcome] = []
     warnings: list[str] = []
-    in_force: list[str] = []
+    effective_rules: list[str] = []
     for rule in rules:
         edits = rule.edits(workload, policy)
         if isinstance(edits, Skipped):
@@ -53,10 +53,10 @@ def mutate(pod: JsonObject, workload: Workload, policy: Policy, rules: Sequence[
         effects = [edit.apply(editor) for edit in edits]
         outcomes.append(_outcome(rule.name, edits, effects))
         warnings += [warning for effect in effects for warning in effect.warnings]
-        if not all(effect.yielded_to for effect in effects):
-            in_force.append(rule.name)
-    Annotate(policy.policy_annotation, policy.identity).apply(editor)
-    Annotate(policy.rules_annotation, ",".join(in_force)).apply(editor)
+        if not all(effect.kept_value for effect in effects):
+            effective_rules.append(rule.name)
+    SetAnnotation(policy.policy_annotation, policy.identity).apply(editor)
+    SetAnnotation(policy.rules_annotation, ",".join(effective_rules)).apply(editor)
     return Mutation(editor.pod, editor.operations, tuple(outcomes), tuple(warnings))
 
 
@@ -64,5 +64,5 @@ def _outcome(name: str, edits: Sequence[Edit], effects: Sequence[Effect]) -> Rul
     changes = tuple(str(edit) for edit, effect in zip(edits, effects, strict=True) if effect.changed)
     if changes:
         return RuleOutcome(name, changes)
-    yielded_to = [effect.yielded_to for effect in effects if effect.yielded_to]
-    return RuleOutcome(name, skipped=f"kept: {', '.join(yielded_to)}" if yielded_to else "the pod is already so")
+    kept_value = [effect.kept_value for effect in effects if effect.kept_value]
+    return RuleOutcome(name, skipped=f"kept: {', '.join(kept_value)}" if kept_value else "the pod is already so")

@@ -1,4 +1,4 @@
-"""One requirement on a node's label, beside those that a user already wrote on the same label."""
+"""Compare a requirement on a node label with the user's requirements on the same label."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ Expression = Mapping[str, Any]
 is_empty = term_is_empty
 
 
-# A term of more requirements and values than any person writes is not searched for contradictions.
+# Larger terms are not searched for contradictions; no term written by hand is that large.
 _MOST_COMPARED = 10_000
 
-LONGEST_WORDED = 253
-"""So many characters of a user's value stand in a text: no name or label of Kubernetes has more."""
-_MOST_WORDED = 100
+LONGEST_SHOWN = 253
+"""Maximum number of characters of a user's value in a message. No name or label in Kubernetes is longer."""
+_MOST_VALUES_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
-    """`key In values`, or `key Gt value` with one integer: the two kinds that rules ask for."""
+class LabelRequirement:
+    """`key In values`, or `key Gt value` with one integer: the two operators that rules use."""
 
     key: str
     operator: Literal["In", "Gt"]
@@ -36,16 +36,16 @@ class Requirement:
         return f"{self.key} in [{', '.join(self.values)}]"
 
     def to_json(self) -> dict[str, Any]:
-        """The NodeSelectorRequirement."""
+        """Return the NodeSelectorRequirement."""
         return {"key": self.key, "operator": self.operator, "values": list(self.values)}
 
     @property
     def size_bytes(self) -> int:
-        """How large its JSON is."""
+        """Return the size of the requirement in JSON."""
         return len(orjson.dumps(self.to_json()))
 
     def admits(self, value: str) -> bool:
-        """Whether a label of this value meets the requirement."""
+        """Return whether a label with this value meets the requirement."""
         return requirement_matches(self.to_json(), {self.key: value})
 
     def _admits_all(self, values: Sequence[str]) -> bool:
@@ -54,7 +54,7 @@ class Requirement:
         return all(self.admits(value) for value in values)
 
     def equals(self, expression: Expression) -> bool:
-        """Whether `expression` asks for the same, the order of values aside."""
+        """Return whether `expression` is the same requirement; the order of values does not matter."""
         return (
             expression.get("key") == self.key
             and expression.get("operator") == self.operator
@@ -62,7 +62,7 @@ class Requirement:
         )
 
     def is_implied_by(self, expressions: Sequence[Expression]) -> bool:
-        """Whether one of the ANDed `expressions` is as strict or stricter: nothing need be added to them."""
+        """Return whether one of the ANDed `expressions` is at least as strict, so that nothing has to be added."""
         return any(self._is_implied_by(expression) for expression in expressions)
 
     def _is_implied_by(self, expression: Expression) -> bool:
@@ -76,11 +76,11 @@ class Requirement:
         return False
 
     def contradiction(self, expressions: Sequence[Expression]) -> str | None:
-        """Why no label value can meet both this requirement and the ANDed `expressions`; None where one can."""
+        """Return why no label value meets both this requirement and the ANDed `expressions`; None if one does."""
         same_key = [expression for expression in expressions if expression.get("key") == self.key]
-        clash = [each for each in same_key if self._excludes([each])]
-        if clash or self._excludes(same_key):
-            return f"{_worded((clash or same_key)[0])} contradicts the policy's {self}"
+        conflict = [each for each in same_key if self._excludes([each])]
+        if conflict or self._excludes(same_key):
+            return f"{_expression_text((conflict or same_key)[0])} contradicts the policy's {self}"
         return None
 
     def _excludes(self, expressions: Sequence[Expression]) -> bool:
@@ -99,7 +99,7 @@ class Requirement:
         )
 
     def _excludes_every_integer(self, expressions: Sequence[Expression]) -> bool:
-        """For Gt: whether no integer is left between this bound and the upper bounds of `expressions`."""
+        """Return, for Gt, whether no integer is left between this bound and the upper bounds of `expressions`."""
         for each in expressions:
             if each.get("operator") == "DoesNotExist":
                 return True
@@ -109,10 +109,10 @@ class Requirement:
         return False
 
 
-def _worded(expression: Expression) -> str:
-    """Return the expression as text, of at most `_MOST_WORDED` values: a pod may have as many as its size allows."""
+def _expression_text(expression: Expression) -> str:
+    """Return the expression as text with `_MOST_VALUES_SHOWN` values at most, since a pod may have any number."""
     listed = expression.get("values") or ()
-    values = ", ".join(cut(str(value), LONGEST_WORDED) for value in listed[:_MOST_WORDED])
-    more = ", …" if len(listed) > _MOST_WORDED else ""
-    operator = cut(str(expression.get("operator")), LONGEST_WORDED)
+    values = ", ".join(cut(str(value), LONGEST_SHOWN) for value in listed[:_MOST_VALUES_SHOWN])
+    more = ", …" if len(listed) > _MOST_VALUES_SHOWN else ""
+    operator = cut(str(expression.get("operator")), LONGEST_SHOWN)
     return f"{expression.get('key')} {operator}" + (f" [{values}{more}]" if values else "")

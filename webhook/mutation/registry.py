@@ -1,4 +1,4 @@
-"""The rules, in the order in which they apply."""
+"""The registry of the rules, in the order in which they are applied."""
 
 from collections.abc import Sequence
 

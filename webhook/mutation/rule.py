@@ -1,4 +1,4 @@
-"""What a rule is."""
+"""The interface of a mutation rule."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,21 +11,21 @@ from webhook.policy.policy import Policy
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The rule does not concern this workload, and why."""
+    """The reason why a rule does not apply to a workload."""
 
     reason: str
 
 
 class Rule(Protocol):
-    """One thing that the policy wants of a workload's pods.
+    """One rule of the policy for the pods of a workload.
 
-    A rule sees the intent and the policy alone, never the pod nor the cluster: what is injected is then a function of
-    the pod's template and the policy's revision, as schedulers that group equal pods need it.
+    A rule reads the workload and the policy, never the pod or the cluster. The injection thus depends only on the pod
+    template and the policy revision, as schedulers that group equal pods require.
     """
 
     name: ClassVar[str]
 
     @staticmethod
     def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:
-        """The edits that fulfil the rule, in the order in which they apply."""
+        """Return the edits of the rule, in the order in which they are applied."""
         ...

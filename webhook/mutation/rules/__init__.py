@@ -1,1 +1,1 @@
-"""One file, one rule. A rule turns a workload's intent into edits and knows no other rule."""
+"""The mutation rules, one per file. A rule turns a workload into edits and does not depend on other rules."""

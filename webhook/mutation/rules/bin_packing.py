@@ -1,26 +1,26 @@
-"""BinPacking: small pods fill a node before they open the next, so that whole nodes stay free for large ones."""
+"""BinPacking: pack small pods on few nodes, so that whole nodes stay free for large pods."""
 
 from collections.abc import Sequence
 from typing import ClassVar
 
-from webhook.mutation.edits import AddLabel, Edit, PreferBeside
+from webhook.mutation.edits import AddLabel, Edit, PreferPodAffinity
 from webhook.mutation.rule import Skipped
 from webhook.mutation.workload import Workload
 from webhook.policy.policy import Policy
 
 
 class BinPacking:
-    """Marks the pod with a label and prefers nodes that run pods with that label, whatever their namespace."""
+    """Adds a label to the pod and prefers nodes that run pods with that label, in any namespace."""
 
     name: ClassVar[str] = "BinPacking"
 
     @staticmethod
     def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:
-        """The label and the preferred podAffinity."""
+        """Return the label and the preferred podAffinity."""
         if not workload.bin_packing:
             return Skipped("bin-packing is off for this pod")
         packing = policy.spec.bin_packing
         return (
             AddLabel(packing.label_key, packing.label_value, "others are not drawn to this pod"),
-            PreferBeside(packing.weight, packing.label_key, packing.label_value, packing.topology_key),
+            PreferPodAffinity(packing.weight, packing.label_key, packing.label_value, packing.topology_key),
         )

@@ -1,10 +1,10 @@
-"""NodeUsageAffinity: the pod runs on the node pools of its type."""
+"""NodeUsageAffinity: run the pod on the node pools of its workload type."""
 
 from collections.abc import Sequence
 from typing import ClassVar
 
-from webhook.mutation.edits import Edit, PreferNode, RequireNode, Tolerate
-from webhook.mutation.node_terms import Requirement
+from webhook.mutation.edits import AddToleration, Edit, PreferNode, RequireNode
+from webhook.mutation.node_terms import LabelRequirement
 from webhook.mutation.workload import Workload
 from webhook.policy.policy import Policy
 
@@ -16,12 +16,12 @@ class NodeUsageAffinity:
 
     @staticmethod
     def edits(workload: Workload, policy: Policy) -> Sequence[Edit]:
-        """One required expression, a preferred term for each weight, a toleration for each pool."""
+        """Return one required expression, a preferred term for each weight, and a toleration for each pool."""
         usage, key = workload.type.node_usage, policy.node_usage_key
-        # In an order of its own: the order of the policy's keys is not in its revision.
+        # Sorted, because the order of keys in the policy is not part of its revision.
         preferred = sorted(usage.prefer.items(), key=lambda item: (-item[1], item[0]))
         return (
-            RequireNode(Requirement(key, "In", usage.allow)),
-            *(PreferNode(weight, Requirement(key, "In", (value,))) for value, weight in preferred),
-            *(Tolerate(key, value) for value in usage.allow),
+            RequireNode(LabelRequirement(key, "In", usage.allow)),
+            *(PreferNode(weight, LabelRequirement(key, "In", (value,))) for value, weight in preferred),
+            *(AddToleration(key, value) for value in usage.allow),
         )
