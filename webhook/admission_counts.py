@@ -1,4 +1,4 @@
-"""Counts of admissions, cheap to keep: one step for each admission, spread over the metrics when they are asked for."""
+"""Count admissions at low cost: one step per admission, distributed to the metrics when they are scraped."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -11,21 +11,20 @@ _MOST_TALLIES = 1024
 
 
 class Tally(NamedTuple):
-    """What one admission adds to the counts; `edits` are rules with the number of their edits."""
+    """The increments of one admission; `edits` are rules with the number of their edits."""
 
     outcome: str
     workload_type: str = ""
     edits: tuple[tuple[str, int], ...] = ()
     verdict: str | None = None
-    """That of the placement check, if there was one."""
+    """The verdict of the placement check, if there was one."""
 
 
 class AdmissionCounts(Collector):
     """Admissions by outcome and workload type, edits by rule, placement checks by verdict, as Prometheus counters.
 
-    An instance is for one thread, the one that scrapes included. Counters of prometheus_client take a lock and a look
-    at the labels for each edit: 8 % of the processor time of a request for a pod like the last, and 3 % if their
-    children are kept for each tally.
+    An instance is for one thread, scrapes included. Counters of prometheus_client take a lock and validate the labels
+    for each edit. That costs 8 % of the CPU time of a cached request, or 3 % if the children are kept for each tally.
     """
 
     def __init__(self) -> None:
@@ -41,25 +40,25 @@ class AdmissionCounts(Collector):
             self._spread()
 
     def start_at_zero(self, outcome: str) -> None:
-        """Show the count of an outcome before there is one."""
+        """Export the count of an outcome as 0 before the first one."""
         self._admissions[(outcome, "")] += 0
 
     def start_verdict_at_zero(self, verdict: str) -> None:
-        """Show the count of a verdict before there is one."""
+        """Export the count of a verdict as 0 before the first one."""
         self._verdicts[verdict] += 0
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        """The three metrics."""
+        """Yield the three metrics."""
         self._spread()
         admissions = _family(
-            "admission_requests", "Admission requests answered, by what became of them.", "outcome", "workload_type"
+            "admission_requests", "Admission requests answered, by outcome.", "outcome", "workload_type"
         )
         for (outcome, workload_type), count in self._admissions.items():
             admissions.add_metric((outcome, workload_type), count)
-        edits = _family("rule_edits", "Edits made to pods, by the rule that asked for them.", "rule")
+        edits = _family("rule_edits", "Edits made to pods, by rule.", "rule")
         for rule, count in self._edits.items():
             edits.add_metric((rule,), count)
-        verdicts = _family("placement_verdicts", "Placement checks, by their verdict.", "verdict")
+        verdicts = _family("placement_verdicts", "Placement checks, by verdict.", "verdict")
         for verdict, count in self._verdicts.items():
             verdicts.add_metric((verdict,), count)
         yield from (admissions, edits, verdicts)

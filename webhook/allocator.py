@@ -1,4 +1,4 @@
-"""Settings of glibc's allocator, so that memory of one large request returns to the system."""
+"""Configure glibc's allocator so that it returns the memory of a large request to the system."""
 
 import ctypes
 import sys
@@ -7,8 +7,8 @@ _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
 
-# Larger blocks are mapped on their own, and unmapped when they are freed; by default the bound grows with each of them.
-# Each read of a TLS connection asks for 256 KiB, and is not to be mapped.
+# Larger blocks get their own mapping and are unmapped when freed; by default the threshold grows with each of them.
+# Each read of a TLS connection allocates 256 KiB, which must stay below the threshold.
 _MAPPED_BYTES = 1024 * 1024
 _KEPT_BYTES = 32 * 1024 * 1024
 _ARENAS = 2
@@ -18,9 +18,9 @@ _LIBRARY = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
 
 
 def bound_kept_memory() -> None:
-    """Bound what the allocator of this process keeps for later; without effect where it is not glibc's."""
+    """Limit the free memory that the allocator of this process keeps; no effect without glibc."""
     mallopt = getattr(_LIBRARY, "mallopt", None)
-    if mallopt is None:  # musl, or no Linux
+    if mallopt is None:  # musl, or not Linux
         return
     for parameter, value in (
         (_M_MMAP_THRESHOLD, _MAPPED_BYTES),
@@ -31,7 +31,7 @@ def bound_kept_memory() -> None:
 
 
 def give_memory_back() -> None:
-    """Give back to the system what the allocator keeps now: a few milliseconds, in which other threads run."""
+    """Return the allocator's free memory to the system. Takes a few milliseconds, in which other threads can run."""
     malloc_trim = getattr(_LIBRARY, "malloc_trim", None)
     if malloc_trim is not None:
         malloc_trim(0)

@@ -1,4 +1,4 @@
-"""A cache that is bounded by the memory of its entries, not by their number: users decide how large an entry is."""
+"""An LRU cache limited by the memory of its entries, not by their number, since users control the size of an entry."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -7,17 +7,17 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-# The dict's slot, the key and the entry's tuple.
+# The slot in the dict, the key and the tuple of the entry.
 _ENTRY_BYTES = 256
 
-# A Python object for a JSON value, with its place in its container: measured at 60 to 120 bytes.
+# A Python object for a JSON value, with its slot in the container; measured at 60 to 120 bytes.
 _VALUE_BYTES = 128
 
 
 class ByteCache(Generic[K, V]):
-    """The entries used last, as many as fit into `budget_bytes`. An instance is for one thread.
+    """Keep the most recently used entries that fit into `budget_bytes`. An instance is for one thread.
 
-    An entry that takes more than a quarter of the budget is not kept: it would drive out all others.
+    An entry larger than a quarter of the budget is not stored, since it would evict most others.
     """
 
     def __init__(self, budget_bytes: int) -> None:
@@ -29,7 +29,7 @@ class ByteCache(Generic[K, V]):
         return len(self._entries)
 
     def get(self, key: K) -> V | None:
-        """Return the value of `key`, which counts as used now, or None."""
+        """Return the value of `key` and mark it as used; None if there is none."""
         found = self._entries.get(key)
         if found is None:
             return None
@@ -37,7 +37,7 @@ class ByteCache(Generic[K, V]):
         return found[0]
 
     def put(self, key: K, value: V, size_bytes: int) -> bool:
-        """Keep `value`, of `size_bytes`, and drop what was used longest ago for it; return False if it is too large."""
+        """Store `value`, evict the least recently used entries, and return True; return False if it is too large."""
         self.drop(key)
         size_bytes += _ENTRY_BYTES
         if size_bytes * 4 > self.budget_bytes:
@@ -50,22 +50,22 @@ class ByteCache(Generic[K, V]):
         return True
 
     def drop(self, key: K) -> None:
-        """Forget `key`."""
+        """Remove `key`."""
         found = self._entries.pop(key, None)
         if found is not None:
             self.used_bytes -= found[1]
 
     def clear(self) -> None:
-        """Forget every entry."""
+        """Remove all entries."""
         self._entries.clear()
         self.used_bytes = 0
 
 
 def parsed_bytes(data: bytes) -> int:
-    """Return an upper estimate of the memory of what `data`, JSON, is parsed into, the text of its strings included."""
+    """Return an upper estimate of the memory of the parsed JSON in `data`, including its strings."""
     return len(data) + _VALUE_BYTES * value_count(data)
 
 
 def value_count(data: bytes) -> int:
-    """Return how many values the JSON in `data` can have at most, without parsing it."""
+    """Return an upper bound of the number of values in the JSON `data`, without parsing it."""
     return 1 + data.count(b",") + data.count(b":") + data.count(b"{") + data.count(b"[")

@@ -1,4 +1,4 @@
-"""The table of the Prometheus metrics, under the names of the public contract."""
+"""The Prometheus metrics, one row each."""
 
 # ruff: noqa: RUF009 - the calls return fields of the dataclass
 
@@ -26,7 +26,7 @@ from webhook.byte_cache import ByteCache
 AUDIT_DROP_REASONS = ("age", "size")
 PREDICTION_RESULTS = ("same_node", "in_best_set", "feasible_elsewhere", "foretold_infeasible_but_bound")
 RELOAD_RESULTS = ("success", "failure")
-# From a patch without a check to a check over a very large cluster, then to where the API server has given up.
+# From a patch without a check, over a check in a very large cluster, to the timeout of the API server.
 _DURATION_BOUNDS_SECONDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025),
     *(0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
@@ -39,7 +39,7 @@ N = TypeVar("N", Counter, Gauge)
 
 
 def _row(make: Callable[[], M], name: str, labels: Iterable[str]) -> M:
-    """A field of `Metrics`; its metadata are what docs/operations.md says of it."""
+    """Return a field of `Metrics`; its metadata is the row in docs/operations.md."""
     metric: M = field(default_factory=make, metadata={"name": f"{_NAMESPACE}_{name}", "labels": tuple(labels)})
     return metric
 
@@ -52,12 +52,12 @@ def _make(kind: type[N], name: str, text: str, labels: Mapping[str, Sequence[str
 
 
 def _counter(name: str, text: str, /, **labels: Sequence[str]) -> Counter:
-    """A counter; the values of `labels` that are given are shown from the start, with 0."""
+    """Return a counter; the given values of `labels` start at 0."""
     return _row(lambda: _make(Counter, name, text, labels), f"{name}_total", labels)
 
 
 def _gauge(name: str, text: str, /, **labels: Sequence[str]) -> Gauge:
-    """A gauge; the values of `labels` that are given are shown from the start, with 0."""
+    """Return a gauge; the given values of `labels` start at 0."""
     return _row(lambda: _make(Gauge, name, text, labels), name, labels)
 
 
@@ -73,79 +73,81 @@ def _info(name: str, text: str, *labels: str) -> Info:
 
 @dataclass(eq=False)
 class Metrics:
-    """The metrics of one server, one row each, in a registry of their own, which shows them in this order.
+    """The metrics of one server, one row each, in their own registry, which shows them in this order.
 
-    Those of `admissions` are in `webhook.admission_counts`.
+    The metrics of `admissions` are in `webhook.admission_counts`.
     """
 
     admissions: AdmissionCounts = field(default_factory=AdmissionCounts)
-    admission_seconds: Histogram = _durations("admission_duration_seconds", "From a request's body to its answer.")
-    in_flight: Gauge = _gauge("admissions_in_flight", "Admission requests being answered now.")
+    admission_seconds: Histogram = _durations("admission_duration_seconds", "Time from request body to response.")
+    in_flight: Gauge = _gauge("admissions_in_flight", "Admission requests in progress.")
     predictions: Counter = _counter(
         "predictions",
-        "Pods that were bound, by how that compares with what was foretold of them.",
+        "Predictions, by whether the pod was bound to the predicted node.",
         result=PREDICTION_RESULTS,
     )
     placement_seconds: Histogram = _durations("placement_duration_seconds", "Duration of a placement check.")
-    cluster_nodes: Gauge = _gauge("cluster_nodes", "Nodes in the view of the cluster.")
-    cluster_pods: Gauge = _gauge("cluster_pods", "Running pods in the view of the cluster.")
+    cluster_nodes: Gauge = _gauge("cluster_nodes", "Nodes in the cluster view.")
+    cluster_pods: Gauge = _gauge("cluster_pods", "Running pods in the cluster view.")
     cluster_age_seconds: Gauge = _gauge(
-        "cluster_age_seconds", "Since when the view of the cluster has not been known to be current; NaN: no view."
+        "cluster_age_seconds", "Age of the stalest watch of the cluster view in seconds; NaN without a view."
     )
     feed_faults: Counter = _counter(
-        "feed_faults", "Faults of the webhook's own while it followed the cluster; its log tells them."
+        "feed_faults", "Internal errors of the webhook while it watched the cluster; its log has the details."
     )
-    policy: Info = _info("policy", "The policy in force.", "name", "revision")
+    policy: Info = _info("policy", "The active policy.", "name", "revision")
     policy_reloads: Counter = _counter("policy_reloads", "Policy files read, by result.", result=())
     certificate_not_after: Gauge = _gauge(
-        "certificate_not_after_timestamp_seconds", "When the served certificate expires."
+        "certificate_not_after_timestamp_seconds", "Expiry time of the served certificate."
     )
     certificate_not_before: Gauge = _gauge(
-        "certificate_not_before_timestamp_seconds", "When the served certificate begins to be valid."
+        "certificate_not_before_timestamp_seconds", "Start of the validity of the served certificate."
     )
     certificate_reloads: Counter = _counter(
-        "certificate_reloads", "Attempts to serve changed certificate files, by result.", result=RELOAD_RESULTS
+        "certificate_reloads", "Reloads of changed certificate files, by result.", result=RELOAD_RESULTS
     )
     audit_records: Counter = _counter(
-        "audit_records", "Audit records, by whether the log took them.", result=("written", "failed")
+        "audit_records", "Audit records, by whether they were written to the log.", result=("written", "failed")
     )
     audit_dropped_files: Counter = _counter(
         "audit_dropped_files",
-        "Rotated audit files dropped: for their age, or before it for the size of all.",
+        "Rotated audit files dropped, because of their age or of the total size.",
         reason=AUDIT_DROP_REASONS,
     )
-    audit_dropped_bytes: Counter = _counter("audit_dropped_bytes", "Bytes of these files.", reason=AUDIT_DROP_REASONS)
+    audit_dropped_bytes: Counter = _counter(
+        "audit_dropped_bytes", "Bytes of the dropped files.", reason=AUDIT_DROP_REASONS
+    )
     audit_dropped_records: Counter = _counter(
         "audit_dropped_records",
-        "Audit records in these files, where they could be counted.",
+        "Audit records in the dropped files, if they could be counted.",
         reason=AUDIT_DROP_REASONS,
     )
-    waiting: Gauge = _gauge("admissions_waiting", "Large or costly admissions that wait for the worker thread.")
+    waiting: Gauge = _gauge("admissions_waiting", "Large or costly admissions in the queue of the worker thread.")
     connections: Gauge = _gauge("connections", "Open connections, by port.", port=())
     connections_closed: Counter = _counter(
         "connections_closed",
-        "Connections closed to make room for others (evicted) or for want of room (refused), by port.",
+        "Connections closed to make room for others (evicted) or rejected at the limit (refused), by port.",
         port=("webhook", "admin"),
         result=("evicted", "refused"),
     )
-    cache_bytes: Gauge = _gauge("cache_bytes", "Memory that the entries of a cache take at most.", cache=())
-    cache_budget_bytes: Gauge = _gauge("cache_budget_bytes", "Memory that the entries of a cache may take.", cache=())
+    cache_bytes: Gauge = _gauge("cache_bytes", "Upper estimate of the memory of the entries of a cache.", cache=())
+    cache_budget_bytes: Gauge = _gauge("cache_budget_bytes", "Memory limit of the entries of a cache.", cache=())
     refused_requests: Counter = _counter(
-        "http_refused_requests", "Requests to the webhook port that were no admission, by HTTP status.", code=()
+        "http_refused_requests", "Requests to the webhook port rejected before admission, by HTTP status.", code=()
     )
 
     def __post_init__(self) -> None:
-        # A second series beside each counter, of no use to anybody here.
+        # Disable the additional `_created` series of each counter.
         disable_created_metrics()  # type: ignore[no-untyped-call] # its author left it without types
         self.registry = CollectorRegistry()
         for each in fields(self):
             self.registry.register(getattr(self, each.name))
         self.cluster_age_seconds.set(math.nan)
-        # Looking a child up takes a lock and a check of its labels, for every pod.
+        # Looking up a child takes a lock and validates the labels, for every pod.
         self._audited = {result: self.audit_records.labels(result) for result in ("written", "failed")}
 
     def start_at_zero(self, outcomes: Iterable[str], verdicts: Iterable[str], refusals: Iterable[int]) -> None:
-        """Show these counts from the start: to Prometheus' increase(), a series that appears with 1 has not grown."""
+        """Export these series with 0 from the start: increase() in Prometheus misses the first 1 of a new series."""
         for outcome in outcomes:
             self.admissions.start_at_zero(outcome)
         for verdict in verdicts:
@@ -164,24 +166,24 @@ class Metrics:
         self.audit_dropped_records.labels(reason).inc(records)
 
     def render(self) -> bytes:
-        """Everything in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
     def view_follows(
         self, nodes: Callable[[], float], pods: Callable[[], float], age_seconds: Callable[[], float]
     ) -> None:
-        """Let the size of the view and its age be asked anew at each scrape."""
+        """Read the size and the age of the view at each scrape."""
         self.cluster_nodes.set_function(nodes)
         self.cluster_pods.set_function(pods)
         self.cluster_age_seconds.set_function(age_seconds)
 
     def show_process(self) -> None:
-        """Show the process's memory, processor time and garbage collections beside these."""
+        """Add metrics of the process: memory, CPU time and garbage collections."""
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
 
     def show_caches(self, caches: Mapping[str, Sequence[ByteCache[Any, Any]]]) -> None:
-        """Show how much the entries of these caches take and may take, those of one name together."""
+        """Export the memory used by these caches and their limits; caches of one name are summed."""
 
         def used(of: Sequence[ByteCache[Any, Any]]) -> Callable[[], float]:
             return lambda: sum(each.used_bytes for each in of)

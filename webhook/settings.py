@@ -1,4 +1,4 @@
-"""How the server is run: what flags and environment set, and nothing of the policy."""
+"""Settings of the server, from flags and environment variables. The policy is separate."""
 
 import re
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from pathlib import Path
 
 import durationpy
 
-# The library also takes a sign, weeks and years, and skips what it cannot read between two parts: "1s, 2s" is 3 s.
+# durationpy also accepts a sign, weeks and years, and skips unknown text between two parts: "1s, 2s" is 3 s.
 _GO_DURATION = re.compile(r"(?:\d+(?:\.\d*)?(?:h|ms|us|µs|ns|m|s))+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen."""
+    """An address to listen on."""
 
     host: str
     port: int
@@ -25,17 +25,18 @@ class Address:
 class Settings:
     """Settings of `serve`.
 
-    `max_body_bytes` bounds an AdmissionReview: etcd holds objects of 1.5 MiB, and the API server takes requests of 3.
-    `max_bytes_in_flight` bounds the large bodies (over 32 KiB) that are being read and answered, `max_connections` the
-    connections to the webhook's port and `max_connections_per_address` those of one address: anybody who reaches the
-    port may send, and memory is bounded, too. An API server opens one connection for each pod that it admits at a
-    time.
-    `read_timeout_seconds` is how long a body may take, and the head of a connection's first request.
-    `certificate_poll_seconds` is how often the certificate's files are looked at.
-    `shutdown_delay_seconds` is how long a stopping server goes on to serve while load balancers learn that it is not
-    ready; `grace_seconds` how long it then waits for what is in flight.
-    One answer in `answers_per_connection` closes its connection: the API server keeps its connections for ever, so that
-    a replica added later would get no calls.
+    `max_body_bytes` limits the size of an AdmissionReview: etcd stores objects up to 1.5 MiB, and the API server
+    accepts requests up to 3 MiB.
+    `max_bytes_in_flight` limits the large bodies (over 32 KiB) in progress.
+    `max_connections` limits the connections to the webhook's port, `max_connections_per_address` those of one address.
+    The port is open to every client that reaches it, and memory is limited. An API server opens one connection for
+    each pod that it admits concurrently.
+    `read_timeout_seconds` limits the time to read a body, and the head of the first request of a connection.
+    `certificate_poll_seconds` is the interval at which the certificate files are checked for changes.
+    `shutdown_delay_seconds` is the time that a stopping server continues to serve, until load balancers know that it is
+    not ready. `grace_seconds` is the time that it then waits for requests in progress.
+    One response in `answers_per_connection` closes its connection. The API server never closes its connections, so
+    without that a replica added later would get no calls.
     """
 
     tls_dir: Path
@@ -54,10 +55,10 @@ class Settings:
 
 
 def parse_address(text: str) -> Address:
-    """The address in `HOST:PORT`, `:PORT` (every interface) or `[IPv6]:PORT`.
+    """Return the address in `HOST:PORT`, `:PORT` (every interface) or `[IPv6]:PORT`.
 
     Raises:
-        ValueError: it has no port, or one outside 0 to 65535 (0: any free one).
+        ValueError: there is no port, or it is outside 0 to 65535 (0: any free port).
     """
     host, colon, port = text.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit() and len(port) < 10) or int(port) > 65535:
@@ -66,7 +67,7 @@ def parse_address(text: str) -> Address:
 
 
 def parse_go_duration(text: str) -> float | None:
-    """The seconds in a duration as Go prints it (`10s`, `1m30s`, `500ms`); None where it is none.
+    """Return the seconds in a Go duration (`10s`, `1m30s`, `500ms`); None if `text` is not a duration.
 
     Source: the API server's `?timeout=`, k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go
     """
@@ -74,5 +75,5 @@ def parse_go_duration(text: str) -> float | None:
         return None
     try:
         return durationpy.from_str(text).total_seconds()
-    except durationpy.DurationError:  # millions of years, where Go has an error, too
+    except durationpy.DurationError:  # millions of years; Go returns an error, too
         return None

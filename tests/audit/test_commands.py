@@ -333,7 +333,9 @@ class TestVerify:
         (tmp_path / "audit.jsonl").touch()
         ran = run("verify")
         assert (ran.code, ran.output) == (2, "0 records in 0 chains\n")
-        assert ran.errors.startswith("Error: audit.jsonl: Required value: holds no records, so nothing can be verified; ")
+        assert ran.errors.startswith(
+            "Error: audit.jsonl: Required value: holds no records, so nothing can be verified; "
+        )
 
     def test_of_a_cut_off_beginning_exits_2_unless_partial(self, run: Run, tmp_path: Path, lines: list[bytes]) -> None:
         write_lines(tmp_path / "audit.jsonl", lines[1:])

@@ -127,7 +127,9 @@ class SegmentReader:
             replicas={entry.record.replica},
         )
         if head in self._beginnings:
-            self._findings.faults.append(invalid(entry.place, entry.record.decision, "duplicate record; delete this line"))
+            self._findings.faults.append(
+                invalid(entry.place, entry.record.decision, "duplicate record; delete this line")
+            )
         elif entry.record.previous == FIRST and self._last:
             self._findings.notes.append(f"{entry.place}: a new chain starts here: the process did not find the old one")
         self._beginnings.add(head)
