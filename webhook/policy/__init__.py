@@ -1,1 +1,1 @@
-"""The PlacementPolicy document: its models, its built-in default, how it is read and named."""
+"""The PlacementPolicy document: models, built-in default, loader and revision."""

@@ -1,4 +1,4 @@
-"""The table of docs/annotations.md, written from the rows of `webhook.policy.keys`.
+"""Generate the table of docs/annotations.md from the rows of `webhook.policy.keys`.
 
 `python -m webhook.policy.annotation_reference FILE` replaces the table in FILE.
 """

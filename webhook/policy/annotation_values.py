@@ -1,4 +1,4 @@
-"""Parsers of annotation values: each returns the parsed value, or raises ValueError with the words of the error."""
+"""Parsers of annotation values: each returns the parsed value or raises ValueError with the error detail."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -7,12 +7,12 @@ from webhook.kube.names import LABEL_VALUE_RULE, is_label_value, is_qualified_na
 
 MEBIBYTE = 1024 * 1024
 
-# Each is a toleration, and stands in each nodeSelectorTerm.
+# Each product adds a toleration and a value in each nodeSelectorTerm.
 _MOST_PRODUCTS = 100
 
 
 class UnsupportedValueError(ValueError):
-    """Raised for a value that is none of `supported`."""
+    """Raised for a value that is not one of `supported`."""
 
     def __init__(self, supported: Sequence[str]) -> None:
         super().__init__(f"must be one of {', '.join(supported)}")
@@ -20,7 +20,7 @@ class UnsupportedValueError(ValueError):
 
 
 def one_of(supported: Sequence[str]) -> Callable[[str], str]:
-    """Return a parser of texts that are one of `supported`."""
+    """Return a parser that accepts the `supported` texts."""
 
     def parse(text: str) -> str:
         if text not in supported:
@@ -31,7 +31,7 @@ def one_of(supported: Sequence[str]) -> Callable[[str], str]:
 
 
 def products(text: str) -> tuple[str, ...]:
-    """Return the label values of a comma list, each once."""
+    """Return the label values of a comma-separated list, each once."""
     found = tuple(dict.fromkeys(product.strip() for product in text.split(",")))
     if len(found) > _MOST_PRODUCTS:
         raise ValueError(f"must be at most {_MOST_PRODUCTS} products")
@@ -57,7 +57,7 @@ def positive(text: str) -> int:
 
 
 def topology(aliases: Mapping[str, str]) -> Callable[[str], str]:
-    """Return a parser of topology keys that knows `aliases` for some."""
+    """Return a parser of topology keys that resolves `aliases`."""
 
     def parse(text: str) -> str:
         if text in aliases:
@@ -71,7 +71,7 @@ def topology(aliases: Mapping[str, str]) -> Callable[[str], str]:
 
 
 def name(text: str) -> str:
-    """Return `text`, which can be a label value."""
+    """Return `text`, which must be a non-empty label value."""
     if not text or not is_label_value(text):
         raise ValueError(LABEL_VALUE_RULE)
     return text

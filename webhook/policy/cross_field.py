@@ -1,7 +1,6 @@
-"""The rules on fields of a policy that depend on each other, each one function and one entry of `CROSS_FIELD_RULES`.
+"""Validate fields of a policy that depend on each other: one function and one entry of `CROSS_FIELD_RULES` per rule.
 
-They read the document as it stands in the file, so that they hold beside fields that are wrong: a rule passes over what
-has not the type that it should have.
+The rules read the raw document, so they also run if other fields are invalid. A rule skips values of the wrong type.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +10,7 @@ from webhook.kube.documents import JsonObject, field
 from webhook.kube.field import FieldError, invalid
 from webhook.policy.document import PolicySpec
 
-# Takes a `spec` with its defaults, and yields what is wrong with it.
+# Takes a `spec` with its defaults and yields its errors.
 CrossFieldRule = Callable[[JsonObject], Iterator[FieldError]]
 
 
@@ -45,7 +44,7 @@ _DEFAULTS = PolicySpec().model_dump(mode="json", by_alias=True)
 
 
 def cross_field_errors(content: JsonObject) -> Iterator[FieldError]:
-    """Yield what `CROSS_FIELD_RULES` have against the policy document `content`."""
+    """Yield the errors that `CROSS_FIELD_RULES` find in the policy document `content`."""
     spec = content.get("spec", {})
     if isinstance(spec, dict):
         for rule in CROSS_FIELD_RULES:

@@ -1,6 +1,6 @@
 """The PlacementPolicy document.
 
-The docstrings of its fields are the reference page (docs/policy.md) and the descriptions in the JSON schema.
+The docstrings of its fields are the descriptions in the reference page (docs/policy.md) and in the JSON schema.
 """
 
 from typing import Annotated, Literal
@@ -35,94 +35,94 @@ ScorerProfile = Literal["default", "binpack"]
 
 
 class NodeUsage(StrictModel):
-    """Which node pools, by their `KEY-DOMAIN/node.usage` label and taint, pods of a type may use."""
+    """The node pools that pods of a type may use, by their `KEY-DOMAIN/node.usage` label and taint."""
 
     allow: SomeValues[LabelValue]
-    """Values of the `node.usage` label. The pod must run on one of them (required node affinity) and tolerates the
-    `NoSchedule` taint of each."""
+    """Values of the `node.usage` label. The pod must run on a node with one of them (required node affinity) and
+    tolerates the `NoSchedule` taint of each."""
 
     prefer: dict[LabelValue, Weight] = Field(default={})
-    """Weights, 1 to 100, of the values that pods of this type rather use (preferred node affinity). Each of them must
-    stand in `allow`."""
+    """Weights, 1 to 100, of the values that pods of this type prefer (preferred node affinity). Each value must also be
+    in `allow`."""
 
 
 class WorkloadType(StrictModel):
-    """What a value of the annotation `workload-type` means."""
+    """The settings for one value of the annotation `workload-type`."""
 
     node_usage: NodeUsage
     """The node pools of this type."""
 
     scheduler_name: LabelValue | None = None
-    """The scheduler of pods that name none; absent: left as it is. Must stand in `allowedSchedulers`."""
+    """The scheduler of pods that name none. If absent, the scheduler is not changed. Must be in `allowedSchedulers`."""
 
     bin_packing: bool = False
-    """Whether pods of this type are drawn to nodes that already run packed pods."""
+    """Whether pods of this type prefer nodes that already run packed pods."""
 
     allowed_namespaces: Values[NamespacePattern] = ("*",)
-    """Namespaces whose pods may ask for this type, each a name or a pattern with `*`. A type brings tolerations, and
+    """Namespaces whose pods may use this type, each a name or a pattern with `*`. A type adds tolerations, and
     tolerations are a privilege."""
 
 
 class Accelerator(StrictModel):
-    """One vendor's cards: the resources that pods request and the labels that its nodes carry."""
+    """The cards of one vendor: the resources that pods request and the labels of its nodes."""
 
     name: LabelValue
-    """What messages call it."""
+    """The name in messages."""
 
     resources: SomeValues[ResourcePattern]
-    """Extended resources by which a pod asks for such a card; `*` at the end stands for any ending."""
+    """Extended resources with which a pod requests such a card; a trailing `*` matches any suffix."""
 
     card: Card
-    """`VENDOR-DOMAIN/CARD`: nodes carry the labels `CARD.product`, `CARD.count` and `CARD.memory` (MiB of one card),
+    """`VENDOR-DOMAIN/CARD`: nodes have the labels `CARD.product`, `CARD.count` and `CARD.memory` (MiB of one card),
     and the taint `CARD.product`."""
 
     driver_label: LabelKey | None = None
-    """The label with the major version of the driver, an integer; absent: `CARD.driver-version`."""
+    """The label with the major version of the driver, an integer. If absent: `CARD.driver-version`."""
 
 
 class BinPacking(StrictModel):
-    """How pods are drawn together: a label, and a preferred podAffinity on it."""
+    """Settings of bin-packing: a label, and a preferred podAffinity for it."""
 
     label_key: LabelKey = "jobtype"
-    """Key of the label that packed pods carry."""
+    """Key of the label of packed pods."""
 
     label_value: LabelValue = "binpacked"
-    """Its value."""
+    """Value of the label of packed pods."""
 
     weight: Weight = 100
     """Weight of the preferred podAffinity, 1 to 100."""
 
     topology_key: LabelKey = wellknown.HOSTNAME_LABEL
-    """The domain that is filled before the next one is opened."""
+    """The topology domain that is filled before the next one is used."""
 
 
 class PlacementCheck(StrictModel):
-    """Whether admission asks the scorer for a feasible node, and what follows from its verdict."""
+    """The placement check at admission: whether the scorer looks for a feasible node, and what its verdict leads to."""
 
     mode: CheckMode = "warn"
-    """`off`: not asked. `warn`: the message of a pod that no node can take now goes to the user as a warning. `deny`: a
-    pod that no node could ever take (verdict Infeasible, never Waiting or Unknown) is refused, but not where that is in
-    doubt: see docs/scorer.md."""
+    """`off`: no check. `warn`: if no node can run the pod now, the user gets the scorer's message as a warning. `deny`:
+    a pod that no node could ever run (verdict Infeasible, never Waiting or Unknown) is denied, unless an exemption
+    applies: see docs/scorer.md."""
 
     floor: CheckMode = "off"
-    """The laxest mode that the annotation `placement-check` can choose."""
+    """The least strict mode that the annotation `placement-check` can choose."""
 
     profile: ScorerProfile = "default"
-    """The scheduler profile whose choice is foretold: kube-scheduler's default, or `binpack` (MostAllocated)."""
+    """The scheduler profile that is predicted: kube-scheduler's default, or `binpack` (MostAllocated)."""
 
     work_budget_milliseconds: Annotated[int, Field(ge=1, le=10_000)] = 150
-    """How much processor time the scorer may spend on one pod, reading it included. A pod that needs more, as only one
-    with thousands of terms or labels does, has the verdict Unknown; its patch goes out all the same."""
+    """CPU time limit of the scorer for one pod, including parsing. A pod that needs more, such as one with thousands of
+    terms or labels, gets the verdict Unknown; it is still patched."""
 
     max_view_age_seconds: Seconds = 60
-    """How old the view of a live cluster may be, counted since it was last known to be current. With an older one, as
-    when the API server is away, every verdict is Unknown. A view of a quiet cluster is up to 36 seconds old, and
-    never older than 0.6 of this: with less than 60, the API server is asked more often. With 1 it can be a little
-    older."""
+    """Maximum age of the view of a live cluster, measured from the last time that it was known to be current. With an
+    older view, for example while the API server is unavailable, every verdict is Unknown. In a quiet cluster the age
+    is up to 36 seconds and at most 0.6 of this value: a value below 60 leads to more frequent requests to the API
+    server. With the value 1 the age can be slightly higher."""
 
 
 class PolicySpec(StrictModel):
-    """The rules. Every field has a default; `spec: {}` is the built-in policy."""
+    """The settings of the policy. Every field has a default; `spec: {}` is the built-in policy."""
 
     key_domain: KeyDomain = "maip.mxsf.io"
     """The domain of every annotation, of the `node.usage` label and taint."""
@@ -137,7 +137,7 @@ class PolicySpec(StrictModel):
             "inference": WorkloadType(node_usage=NodeUsage(allow=("inference", "hybrid"), prefer={"inference": 100})),
         }
     )
-    """The values of the annotation `workload-type`. A policy that lists types lists all of them."""
+    """The values of the annotation `workload-type`. A policy that sets this field must list all its types."""
 
     accelerators: Values[Accelerator] = (
         Accelerator(
@@ -151,20 +151,20 @@ class PolicySpec(StrictModel):
         Accelerator(name="cambricon", resources=("cambricon.com/mlu*",), card="cambricon.com/mlu"),
         Accelerator(name="hygon", resources=("hygon.com/dcu*",), card="hygon.com/dcu"),
     )
-    """The vendors. A pod's accelerator is the first one whose resource it requests; of a pod that requests none, the
-    first of the list."""
+    """The vendors. The accelerator of a pod is the first one whose resource the pod requests, or the first of the list
+    if it requests none."""
 
     product_affinity: bool = True
-    """Whether `gpu-product` also requires the product label of the node. A toleration permits and only affinity
-    attracts; switch this off where nodes are kept apart by taints alone."""
+    """Whether `gpu-product` also requires the product label of the node. A toleration only permits a node; affinity
+    selects it. Set this to `false` if nodes are separated by taints alone."""
 
     allowed_products: dict[ProductPattern, Values[NamespacePattern]] = Field(default={})
-    """For products that are a privilege, or patterns with `*`, the namespaces whose pods may ask for them with
-    `gpu-product`, each a name or a pattern with `*`. Where several match a product, one that has the namespace is
-    enough. A product that none matches is for every namespace."""
+    """Namespaces whose pods may request a restricted product with `gpu-product`, by product. Products and namespaces
+    are names or patterns with `*`. If several entries match a product, one entry that allows the namespace is enough.
+    A product without a matching entry is allowed in every namespace."""
 
     bin_packing: BinPacking = BinPacking()
-    """How pods of types with `binPacking: true` are drawn together."""
+    """Settings of bin-packing for pods of types with `binPacking: true`."""
 
     topology_aliases: dict[LabelValue, LabelKey] = Field(
         default={
@@ -181,23 +181,23 @@ class PolicySpec(StrictModel):
         "kai-scheduler",
         "binpack-scheduler",
     )
-    """Schedulers that the annotation `scheduler` can choose. Must hold the `schedulerName` of every workload type."""
+    """Schedulers that the annotation `scheduler` can choose. Must include the `schedulerName` of each workload type."""
 
     opt_out_namespaces: Values[NamespacePattern] | None = None
-    """Namespaces whose pods may be left alone by `inject: disabled`, each a name or a pattern with `*`. Elsewhere the
-    annotation has no effect, and a warning says so. Absent: every namespace, but none where `placementCheck.floor` is
-    `deny`."""
+    """Namespaces whose pods may opt out with `inject: disabled`, each a name or a pattern with `*`. In other namespaces
+    the annotation has no effect and leads to a warning. If absent: every namespace, or none if `placementCheck.floor`
+    is `deny`."""
 
     placement_check: PlacementCheck = PlacementCheck()
     """The placement check at admission."""
 
     node_templates: Annotated[tuple[NodeTemplate, ...], Field(strict=False)] = ()
-    """The nodes that an autoscaler can add. A pod that no node of the cluster could ever take, but an empty one of
-    these, is Waiting instead of Infeasible."""
+    """The nodes that an autoscaler can add. If no node of the cluster could ever run a pod, but an empty node of a
+    template could, the verdict is Waiting instead of Infeasible."""
 
     invalid_annotations: Literal["deny", "warn"] = "deny"
-    """What becomes of a pod with a bad annotation: refused, or admitted with a warning and without what that annotation
-    asked for (a bad workload type: without any injection)."""
+    """How to handle a pod with an invalid annotation: deny it, or admit it with a warning and ignore the annotation (an
+    invalid workload type: without any injection)."""
 
     @field_validator("workload_types")
     @classmethod
@@ -226,17 +226,17 @@ class Metadata(StrictModel):
     """The policy's identity."""
 
     name: Subdomain = "default"
-    """Stands in the annotation `placement-policy` of every pod that the policy touched."""
+    """Name of the policy, which the annotation `placement-policy` of every mutated pod includes."""
 
     labels: dict[str, str] = Field(default={})
-    """Not read."""
+    """Ignored."""
 
     annotations: dict[str, str] = Field(default={})
-    """Not read."""
+    """Ignored."""
 
 
 class PolicyDocument(StrictModel):
-    """A PlacementPolicy as it stands in a file."""
+    """A PlacementPolicy in a file."""
 
     api_version: Literal["placement.maip.mxsf.io/v1alpha1"]
     """`placement.maip.mxsf.io/v1alpha1`"""
@@ -248,4 +248,4 @@ class PolicyDocument(StrictModel):
     """The policy's identity."""
 
     spec: PolicySpec = PolicySpec()
-    """The rules."""
+    """The settings of the policy."""

@@ -1,4 +1,4 @@
-"""Types of the policy's fields, each with the check and the words of its error."""
+"""Types of the policy's fields, each with its validation and error detail."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class StrictModel(BaseModel):
-    """A frozen model with camelCase keys that refuses a key it does not know and converts nothing."""
+    """A frozen model with camelCase keys that rejects unknown keys and does not convert values."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -34,7 +34,7 @@ class StrictModel(BaseModel):
 
 
 def wrong(detail: str) -> PydanticCustomError:
-    """The error of a value for which `detail` says what would be valid."""
+    """Return the error of an invalid value; `detail` describes valid values."""
     return PydanticCustomError("placement", "{detail}", {"detail": detail})
 
 
@@ -45,7 +45,7 @@ def _each_once(values: tuple[T, ...]) -> tuple[T, ...]:
 
 
 def not_empty(values: tuple[T, ...]) -> tuple[T, ...]:
-    """`values`, of which there must be some."""
+    """Return `values`, which must not be empty."""
     if not values:
         raise wrong("must hold at least one value")
     return values
@@ -78,7 +78,7 @@ def _is_namespace_pattern(text: str) -> bool:
     return bool(text) and is_dns_subdomain(text.replace("*", "x"))
 
 
-# Strict models take no list for a tuple in Python; YAML knows only lists.
+# Strict models do not accept a list for a tuple, and YAML has only lists.
 Values = Annotated[tuple[T, ...], Field(strict=False), AfterValidator(_each_once)]
 SomeValues = Annotated[Values[T], AfterValidator(not_empty)]
 
@@ -93,7 +93,7 @@ Seconds = Annotated[
 LabelValue = Annotated[str, _checked(lambda text: bool(text) and is_label_value(text), LABEL_VALUE_RULE)]
 LabelText = Annotated[str, _checked(is_label_value, f"{LABEL_VALUE_RULE}; it may be empty")]
 LabelKey = Annotated[str, _checked(is_qualified_name, QUALIFIED_NAME_RULE)]
-# A card is the beginning of label keys, of which `.driver-version` is the longest.
+# A card is the prefix of label keys; `.driver-version` is the longest suffix.
 Card = Annotated[
     str,
     _checked(
@@ -129,7 +129,7 @@ ProductPattern = Annotated[
 ResourceName = Annotated[
     str, _checked(is_qualified_name, "must be a resource like cpu, memory, pods, ephemeral-storage or nvidia.com/gpu")
 ]
-# YAML makes a number of an unquoted 8: it means the same.
+# YAML parses an unquoted 8 as a number, which means the same.
 Quantity = Annotated[
     str, BeforeValidator(_quantity), WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}]})
 ]

@@ -10,11 +10,11 @@ T = TypeVar("T")
 
 
 class Annotation(Generic[T]):
-    """One annotation, a row of `Keys`: the attribute `gpu_memory` there is `KEY-DOMAIN/gpu-memory`.
+    """One annotation, a row of `Keys`: the attribute `gpu_memory` is the annotation `KEY-DOMAIN/gpu-memory`.
 
-    `parser` returns the parser of its values under a policy. `values` and `meaning` are its cells in
-    docs/annotations.md. `rule` is the name of the mutation rule that acts on it; empty: none does. Without
-    `has_effect` its value is checked, and a warning says that nothing acts on it yet.
+    `parser` returns the parser of its values for a policy. `values` and `meaning` are its cells in
+    docs/annotations.md. `rule` is the name of the mutation rule that uses it; empty: no rule does. Without
+    `has_effect`, its value is only validated, and a warning says that it has no effect yet.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ def _any_policy(parse: Callable[[str], T]) -> Callable[[PolicySpec], Callable[[s
 
 
 class Keys:
-    """The annotations; those of the class are the rows of the table, those of an instance the keys under its domain."""
+    """The annotations. The class attributes are the rows of the table, the instance attributes the keys of a domain."""
 
     workload_type = Annotation(
         lambda spec: one_of(list(spec.workload_types)),
@@ -105,7 +105,7 @@ class Keys:
 
     def __init__(self, domain: str) -> None:
         self._keys = {row.attribute: f"{domain}/{row.attribute.replace('_', '-')}" for row in ANNOTATIONS}
-        # Found before the rows of the class are: a pod is read by these.
+        # Shadows the rows of the class: the keys are read for every pod.
         vars(self).update(self._keys)
 
     def of(self, annotation: Annotation[Any]) -> str:

@@ -1,4 +1,4 @@
-"""A policy file into a `Policy`; everything wrong with it said at once."""
+"""Load a policy file into a `Policy` and report all its errors at once."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,15 +26,15 @@ _UNKNOWN_FIELD = "unknown field; `placement-webhook policy schema` lists the kno
 
 
 def built_in_policy() -> Policy:
-    """The policy that holds where no file is given."""
+    """Return the policy that applies if no file is given."""
     return Policy(PolicyDocument.model_validate({"apiVersion": API_VERSION, "kind": KIND}))
 
 
 def load_policy(path: Path) -> Policy:
-    """The policy in the file `path`.
+    """Return the policy in the file `path`.
 
     Raises:
-        InvalidInput: the file cannot be read, or is not one valid PlacementPolicy; holds every error found.
+        InvalidInput: the file cannot be read or is not one valid PlacementPolicy; lists all errors.
     """
     try:
         text = path.read_bytes()
@@ -44,10 +44,10 @@ def load_policy(path: Path) -> Policy:
 
 
 def parse_policy(text: str | bytes, place: str) -> Policy:
-    """The policy in `text`; `place` stands before the errors' paths.
+    """Return the policy in `text`; `place` is the prefix of the errors' paths.
 
     Raises:
-        InvalidInput: the text is not one valid PlacementPolicy; holds every error found.
+        InvalidInput: the text is not one valid PlacementPolicy; lists all errors.
     """
     documents = parse(text, place)
     if len(documents) != 1:
@@ -56,7 +56,7 @@ def parse_policy(text: str | bytes, place: str) -> Policy:
     errors: list[FieldError] = []
     document = _read(documents[0].content, errors)
     paths = {each.path for each in errors}
-    # What follows from a field that is wrong itself is not worth a line.
+    # Omit errors that only follow from another invalid field.
     depending = [each for each in cross_field_errors(documents[0].content) if each.path not in paths]
     errors += [each for each in depending if each.path.replace(".prefer", ".allow") not in paths]
     if document is None or errors:
@@ -73,7 +73,7 @@ def _read(content: JsonObject, errors: list[FieldError]) -> PolicyDocument | Non
 
 
 def field_error(detail: ErrorDetails, unknown_field: str = _UNKNOWN_FIELD) -> FieldError:
-    """A pydantic error in Kubernetes' words; `unknown_field` is said of a field that there is not."""
+    """Return a pydantic error as a Kubernetes field error; `unknown_field` is the detail for an unknown field."""
     kind, value = detail["type"], detail["input"]
     path = _path(detail["loc"])
     context: Mapping[str, Any] = detail.get("ctx", {})

@@ -22,24 +22,24 @@ class TemplateTaint(StrictModel):
     """Key of the taint."""
 
     value: LabelText = ""
-    """Its value, which may be empty."""
+    """Value of the taint, which may be empty."""
 
     effect: TaintEffect
-    """Whether pods that do not tolerate it are kept away, and running ones driven off (`NoExecute`)."""
+    """Effect on pods that do not tolerate the taint; `NoExecute` also evicts running pods."""
 
 
 class NodeTemplate(StrictModel):
-    """The shape of nodes that an autoscaler can add, be there none of them now."""
+    """The shape of nodes that an autoscaler can add, even if the cluster has none of them now."""
 
     name: Subdomain
-    """What messages call it."""
+    """The name in messages."""
 
     labels: dict[LabelKey, LabelText] = Field(default={})
-    """Labels of a new node. It has `kubernetes.io/hostname` of its own beside them, and, where they are not set here,
+    """Labels of a new node. It also gets its own `kubernetes.io/hostname` and, unless they are set here,
     `kubernetes.io/os: linux` and `kubernetes.io/arch: amd64`."""
 
     taints: Values[TemplateTaint] = ()
     """Taints of a new node."""
 
     capacity: Annotated[dict[ResourceName, Quantity], AfterValidator(_some_amounts)]
-    """What pods can have of a new node (its allocatable), as Quantities. Without `pods`, 110 of them may run there."""
+    """Allocatable resources of a new node, as Quantities. The default for `pods` is 110."""

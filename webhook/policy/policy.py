@@ -1,4 +1,4 @@
-"""A policy document as the rules read it: named, revised, its keys spelled out."""
+"""A policy document with its name, revision and annotation keys, as the rules read it."""
 
 import hashlib
 from collections.abc import Iterable
@@ -15,9 +15,9 @@ REVISION_LENGTH = 12
 class Policy:
     """An immutable policy.
 
-    `revision` is a hash of the content with all defaults written out: two files that mean the same have the same
-    revision, whatever their comments, order of keys or spelling of defaults. `identity` is `NAME@REVISION`, as it is
-    written on pods.
+    `revision` is a hash of the content including all defaults. Two files with the same meaning have the same revision;
+    comments, the order of keys and explicit defaults do not matter. `identity` is `NAME@REVISION`, which is written to
+    pods.
     """
 
     def __init__(self, document: PolicyDocument) -> None:
@@ -33,7 +33,7 @@ class Policy:
         self.identity = f"{self.name}@{self.revision}"
 
     def accelerators_of(self, resources: Iterable[str]) -> list[Accelerator]:
-        """The accelerators whose resource is among `resources`, in the policy's order."""
+        """Return the accelerators with a resource in `resources`, in the order of the policy."""
         names = list(resources)
         return [
             accelerator
@@ -43,25 +43,25 @@ class Policy:
 
 
 def allows_namespace(workload_type: WorkloadType, namespace: str) -> bool:
-    """Whether pods of `namespace` may ask for this type."""
+    """Return whether pods of `namespace` may use this type."""
     return matches_any(namespace, workload_type.allowed_namespaces)
 
 
 def opt_out_namespaces(spec: PolicySpec) -> tuple[str, ...]:
-    """Return the patterns of the namespaces whose pods may be left alone by `inject: disabled`."""
+    """Return the patterns of the namespaces whose pods may opt out with `inject: disabled`."""
     if spec.opt_out_namespaces is not None:
         return spec.opt_out_namespaces
     return () if spec.placement_check.floor == "deny" else ("*",)
 
 
 def namespaces_of_product(spec: PolicySpec, product: str) -> tuple[str, ...] | None:
-    """Return the patterns of the namespaces whose pods may ask for `product`; None where every pod may."""
-    # In an order of their own: policies that differ in the order of keys alone are one revision.
+    """Return the patterns of the namespaces whose pods may request `product`; None if every pod may."""
+    # Sorted, because policies that differ only in the order of keys have the same revision.
     entries = sorted(spec.allowed_products.items())
     found = [namespaces for pattern, namespaces in entries if fnmatchcase(product, pattern)]
     return tuple(dict.fromkeys(each for namespaces in found for each in namespaces)) if found else None
 
 
 def matches_any(namespace: str, patterns: Iterable[str]) -> bool:
-    """Whether one of `patterns` is for `namespace`."""
+    """Return whether one of `patterns` matches `namespace`."""
     return any(fnmatchcase(namespace, pattern) for pattern in patterns)
