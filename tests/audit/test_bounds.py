@@ -1,4 +1,4 @@
-"""No pod, and nobody who sends one, makes a record large."""
+"""No pod or user can make a record large."""
 
 import base64
 import tracemalloc
@@ -23,7 +23,7 @@ LONG = "x" * 3_000_000
 
 
 class Counted(list[Any]):
-    """A list that counts how many of its items were looked at."""
+    """A list that counts how many of its items were read."""
 
     read = 0
 
@@ -34,7 +34,7 @@ class Counted(list[Any]):
 
 
 def full_of(text: str) -> AuditRecord:
-    """A record that has `text` wherever a text can stand, and as many of them as there is room for."""
+    """Return a record with `text` in every text field and in long lists."""
     texts = (text,) * 1000
     return make_record(
         uid=text,
@@ -56,7 +56,7 @@ def full_of(text: str) -> AuditRecord:
 
 @pytest.mark.parametrize("character", ["x", '"', "\x00", "\u202e", "训", "\U0001f600", "\ud800"], ids=ascii)
 @pytest.mark.parametrize("length", [1, 100, 170, 171, 1024, 5000])
-def test_no_record_is_larger_than_that(character: str, length: int) -> None:
+def test_record_never_exceeds_the_maximum_size(character: str, length: int) -> None:
     line = encode(full_of(character * length), 2**53, "0" * 64)
 
     assert len(line) <= LARGEST_BYTES
@@ -73,7 +73,7 @@ json_values = st.recursive(
 
 @settings(deadline=None)
 @given(st.lists(json_values), st.integers(1, 2000))
-def test_any_patch_is_cut_to_its_room(values: list[Any], times: int) -> None:
+def test_any_patch_is_truncated_to_its_limit(values: list[Any], times: int) -> None:
     patch = tuple({"op": "add", "path": "/a/-", "value": value} for value in values * times)
 
     line = encode(make_record(patch=patch), 1, FIRST)
@@ -85,7 +85,7 @@ def test_any_patch_is_cut_to_its_room(values: list[Any], times: int) -> None:
         assert kept.patch == patch[: len(kept.patch)]
 
 
-def test_record_of_a_normal_pod_has_nothing_of_it() -> None:
+def test_record_of_a_normal_pod_is_not_truncated() -> None:
     record = make_record()
     fields = orjson.loads(encode(record, 1, FIRST))
 
@@ -93,7 +93,7 @@ def test_record_of_a_normal_pod_has_nothing_of_it() -> None:
     assert (tuple(fields["patch"]), tuple(fields["warnings"])) == (PATCH, record.warnings)
 
 
-def test_cut_text_says_how_much_is_left_out() -> None:
+def test_truncated_text_counts_the_omitted_characters() -> None:
     line = encode(make_record(user=LONG, error="训" * 1000), 1, FIRST)
     record = parse_line(line)
 
@@ -102,7 +102,7 @@ def test_cut_text_says_how_much_is_left_out() -> None:
     assert record.truncated == ("error: 659 more characters", "user: 2998976 more characters")
 
 
-def test_cut_patch_has_whole_operations_and_says_how_many_are_left_out() -> None:
+def test_truncated_patch_has_complete_operations_and_counts_the_omitted_ones() -> None:
     patch = tuple({"op": "add", "path": f"/spec/x/{number}", "value": "y" * 90} for number in range(10_000))
     record = parse_line(encode(make_record(patch=patch), 1, FIRST))
 
@@ -111,7 +111,7 @@ def test_cut_patch_has_whole_operations_and_says_how_many_are_left_out() -> None
     assert record.truncated == (f"patch: {10_000 - len(record.patch)} more items",)
 
 
-def test_places_within_values_are_named() -> None:
+def test_truncated_places_within_values_are_listed() -> None:
     deep: Any = "y"
     for _ in range(100):
         deep = [deep]
@@ -129,7 +129,7 @@ def test_places_within_values_are_named() -> None:
     assert nested.endswith(": nested deeper than 32 levels")
 
 
-def test_only_what_is_kept_is_looked_at() -> None:
+def test_omitted_items_are_not_read() -> None:
     edits, patch, warnings = (Counted(["edit"] * 100_000) for _ in range(3))
     record = replace(make_record(), patch=patch, warnings=warnings, rules=(RuleEntry("a", edits),))  # type: ignore[arg-type]
 
@@ -150,7 +150,7 @@ def test_only_what_is_kept_is_looked_at() -> None:
     ],
     ids=lambda fields: next(iter(fields)),
 )
-def test_what_is_left_out_is_never_rendered(fields: dict[str, Any]) -> None:
+def test_omitted_content_is_not_serialized(fields: dict[str, Any]) -> None:
     record = make_record(**fields)
     encode(record, 1, FIRST)
     tracemalloc.start()
@@ -189,7 +189,7 @@ _LARGE: dict[str, Callable[[], PodBuilder]] = {
 
 
 @pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in _LARGE.items()])
-def test_record_of_a_large_pod_is_small_and_its_answer_whole(make: Callable[[], PodBuilder]) -> None:
+def test_record_of_a_large_pod_is_small_and_its_answer_complete(make: Callable[[], PodBuilder]) -> None:
     lines: list[bytes] = []
     world = World(audit=lambda draft: lines.append(encode(draft, 1, FIRST)))
     pod = make().obj()
@@ -203,7 +203,7 @@ def test_record_of_a_large_pod_is_small_and_its_answer_whole(make: Callable[[], 
     assert len(answer.body) < 4096 or answer.status == 200
 
 
-def test_patch_of_the_answer_is_never_cut() -> None:
+def test_patch_of_the_answer_is_never_truncated() -> None:
     world = World()
     pod = _many_terms().obj()
 
@@ -216,8 +216,8 @@ def test_patch_of_the_answer_is_never_cut() -> None:
     assert left_out == f"patch: {len(patch) - len(record.patch)} more items"
 
 
-def test_what_was_cut_in_an_item_that_is_left_out_is_not_counted() -> None:
-    """The notes are full by then: what is left out of them is counted alone."""
+def test_truncations_within_an_omitted_item_are_not_counted() -> None:
+    """The list of places is full by then; further places are only counted."""
     truncator, text = Truncator(), "x" * 2000
     items = orjson.loads(truncator.items_json("warnings", [[text] * 16, [text] * 3], 17_000))
 

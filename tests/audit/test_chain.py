@@ -21,19 +21,19 @@ NO_HEAD = "without a head, records cut off at the end cannot be detected: give o
 
 
 def check(*files: File, heads: Sequence[str] = (), partial: bool = False) -> Verification:
-    """The verification of files called a, b, c, …."""
+    """Return the verification of files named a, b, c, …."""
     named = (as_file(name, lines) for name, lines in zip("abcdefghijkl", files, strict=False))
     return verify(named, heads, partial=partial)
 
 
 def check_named(files: dict[str, File], kept: ChainHead | None = None) -> Verification:
-    """The verification of files of these names; `kept` stands in a head file."""
+    """Return the verification of files with these names; `kept` is the content of a head file."""
     kept_heads = {"audit.jsonl.head": kept} if kept else {}
     return verify((as_file(name, lines) for name, lines in files.items()), kept_heads=kept_heads)
 
 
 def faults(verification: Verification) -> list[tuple[str, str]]:
-    """Where something is wrong, and what."""
+    """Return the place and kind of each fault."""
     return [(fault.path, fault.detail.split(":")[0].split(",")[0]) for fault in verification.faults]
 
 
@@ -112,7 +112,7 @@ class TestIntact:
 
 class TestBroken:
     @pytest.mark.parametrize("lines", [[], [b"", b"  "]], ids=["no line", "empty lines"])
-    def test_files_without_records_prove_nothing(self, lines: File) -> None:
+    def test_files_without_records_cannot_be_verified(self, lines: File) -> None:
         (fault,) = check(lines, lines).faults
         assert fault.path == "a, b"
         assert fault.detail.startswith("holds no records, so nothing can be verified; ")
@@ -136,10 +136,10 @@ class TestBroken:
     def test_altered_only_record_is_named(self) -> None:
         assert faults(check([altered(TEN[0])])) == [("a:1", "altered")]
 
-    def test_altered_hash_is_told(self) -> None:
+    def test_altered_hash_is_reported(self) -> None:
         assert faults(check([*TEN[:9], TEN[9][:-3] + b'!"}'])) == [("a:10", "altered")]
 
-    def test_record_without_a_hash_is_told(self) -> None:
+    def test_record_without_a_hash_is_reported(self) -> None:
         (fault,) = check([*TEN[:9], TEN[9][:-75] + b"}"]).faults
         assert fault.detail.startswith("altered: it does not end in its hash; ")
 
@@ -148,7 +148,7 @@ class TestBroken:
         forged = encode(record, record.sequence, record.previous)
         assert faults(check([*TEN[:4], forged, *TEN[5:]])) == [("a:5", "altered")]
 
-    def test_records_cut_out_behind_an_altered_one_are_told(self) -> None:
+    def test_records_cut_out_after_an_altered_one_are_reported(self) -> None:
         assert faults(check([*TEN[:4], altered(TEN[4]), *TEN[7:]])) == [("a:5", "altered"), ("a:6", "cut out")]
 
     def test_altered_record_is_named(self) -> None:
@@ -191,61 +191,61 @@ class TestBroken:
     def test_files_joined_in_the_wrong_order_are_found(self) -> None:
         assert faults(check(TEN[5:] + TEN[:5])) == [("a:1", "out of order")]
 
-    def test_record_that_stands_twice_is_found(self) -> None:
+    def test_duplicate_record_is_found(self) -> None:
         assert faults(check([*TEN[:5], TEN[4], *TEN[5:]])) == [("a:6", "out of order")]
         assert faults(check([TEN[0], *TEN])) == [("a:2", "duplicate record; delete this line")]
 
-    def test_copy_of_a_file_is_told(self) -> None:
+    def test_copy_of_a_file_is_reported(self) -> None:
         (fault,) = check(TEN[:5], TEN[5:], TEN[5:]).faults
         assert (fault.path, fault.value) == ("c:1", "d0006")
         assert fault.detail == "follows a:5, as another file's first record does already; give each file once"
 
-    def test_line_torn_by_a_crash_is_told_apart_from_an_altered_record(self) -> None:
+    def test_line_torn_by_a_crash_is_distinguished_from_an_altered_record(self) -> None:
         assert faults(check([*TEN[:4], TEN[9][:70], *TEN[4:]])) == [("a:5", "torn")]
 
-    def test_line_torn_at_the_end_is_told(self) -> None:
+    def test_line_torn_at_the_end_is_reported(self) -> None:
         stream = [line + b"\n" for line in TEN[:4]] + [TEN[4][:70]]
         verification = verify([("a", read("a", stream))])
         assert faults(verification) == [("a:5", "torn")]
         assert verification.records == 4
 
-    def test_all_faults_are_told(self) -> None:
+    def test_all_faults_are_reported(self) -> None:
         lines = [*TEN[:2], altered(TEN[2]), *TEN[3:5], *TEN[6:8], TEN[9], TEN[8]]
         assert faults(check(lines)) == [("a:3", "altered"), ("a:6", "cut out"), ("a:8", "out of order")]
 
 
 class TestHeads:
-    def test_a_noted_head_is_found_though_the_chain_went_on(self) -> None:
+    def test_noted_head_is_found_in_a_longer_chain(self) -> None:
         assert check(TEN, heads=[digest(TEN[9]), digest(TEN[4])]).faults == []
 
-    def test_records_cut_off_at_the_end_show_against_a_noted_head(self) -> None:
+    def test_noted_head_reveals_records_cut_off_at_the_end(self) -> None:
         (fault,) = check(TEN[:8], heads=[digest(TEN[9])]).faults
         assert (fault.path, fault.value) == ("--head", digest(TEN[9]))
         assert "cut off or altered" in fault.detail
 
-    def test_an_altered_last_record_shows_against_a_noted_head(self) -> None:
+    def test_noted_head_reveals_an_altered_last_record(self) -> None:
         assert faults(check([*TEN[:9], altered(TEN[9])], heads=[digest(TEN[9])])) == [
             ("a:10", "altered"),
             ("--head", "no record has this hash"),
         ]
 
-    def test_records_cut_off_at_the_end_show_against_the_head_file(self) -> None:
+    def test_head_file_reveals_records_cut_off_at_the_end(self) -> None:
         kept = ChainHead(10, digest(TEN[9]))
         assert check_named({"audit.jsonl": TEN}, kept).notes == []
         (fault,) = check_named({"audit.jsonl": TEN[:8]}, kept).faults
         assert fault.path == "audit.jsonl.head"
         assert fault.detail.startswith("the last record written, number 10, is not there: ")
 
-    def test_a_file_that_was_emptied_shows_against_the_head_file(self) -> None:
+    def test_head_file_reveals_an_emptied_file(self) -> None:
         (fault,) = check_named({"audit.jsonl": []}, ChainHead(10, digest(TEN[9]))).faults
         assert fault.path == "audit.jsonl"
         assert fault.detail.startswith("is gone or empty, but audit.jsonl.head counts 10 records, the last ")
 
-    def test_so_does_one_beside_rotated_files(self) -> None:
+    def test_head_file_reveals_an_emptied_file_beside_rotated_files(self) -> None:
         verification = check_named({"audit.jsonl.1": TEN[:5], "audit.jsonl": []}, ChainHead(10, digest(TEN[9])))
         assert faults(verification) == [("audit.jsonl", "is gone or empty")]
 
-    def test_a_file_that_is_empty_since_a_rotation_is_no_fault(self) -> None:
+    def test_empty_file_after_a_rotation_is_no_fault(self) -> None:
         assert check_named({"audit.jsonl.1": TEN, "audit.jsonl": []}, ChainHead(10, digest(TEN[9]))).faults == []
 
     def test_the_head_file_may_lag_behind(self) -> None:
@@ -254,7 +254,7 @@ class TestHeads:
 
 @st.composite
 def rotated(draw: st.DrawFn) -> list[File]:
-    """A chain over several files, perhaps without its oldest records; each file has a line."""
+    """Generate a chain over several files, possibly without its oldest records; each file has a line."""
     start = draw(st.integers(0, 5))
     cuts = draw(st.sets(st.integers(start + 1, len(TEN) - 1), max_size=4))
     borders = [start, *sorted(cuts), len(TEN)]
@@ -262,12 +262,12 @@ def rotated(draw: st.DrawFn) -> list[File]:
 
 
 def inner_lines(files: list[File]) -> list[tuple[int, int]]:
-    """File and line of each record that has one before it and one behind it."""
+    """Return file and line of each record with a predecessor and a successor."""
     return [(file, line) for file, lines in enumerate(files) for line in range(len(lines))][1:-1]
 
 
 class TestAnySingle:
-    """Whatever is done to one record in the middle of a chain is found."""
+    """Any change to a record in the middle of a chain is found."""
 
     @settings(deadline=None)
     @given(st.data())

@@ -179,7 +179,7 @@ class TestList:
         out = run("list", "-o", "json", *options).output
         assert [orjson.loads(line)["decision"] for line in out.splitlines()] == decisions
 
-    def test_since_may_tell_how_long_ago(self, run: Run, tmp_path: Path) -> None:
+    def test_since_may_be_a_duration(self, run: Run, tmp_path: Path) -> None:
         now = datetime.now(UTC)
         old, young = (make_record(n, time=(now - timedelta(minutes=ago)).isoformat()) for n, ago in ((1, 90), (2, 10)))
         write_lines(tmp_path / "audit.jsonl", chain_lines([old, young]))
@@ -214,11 +214,11 @@ class TestList:
 
 
 class TestShow:
-    def test_tells_all_of_an_admission(self, run: Run, lines: list[bytes]) -> None:
+    def test_prints_all_fields_of_an_admission(self, run: Run, lines: list[bytes]) -> None:
         assert run("show", "d0001") == Outcome(0, SHOW.format(hashes=[digest(line) for line in lines]), "")
 
     @pytest.mark.usefixtures("lines")
-    def test_tells_why_a_pod_was_refused_and_leaves_out_what_there_is_not(self, run: Run) -> None:
+    def test_prints_why_a_pod_was_denied_and_omits_absent_fields(self, run: Run) -> None:
         out = run("show", "d0002").output
         assert 'Why        metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value: "trainng"; ' in out
         assert not any(title in out for title in ("Rules", "Patch (", "Placement"))
@@ -240,12 +240,12 @@ class TestShow:
             'Error: DECISION: Invalid value: "d0"; 4 records begin so; write more of it: d0000, d0001, d0002, d0003\n',
         )
 
-    def test_names_the_plugins_that_were_not_looked_at(self, run: Run, tmp_path: Path) -> None:
+    def test_lists_the_plugins_that_were_not_evaluated(self, run: Run, tmp_path: Path) -> None:
         placement = replace(INFEASIBLE, unmodelled=("DynamicResources", "VolumeBinding"))
         write_lines(tmp_path / "audit.jsonl", chain_lines([make_record(1, placement=placement)]))
         assert "\n  not looked at: DynamicResources, VolumeBinding\n" in run("show", "d").output
 
-    def test_says_what_was_too_large_for_the_record(self, run: Run, tmp_path: Path) -> None:
+    def test_lists_the_truncated_places(self, run: Run, tmp_path: Path) -> None:
         record = make_record(1, user="x" * 2000, patch=PATCH * 1000)
         write_lines(tmp_path / "audit.jsonl", chain_lines([record]))
         (kept,) = (parse_line(line) for line in (tmp_path / "audit.jsonl").read_bytes().splitlines())
@@ -296,7 +296,7 @@ class TestSummary:
 
 
 class TestVerify:
-    def test_tells_what_is_in_order(self, run: Run, tmp_path: Path, lines: list[bytes]) -> None:
+    def test_prints_what_is_intact(self, run: Run, tmp_path: Path, lines: list[bytes]) -> None:
         write_lines(tmp_path / "audit.jsonl.1", lines[1:2])
         write_lines(tmp_path / "audit.jsonl", lines[2:])
         assert run("verify") == Outcome(0, VERIFY.format(hashes=[digest(line) for line in lines]), "")
@@ -319,7 +319,7 @@ class TestVerify:
         loaded = orjson.loads(run("verify", "-o", "json").output)
         assert (loaded["intact"], len(loaded["faults"])) == (False, 1)
 
-    def test_misses_records_cut_off_behind_a_noted_head(self, run: Run, lines: list[bytes]) -> None:
+    def test_detects_records_cut_off_by_a_noted_head(self, run: Run, lines: list[bytes]) -> None:
         assert run("verify", "--head", digest(lines[2])).code == 0
         ran = run("verify", "--head", "0" * 64)
         assert ran.code == 2
@@ -409,7 +409,7 @@ def test_work_grows_as_the_number_of_records_does(run: Run, tmp_path: Path) -> N
 class TestTerminal:
     EVIL = "pod\x1b]0;title\x07\u202e\n[red]name"
 
-    def test_what_could_command_it_is_escaped(self, run: Run, tmp_path: Path) -> None:
+    def test_control_characters_are_escaped(self, run: Run, tmp_path: Path) -> None:
         record = make_record(1, name=self.EVIL, error=self.EVIL, warnings=(self.EVIL,), replica=self.EVIL)
         write_lines(tmp_path / "audit.jsonl", chain_lines([record]))
         for command in (["list"], ["show", "d"], ["summary"], ["verify"]):

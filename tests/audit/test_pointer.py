@@ -35,9 +35,7 @@ POD: dict[str, Any] = {
     ],
     ids=lambda value: f"{value['op']} {value['path']}" if "op" in value else "",
 )
-def test_the_value_before_is_what_an_operation_takes_the_place_of(
-    operation: dict[str, Any], before: dict[str, Any]
-) -> None:
+def test_value_before_is_the_replaced_value(operation: dict[str, Any], before: dict[str, Any]) -> None:
     assert values_before(POD, [operation]) == before
 
 

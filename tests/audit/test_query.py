@@ -10,7 +10,7 @@ from webhook.kube.field import InvalidInput
 
 
 def decisions(*names: str) -> tuple[list[str], list[str]]:
-    """The decisions in these files in the order they are read, and the places of broken lines."""
+    """Return the decisions in these files in reading order, and the places of invalid lines."""
     broken: list[InvalidLine] = []
     with Sources(names) as sources:
         return [entry.record.decision for entry in sources.entries(broken.append)], [line.place for line in broken]
@@ -32,12 +32,12 @@ class TestReading:
         path = write_lines(tmp_path / "a", chain_lines([make_record(1)]))
         assert decisions(str(path), str(path)) == (["d0001"], [])
 
-    def test_broken_lines_are_left_out_and_told_by_file_and_line(self, tmp_path: Path) -> None:
+    def test_invalid_lines_are_omitted_and_reported_by_file_and_line(self, tmp_path: Path) -> None:
         first, second = chain_lines([make_record(1), make_record(2)])
         path = write_lines(tmp_path / "a", [first, b"{", b"", second, second[:50]])
         assert decisions(str(path)) == (["d0001", "d0002"], [f"{path}:2", f"{path}:5"])
 
-    def test_files_that_cannot_be_read_are_all_told(self, tmp_path: Path) -> None:
+    def test_all_unreadable_files_are_reported(self, tmp_path: Path) -> None:
         (tmp_path / "folder").mkdir()
         with pytest.raises(InvalidInput) as raised:
             Sources([str(tmp_path / "absent"), str(tmp_path / "folder")])
@@ -51,7 +51,7 @@ class TestReading:
         entries = read("endless", itertools.repeat(line + b"\n"))
         assert [entry.place for entry in itertools.islice(entries, 3)] == ["endless:1", "endless:2", "endless:3"]
 
-    def test_a_line_at_which_the_file_ends_is_told_apart(self) -> None:
+    def test_line_cut_off_by_the_end_of_the_file_is_distinguished(self) -> None:
         broken = [line for line in read("a", [b"{\n", b"{"]) if isinstance(line, InvalidLine)]
         assert [line.cut_off for line in broken] == [False, True]
 

@@ -36,7 +36,7 @@ def test_a_record_that_was_read_is_the_one_that_was_written() -> None:
     assert parse_line(encode(record, 7, "ab" * 32)) == record
 
 
-def test_what_an_admission_lacks_is_null() -> None:
+def test_absent_values_are_null() -> None:
     record = make_record(owner=None, workload_type=None, policy=None, placement=None, patch=(), rules=(), warnings=())
     line = encode(record, 1, FIRST)
     loaded = orjson.loads(line)
@@ -61,7 +61,7 @@ def test_any_text_stays_on_one_line_and_is_read_back(text: str) -> None:
     ],
     ids=["half of a surrogate pair", "integer over 64 bits"],
 )
-def test_what_is_no_plain_json_is_written_as_well_as_can_be(fields: dict[str, Any], key: str, want: object) -> None:
+def test_values_that_are_not_json_are_approximated(fields: dict[str, Any], key: str, want: object) -> None:
     loaded = orjson.loads(encode(make_record(**fields), 1, FIRST))
     assert loaded[key] == want
     assert loaded["policy"] == {"name": "default", "revision": "1a2b3c"}
@@ -106,7 +106,7 @@ def test_the_hash_of_a_line_that_states_none_is_of_all_of_it(line: bytes) -> Non
     assert digest(line) == hashlib.sha256(line).hexdigest()
 
 
-def test_the_plugins_that_were_not_looked_at_are_kept() -> None:
+def test_plugins_that_were_not_evaluated_are_recorded() -> None:
     placement = PlacementEntry("Feasible", "node-3", 12, 4, "", ("VolumeBinding",))
     line = encode(make_record(placement=placement), 1, FIRST)
     assert orjson.loads(line)["placement"]["unmodelled"] == ["VolumeBinding"]

@@ -23,14 +23,14 @@ from webhook.audit.writer import AuditWriter, Result
 
 HOUR_SECONDS = 3600.0
 LINE_BYTES = len(encode(make_record(), 1, "0" * 64)) + 1
-# Room for two records, one of which tells of a rotation.
+# Room for two records, one with a rotation entry.
 TWO_BYTES = 2 * LINE_BYTES + 400
 FIVE_BYTES = 5 * LINE_BYTES + 400
 
 
 @dataclass
 class Log:
-    """An audit file in a folder, and all that its writers told."""
+    """An audit file in a folder, and the callbacks and logs of its writers."""
 
     path: Path
     results: list[Result] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Log:
                 writer.write(make_record(number))
 
     def age(self, hours: float, *names: str) -> None:
-        """Make the rotated files, or those named, so much older."""
+        """Make the rotated files, or those named, older by this time."""
         for path in [self.path.with_name(name) for name in names] or self.path.parent.glob("audit.jsonl.[0-9]*"):
             then = path.stat().st_mtime - hours * HOUR_SECONDS
             os.utime(path, (then, then))
@@ -82,7 +82,7 @@ class TestByAge:
 
         assert len(log.records()) == 24
 
-    def test_old_files_beyond_the_backups_are_dropped_and_told(self, log: Log) -> None:
+    def test_old_files_beyond_the_backups_are_dropped_and_logged(self, log: Log) -> None:
         options: dict[str, Any] = {"max_bytes": TWO_BYTES, "backups": 2, "keep_seconds": HOUR_SECONDS}
         log.write(*range(12), **options)
         log.age(2, "audit.jsonl.5", "audit.jsonl.4")
@@ -107,7 +107,7 @@ class TestByAge:
 
 
 class TestTenthFile:
-    """`.10` is older than `.9`, though it comes first in the order of texts."""
+    """`.10` is older than `.9`, although it sorts first as text."""
 
     def test_files_are_read_in_the_order_of_their_numbers(self, log: Log) -> None:
         log.write(*range(24), max_bytes=TWO_BYTES, backups=20)
@@ -127,12 +127,12 @@ class TestTenthFile:
 
 
 class TestBySize:
-    def test_files_never_take_more_than_that(self, log: Log) -> None:
+    def test_files_never_exceed_the_total_size(self, log: Log) -> None:
         most_bytes = 5 * TWO_BYTES
         with capture_logs(), log.writer(max_bytes=TWO_BYTES, backups=2, max_total_bytes=most_bytes) as writer:
             for number in range(100):
                 writer.write(make_record(number))
-                # What a rotation dooms goes once a record says so: at the next one.
+                # Files to drop are deleted after a record lists them: at the next one.
                 total_bytes = sum(Path(file).stat().st_size for file in rotated_files(log.path))
                 assert total_bytes <= most_bytes + TWO_BYTES
 
@@ -143,7 +143,7 @@ class TestBySize:
 
     @pytest.mark.parametrize(("spare_bytes", "dropped"), [(0, 0), (-1, 1)])
     def test_no_more_files_go_than_make_room(self, log: Log, spare_bytes: int, dropped: int) -> None:
-        """With room kept for all of the file that is written."""
+        """The maximum size of the current file is reserved."""
         log.write(*range(12), max_bytes=TWO_BYTES, backups=20)
         rotated_bytes = sum(Path(file).stat().st_size for file in rotated_files(log.path))
         most_bytes = TWO_BYTES + rotated_bytes + spare_bytes
@@ -170,7 +170,7 @@ class TestBySize:
 
         assert len(log.records()) == 10
 
-    def test_what_is_dropped_before_its_age_is_a_warning(self, log: Log) -> None:
+    def test_dropping_young_files_is_a_warning(self, log: Log) -> None:
         with capture_logs() as logs:
             log.write(*range(8), max_bytes=TWO_BYTES, backups=2, max_total_bytes=3 * TWO_BYTES)
 
@@ -178,14 +178,14 @@ class TestBySize:
         assert events == {("warning", "audit files were dropped early because of the total size")}
         assert sum(entry["records"] for entry in logs) == 8 - len(log.records())
 
-    def test_what_is_old_anyway_is_dropped_for_its_age(self, log: Log) -> None:
+    def test_old_files_are_dropped_because_of_their_age(self, log: Log) -> None:
         with capture_logs() as logs:
             log.write(*range(20), max_bytes=TWO_BYTES, backups=2, keep_seconds=0, max_total_bytes=4 * TWO_BYTES)
 
         assert {entry["log_level"] for entry in logs} == {"info"}
         assert log.names() == ["audit.jsonl.2", "audit.jsonl.1", "audit.jsonl"]
 
-    def test_all_backups_have_room_unless_told_otherwise(self, log: Log) -> None:
+    def test_default_total_size_has_room_for_all_backups(self, log: Log) -> None:
         log.write(*range(20), max_bytes=TWO_BYTES, backups=20)
 
         assert len(log.records()) == 20
@@ -216,13 +216,13 @@ class TestBySize:
 
 
 class TestOnRecord:
-    def test_first_record_after_a_rotation_says_what_is_left(self, log: Log) -> None:
+    def test_first_record_after_a_rotation_lists_the_remaining_files(self, log: Log) -> None:
         log.write(*range(6), max_bytes=TWO_BYTES, backups=9)
 
         stated = [(record.sequence, record.rotation) for record in log.records() if record.rotation]
         assert stated == [(4, Rotation(Oldest(1, FIRST))), (6, Rotation(Oldest(1, FIRST)))]
 
-    def test_record_says_what_is_dropped_before_it_is(self, log: Log) -> None:
+    def test_record_lists_dropped_files_before_their_deletion(self, log: Log) -> None:
         with log.writer(max_bytes=TWO_BYTES, backups=1, keep_seconds=0) as writer, capture_logs():
             for number in range(5):
                 writer.write(make_record(number))
@@ -236,7 +236,7 @@ class TestOnRecord:
         assert rotation.oldest == Oldest(3, records[0].previous)
         assert rotation.dropped == tuple(log.dropped)
 
-    def test_nothing_is_deleted_where_the_process_ends_before_it_is_told(self, log: Log) -> None:
+    def test_nothing_is_deleted_if_the_process_ends_before_the_record(self, log: Log) -> None:
         options: dict[str, Any] = {"max_bytes": TWO_BYTES, "backups": 1, "keep_seconds": 0}
         with capture_logs():
             log.write(*range(5), **options)
@@ -246,7 +246,7 @@ class TestOnRecord:
         assert len(log.records()) < 8
         assert log.verify().faults == []
 
-    def test_on_a_broken_disk_files_are_dropped_all_the_same(self, log: Log) -> None:
+    def test_files_are_dropped_even_on_a_broken_disk(self, log: Log) -> None:
         with log.writer(max_bytes=TWO_BYTES, backups=1, keep_seconds=0) as writer, capture_logs():
             for number in range(5):
                 writer.write(make_record(number))
@@ -263,9 +263,7 @@ class TestOnRecord:
         assert records[-1].rotation == Rotation(Oldest(3, records[0].previous))
         assert log.verify().faults == []
 
-    def test_that_files_cannot_be_dropped_is_said_once_each_time_that_it_begins(
-        self, log: Log, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_dropping_failures_are_logged_once_per_outage(self, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
         with log.writer(max_bytes=TWO_BYTES, backups=1, keep_seconds=0) as writer, capture_logs() as logs:
             for number in range(5):
                 writer.write(make_record(number))
@@ -300,7 +298,7 @@ def rotated(log: Log) -> Log:
 
 
 class TestVerify:
-    def test_what_rotation_dropped_is_a_note_that_names_the_record(self, rotated: Log) -> None:
+    def test_dropped_records_are_a_note_that_names_the_record(self, rotated: Log) -> None:
         verification = rotated.verify()
 
         first = rotated.records()[0].sequence
@@ -317,7 +315,7 @@ class TestVerify:
 
         assert log.verify().faults == []
 
-    def test_oldest_file_that_somebody_took_away_is_a_fault(self, rotated: Log) -> None:
+    def test_removed_oldest_file_is_a_fault(self, rotated: Log) -> None:
         records = len(Path(f"{rotated.path}.5").read_bytes().splitlines())
         Path(f"{rotated.path}.5").unlink()
 
@@ -326,21 +324,21 @@ class TestVerify:
         assert fault.detail.startswith(f"cut out: {records} records that rotation had left (")
         assert rotated.verify(partial=True).faults == []
 
-    def test_so_are_its_first_records(self, rotated: Log) -> None:
+    def test_removed_first_records_are_a_fault(self, rotated: Log) -> None:
         oldest = Path(f"{rotated.path}.5")
         oldest.write_bytes(b"".join(oldest.read_bytes().splitlines(keepends=True)[1:]))
 
         (fault,) = rotated.verify().faults
         assert fault.detail.startswith("cut out: 1 record that rotation had left (")
 
-    def test_so_is_a_log_of_which_nothing_was_dropped_yet(self, log: Log) -> None:
+    def test_removed_file_is_a_fault_before_any_drop(self, log: Log) -> None:
         log.write(*range(20), max_bytes=FIVE_BYTES, backups=9)
         Path(f"{log.path}.{len(log.names()) - 1}").unlink()
 
         (fault,) = log.verify().faults
         assert fault.detail.startswith("cut out: ")
 
-    def test_files_that_were_copied_before_they_were_dropped_are_welcome(self, log: Log) -> None:
+    def test_copies_of_dropped_files_are_accepted(self, log: Log) -> None:
         with capture_logs():
             log.write(*range(10), max_bytes=FIVE_BYTES, backups=1, keep_seconds=0)
             shutil.copy(f"{log.path}.1", f"{log.path}.77")

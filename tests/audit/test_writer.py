@@ -27,7 +27,7 @@ LINE_BYTES = len(encode(make_record(), 1, "0" * 64)) + 1
 
 
 class Log:
-    """An audit file, with all that its writer tells."""
+    """An audit file, with the callbacks and logs of its writer."""
 
     def __init__(self, path: Path, errors: IO[bytes]) -> None:
         self.path = path
@@ -38,12 +38,12 @@ class Log:
         return AuditWriter(self.path, on_result=self.results.append, error_descriptor=self.errors.fileno(), **options)
 
     def printed(self) -> list[bytes]:
-        """What went to standard error."""
+        """Return the records on standard error."""
         self.errors.seek(0)
         return self.errors.read().splitlines()
 
     def write(self, *numbers: int, **options: Any) -> None:
-        """Start a process, as it were, that writes these records and ends."""
+        """Simulate a process that writes these records and ends."""
         with self.writer(**options) as writer:
             for number in numbers:
                 writer.write(make_record(number))
@@ -168,7 +168,7 @@ class TestRotation:
         verification = log.verify()
         assert (verification.faults, len(verification.chains), verification.records) == ([], 1, 10)
 
-    def test_that_fails_is_said_once_and_costs_no_record(self, log: Log) -> None:
+    def test_failure_is_logged_once_and_loses_no_record(self, log: Log) -> None:
         blocking = Path(f"{log.path}.1")
         blocking.mkdir()
         with capture_logs() as logs:
@@ -184,7 +184,7 @@ class TestRotation:
         log.write(6, max_bytes=2 * LINE_BYTES, backups=1)
         assert (log.verify().faults, log.verify().records) == ([], 7)
 
-    def test_that_fails_again_is_said_again(self, log: Log) -> None:
+    def test_repeated_failure_is_logged_again(self, log: Log) -> None:
         blocking = Path(f"{log.path}.1")
         with log.writer(max_bytes=2 * LINE_BYTES, backups=1) as writer, capture_logs() as logs:
             for _ in range(2):
@@ -198,7 +198,7 @@ class TestRotation:
 
 
 class TestForeignRotation:
-    def test_a_file_that_was_moved_away_is_made_anew(self, log: Log) -> None:
+    def test_moved_file_is_created_again(self, log: Log) -> None:
         with log.writer() as writer:
             writer.write(make_record(1))
             log.path.rename(f"{log.path}.1")
@@ -207,7 +207,7 @@ class TestForeignRotation:
         verification = log.verify()
         assert (verification.faults, len(verification.chains), verification.records) == ([], 1, 2)
 
-    def test_a_file_that_was_copied_and_emptied_is_written_on(self, log: Log) -> None:
+    def test_truncated_file_is_continued(self, log: Log) -> None:
         with log.writer() as writer:
             writer.write(make_record(1))
             shutil.copy(log.path, f"{log.path}.1")
@@ -216,7 +216,7 @@ class TestForeignRotation:
         verification = log.verify()
         assert (verification.faults, len(verification.chains), verification.records) == ([], 1, 2)
 
-    def test_a_file_that_was_deleted_is_made_anew(self, log: Log) -> None:
+    def test_deleted_file_is_created_again(self, log: Log) -> None:
         with log.writer() as writer:
             writer.write(make_record(1))
             log.path.unlink()
@@ -288,7 +288,7 @@ class TestTrouble:
             f"{log.path}:6: 3 records before it could not be written here; standard error has what it took"
         ]
 
-    def test_what_cannot_be_written_is_said_once_counted_and_printed(self, log: Log) -> None:
+    def test_failed_records_are_logged_once_counted_and_printed(self, log: Log) -> None:
         with log.writer() as writer, capture_logs() as logs:
             writer.write(make_record(1))
             shutil.rmtree(log.path.parent)
@@ -307,7 +307,7 @@ class TestTrouble:
         ]
         assert logs[1]["missed"] == 2
 
-    def test_each_time_of_trouble_is_said_with_its_own_count(self, log: Log) -> None:
+    def test_each_outage_is_logged_with_its_own_count(self, log: Log) -> None:
         with log.writer() as writer, capture_logs() as logs:
             writer.write(make_record(1))
             for missed in (2, 1):
@@ -331,7 +331,7 @@ class TestTrouble:
             writer.write(make_record(1))
         assert log.results == ["failed"]
 
-    def test_trouble_that_can_pass_does_not_stop_the_start(self, log: Log) -> None:
+    def test_temporary_failure_does_not_prevent_the_start(self, log: Log) -> None:
         with no_free_descriptors(), capture_logs():
             writer = log.writer()
             writer.write(make_record(1))
@@ -343,7 +343,7 @@ class TestTrouble:
 
 @contextmanager
 def no_free_descriptors() -> Iterator[None]:
-    """A process that may open no more files: like a full disk, this passes."""
+    """Let the process open no more files: like a full disk, a temporary failure."""
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest_free = os.open(os.devnull, os.O_RDONLY)
@@ -450,7 +450,7 @@ def make_socket() -> tuple[int, int]:
 
 
 def drain(reader: int) -> bytes:
-    """All that stands in a pipe or socket now."""
+    """Return the content of a pipe or socket."""
     os.set_blocking(reader, False)
     parts = []
     with suppress(BlockingIOError):
@@ -461,7 +461,7 @@ def drain(reader: int) -> bytes:
 
 @pytest.fixture(params=["pipe", "pipe of another user", "socket"])
 def stalled(request: pytest.FixtureRequest) -> Iterator[tuple[int, int]]:
-    """Both ends of a stream that nobody reads from: its reader and its writer."""
+    """Return reader and writer of a stream that is not read."""
     ends = make_socket() if request.param == "socket" else make_pipe()
     user = os.geteuid()
     if request.param == "pipe of another user":
@@ -476,7 +476,7 @@ def stalled(request: pytest.FixtureRequest) -> Iterator[tuple[int, int]]:
 
 
 class TestStalledReader:
-    def test_holds_nobody_up_and_reads_on_where_it_likes(self, log: Log, stalled: tuple[int, int]) -> None:
+    def test_does_not_block_the_writer(self, log: Log, stalled: tuple[int, int]) -> None:
         reader, descriptor = stalled
         log.path = Path("-")
         with log.writer(output_descriptor=descriptor) as writer, capture_logs() as logs:
@@ -538,7 +538,7 @@ class TestStalledReader:
         assert 0 < len(torn) < 2_000_000
         assert last == b"third"
 
-    def test_holds_up_no_process_whose_output_it_is(self) -> None:
+    def test_does_not_block_a_process_that_prints_to_it(self) -> None:
         done = subprocess.Popen(
             [sys.executable, "-m", "tests.audit.stalled_output"],
             cwd=Path(__file__).parents[2],
@@ -546,7 +546,7 @@ class TestStalledReader:
             stderr=subprocess.STDOUT,
         )
         with done:
-            # Nobody reads before it has ended.
+            # It is not read before the process has ended.
             assert done.wait(timeout=60) == 0
 
 
@@ -595,7 +595,7 @@ class TestHead:
         assert [entry["event"] for entry in logs] == ["audit file lacks records that were written"]
         assert orjson.loads(log.lines()[-1])["previous"] == written.hash
 
-    def test_that_is_none_is_written_anew(self, log: Log) -> None:
+    def test_invalid_head_is_overwritten(self, log: Log) -> None:
         log.write(1)
         head_path(log.path).write_bytes(b"x")
         log.write(2)
@@ -603,14 +603,14 @@ class TestHead:
             read_head(log.path)
         assert (log.verify().faults, log.verify().records) == ([], 2)
 
-    def test_that_cannot_be_kept_is_said_once_and_costs_no_record(self, log: Log) -> None:
+    def test_failure_to_save_is_logged_once_and_loses_no_record(self, log: Log) -> None:
         head_path(log.path).mkdir()
         with capture_logs() as logs:
             log.write(1, 2)
         assert [entry["event"] for entry in logs] == ["audit head cannot be kept"]
         assert log.results == ["written", "written"]
 
-    def test_that_cannot_be_kept_again_is_said_again(self, log: Log) -> None:
+    def test_repeated_failure_to_save_is_logged_again(self, log: Log) -> None:
         with log.writer() as writer, capture_logs() as logs:
             for number in range(2):
                 head_path(log.path).mkdir()
@@ -618,7 +618,7 @@ class TestHead:
                 head_path(log.path).rmdir()
                 writer.write(make_record(number))
                 head_path(log.path).unlink()
-                # The file is let go of when the log is made anew.
+                # The file is closed when the log is created again.
                 log.path.unlink()
         assert [entry["event"] for entry in logs] == ["audit head cannot be kept"] * 2
 

@@ -1,4 +1,4 @@
-"""`certs issue` and `certs status` on a directory: what they do, print, and answer to bad input."""
+"""`certs issue` and `certs status` on a directory: effects, output, and errors."""
 
 import json
 import re
@@ -159,7 +159,7 @@ def test_status_as_json(certs: Run, tmp_path: Path) -> None:
         pytest.param(Artifacts(), "ca.crt: Required value", id="nothing there"),
     ],
 )
-def test_status_tells_what_is_wrong_and_exits_2(certs: Run, tmp_path: Path, held: Artifacts, problem: str) -> None:
+def test_status_reports_problems_and_exits_2(certs: Run, tmp_path: Path, held: Artifacts, problem: str) -> None:
     store.write(tmp_path, held)
     told = certs("status", "--dir", tmp_path)
     assert told.code == 2
@@ -168,7 +168,7 @@ def test_status_tells_what_is_wrong_and_exits_2(certs: Run, tmp_path: Path, held
     assert json.loads(certs("status", "--dir", tmp_path, "-o", "json").output)["healthy"] is False
 
 
-def test_status_tells_expiry_ahead(certs: Run, tmp_path: Path) -> None:
+def test_status_reports_upcoming_expiry(certs: Run, tmp_path: Path) -> None:
     store.write(tmp_path, AGED)
     assert certs("status", "--dir", tmp_path).code == 0
     told = certs("status", "--dir", tmp_path, "--least-days", "200")
@@ -176,7 +176,7 @@ def test_status_tells_expiry_ahead(certs: Run, tmp_path: Path) -> None:
     assert "expires in 120 days; `placement-webhook certs issue`" in told.errors
 
 
-def test_status_tells_readable_keys(certs: Run, tmp_path: Path) -> None:
+def test_status_reports_readable_keys(certs: Run, tmp_path: Path) -> None:
     store.write(tmp_path, FRESH)
     (tmp_path / "tls.key").chmod(0o644)
     told = certs("status", "--dir", tmp_path)

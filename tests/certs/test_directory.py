@@ -1,4 +1,4 @@
-"""A directory of certificates: modes, wholeness, and what cannot be read or written."""
+"""A directory of certificates: modes, atomic writes, and errors."""
 
 import os
 import stat
@@ -91,7 +91,7 @@ def test_staging_fails_before_anything_is_replaced(tmp_path: Path, monkeypatch: 
     assert names(tmp_path) == FILES
 
 
-def test_missing_directory_is_told_with_a_remedy(tmp_path: Path) -> None:
+def test_missing_directory_is_reported_with_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"--dir: .*no such directory; `placement-webhook certs issue"):
         store.read(tmp_path / "absent")
 
@@ -104,7 +104,7 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
         store.write(tmp_path / "file", FRESH)
 
 
-def test_an_unreadable_file_is_told(tmp_path: Path) -> None:
+def test_unreadable_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "tls.key").mkdir()
     with pytest.raises(InvalidInput, match=r"tls\.key.*cannot be read"):
         store.read(tmp_path)
@@ -113,7 +113,7 @@ def test_an_unreadable_file_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "safe"), [(0o600, True), (0o400, True), (0o440, True), (0o644, False), (0o660, False)]
 )
-def test_keys_that_others_can_read_are_told(tmp_path: Path, mode: int, safe: bool) -> None:
+def test_keys_that_others_can_read_are_reported(tmp_path: Path, mode: int, safe: bool) -> None:
     store.write(tmp_path, FRESH)
     (tmp_path / "tls.key").chmod(mode)
     assert [error.path for error in store.mode_errors(tmp_path)] == ([] if safe else ["tls.key"])

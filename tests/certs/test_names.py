@@ -1,4 +1,4 @@
-"""Names of a server certificate: which are taken, and whom they cover."""
+"""Names of a server certificate: which are valid, and which hosts they cover."""
 
 import pytest
 
@@ -53,13 +53,13 @@ def test_bad_address_is_refused(address: str) -> None:
         server_names([], [address])
 
 
-def test_all_errors_are_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     with pytest.raises(InvalidInput) as refused:
         server_names(["a_b", "ok", "c_d"], ["x"], dns_path="--dns", ip_path="--ip")
     assert [error.path for error in refused.value.errors] == ["--dns", "--dns", "--ip"]
 
 
-def test_a_certificate_for_nobody_is_refused() -> None:
+def test_certificate_without_names_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="needs a DNS name or an IP address"):
         server_names([])
 
@@ -78,7 +78,7 @@ def test_a_certificate_for_nobody_is_refused() -> None:
         ("FD00::0:1", True),
     ],
 )
-def test_names_cover_whom_a_tls_client_accepts(host: str, covered: bool) -> None:
+def test_names_cover_the_hosts_that_a_tls_client_accepts(host: str, covered: bool) -> None:
     assert server_names(["a.b.svc", "*.example.com"], ["10.0.0.1", "fd00::1"]).covers(host) is covered
 
 

@@ -1,4 +1,4 @@
-"""What is issued is what OpenSSL at its strictest, Go and browsers take for a server certificate."""
+"""Issued certificates are valid server certificates for strict OpenSSL, Go and browsers."""
 
 import socket
 import ssl
@@ -117,7 +117,7 @@ def test_time_of_issue_may_be_in_any_zone() -> None:
     assert loaded(issue_ca(now=local)).not_valid_before_utc == NOW - BACKDATE
 
 
-def test_serial_numbers_and_subjects_tell_two_cas_apart() -> None:
+def test_serial_numbers_and_subjects_distinguish_two_cas() -> None:
     first, second = loaded(issue_ca(now=NOW)), loaded(issue_ca(now=NOW + timedelta(seconds=1)))
     assert first.serial_number != second.serial_number
     assert first.subject != second.subject
@@ -168,7 +168,7 @@ def test_client_of_another_ca_refuses() -> None:
         strict_client(issue_ca(now=NOW)).wrap_socket(connection, server_hostname="localhost")
 
 
-def test_ca_of_somebody_else_with_an_rsa_key_can_sign() -> None:
+def test_ca_of_the_user_with_an_rsa_key_can_sign() -> None:
     key = rsa.generate_private_key(65537, 2048)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "corporate CA")])
     certificate = (

@@ -1,4 +1,4 @@
-"""What is done about certificates, given what there is and the time."""
+"""The action for certificates, by existing files and time."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -56,11 +56,11 @@ def test_action(held: Artifacts, action: Action) -> None:
 
 
 @pytest.mark.parametrize("held", [AGED, EXPIRED, ALL_EXPIRED, replace(FRESH, key=None)])
-def test_where_no_ca_key_is_kept_a_due_certificate_is_replaced_with_its_ca(held: Artifacts) -> None:
+def test_without_a_ca_key_a_due_certificate_is_replaced_with_its_ca(held: Artifacts) -> None:
     assert planned(replace(held, ca_key=None), ca_key_kept=False).action is ISSUE
 
 
-def test_where_no_ca_key_is_kept_what_is_in_order_stays_and_what_is_foreign_is_refused() -> None:
+def test_without_a_ca_key_valid_certificates_stay_and_foreign_ones_are_refused() -> None:
     assert planned(replace(FRESH, ca_key=None), ca_key_kept=False).action is KEEP
     assert planned(replace(FRESH, ca_certificate=None), ca_key_kept=False).action is REFUSE
 
@@ -68,7 +68,7 @@ def test_where_no_ca_key_is_kept_what_is_in_order_stays_and_what_is_foreign_is_r
 @pytest.mark.parametrize(
     "held", [FRESH, ALL_EXPIRED, replace(FRESH, certificate=b"?"), replace(FRESH, ca_certificate=None)]
 )
-def test_a_replacement_is_issued_whatever_is_there(held: Artifacts) -> None:
+def test_replacement_is_issued_in_any_case(held: Artifacts) -> None:
     assert planned(held, replace=True).action is ISSUE
 
 
@@ -108,5 +108,5 @@ def test_one_that_ends_this_second_has_expired_and_no_days_left() -> None:
         (certificates.make_artifacts(dns_names=("a",)), "tls.crt is for a, not for localhost"),
     ],
 )
-def test_reason_is_told(held: Artifacts, reason: str) -> None:
+def test_reason_is_reported(held: Artifacts, reason: str) -> None:
     assert reason in planned(held).reasons[0]

@@ -1,4 +1,4 @@
-"""The probe tells whether API servers with a caBundle would trust who answers."""
+"""The probe reports whether an API server with a caBundle would trust the server."""
 
 import contextlib
 import socket
@@ -71,7 +71,7 @@ def test_a_server_without_tls_is_untrusted() -> None:
     assert found.detail.startswith("not a TLS server")
 
 
-def test_nobody_there_is_unreachable() -> None:
+def test_closed_port_is_unreachable() -> None:
     assert probe(at(closed_port()), BUNDLE).outcome is Outcome.UNREACHABLE
 
 

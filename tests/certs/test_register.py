@@ -160,7 +160,7 @@ def test_a_server_that_still_has_the_certificate_of_the_old_ca_is_trusted(regist
         assert "patched, 2 CAs in caBundle" in registry.register("--dir", tmp_path / "new", *flags).output
 
 
-def test_an_endpoint_out_of_reach_is_told_and_registered(registry: Registry) -> None:
+def test_unreachable_endpoint_is_reported_and_registered(registry: Registry) -> None:
     told = registry.register("--endpoint", f"127.0.0.1:{closed_port()}").output
     probed, *written = told.splitlines()
     assert "not reachable from here (Connection refused); registered without a probe" in probed
@@ -168,7 +168,7 @@ def test_an_endpoint_out_of_reach_is_told_and_registered(registry: Registry) -> 
     assert registry.ca_bundle
 
 
-def test_an_endpoint_out_of_reach_is_refused_where_a_probe_is_required(registry: Registry) -> None:
+def test_unreachable_endpoint_is_rejected_if_a_probe_is_required(registry: Registry) -> None:
     refused = registry.run("register", "--endpoint", f"127.0.0.1:{closed_port()}", "--require-probe")
     assert refused.code == 2
     assert "not reachable (Connection refused), and the webhook is not registered" in refused.errors
@@ -246,7 +246,7 @@ def test_unfit_certificates_are_not_registered(
     assert registry.is_empty
 
 
-def test_a_secret_of_somebody_else_is_taken_over_only_by_force(registry: Registry, tmp_path: Path) -> None:
+def test_secret_of_another_owner_is_taken_over_only_by_force(registry: Registry, tmp_path: Path) -> None:
     mine = issued(tmp_path / "mine", registry.service_name)
     issued(tmp_path / "theirs", "theirs")
     files = (f"--cert={tmp_path / 'theirs' / 'tls.crt'}", f"--key={tmp_path / 'theirs' / 'tls.key'}")
@@ -358,7 +358,7 @@ def test_status_of_an_empty_cluster(registry: Registry) -> None:
     assert "tls.crt: Required value" in told.errors
 
 
-def test_status_tells_a_ca_bundle_without_the_ca(registry: Registry, tmp_path: Path) -> None:
+def test_status_reports_a_ca_bundle_without_the_ca(registry: Registry, tmp_path: Path) -> None:
     registry.register("--skip-probe")
     issued(tmp_path, registry.service_name)
     told = registry.run("status", "--dir", tmp_path)

@@ -1,4 +1,4 @@
-"""What is reported of certificates in a place, whatever the command that asks."""
+"""The report about certificates in a place, for all commands."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -25,7 +25,7 @@ def reported(held: Artifacts, configuration: dict[str, Any] | None = None) -> di
         pytest.param(replace(FRESH, key=OTHER.key), True, False, id="another key"),
     ],
 )
-def test_chain_and_key_are_told_apart(held: Artifacts, verifies: bool, matches: bool) -> None:
+def test_chain_and_key_are_distinguished(held: Artifacts, verifies: bool, matches: bool) -> None:
     (place,) = reported(held)["places"]
     assert (place["chainVerifies"], place["keyMatches"]) == (verifies, matches)
 
@@ -50,7 +50,7 @@ def test_only_the_key_of_the_ca_may_be_absent(held: Artifacts, problems: list[st
     assert (found["problems"], found["healthy"]) == (problems, not problems)
 
 
-def test_a_configuration_without_a_webhook_trusts_nobody() -> None:
+def test_configuration_without_a_webhook_trusts_no_ca() -> None:
     assert reported(FRESH, {"metadata": {"name": "web"}})["problems"] == [
         "tls: MutatingWebhookConfiguration web: Required value: a webhook; `placement-webhook certs register` makes it"
     ]

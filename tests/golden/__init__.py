@@ -1,1 +1,1 @@
-"""Golden cases: one YAML each, from a pod to all that admission makes of it."""
+"""Golden cases: one YAML file each, with a pod and the expected result of its admission."""

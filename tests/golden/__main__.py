@@ -1,4 +1,4 @@
-"""Rewrite what the golden cases want from the present code (`make golden`), and print what changed."""
+"""Rewrite the expected results of the golden cases with the current code (`make golden`) and print the changes."""
 
 import subprocess
 import sys

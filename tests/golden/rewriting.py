@@ -1,4 +1,4 @@
-"""Write what golden cases want from what the code does; comments, `why`, `source` and the order of keys stay."""
+"""Rewrite the expected results of golden cases; comments, `why`, `source` and the order of keys are kept."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ _COMMENT = re.compile(r"^\s*#|\s#")
 
 
 class CannotRewriteError(Exception):
-    """A case has to be edited by hand; the text says why."""
+    """Raised for a case that has to be edited by hand, with the reason."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -34,7 +34,7 @@ _Dumper.add_representer(str, _string)
 
 
 def rewritten(text: str, name: str) -> str:
-    """The case in `text` with everything that it wants as the code does it now.
+    """Return the case in `text` with the expected results of the current code.
 
     Raises:
         CannotRewriteError: the verdict has no longer what the case wants, or a comment would be lost.

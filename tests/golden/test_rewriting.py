@@ -1,4 +1,4 @@
-"""`make golden` changes no byte of what is right already, and puts right what is not."""
+"""`make golden` changes only wrong expectations, byte for byte."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ def test_a_case_that_passes_stays_as_it_is(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_what_a_case_wants_is_written_in_the_style_of_the_files(path: Path) -> None:
+def test_wanted_values_are_written_in_the_style_of_the_files(path: Path) -> None:
     text = path.read_text()
     head, separator, _ = text.partition("\nwant:\n")
     want = load(path)["want"]
@@ -53,7 +53,7 @@ def test_a_comment_is_not_lost() -> None:
         rewritten(wrong, "case")
 
 
-def test_a_case_of_another_outcome_is_left_to_its_author(tmp_path: Path) -> None:
+def test_case_with_another_outcome_is_not_rewritten(tmp_path: Path) -> None:
     path = tmp_path / "case.yaml"
     path.write_text(BYPASSED.read_text() + "  message: denied\n")
 

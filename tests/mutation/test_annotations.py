@@ -1,4 +1,4 @@
-"""What the annotations may say, at the limits of each value."""
+"""Valid and invalid values of the annotations."""
 
 import pytest
 
@@ -13,7 +13,7 @@ ALIASES = {"host": "kubernetes.io/hostname", "zone": "topology.kubernetes.io/zon
 
 
 def read(namespace_annotations: dict[str, str] | None = None, /, **annotations: str) -> Reading:
-    """What is read of a training pod with these annotations, under `maip.mxsf.io/`, underscores being dashes."""
+    """Read a training pod with these annotations under `maip.mxsf.io/`; underscores become dashes."""
     pod = make_pod().annotate(TYPE, "training")
     for key, value in annotations.items():
         pod = pod.annotate(f"{DOMAIN}/{key.replace('_', '-')}", value)
@@ -133,14 +133,14 @@ def test_blanks_around_a_value_are_nothing(annotations: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("value", ["disabled", " disabled "])
-def test_a_pod_that_asks_to_be_left_alone_is(value: str) -> None:
+def test_pod_can_opt_out(value: str) -> None:
     verdict = admit_pod(make_pod().annotate(TYPE, "training").annotate(f"{DOMAIN}/inject", value).obj())
 
     assert verdict == Bypassed("maip.mxsf.io/inject: disabled")
 
 
 @pytest.mark.parametrize(("value", "outcome"), [("enabled", Patched), ("Disabled", Denied), ("", Denied)])
-def test_any_other_wish_than_to_be_left_alone_is_not_guessed(value: str, outcome: type) -> None:
+def test_other_values_of_inject_do_not_opt_out(value: str, outcome: type) -> None:
     verdict = admit_pod(make_pod().annotate(TYPE, "training").annotate(f"{DOMAIN}/inject", value).obj())
 
     assert isinstance(verdict, outcome)
@@ -153,7 +153,7 @@ def test_the_pods_value_wins_over_its_namespaces() -> None:
     assert (reading.workload.gpu_count, reading.workload.gpu_driver) == (8, 550)
 
 
-def test_an_error_tells_whose_value_it_is() -> None:
+def test_error_names_the_owner_of_the_value() -> None:
     reading = read({f"{DOMAIN}/gpu-count": "x", f"{DOMAIN}/gpu-driver": "y"}, gpu_count="z")
 
     assert [error.path for error in reading.errors] == [
@@ -175,7 +175,7 @@ def test_an_error_tells_whose_value_it_is() -> None:
         ("off", "deny", "warn", "deny"),
     ],
 )
-def test_the_check_is_never_laxer_than_its_floor(mode: str, floor: str, asked: str | None, wanted: str) -> None:
+def test_check_is_never_less_strict_than_its_floor(mode: str, floor: str, asked: str | None, wanted: str) -> None:
     pod = make_pod().annotate(TYPE, "training")
     if asked is not None:
         pod = pod.annotate(f"{DOMAIN}/placement-check", asked)
@@ -204,7 +204,7 @@ def test_the_check_is_never_laxer_than_its_floor(mode: str, floor: str, asked: s
     ],
 )
 def test_a_key_close_to_one_of_ours_is_pointed_out(key: str, meant: str | None) -> None:
-    """Others under the domain are the company's own."""
+    """Other keys of the domain belong to the company."""
     pod = make_pod().annotate(f"{DOMAIN}/{key}", "x").annotate(f"example.com/{key}", "x").obj()
 
     warnings = read_workload(pod, "default", {}, policy_with()).warnings
@@ -222,7 +222,7 @@ def test_a_request_without_a_namespace_is_in_default() -> None:
     assert isinstance(admit_pod(request.object or {}, policy, namespace=""), Patched)
 
 
-def test_the_first_twenty_unknown_keys_are_looked_at() -> None:
+def test_first_twenty_unknown_keys_are_checked() -> None:
     pod = make_pod()
     for number in range(19):
         pod = pod.annotate(f"{DOMAIN}/of-the-company-{number}", "x")

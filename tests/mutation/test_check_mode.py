@@ -1,4 +1,4 @@
-"""What follows from the placement check: a pod is refused for Infeasible under `deny` alone."""
+"""Results of the placement check: only Infeasible with mode `deny` denies a pod."""
 
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -21,7 +21,7 @@ MODES = get_args(CheckMode)
 
 @dataclass(frozen=True, slots=True)
 class Oracle:
-    """A scorer whose answer is known beforehand."""
+    """A scorer with a fixed answer."""
 
     verdict: PlacementVerdict
     doubt: str = ""
@@ -38,7 +38,7 @@ def verdict_on(mode: str, verdict: PlacementVerdict, doubt: str = "") -> Verdict
 
 @pytest.mark.parametrize("verdict", VERDICTS)
 @pytest.mark.parametrize("mode", MODES)
-def test_only_infeasible_under_deny_is_refused(mode: str, verdict: PlacementVerdict) -> None:
+def test_only_infeasible_with_mode_deny_is_denied(mode: str, verdict: PlacementVerdict) -> None:
     refused = isinstance(verdict_on(mode, verdict), Denied)
 
     assert refused == (mode == "deny" and verdict == "Infeasible")
@@ -53,7 +53,7 @@ def test_only_infeasible_under_deny_is_refused(mode: str, verdict: PlacementVerd
         ("warn", "Infeasible", True),
     ],
 )
-def test_who_cannot_start_now_is_told(mode: str, verdict: PlacementVerdict, warned: bool) -> None:
+def test_user_is_warned_if_the_pod_cannot_start_now(mode: str, verdict: PlacementVerdict, warned: bool) -> None:
     found = verdict_on(mode, verdict)
 
     told = f"placement check: {verdict}: 0/3 nodes are available: 3 say so."
@@ -69,7 +69,7 @@ def test_nobody_is_refused_for_an_infeasible_that_is_in_doubt() -> None:
     assert list(verdict_on("warn", "Infeasible", doubt="nobody knows").warnings) == [told]
 
 
-def test_a_refusal_tells_why_and_keeps_the_placement() -> None:
+def test_denial_has_a_reason_and_the_placement() -> None:
     found = verdict_on("deny", "Infeasible")
 
     assert isinstance(found, Denied)

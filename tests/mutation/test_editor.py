@@ -1,4 +1,4 @@
-"""The one writer of pods: it creates what is missing, copies what it changes, notes an operation for each."""
+"""The editor of pods: creates missing parents, copies what it changes, records an operation for each change."""
 
 from copy import deepcopy
 from typing import Any
@@ -200,7 +200,7 @@ calls = st.tuples(st.just("set"), st.integers(10, 19), st.tuples(st.just("object
 
 
 @given(pods, st.lists(calls, max_size=6))
-def test_whatever_the_edits_the_operations_say_the_same(pod: dict[str, Any], chosen: list[Call]) -> None:
+def test_operations_are_equivalent_to_the_edits(pod: dict[str, Any], chosen: list[Call]) -> None:
     editor = edited(pod, *chosen)
 
     for method, value, path in chosen:

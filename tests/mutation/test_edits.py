@@ -1,4 +1,4 @@
-"""Each kind of edit in each situation that it can meet: what it adds, what it keeps, what it says."""
+"""Each kind of edit in each situation: what it adds, what it keeps, and its warnings."""
 
 from copy import deepcopy
 from typing import Any
@@ -40,7 +40,7 @@ OTHER = {"key": "zone", "operator": "Exists"}
 
 
 def applied(edit: Edit, pod: Pod) -> tuple[Pod, Effect]:
-    """The pod after `edit`, whose laws are proven: the original stays, the operations say the same, twice is once."""
+    """Return the pod after `edit`; check that the original stays, and operations and repetition give the same."""
     editor = PodEditor(frozen(pod))
     effect = edit.apply(editor)
     assert effect.changed == bool(editor.operations) == (editor.pod != pod)
@@ -182,7 +182,7 @@ CLASH = f"usage In [inference] contradicts {WANTED}; both stand"
         pytest.param({"spec": {"nodeSelector": None}}, [], id="null nodeSelector"),
     ],
 )
-def test_a_contradiction_is_told_with_what_follows(pod: Pod, warnings: list[str]) -> None:
+def test_contradiction_is_reported_with_its_consequence(pod: Pod, warnings: list[str]) -> None:
     after, effect = applied(USAGE, pod)
 
     assert list(effect.warnings) == warnings
@@ -190,7 +190,7 @@ def test_a_contradiction_is_told_with_what_follows(pod: Pod, warnings: list[str]
 
 
 @pytest.mark.parametrize("terms", [9, 10, 11])
-def test_the_first_ten_contradictions_are_told(terms: int) -> None:
+def test_first_ten_contradictions_are_reported(terms: int) -> None:
     _, effect = applied(USAGE, required(*(term(expression("In", "inference")) for _ in range(terms))))
     told = [f"nodeSelectorTerms[{index}]: {CLASH}: {PENDING}" for index in range(min(terms, 10))]
     assert list(effect.warnings) == told
@@ -248,7 +248,7 @@ MINE = {"weight": 100, "preference": term(expression("In", "training"))}
         pytest.param([{"weight": 5}], True, id="one without preference"),
     ],
 )
-def test_a_preference_is_added_unless_the_user_weighs_the_same(terms: list[Any], added: bool) -> None:
+def test_preference_is_added_unless_the_user_has_the_same(terms: list[Any], added: bool) -> None:
     pod, effect = applied(TRAINING, preferred_nodes(*terms))
 
     assert pod == preferred_nodes(*terms, *([MINE] if added else []))
@@ -288,7 +288,7 @@ def test_a_first_toleration_is_added(spec: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("present", ["nightly", ""], ids=["another value", "an empty value"])
-def test_a_label_of_the_user_wins_with_a_word(present: str) -> None:
+def test_label_of_the_user_wins_with_a_warning(present: str) -> None:
     pod, effect = applied(LABEL, {"metadata": {"labels": {"jobtype": present}}})
 
     assert pod["metadata"]["labels"] == {"jobtype": present}
@@ -350,7 +350,7 @@ HINT: dict[str, Any] = {
         pytest.param(None, True, id="a null term"),
     ],
 )
-def test_a_packing_hint_is_added_unless_the_user_gives_the_same(theirs: Any, added: bool) -> None:
+def test_pod_affinity_is_added_unless_the_user_has_the_same(theirs: Any, added: bool) -> None:
     """Whatever its weight."""
     before = {"weight": 3, "podAffinityTerm": theirs}
 
@@ -405,7 +405,7 @@ def test_to_ask_for_the_default_scheduler_changes_nothing(spec: dict[str, Any]) 
     [{}, {"annotations": None}, {"annotations": {"p": "old"}}, {"annotations": {"p": "new"}}],
     ids=["none", "null", "another", "the same"],
 )
-def test_an_annotation_of_ours_is_always_as_we_say(metadata: dict[str, Any]) -> None:
+def test_annotation_of_the_webhook_overrides_the_user(metadata: dict[str, Any]) -> None:
     pod, effect = applied(SetAnnotation("p", "new"), {"metadata": metadata})
 
     assert pod == {"metadata": {"annotations": {"p": "new"}}}
@@ -426,5 +426,5 @@ def test_an_annotation_of_ours_is_always_as_we_say(metadata: dict[str, Any]) -> 
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_an_edit_tells_itself(edit: Edit, told: str) -> None:
+def test_edit_describes_itself(edit: Edit, told: str) -> None:
     assert str(edit) == told

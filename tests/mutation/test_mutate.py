@@ -1,4 +1,4 @@
-"""What a mutation says of each rule, and which rules it writes on the pod."""
+"""The result of each rule, and the rules that a mutation writes to the pod."""
 
 from typing import Any, ClassVar
 
@@ -61,7 +61,7 @@ def written(mutation: Mutation) -> str:
     return rules
 
 
-def test_a_rule_tells_the_edits_that_changed_something() -> None:
+def test_rule_lists_the_edits_that_changed_the_pod() -> None:
     pod = TRAINING.toleration("a", value="b")
 
     assert mutated(pod, Tolerant).rules == (RuleOutcome("Tolerant", ("tolerate c=d:NoSchedule",)),)
@@ -77,14 +77,14 @@ def test_a_rule_tells_the_edits_that_changed_something() -> None:
     ],
     ids=["no concern", "nothing left to do", "it yielded", "done already"],
 )
-def test_a_rule_that_changes_nothing_tells_why(rule: Any, pod: PodBuilder, skipped: str, effective_rules: str) -> None:
+def test_rule_that_changes_nothing_has_a_reason(rule: Any, pod: PodBuilder, skipped: str, effective_rules: str) -> None:
     mutation = mutated(pod, rule)
 
     assert mutation.rules == (RuleOutcome(rule.name, skipped=skipped),)
     assert written(mutation) == effective_rules
 
 
-def test_rules_in_force_are_written_in_their_order_with_the_policys_identity() -> None:
+def test_effective_rules_are_written_in_order_with_the_policy_identity() -> None:
     mutation = mutated(TRAINING, Labelled, Absent, Tolerant)
 
     assert written(mutation) == "Labelled,Tolerant"

@@ -1,4 +1,4 @@
-"""One requirement beside the user's expressions: implied, contradicted, or neither; brute force is the judge."""
+"""A requirement and the user's expressions: implied, contradicted, or neither; checked by brute force."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ def test_what_is_implied_admits_nothing_more(requirement: LabelRequirement, user
 
 
 @given(requirements, expressions)
-def test_one_expression_as_strict_is_seen(requirement: LabelRequirement, one: Expression) -> None:
+def test_expression_that_is_as_strict_implies_the_requirement(requirement: LabelRequirement, one: Expression) -> None:
     possible = satisfying([one])
     admitted = {value for value in UNIVERSE if requirement.admits(value)}
 

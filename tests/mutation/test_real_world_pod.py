@@ -1,4 +1,4 @@
-"""A pod as charts make them: many containers, much environment, many volumes; the patch stays small and exact."""
+"""A pod as charts create it, with many containers, variables and volumes; the patch stays small and exact."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def test_the_patch_of_a_large_pod_is_small_and_exact() -> None:
     assert jsonpatch.apply_patch(pod, verdict.operations) == verdict.pod
 
 
-def test_the_patch_does_not_grow_with_what_it_leaves_alone() -> None:
+def test_patch_size_does_not_depend_on_unchanged_fields() -> None:
     small = large_pod()
     small["spec"]["containers"] = small["spec"]["containers"][:1]
     del small["spec"]["volumes"]

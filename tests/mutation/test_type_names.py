@@ -1,4 +1,4 @@
-"""A workload type that the policy does not know goes to the user and the audit log, and nowhere else."""
+"""An unknown workload type appears in the response and the audit log, but not in metrics."""
 
 import orjson
 import pytest
@@ -9,8 +9,8 @@ from tests.support.server import World, review_bytes
 
 
 @pytest.mark.parametrize("reaction", ["deny", "warn"])
-def test_what_users_mistype_makes_no_time_series(reaction: str) -> None:
-    """Every label value is a series that Prometheus keeps; anybody who creates pods could make them by the million."""
+def test_unknown_types_create_no_time_series(reaction: str) -> None:
+    """Each label value is a time series in Prometheus; any user could create millions of them."""
     world = World(policy=policy_with(invalidAnnotations=reaction))
     for number in range(3):
         world.admissions().answer(review_bytes(make_pod().annotate(TYPE, f"x{number}").obj()), 1000.0, None)

@@ -1,4 +1,4 @@
-"""The built-in policy says what the contract says, and no more."""
+"""The built-in policy is the one of the contract."""
 
 from typing import Any
 
@@ -79,7 +79,7 @@ def test_the_built_in_policy_is_the_contracts() -> None:
 
 
 @pytest.mark.parametrize("text", [HEAD, HEAD + "spec: {}\n", HEAD + "metadata: {name: default}\n"])
-def test_a_policy_that_says_nothing_is_the_built_in_one(text: str) -> None:
+def test_empty_policy_is_the_built_in_one(text: str) -> None:
     policy = parse_policy(text, "policy.yaml")
 
     assert policy.document == built_in_policy().document
@@ -137,7 +137,7 @@ def test_another_key_domain_moves_every_key() -> None:
     ],
     ids=lambda value: ",".join(value) or "none",
 )
-def test_the_accelerator_is_read_off_the_resource(resources: list[str], wanted: list[str]) -> None:
+def test_resource_determines_the_accelerator(resources: list[str], wanted: list[str]) -> None:
     """Several come in the policy's order."""
     assert [accelerator.name for accelerator in built_in_policy().accelerators_of(resources)] == wanted
 

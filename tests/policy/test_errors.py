@@ -1,4 +1,4 @@
-"""Whatever is wrong with a policy is said at once: where, what, the value, the remedy."""
+"""All errors of a policy are reported at once: place, value and remedy."""
 
 import json
 from contextlib import suppress
@@ -197,7 +197,7 @@ def test_accelerators_need_names_of_their_own() -> None:
     assert error.endswith("; each accelerator must have a name of its own")
 
 
-def test_all_errors_are_said_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     document = {
         "apiVersion": "v1",
         "metadata": {"name": "My Policy", "namespace": "x", "labels": {"a": 1}},
@@ -273,7 +273,7 @@ def test_all_errors_are_said_at_once() -> None:
         ),
     ],
 )
-def test_what_is_not_one_policy_is_refused(text: str, wanted: list[str]) -> None:
+def test_text_that_is_not_one_policy_is_rejected(text: str, wanted: list[str]) -> None:
     assert errors(text) == wanted
 
 
@@ -289,7 +289,7 @@ DEFAULT = built_in_policy().document.model_dump(mode="json", by_alias=True)
 
 
 @given(st.data())
-def test_whatever_stands_in_a_policy_it_is_valid_or_told(data: st.DataObject) -> None:
+def test_any_policy_is_valid_or_rejected_with_errors(data: st.DataObject) -> None:
     document = deepcopy(DEFAULT)
     for _ in range(data.draw(st.integers(1, 2))):
         replace_somewhere(document, data)

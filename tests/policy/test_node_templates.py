@@ -1,4 +1,4 @@
-"""Node templates in a policy: what is taken, and what is said of a wrong one."""
+"""Node templates in a policy: valid ones, and the errors of invalid ones."""
 
 from typing import Any
 

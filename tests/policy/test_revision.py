@@ -1,4 +1,4 @@
-"""Equal meaning, equal revision; another meaning, another revision. What is injected hangs on it."""
+"""Policies have the same revision if and only if they have the same meaning."""
 
 import json
 from copy import deepcopy

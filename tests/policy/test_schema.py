@@ -1,4 +1,4 @@
-"""The JSON schema of `policy schema` takes what the loader takes."""
+"""The JSON schema of `policy schema` accepts the same policies as the loader."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -130,7 +130,7 @@ def policies() -> list[Any]:
 
 
 @pytest.mark.parametrize("policy", policies())
-def test_the_schema_takes_a_policy_that_is_valid(policy: dict[str, Any]) -> None:
+def test_schema_accepts_a_valid_policy(policy: dict[str, Any]) -> None:
     assert list(faults(policy, SCHEMA)) == []
     parse_policy(json.dumps(policy), "p.yaml")
 
@@ -149,7 +149,7 @@ def test_the_schema_takes_a_policy_that_is_valid(policy: dict[str, Any]) -> None
         pytest.param({"spec": {"nodeTemplates": [{"name": "x"}]}}, id="a node template without capacity"),
     ],
 )
-def test_the_schema_refuses_what_the_loader_refuses(change: dict[str, Any]) -> None:
+def test_schema_rejects_what_the_loader_rejects(change: dict[str, Any]) -> None:
     document = HEAD | change
 
     assert list(faults(document, SCHEMA)) != []
