@@ -122,11 +122,11 @@ VERDICT      RECORDS
 Feasible     1
 Infeasible   1
 
-REFUSED BECAUSE OF                                                    RECORDS
+DENIED BECAUSE OF                                                     RECORDS
 metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value   1
 
-LEFT ALONE BECAUSE OF   RECORDS
-no workload type        1
+BYPASSED BECAUSE OF   RECORDS
+no workload type      1
 
 RULE                PODS EDITED   EDITS   PODS SKIPPED
 NodeUsageAffinity   2             4       0
@@ -237,7 +237,8 @@ class TestShow:
         assert run("show", "d0") == Outcome(
             2,
             "",
-            'Error: DECISION: Invalid value: "d0"; 4 records begin so; write more of it: d0000, d0001, d0002, d0003\n',
+            'Error: DECISION: Invalid value: "d0"; 4 records begin with it; add characters: '
+            "d0000, d0001, d0002, d0003\n",
         )
 
     def test_lists_the_plugins_that_were_not_evaluated(self, run: Run, tmp_path: Path) -> None:
@@ -262,7 +263,7 @@ class TestShow:
     def test_of_no_decision_says_so(self, run: Run, decision: str) -> None:
         ran = run("show", decision)
         assert (ran.code, ran.output) == (2, "")
-        assert "no record has it; `audit list` shows those that are there" in ran.errors
+        assert "no record has it; `audit list` lists the decisions" in ran.errors
 
 
 @pytest.mark.usefixtures("lines")
@@ -371,7 +372,8 @@ class TestAnyCommand:
         assert run(*command) == Outcome(
             2,
             "",
-            "Error: FILE: Required value: there is no audit.jsonl here; name audit files, or - for standard input\n",
+            "Error: FILE: Required value: there is no audit.jsonl in this folder; "
+            "name audit files, or - for standard input\n",
         )
 
     def test_of_a_missing_file_names_it(self, run: Run, command: list[str]) -> None:

@@ -237,8 +237,8 @@ def test_api_server_that_does_not_answer_is_a_fault(certs: Run, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--dir", ".", "--dns", "a"), "give no --dns or --ip"),
-        (("--skip-probe", "--require-probe"), "exclude each other"),
+        (("--dir", ".", "--dns", "a"), "leave --dns and --ip out"),
+        (("--skip-probe", "--require-probe"), "mutually exclusive"),
         (("--dry-run", "client"), "is not one of 'none', 'server'"),
     ],
 )

@@ -247,7 +247,7 @@ def test_snapshot_asks_nobody_for_what_it_cannot_write(tmp_path: Path, output: s
 def test_snapshot_of_all_kinds_keeps_its_names() -> None:
     done = command("snapshot", "--all-kinds", "--hash-names")
     assert done.returncode == 2
-    assert b"--hash-names renames nodes, pods and namespaces alone" in done.stderr
+    assert b"--hash-names renames only nodes, pods and namespaces" in done.stderr
 
 
 def test_snapshot_with_other_names_gives_the_same_placement(cluster: Cluster, tmp_path: Path) -> None:

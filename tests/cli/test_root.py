@@ -91,9 +91,7 @@ def test_a_fault_of_ours_is_code_1_with_a_traceback(run: Run, monkeypatch: pytes
 
     assert (outcome.code, outcome.output) == (1, "")
     assert "ZeroDivisionError" in outcome.errors
-    assert outcome.errors.endswith(
-        "Error: an unexpected fault in placement-webhook itself; please report what is above.\n"
-    )
+    assert outcome.errors.endswith("Error: internal error in placement-webhook; please report the traceback above.\n")
 
 
 def test_who_has_read_enough_ends_the_command_in_peace(tmp_path: Path) -> None:

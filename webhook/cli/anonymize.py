@@ -1,4 +1,4 @@
-"""A cluster made fit for sharing: what placement does not read is left out, and names may be replaced."""
+"""Anonymize a cluster for sharing: remove fields that placement does not read, and replace names."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -38,11 +38,11 @@ _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerSt
 
 
 def without_secrets(content: JsonObject) -> JsonObject:
-    """`content`, a raw object of the API, changed: without managed fields, and containers without env and commands.
+    """Remove private fields from `content`, a raw API object, in place, and return it.
 
-    Messages of statuses may hold what a container printed last, and specs names, addresses and parameters of devices of
-    no concern here: they go. What `kubectl apply` notes of an object holds all of that once more, so it goes too, and
-    so do the templates of controllers.
+    These fields are removed: managed fields; env and commands of containers; messages of statuses, which can hold the
+    last output of a container; names, addresses and device parameters of specs that placement does not read; the
+    last-applied annotation of `kubectl apply`, which repeats them; and the templates of controllers.
     """
     metadata = content.get("metadata") or {}
     metadata.pop("managedFields", None)
@@ -55,14 +55,14 @@ def without_secrets(content: JsonObject) -> JsonObject:
                 container.pop(name, None)
     for name in _PRIVATE_OF_SPECS:
         (content.get("spec") or {}).pop(name, None)
-    _silence(content.get("status") or {})
+    _drop_messages(content.get("status") or {})
     if str(content.get("apiVersion")).startswith(_DEVICES_GROUP):
         _drop_device_config(content)
     return content
 
 
 def _drop_device_config(content: JsonObject) -> None:
-    """Take out what is for the drivers of devices alone: parameters, and what drivers tell of allocated devices."""
+    """Remove the parameters for device drivers, and the status that drivers report for allocated devices."""
     spec, status = content.get("spec") or {}, content.get("status") or {}
     status.pop("devices", None)
     for part in (spec, field(spec, "devices"), field(spec, "spec", "devices"), field(status, "allocation", "devices")):
@@ -70,7 +70,7 @@ def _drop_device_config(content: JsonObject) -> None:
             part.pop("config", None)
 
 
-def _silence(status: JsonObject) -> None:
+def _drop_messages(status: JsonObject) -> None:
     status.pop("message", None)
     for condition in status.get("conditions") or ():
         condition.pop("message", None)
@@ -81,11 +81,11 @@ def _silence(status: JsonObject) -> None:
 
 
 def with_other_names(objects: Iterable[JsonObject]) -> list[JsonObject]:
-    """`objects` with numbered names for those of nodes, namespaces, pods and their owners, wherever they stand.
+    """Return `objects` with numbers in place of the names of nodes, namespaces, pods and their owners.
 
-    Numbered in the order of the names, so that nodes that score alike are still chosen in the same order. Labels,
-    taints and image names stay, but for labels that repeat a name: pods ask for them. Annotations and statuses of no
-    concern to placement go.
+    The numbers follow the order of the names, so that nodes with equal scores are still selected in the same order.
+    Labels, taints and image names stay because pods refer to them; labels that repeat a name are replaced. Annotations
+    and statuses that placement does not read are removed.
     """
     objects = list(objects)
     return _Renaming(objects).renamed(objects)
@@ -142,7 +142,7 @@ class _Renaming:
         return self._of("namespace", value) if key == _NAMESPACE_LABEL else value
 
     def _values(self, value: Any, key: str = "") -> Any:
-        """A part of a spec, with the names that stand in selectors replaced."""
+        """Return a part of a spec with the names in selectors replaced."""
         if isinstance(value, dict):
             if isinstance(value.get("key"), str) and isinstance(value.get("values"), list):
                 kind = _KINDS_OF_KEYS.get(value["key"])

@@ -1,4 +1,4 @@
-"""`placement-webhook audit`: what was decided about which pod, and whether the records of it are all there."""
+"""`placement-webhook audit`: list, print, count and verify audit records."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -27,10 +27,10 @@ Command = Callable[..., Any]
 
 @click.group()
 def audit() -> None:
-    """Read the audit log: which pods came, what was injected and why, and what was foretold of their placement.
+    """Read the audit log: the admitted pods, the injected fields with reasons, and the predicted placement.
 
-    FILE is an audit file, or - for standard input. Several are read in the order of their times: rotated files, and
-    those of several replicas, can be given at once. Without any, it is audit.jsonl here with its rotated files.
+    FILE is an audit file, or - for standard input. You can give rotated files and the files of several replicas
+    together; they are read in the order of time. The default is audit.jsonl in this folder with its rotated files.
 
     \b
     placement-webhook audit list --outcome Denied --since 1h audit.jsonl
@@ -46,7 +46,7 @@ _output = click.option(
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="For people, or for programs.",
+    help="text for people, json for programs.",
 )
 
 
@@ -62,8 +62,8 @@ def _filters(command: Command) -> Command:
             help="With this outcome; may be repeated.",
         ),
         click.option("--pod", default="", help="Of this pod: NAME or NAMESPACE/NAME, with * and ? for many."),
-        click.option("--since", help="Not before this time: 2026-05-01T08:00:00Z, or how long ago: 45m, 12h, 1d12h."),
-        click.option("--until", help="Before this time, written likewise."),
+        click.option("--since", help="At or after this time: 2026-05-01T08:00:00Z, or an age: 45m, 12h, 1d12h."),
+        click.option("--until", help="Before this time, in the same form."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -73,10 +73,10 @@ def _filters(command: Command) -> Command:
 @audit.command("list")
 @_files
 @_filters
-@click.option("--limit", type=click.IntRange(min=1), help="Only the newest so many.")
+@click.option("--limit", type=click.IntRange(min=1), help="Print only this number of newest records.")
 @_output
 def list_(files: tuple[str, ...], limit: int | None, output: str, **filters: Any) -> None:
-    """One line for each admission, the oldest first. -o json prints the records as they stand in the file.
+    """Print one line for each admission, the oldest first. -o json prints the records as they are in the file.
 
     \b
     placement-webhook audit list -n team-a --type training
@@ -86,7 +86,9 @@ def list_(files: tuple[str, ...], limit: int | None, output: str, **filters: Any
     selection = _selection(**filters)
     with Sources(_named(files)) as sources:
         broken = _BrokenLines()
-        entries: Iterable[Entry] = (entry for entry in sources.entries(broken.tell) if selection.matches(entry.record))
+        entries: Iterable[Entry] = (
+            entry for entry in sources.entries(broken.report) if selection.matches(entry.record)
+        )
         if limit:
             entries = deque(entries, maxlen=limit)
         if output == "json":
@@ -94,7 +96,7 @@ def list_(files: tuple[str, ...], limit: int | None, output: str, **filters: Any
         else:
             rows = (text.list_row(entry.record) for entry in entries)
             text.print_table(SafeConsole(markup=False), text.LIST_HEADER, rows)
-    broken.tell_rest()
+    broken.report_rest()
 
 
 @audit.command()
@@ -102,9 +104,9 @@ def list_(files: tuple[str, ...], limit: int | None, output: str, **filters: Any
 @_files
 @_output
 def show(decision: str, files: tuple[str, ...], output: str) -> None:
-    """All that is known of one admission.
+    """Print the record of one admission.
 
-    DECISION may be cut short as long as it is told apart from others.
+    DECISION can be any unique beginning of a decision ID.
 
     \b
     placement-webhook audit show 01J9Z6
@@ -122,17 +124,19 @@ def show(decision: str, files: tuple[str, ...], output: str) -> None:
 def _find(decision: str, sources: Sources) -> Entry:
     found: dict[str, Entry] = {}
     broken = _BrokenLines()
-    for entry in sources.entries(broken.tell):
+    for entry in sources.entries(broken.report):
         if entry.record.decision == decision:
             return entry
         if decision and entry.record.decision.startswith(decision):
             found[entry.record.decision] = entry
-    broken.tell_rest()
+    broken.report_rest()
     if not found:
-        raise InvalidInput([invalid("DECISION", decision, "no record has it; `audit list` shows those that are there")])
+        raise InvalidInput([invalid("DECISION", decision, "no record has it; `audit list` lists the decisions")])
     if len(found) > 1:
         some = ", ".join([*found][:5]) + (", …" if len(found) > 5 else "")
-        raise InvalidInput([invalid("DECISION", decision, f"{len(found)} records begin so; write more of it: {some}")])
+        raise InvalidInput(
+            [invalid("DECISION", decision, f"{len(found)} records begin with it; add characters: {some}")]
+        )
     return next(iter(found.values()))
 
 
@@ -140,13 +144,13 @@ def _find(decision: str, sources: Sources) -> Entry:
 @_files
 @_filters
 @click.option(
-    "--slowest", type=click.IntRange(min=0), default=5, show_default=True, help="How many of the slowest to show."
+    "--slowest", type=click.IntRange(min=0), default=5, show_default=True, help="Number of slowest admissions to print."
 )
 @_output
 def summary(files: tuple[str, ...], slowest: int, output: str, **filters: Any) -> None:
-    """Counts, reasons of refusal, and how long it took.
+    """Print counts, reasons and durations of admissions.
 
-    Counts by outcome, workload type, verdict and rule, and why pods were refused, left alone, or met a fault.
+    Counts by outcome, workload type, verdict and rule, and by the reason why pods were denied, bypassed, or failed.
 
     \b
     placement-webhook audit summary --since 1d
@@ -155,9 +159,9 @@ def summary(files: tuple[str, ...], slowest: int, output: str, **filters: Any) -
     selection = _selection(**filters)
     broken = _BrokenLines()
     with Sources(_named(files)) as sources:
-        entries = sources.entries(broken.tell)
+        entries = sources.entries(broken.report)
         counts = summarise((entry.record for entry in entries if selection.matches(entry.record)), slowest)
-    broken.tell_rest()
+    broken.report_rest()
     if output == "json":
         say_json(counts.to_json())
     else:
@@ -167,27 +171,28 @@ def summary(files: tuple[str, ...], slowest: int, output: str, **filters: Any) -
 @audit.command()
 @_files
 @click.option(
-    "--head", "heads", multiple=True, help="Hash of a record that must be there, noted earlier; may be repeated."
+    "--head", "heads", multiple=True, help="Hash of a record that must exist, saved earlier; may be repeated."
 )
-@click.option("--partial", is_flag=True, help="The oldest records may be absent: deleted, or in files not given.")
+@click.option("--partial", is_flag=True, help="Allow missing oldest records: deleted, or in files not given.")
 @_output
 def verify(files: tuple[str, ...], heads: tuple[str, ...], partial: bool, output: str) -> None:
-    """Whether no record was altered, cut out or moved.
+    """Verify that no record was altered, removed or moved.
 
-    Each record holds its own hash and that of the one before it. Give all files of a replica, in any order; those of
-    several replicas, if you like. That no record was cut off at the end shows against a head: the one in FILE.head,
-    which the server keeps beside the file, or one that you noted earlier. This command prints it, --head asks for it.
+    Each record holds its own hash and the hash of the previous record. Give all files of a replica, in any order. You
+    can add the files of other replicas. A head shows that no record was cut off at the end: the one in FILE.head,
+    which the server keeps beside the file, or one that you saved earlier. This command prints the head; --head
+    compares with it.
 
     \b
     placement-webhook audit verify audit.jsonl*
     placement-webhook audit verify --head 9f86d081884c7d65… audit.jsonl
     """
-    # Before the records: a server that is writing puts a record into its file first.
+    # Read before the records: a running server writes the record first, then the head.
     kept = _kept_heads(files or [DEFAULT_FILE, *rotated_files(Path(DEFAULT_FILE))])
-    gone = _gone(kept)
-    names = [name for name in _named(files, or_gone=gone) if name not in gone]
+    missing = _missing_logs(kept)
+    names = [name for name in _named(files, or_missing=missing) if name not in missing]
     with Sources(names) as sources:
-        lines = chain(sources.lines(), ((name, ()) for name in gone))
+        lines = chain(sources.lines(), ((name, ()) for name in missing))
         verification = verify_files(lines, heads, kept_heads=kept, partial=partial)
     if output == "json":
         say_json(verification.to_json())
@@ -198,48 +203,48 @@ def verify(files: tuple[str, ...], heads: tuple[str, ...], partial: bool, output
 
 
 class _BrokenLines:
-    """Says on standard error which lines are no records: the first few, then how many more."""
+    """Reports the lines that are not records on standard error: the first few, then the number of others."""
 
     def __init__(self) -> None:
         self._count = 0
 
-    def tell(self, line: InvalidLine) -> None:
-        """Say or count it."""
+    def report(self, line: InvalidLine) -> None:
+        """Report the line, or count it after the first few."""
         self._count += 1
         if self._count <= _MOST_WARNINGS:
             say(f"warning: {line.place}: not an audit record, left out: {line.problem}", err=True)
 
-    def tell_rest(self) -> None:
-        """Say how many were counted only."""
+    def report_rest(self) -> None:
+        """Report the number of lines that were only counted."""
         if self._count > _MOST_WARNINGS:
             say(f"warning: {self._count - _MOST_WARNINGS} more lines are not audit records, left out", err=True)
 
 
-def _named(files: tuple[str, ...], or_gone: Collection[str] = ()) -> list[str]:
-    """Return the audit files that are meant; none at all only where those `or_gone` are.
+def _named(files: tuple[str, ...], or_missing: Collection[str] = ()) -> list[str]:
+    """Return the audit files that `files` names. The result is empty only if all logs are in `or_missing`.
 
     Raises:
-        InvalidInput: there is none.
+        InvalidInput: there is no audit file.
     """
-    # `audit.jsonl*` takes in the head file.
+    # `audit.jsonl*` also matches the head file.
     names = [name for name in files if not name.endswith(SUFFIX)]
     if not files:
         names = rotated_files(Path(DEFAULT_FILE))
-    if or_gone:
+    if or_missing:
         return names
     if files and not names:
         raise InvalidInput([invalid("FILE", ", ".join(files), "holds no records; name the audit file as well")])
     if not names:
         raise InvalidInput(
-            [required("FILE", f"there is no {DEFAULT_FILE} here; name audit files, or - for standard input")]
+            [required("FILE", f"there is no {DEFAULT_FILE} in this folder; name audit files, or - for standard input")]
         )
     return names
 
 
 def _kept_heads(names: Iterable[str]) -> dict[str, ChainHead]:
-    """What stands in the head files: those that are named, and those beside audit files that are.
+    """Return the contents of the head files that `names` holds, and of those beside the audit files in `names`.
 
-    Beside a rotated file that is also the head of its log, if the log itself is gone.
+    The head of a log also counts as beside its rotated files if the log itself does not exist.
     """
     paths = {path for name in names if name != STANDARD_INPUT for path in _head_paths(name)}
     kept: dict[str, ChainHead] = {}
@@ -262,8 +267,8 @@ def _head_paths(name: str) -> list[Path]:
     return [head_path(Path(name)), *([head_path(Path(base))] if is_left_over else [])]
 
 
-def _gone(kept: Mapping[str, ChainHead]) -> list[str]:
-    """Return the logs that are not there, though a head counts their records."""
+def _missing_logs(kept: Mapping[str, ChainHead]) -> list[str]:
+    """Return the logs that do not exist although a head counts their records."""
     logs = [path.removesuffix(SUFFIX) for path in kept]
     return [log for log in logs if not Path(log).exists()]
 

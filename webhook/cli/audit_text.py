@@ -1,4 +1,4 @@
-"""What the `audit` commands print for people: plain columns, coloured on a terminal."""
+"""Text output of the `audit` commands: plain columns, coloured on a terminal."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ _LINE_STYLES = {"+": "green", "-": "red", "!": "yellow"}
 
 
 def print_table(console: Console, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print columns, as wide as the cells of the first thousand rows ask for, and wider where later ones do."""
+    """Print columns with the width of the cells in the first thousand rows, and wider ones for later rows."""
     remaining = iter(rows)
     widths = [len(title) for title in header]
     first = True
@@ -64,7 +64,7 @@ LIST_HEADER = ("TIME", "OUTCOME", "TYPE", "VERDICT", "MS", "POD", "DECISION", "N
 
 
 def list_row(record: AuditRecord) -> tuple[str, ...]:
-    """One row of `audit list`."""
+    """Return one row of `audit list`."""
     notes = ["dry run"] if record.dry_run else []
     if record.error:
         notes.append(_cut(record.error.split("\n", 1)[0], 100))
@@ -81,7 +81,7 @@ def list_row(record: AuditRecord) -> tuple[str, ...]:
 
 
 def _seconds(time: str) -> str:
-    """A record's time without its fraction."""
+    """Return the time of a record without fractions of a second."""
     return time[:19] + "Z" if time.endswith("Z") else time
 
 
@@ -90,7 +90,7 @@ def _cut(text: str, limit: int) -> str:
 
 
 def print_record(console: Console, entry: Entry) -> None:
-    """Print all that one record tells."""
+    """Print one record."""
     record = entry.record
     for title, value in _facts(record):
         console.print(
@@ -136,8 +136,8 @@ def _name_width(rules: Sequence[RuleEntry]) -> int:
 
 
 def _rule_lines(rule: RuleEntry, width: int) -> Iterator[str]:
-    told = [f"skipped: {rule.skipped}"] if rule.skipped is not None else rule.edits or ["nothing to do"]
-    for name, text in itertools.zip_longest([rule.name], told, fillvalue=""):
+    lines = [f"skipped: {rule.skipped}"] if rule.skipped is not None else rule.edits or ["nothing to do"]
+    for name, text in itertools.zip_longest([rule.name], lines, fillvalue=""):
         yield printable(f"{name:<{width}}   {text}")
 
 
@@ -163,8 +163,8 @@ def _yaml_lines(value: Any) -> list[str]:
 def _placement_lines(placement: PlacementEntry) -> list[str]:
     node = f", best on node {placement.node}" if placement.node else ""
     lines = [f"{placement.verdict}: {placement.feasible} of {placement.total} nodes can take it{node}"]
-    not_looked_at = f"not looked at: {', '.join(placement.unmodelled)}" if placement.unmodelled else ""
-    return [printable(line) for line in (*lines, placement.message, not_looked_at) if line]
+    unmodelled = f"not looked at: {', '.join(placement.unmodelled)}" if placement.unmodelled else ""
+    return [printable(line) for line in (*lines, placement.message, unmodelled) if line]
 
 
 def print_summary(console: Console, summary: Summary) -> None:
@@ -179,8 +179,8 @@ def print_summary(console: Console, summary: Summary) -> None:
     _print_counts(console, "OUTCOME", summary.outcomes)
     _print_counts(console, "TYPE", summary.workload_types)
     _print_counts(console, "VERDICT", summary.verdicts)
-    _print_counts(console, "REFUSED BECAUSE OF", summary.refusals)
-    _print_counts(console, "LEFT ALONE BECAUSE OF", summary.bypasses)
+    _print_counts(console, "DENIED BECAUSE OF", summary.refusals)
+    _print_counts(console, "BYPASSED BECAUSE OF", summary.bypasses)
     _print_counts(console, "FAILED BECAUSE OF", summary.errors)
     if summary.rules:
         console.print()
@@ -200,7 +200,7 @@ def _print_counts(console: Console, title: str, counts: Mapping[str, int]) -> No
 
 
 def print_verification(console: Console, verification: Verification) -> None:
-    """Print what stands in the files; faults are told elsewhere."""
+    """Print the chains and notes of the files. The caller prints the faults."""
     intact = "" if verification.faults else "intact: "
     chains = _counted(len(verification.chains), "chain")
     style = "red" if verification.faults else "green"

@@ -1,4 +1,4 @@
-"""`placement-webhook certs`: own certificates, their registration in a cluster, and how they stand."""
+"""`placement-webhook certs`: self-managed certificates, their registration in a cluster, and their status."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -43,25 +43,27 @@ class _SeveralValues(click.Command):
 
 
 def _name_options(command: F) -> F:
-    command = click.option("--ip", "ip_addresses", metavar="IP…", multiple=True, help="IP addresses likewise.")(command)
-    help_text = "DNS names that clients will ask for."
+    command = click.option("--ip", "ip_addresses", metavar="IP…", multiple=True, help="Likewise, IP addresses.")(
+        command
+    )
+    help_text = "DNS names of the server certificate."
     return click.option("--dns", "dns_names", metavar="NAME…", multiple=True, help=help_text)(command)
 
 
 def _cluster_options(command: F) -> F:
-    """Which cluster, and what the objects in it are called."""
+    """Add the options that select a cluster and the names of the objects in it."""
     for option in reversed(
         [
             click.option("--kubeconfig", type=_DIRECTORY, help="Default: $KUBECONFIG, else ~/.kube/config."),
-            click.option("--context", help="A context of the kubeconfig; default: its current one."),
-            click.option("--in-cluster", is_flag=True, help="The cluster this runs in, by the pod's service account."),
+            click.option("--context", help="A context of the kubeconfig; default: the current context."),
+            click.option("--in-cluster", is_flag=True, help="The cluster of this pod, with its service account."),
             click.option("--namespace", default=_DEFAULTS.namespace, show_default=True),
             click.option("--secret", default=_DEFAULTS.secret, show_default=True, help="Secret of the certificates."),
             click.option(
                 "--configuration",
                 default=_DEFAULTS.configuration,
                 show_default=True,
-                help="MutatingWebhookConfiguration whose caBundle is kept.",
+                help="MutatingWebhookConfiguration whose caBundle is maintained.",
             ),
         ]
     ):
@@ -70,8 +72,8 @@ def _cluster_options(command: F) -> F:
 
 
 @contextlib.contextmanager
-def _told_plainly() -> Iterator[None]:
-    """What the API server refuses is for the caller to mend: exit code 2. That it does not answer is a fault: 1."""
+def _api_errors_as_exit_codes() -> Iterator[None]:
+    """Exit with 2 for an error that the caller can correct, and with 1 if the API server does not answer."""
     try:
         yield
     except ClusterError as error:
@@ -81,21 +83,21 @@ def _told_plainly() -> Iterator[None]:
 
 @click.group()
 def certs() -> None:
-    """An own CA and server certificate, their registration in a cluster, and how they stand."""
+    """Manage a CA and server certificate, their registration in a cluster, and their status."""
 
 
 @certs.command(cls=_SeveralValues)
 @click.option("--dir", "directory", type=_DIRECTORY, required=True, help="For ca.crt, ca.key, tls.crt and tls.key.")
 @_name_options
-@click.option("--force", is_flag=True, help="Issue a new CA and certificate whatever is in the directory.")
-@click.option("--discard-ca-key", is_flag=True, help="Keep no ca.key: nobody can sign with this CA again, nor renew.")
+@click.option("--force", is_flag=True, help="Issue a new CA and certificate regardless of the directory's content.")
+@click.option("--discard-ca-key", is_flag=True, help="Keep no ca.key: this CA cannot sign or renew certificates again.")
 def issue(
     directory: Path, dns_names: tuple[str, ...], ip_addresses: tuple[str, ...], force: bool, discard_ca_key: bool
 ) -> None:
-    """Issue a CA and a server certificate into a directory, or renew the latter there.
+    """Issue a CA and a server certificate into a directory, or renew the server certificate there.
 
-    Run again, it changes nothing while everything is in order, far from expiry and for the same names. Otherwise it
-    renews the server certificate with the same CA, so that nothing which trusts that CA has to change.
+    If you run it again, it changes nothing while the certificates are in order, far from expiry and for the same names.
+    Otherwise it renews the server certificate with the same CA, so that clients which trust that CA do not change.
 
     \b
     Examples:
@@ -120,18 +122,16 @@ def issue(
 @_cluster_options
 @click.option("--service", default=_DEFAULTS.service, show_default=True, help="Service in front of the webhook.")
 @click.option("--url", help="https URL of a webhook outside the cluster, in place of the Service.")
-@click.option("--endpoint", metavar="HOST:PORT", help="Where to probe; default: where the API server will call.")
-@click.option(
-    "--wait-seconds", type=click.FloatRange(min=0), default=0.0, help="How long to probe until it is trusted."
-)
-@click.option("--require-probe", is_flag=True, help="Refuse an endpoint that cannot be reached from here.")
-@click.option("--skip-probe", is_flag=True, help="Register without asking who serves.")
+@click.option("--endpoint", metavar="HOST:PORT", help="Address to probe; default: the one that API servers call.")
+@click.option("--wait-seconds", type=click.FloatRange(min=0), default=0.0, help="Repeat the probe for this long.")
+@click.option("--require-probe", is_flag=True, help="Reject an endpoint that cannot be reached from here.")
+@click.option("--skip-probe", is_flag=True, help="Register without probing the endpoint.")
 @click.option(
     "--secret-first",
     is_flag=True,
-    help="Write a Secret that is missing or has expired before the probe: its server cannot pass one without.",
+    help="Write a missing or expired Secret before the probe: without it, the server cannot pass the probe.",
 )
-@click.option("--force", is_flag=True, help="Replace the Secret whatever is in it and whoever keeps it.")
+@click.option("--force", is_flag=True, help="Replace the Secret regardless of its content and its manager.")
 @click.option("--dry-run", type=click.Choice(["none", "server"]), default="none", show_default=True)
 def register(
     directory: Path | None,
@@ -153,11 +153,11 @@ def register(
     force: bool,
     dry_run: str,
 ) -> None:
-    """Put certificates into the cluster's Secret and their CA into the webhook configuration's caBundle.
+    """Write certificates to the Secret of the cluster and their CA to the caBundle of the webhook configuration.
 
-    Without --dir, the Secret's own certificates are registered, and new ones are issued into it where it has none or
-    they are due. The CA is put beside those that are there and still valid, so that servers and API servers agree at
-    every moment. Before anything is written, a TLS handshake with the endpoint tells whether it would be trusted.
+    Without --dir, the certificates of the Secret are registered. If it has none or they are due, new ones are issued.
+    The CA is added to the valid CAs of the caBundle, so that API servers always trust the server. Before anything is
+    written, a TLS handshake verifies that the endpoint would be trusted.
 
     \b
     Examples:
@@ -165,9 +165,9 @@ def register(
       placement-webhook certs register --dir tls --url https://10.0.0.1:8443/mutate
     """
     if directory and (dns_names or ip_addresses):
-        raise click.UsageError("--dir brings a certificate with its names; give no --dns or --ip beside it.")
+        raise click.UsageError("--dir has a certificate with its names; leave --dns and --ip out.")
     if skip_probe and require_probe:
-        raise click.UsageError("--skip-probe and --require-probe exclude each other; give one of them.")
+        raise click.UsageError("--skip-probe and --require-probe are mutually exclusive; give one of them.")
     wanted = Registration(
         Target(namespace, secret, service, configuration, url),
         store.read(directory) if directory else None,
@@ -176,7 +176,7 @@ def register(
         force,
         secret_first,
     )
-    with _told_plainly():
+    with _api_errors_as_exit_codes():
         cluster = connect(kubeconfig=kubeconfig, context=context, in_cluster=in_cluster, dry_run=dry_run == "server")
         for step in register_in_cluster(cluster, wanted, datetime.now(UTC)):
             say(step + (" (server dry run)" if dry_run == "server" else ""))
@@ -186,7 +186,7 @@ def register(
 @click.option("--dir", "directory", type=_DIRECTORY, help="A directory of certificates.")
 @_cluster_options
 @click.option(
-    "--least-days", type=click.IntRange(min=0), default=30, show_default=True, help="Fewer left are a problem."
+    "--least-days", type=click.IntRange(min=0), default=30, show_default=True, help="Fewer days left are a problem."
 )
 @click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def status(
@@ -200,11 +200,11 @@ def status(
     least_days: int,
     output: str,
 ) -> None:
-    """How the certificates of a directory, of the cluster, or of both stand. Exit code 2 where something is wrong.
+    """Print the status of the certificates of a directory, a cluster, or both. Exit with 2 if there is a problem.
 
-    The cluster is asked if --kubeconfig, --context or --in-cluster says which, or if there is no --dir.
+    The cluster is read if you set --kubeconfig, --context or --in-cluster, or if you leave out --dir.
     """
-    with _told_plainly():
+    with _api_errors_as_exit_codes():
         places: list[Place] = []
         found = None
         if directory:
@@ -215,14 +215,14 @@ def status(
             kept = artifacts_of(cluster.secret(namespace, secret) or {})
             places.append(Place(f"Secret {namespace}/{secret}", kept, False))
             found = cluster.configuration(configuration) or {"metadata": {"name": configuration}}
-    told = report(places, found, datetime.now(UTC), timedelta(days=least_days))
+    document = report(places, found, datetime.now(UTC), timedelta(days=least_days))
     if output == "json":
-        say_json(told)
+        say_json(document)
     else:
-        say_lines(as_text(told))
-        for problem in told["problems"]:
+        say_lines(as_text(document))
+        for problem in document["problems"]:
             say(f"wrong: {problem}", err=True, fg="red")
-    if not told["healthy"]:
+    if not document["healthy"]:
         raise click.exceptions.Exit(2)
 
 

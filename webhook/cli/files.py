@@ -1,4 +1,4 @@
-"""Files of the offline commands: pods, clusters, policies."""
+"""Read the files of the offline commands: pods, clusters, policies."""
 
 import sys
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ def check_standard_input(*given: tuple[str, str | None]) -> None:
     """Return if at most one of the files, each `given` with its flag, is standard input.
 
     Raises:
-        click.UsageError: it can be read once only.
+        click.UsageError: more than one is; standard input can be read only once.
     """
     first, *others = [flag for flag, filename in given if filename == STANDARD_INPUT] or [""]
     if others and others[0] == first:
@@ -45,7 +45,7 @@ def check_standard_input(*given: tuple[str, str | None]) -> None:
 
 
 def read_text(filename: str, flag: str) -> bytes:
-    """What is in the file, or on standard input for `-`.
+    """Return the bytes of the file, or of standard input for `-`.
 
     Raises:
         InvalidInput: it cannot be read.
@@ -59,10 +59,10 @@ def read_text(filename: str, flag: str) -> bytes:
 
 
 def read_pods(filenames: Sequence[str]) -> list[Document]:
-    """The pods in the files, in their order. What makes no pod (a Service) is named on standard error.
+    """Return the pods of the files in order. An object that makes no pod (a Service) is reported on standard error.
 
     Raises:
-        InvalidInput: a file cannot be read or parsed, or there is no pod in any.
+        InvalidInput: a file cannot be read or parsed, or no file holds a pod.
     """
     pods: list[Document] = []
     for filename in filenames:
@@ -78,7 +78,7 @@ def read_pods(filenames: Sequence[str]) -> list[Document]:
 
 
 def read_cluster(filename: str) -> Snapshot:
-    """The cluster in the file.
+    """Return a snapshot of the cluster in the file.
 
     Raises:
         InvalidInput: it cannot be read, or is not what `kubectl get nodes,pods,namespaces -A -o json` prints.
@@ -87,7 +87,7 @@ def read_cluster(filename: str) -> Snapshot:
     text = read_text(filename, "--cluster")
     documents = parse(text, place)
     kinds = {str(document.content.get("kind")).removesuffix("List") for document in documents}
-    # A list without items is a cluster without nodes; an empty file is what a command that failed has left.
+    # A list without items is a cluster without nodes. An empty file is the output of a failed command.
     is_empty_list = not kinds and text.strip()
     if not (is_empty_list or kinds & {"Node", "Pod", "Namespace"}):
         detail = "holds no Node, Pod or Namespace; give what `kubectl get nodes,pods,namespaces -A -o json` prints"
@@ -96,24 +96,24 @@ def read_cluster(filename: str) -> Snapshot:
 
 
 def read_cluster_or_live(cluster: str | None, kubeconfig: Path | None) -> Snapshot:
-    """The cluster in the file, or the live one of the kubeconfig; one of them must be given.
+    """Return a snapshot of the cluster in the file, or of the live cluster of the kubeconfig.
 
     Raises:
         InvalidInput: it cannot be read.
-        click.ClickException: not one of them is given, or the API server cannot be asked.
+        click.ClickException: none or both of them are given, or the API server does not answer the request.
     """
     if kubeconfig is None and cluster is not None:
         return read_cluster(cluster)
     if kubeconfig is None or cluster is not None:
         raise click.UsageError("give one of --cluster and --kubeconfig.")
-    # Imported here: who asks about a file does not wait for the client's imports.
+    # Imported here, so that a command on a file does not import the client.
     from webhook.cli.live import read_live_cluster
 
     return read_live_cluster(kubeconfig)
 
 
 def read_policy(path: Path | None) -> Policy:
-    """The policy in the file, or the built-in one.
+    """Return the policy in the file, or the built-in policy.
 
     Raises:
         InvalidInput: the file is not one valid PlacementPolicy.

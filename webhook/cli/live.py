@@ -1,4 +1,4 @@
-"""A running cluster, read once."""
+"""Read a running cluster once."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -20,13 +20,13 @@ _PAGE_SIZE = 500
 
 
 def read_live_cluster(kubeconfig: Path) -> Snapshot:
-    """The cluster of a kubeconfig as it is now.
+    """Return a snapshot of the cluster of a kubeconfig.
 
-    Objects that cannot be read, and kinds that are refused and not needed, are named on standard error.
+    Objects that cannot be read, and optional kinds that are forbidden or not served, are reported on standard error.
 
     Raises:
         InvalidInput: the kubeconfig is missing or wrong.
-        click.ClickException: the API server cannot be asked.
+        click.ClickException: the API server does not answer the request.
     """
     cache = ClusterCache()
     listings = {}
@@ -43,13 +43,14 @@ def read_live_cluster(kubeconfig: Path) -> Snapshot:
 
 
 def list_resources(source: Source, resources: Iterable[Resource], on_page: OnPage) -> list[Resource]:
-    """Those of `resources` that were listed; one that is refused and not required is named on standard error.
+    """List `resources` and return those that were listed.
 
-    `on_page` is given the items of each page by page, and whether the list begins with them.
+    An optional resource that is forbidden or not served is reported on standard error. `on_page` gets the resource, the
+    items of a page, and whether the list begins with this page.
 
     Raises:
         InvalidInput: the configuration is missing or wrong.
-        click.ClickException: the API server cannot be asked.
+        click.ClickException: the API server does not answer the request.
     """
     try:
         return asyncio.run(_list(source, resources, on_page))
@@ -58,7 +59,7 @@ def list_resources(source: Source, resources: Iterable[Resource], on_page: OnPag
 
 
 async def _list(source: Source, resources: Iterable[Resource], on_page: OnPage) -> list[Resource]:
-    listed_ones = []
+    found = []
     async with source.connect() as server:
         for resource in resources:
             try:
@@ -68,8 +69,8 @@ async def _list(source: Source, resources: Iterable[Resource], on_page: OnPage) 
                     raise
                 say(f"not known: {resource.plural}: {error}", err=True)
             else:
-                listed_ones.append(resource)
-    return listed_ones
+                found.append(resource)
+    return found
 
 
 async def _list_one(server: ApiServer, resource: Resource, on_page: OnPage) -> None:

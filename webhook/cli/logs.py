@@ -1,4 +1,4 @@
-"""The server's logs: structured, on standard error."""
+"""Structured logs of the server on standard error."""
 
 import io
 import logging
@@ -9,12 +9,12 @@ import structlog
 
 from webhook.kube.text import printable, printable_lines
 
-# Without the values of variables: a pod's environment is no matter of our logs.
+# Without the values of variables, because the environment of a pod must not be logged.
 _TRACEBACKS = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
 
 
 def _printable_values(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Return the event with texts that command no terminal; JSON escapes them by itself."""
+    """Return the event with escaped control characters. The JSON renderer escapes them itself."""
     return {key: printable(value) if isinstance(value, str) else value for key, value in event.items()}
 
 

@@ -1,4 +1,4 @@
-"""`policy`: check a file, print the schema, show what is in force."""
+"""`policy`: check a file, print the schema, print a policy."""
 
 from pathlib import Path
 
@@ -13,13 +13,13 @@ from webhook.policy.loader import load_policy
 
 @click.group()
 def policy() -> None:
-    """Check a policy file, print the JSON schema of policies, or the policy in force."""
+    """Check a policy file, print the JSON schema of policies, or a policy."""
 
 
 @policy.command()
 @click.argument("file", type=click.Path(path_type=Path))
 def check(file: Path) -> None:
-    """Say whether FILE is a valid PlacementPolicy; if not, everything that is wrong with it, and exit with 2."""
+    """Check that FILE is a valid PlacementPolicy. Otherwise, print all errors and exit with 2."""
     found = load_policy(file)
     types = ", ".join(found.spec.workload_types)
     say(f"{file}: valid: {found.identity}, workload types {types}")
@@ -27,7 +27,7 @@ def check(file: Path) -> None:
 
 @policy.command()
 def schema() -> None:
-    """Print the JSON schema of a PlacementPolicy, for editors and other checkers."""
+    """Print the JSON schema of a PlacementPolicy, for editors and other validators."""
     document = PolicyDocument.model_json_schema(by_alias=True)
     say_json(document, indent=True)
 
@@ -36,7 +36,7 @@ def schema() -> None:
 @policy_option
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 def show(policy: Path | None, output: str) -> None:
-    """Print a policy with every default written out; without --policy, the built-in one."""
+    """Print a policy with all defaults; without --policy, the built-in policy."""
     found = read_policy(policy)
     document = found.document.model_dump(mode="json", by_alias=True)
     if output == "json":

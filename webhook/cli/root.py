@@ -1,6 +1,6 @@
-"""The command `placement-webhook`: its sub-commands, and how what goes wrong is said.
+"""The command `placement-webhook`: its subcommands and the output of errors.
 
-Exit codes: 0 done, 1 an unexpected fault, 2 bad usage or input; `check` adds 3 and 4, `mutate` adds 5.
+Exit codes: 0 done, 1 an internal error, 2 bad usage or input; `check` adds 3 and 4, `mutate` adds 5.
 """
 
 import io
@@ -16,30 +16,29 @@ from webhook import __version__
 from webhook.cli.terminal import say, say_lines
 from webhook.kube.field import InvalidInput
 
-# The text that --help and the shell's completion show for each command. The command NAME is the function NAME of the
-# module webhook.cli.NAME, which is imported when the command runs: the offline commands do not wait for the server's
-# imports.
+# The text of each command in --help and shell completion. The command NAME is the function NAME of the module
+# webhook.cli.NAME. The module is imported when the command runs, so that offline commands do not import the server.
 COMMANDS: Mapping[str, str] = {
     "audit": "Read the audit log: list, show, summary, verify.",
-    "certs": "Issue, register and examine the webhook's certificates.",
-    "check": "Say which node could take a pod, and why the others could not.",
-    "demo": "See the main job end to end on a sample cluster, over real TLS.",
-    "mutate": "Show what the webhook would make of pods.",
-    "policy": "Check a policy file, print its JSON schema or the policy in force.",
+    "certs": "Issue, register and check the certificates of the webhook.",
+    "check": "Report which node can take a pod, and why the others cannot.",
+    "demo": "Run the main job end to end on a sample cluster, over real TLS.",
+    "mutate": "Print pods as the webhook would admit them.",
+    "policy": "Check a policy file, print the JSON schema or a policy.",
     "serve": "Serve the admission webhook over TLS.",
-    "snapshot": "Write a running cluster into a cluster file.",
+    "snapshot": "Write a running cluster to a cluster file.",
 }
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command's module when it is asked for."""
+    """A group that imports the module of a command on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Every command's name."""
+        """Return the names of all commands."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
-        """The command, imported."""
+        """Import and return the command."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = getattr(import_module(f"webhook.cli.{cmd_name}"), cmd_name)
@@ -47,7 +46,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The list in --help, which needs no import."""
+        """Write the list of --help without importing the commands."""
         with formatter.section("Commands"):
             formatter.write_dl(sorted(COMMANDS.items()))
 
@@ -61,13 +60,13 @@ class LazyGroup(click.Group):
 def root() -> None:
     """Place GPU training and inference pods at admission.
 
-    Injects affinity, tolerations, bin-packing hints and the scheduler by the pods' annotations, and says beforehand
+    Injects affinity, tolerations, bin-packing hints and the scheduler as the annotations of pods request, and predicts
     whether a node can take them.
     """
 
 
 def _show(error: click.ClickException) -> None:
-    """Print the error as click does, its message on one line: it may quote an API server, or a file's name."""
+    """Print the error as click does, but its message on one line: it can quote an API server or a file name."""
     shown = io.StringIO()
     error.show(shown)
     usage, label, message = shown.getvalue().removesuffix("\n").partition("Error: ")
@@ -92,14 +91,15 @@ def main() -> None:
         say("Interrupted.", err=True)
         code = 130
     except (BrokenPipeError, SystemExit) as error:
-        # click answers a broken pipe by muffling stdout and SystemExit; that of the shell's completion is meant.
+        # click handles a broken pipe by replacing stdout and raising SystemExit. Only the SystemExit of shell
+        # completion is raised again.
         if isinstance(error, SystemExit) and sys.stdout is output:
             raise
-        # Whoever read our output has enough (`| head`). Python would complain once more when it flushes at its end.
+        # The reader has closed the pipe (`| head`). Without this, Python reports the error again in its last flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except Exception:
         say_lines(traceback.format_exc(), err=True)
-        say("Error: an unexpected fault in placement-webhook itself; please report what is above.", err=True)
+        say("Error: internal error in placement-webhook; please report the traceback above.", err=True)
         code = 1
     sys.exit(code if isinstance(code, int) else 0)

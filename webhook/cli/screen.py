@@ -1,4 +1,4 @@
-"""Consoles of rich that print what they are given with control characters as escapes."""
+"""Consoles of rich that print control characters as escapes."""
 
 import sys
 from collections.abc import Iterable
@@ -11,17 +11,17 @@ from webhook.kube.text import printable, printable_lines
 
 
 class SafeConsole(Console):
-    """A console on standard output. Only its own styles and line breaks command the terminal."""
+    """A console on standard output that sends only its own styles and line breaks as control sequences."""
 
     def __init__(self, *, width: int | None = None, markup: bool = True, soft_wrap: bool = False) -> None:
         super().__init__(file=sys.stdout, width=width, highlight=False, markup=markup, emoji=False, soft_wrap=soft_wrap)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments of `renderable`, their texts safe; control segments are the console's own."""
+        """Yield the segments of `renderable` with escaped texts; control segments come from the console itself."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=printable_lines(segment.text))
 
 
 def marked(text: str) -> str:
-    """Return `text` on one line, for a place in rich's markup."""
+    """Return `text` on one line, for use in rich's markup."""
     return escape(printable(text))

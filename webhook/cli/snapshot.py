@@ -1,4 +1,4 @@
-"""`snapshot`: a running cluster into a cluster file."""
+"""`snapshot`: write a running cluster to a cluster file."""
 
 import errno
 import os
@@ -30,7 +30,7 @@ _PLURALS = {resource.kind: resource.plural for resource in (*REQUIRED_RESOURCES,
     "--kubeconfig",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The cluster; default: as kubectl chooses it, $KUBECONFIG or ~/.kube/config.",
+    help="The cluster; default as in kubectl: $KUBECONFIG or ~/.kube/config.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Default: standard output.")
 @click.option(
@@ -39,17 +39,17 @@ _PLURALS = {resource.kind: resource.plural for resource in (*REQUIRED_RESOURCES,
 @click.option(
     "--all-kinds",
     is_flag=True,
-    help="Write what else placement reads, too: Services and controllers, storage, devices, PriorityClasses.",
+    help="Also write the other kinds for placement: Services and controllers, storage, devices, PriorityClasses.",
 )
 def snapshot(kubeconfig: Path | None, output: Path | None, hash_names: bool, all_kinds: bool) -> None:
     """Write the nodes, pods and namespaces of a running cluster as a v1 List, as `check --cluster` reads it.
 
-    With --all-kinds, `check` can also say where volumes and devices bar a pod, how its pods are spread by default,
-    and whom it may preempt. A kind that you may not read is left out and named on standard error.
+    With --all-kinds, `check` can also evaluate volumes, devices, default spreading and pods of lower priority. A kind
+    that you have no right to read is left out and reported on standard error.
 
-    Managed fields, environment variables and commands of containers are left out. With --hash-names, names are
-    replaced by numbers in their order, which changes no placement; labels, taints, image names and the annotations of
-    namespaces stay, so look through them before you share the file.
+    Managed fields, environment variables and commands of containers are left out. --hash-names replaces names by
+    numbers in the same order, which changes no placement. Labels, taints, image names and the annotations of namespaces
+    stay, so review them before you share the file.
 
     \b
     Examples:
@@ -58,7 +58,7 @@ def snapshot(kubeconfig: Path | None, output: Path | None, hash_names: bool, all
       placement-webhook snapshot --all-kinds -o cluster.json
     """
     if all_kinds and hash_names:
-        raise click.UsageError("--hash-names renames nodes, pods and namespaces alone; leave --all-kinds out")
+        raise click.UsageError("--hash-names renames only nodes, pods and namespaces; leave --all-kinds out")
     if output is not None:
         _check_writable(output)
     found: dict[str, list[JsonObject]] = {}
@@ -85,13 +85,13 @@ def snapshot(kubeconfig: Path | None, output: Path | None, hash_names: bool, all
 
 
 def _order(resources: Iterable[Resource]) -> list[str]:
-    """Their kinds, nodes first."""
+    """Return the kinds of the resources, nodes first."""
     kinds = [resource.kind for resource in resources]
     return sorted(kinds, key=lambda kind: (*_FIRST, kind).index(kind))
 
 
 def _empty_list(resource: Resource) -> JsonObject:
-    """Return what says that there is none of the kind; a list that lacks it says nothing of it."""
+    """Return an empty list of the kind: it states that there are no objects. Without it, the kind is not known."""
     return {"apiVersion": resource.api_version, "kind": f"{resource.kind}List", "items": []}
 
 
@@ -101,7 +101,7 @@ def _progress(found: dict[str, list[JsonObject]]) -> None:
 
 
 def _write(file: IO[bytes], objects: Iterable[JsonObject]) -> None:
-    """A v1 List, an object a line."""
+    """Write a v1 List with one object a line."""
     file.write(b'{"apiVersion":"v1","kind":"List","items":[\n')
     for number, content in enumerate(objects):
         file.write((b",\n" if number else b"") + json_bytes(content))
@@ -109,10 +109,10 @@ def _write(file: IO[bytes], objects: Iterable[JsonObject]) -> None:
 
 
 def _check_writable(output: Path) -> None:
-    """Return if a file can be put there: who reads a large cluster first learns of it late.
+    """Return if a file can be written there, before a large cluster is read.
 
     Raises:
-        InvalidInput: it cannot.
+        InvalidInput: the file cannot be written.
     """
     try:
         if output.is_dir():
@@ -128,7 +128,7 @@ def _unwritable(output: Path, error: OSError) -> FieldError:
 
 
 def _write_atomically(output: Path, objects: Iterable[JsonObject]) -> None:
-    """Put the list at `output` whole or not at all.
+    """Write the list to `output` completely or not at all.
 
     Raises:
         InvalidInput: it cannot be written.

@@ -1,7 +1,7 @@
-"""The one way to standard output and standard error: nothing that an object holds commands the terminal.
+"""Output to standard output and standard error, with the control characters of objects escaped.
 
-Pods, clusters, records, certificates and API servers' answers are written by anybody. Their texts are printed with
-control characters as escapes; only this module, and `webhook.cli.screen` for what is laid out, adds colours.
+Users control the texts of pods, clusters, records, certificates and API servers. These texts are printed with control
+characters as escapes. Only this module and `webhook.cli.screen` (for layouts) add colours.
 """
 
 import sys
@@ -20,17 +20,17 @@ def say(text: str, *, err: bool = False, fg: str | None = None) -> None:
 
 
 def say_lines(text: str, *, err: bool = False) -> None:
-    """Print `text` as it stands, its line breaks included. Texts of objects in it are to be `printable` already."""
+    """Print `text` with its line breaks. The caller makes the texts of objects in it `printable`."""
     click.echo(printable_lines(text), nl=False, err=err)
 
 
 def say_json(document: Any, *, indent: bool = False) -> None:
-    """Print `document` as JSON, on one line unless it is to be indented."""
+    """Print `document` as JSON, on one line unless `indent` is set."""
     say_json_lines([json_bytes(document, orjson.OPT_INDENT_2 if indent else 0)])
 
 
 def say_json_lines(lines: Iterable[bytes]) -> None:
-    """Print lines of JSON as they stand, but for what could command a terminal."""
+    """Print lines of JSON unchanged, except for escaped control characters."""
     sys.stdout.flush()
     output = sys.stdout.buffer
     output.writelines(safe_json(line) + b"\n" for line in lines)
@@ -38,6 +38,6 @@ def say_json_lines(lines: Iterable[bytes]) -> None:
 
 
 def say_progress(text: str) -> None:
-    """Print `text` on standard error, on a terminal in the place of the last."""
+    """Print `text` on standard error, on a terminal in place of the previous text."""
     is_terminal = sys.stderr.isatty()
     click.echo(("\r" if is_terminal else "") + printable(text), nl=not is_terminal, err=True)
