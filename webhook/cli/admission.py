@@ -1,6 +1,6 @@
 """Pods of a file through the same `admit()` as the server's."""
 
-from webhook.cli.terminal import say
+from webhook.cli.terminal import echo
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
@@ -58,12 +58,12 @@ def _request(document: Document) -> AdmissionRequest:
     )
 
 
-def remark(document: Document, verdict: Verdict) -> None:
+def print_verdict(document: Document, verdict: Verdict) -> None:
     """Say on standard error what the user of the pod in `document` would be told."""
     name = pod_name(document.content)
     for warning in verdict.warnings:
-        say(f"Warning: {name}: {warning}", fg="yellow", err=True)
+        echo(f"Warning: {name}: {warning}", fg="yellow", err=True)
     if isinstance(verdict, Denied):
-        say(f"Refused: {document.place}: {name}: {verdict.refusal.message}", fg="red", err=True)
+        echo(f"Refused: {document.place}: {name}: {verdict.refusal.message}", fg="red", err=True)
     elif isinstance(verdict, Bypassed):
-        say(f"{name}: left alone: {verdict.reason}", err=True)
+        echo(f"{name}: left alone: {verdict.reason}", err=True)

@@ -16,7 +16,7 @@ from webhook.audit.record import Outcome
 from webhook.audit.summary import summarise
 from webhook.cli import audit_text as text
 from webhook.cli.screen import SafeConsole
-from webhook.cli.terminal import say, say_json, say_json_lines
+from webhook.cli.terminal import echo, echo_json, echo_json_lines
 from webhook.kube.field import InvalidInput, invalid, required
 
 DEFAULT_FILE = "audit.jsonl"
@@ -92,7 +92,7 @@ def list_(files: tuple[str, ...], limit: int | None, output: str, **filters: Any
         if limit:
             entries = deque(entries, maxlen=limit)
         if output == "json":
-            say_json_lines(entry.line for entry in entries)
+            echo_json_lines(entry.line for entry in entries)
         else:
             rows = (text.list_row(entry.record) for entry in entries)
             text.print_table(SafeConsole(markup=False), text.LIST_HEADER, rows)
@@ -116,7 +116,7 @@ def show(decision: str, files: tuple[str, ...], output: str) -> None:
     with Sources(names) as sources:
         entry = _find(decision, sources)
     if output == "json":
-        say_json_lines([entry.line])
+        echo_json_lines([entry.line])
     else:
         text.print_record(SafeConsole(markup=False), entry)
 
@@ -163,7 +163,7 @@ def summary(files: tuple[str, ...], slowest: int, output: str, **filters: Any) -
         counts = summarise((entry.record for entry in entries if selection.matches(entry.record)), slowest)
     broken.report_rest()
     if output == "json":
-        say_json(counts.to_json())
+        echo_json(counts.to_json())
     else:
         text.print_summary(SafeConsole(markup=False), counts)
 
@@ -195,7 +195,7 @@ def verify(files: tuple[str, ...], heads: tuple[str, ...], partial: bool, output
         lines = chain(sources.lines(), ((name, ()) for name in missing))
         verification = verify_files(lines, heads, kept_heads=kept, partial=partial)
     if output == "json":
-        say_json(verification.to_json())
+        echo_json(verification.to_json())
     else:
         text.print_verification(SafeConsole(markup=False), verification)
     if verification.faults:
@@ -212,12 +212,12 @@ class _BrokenLines:
         """Report the line, or count it after the first few."""
         self._count += 1
         if self._count <= _MOST_WARNINGS:
-            say(f"warning: {line.place}: not an audit record, left out: {line.problem}", err=True)
+            echo(f"warning: {line.place}: not an audit record, left out: {line.problem}", err=True)
 
     def report_rest(self) -> None:
         """Report the number of lines that were only counted."""
         if self._count > _MOST_WARNINGS:
-            say(f"warning: {self._count - _MOST_WARNINGS} more lines are not audit records, left out", err=True)
+            echo(f"warning: {self._count - _MOST_WARNINGS} more lines are not audit records, left out", err=True)
 
 
 def _named(files: tuple[str, ...], or_missing: Collection[str] = ()) -> list[str]:

@@ -18,7 +18,7 @@ from certs.registration import Target
 from certs.status import Place, as_text, report
 from certs.store import directory as store
 from certs.store.cluster import ClusterError, artifacts_of, connect
-from webhook.cli.terminal import say, say_json, say_lines
+from webhook.cli.terminal import echo, echo_json, echo_lines
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,7 +77,7 @@ def _api_errors_as_exit_codes() -> Iterator[None]:
     try:
         yield
     except ClusterError as error:
-        say(f"Error: {error}", err=True)
+        echo(f"Error: {error}", err=True)
         raise click.exceptions.Exit(2 if 400 <= error.code < 500 else 1) from error
 
 
@@ -110,10 +110,10 @@ def issue(
     issued = issue_in_memory(held, names, now, replace=force, keep_ca_key=not discard_ca_key)
     store.write(directory, issued.artifacts, remove=(CA_KEY,) if discard_ca_key else ())
     current = inspect(store.read(directory), now)
-    say(f"{directory}: {_DONE[issued.action]}: {'; '.join(issued.reasons)}")
+    echo(f"{directory}: {_DONE[issued.action]}: {'; '.join(issued.reasons)}")
     if current.ca and current.server:
-        say(f"ca.crt   until {current.ca.not_valid_after_utc:%Y-%m-%d}")
-        say(f"tls.crt  until {current.server.not_valid_after_utc:%Y-%m-%d}, for {current.names}")
+        echo(f"ca.crt   until {current.ca.not_valid_after_utc:%Y-%m-%d}")
+        echo(f"tls.crt  until {current.server.not_valid_after_utc:%Y-%m-%d}, for {current.names}")
 
 
 @certs.command(cls=_SeveralValues)
@@ -179,7 +179,7 @@ def register(
     with _api_errors_as_exit_codes():
         cluster = connect(kubeconfig=kubeconfig, context=context, in_cluster=in_cluster, dry_run=dry_run == "server")
         for step in register_in_cluster(cluster, wanted, datetime.now(UTC)):
-            say(step + (" (server dry run)" if dry_run == "server" else ""))
+            echo(step + (" (server dry run)" if dry_run == "server" else ""))
 
 
 @certs.command()
@@ -217,11 +217,11 @@ def status(
             found = cluster.configuration(configuration) or {"metadata": {"name": configuration}}
     document = report(places, found, datetime.now(UTC), timedelta(days=least_days))
     if output == "json":
-        say_json(document)
+        echo_json(document)
     else:
-        say_lines(as_text(document))
+        echo_lines(as_text(document))
         for problem in document["problems"]:
-            say(f"wrong: {problem}", err=True, fg="red")
+            echo(f"wrong: {problem}", err=True, fg="red")
     if not document["healthy"]:
         raise click.exceptions.Exit(2)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from webhook.cli.admission import admit_document, remark
+from webhook.cli.admission import admit_document, print_verdict
 from webhook.cli.check_text import Section, print_section, print_total, text_console
 from webhook.cli.files import (
     check_standard_input,
@@ -16,7 +16,7 @@ from webhook.cli.files import (
     read_policy,
 )
 from webhook.cli.profiles import Schedulers, read_schedulers
-from webhook.cli.terminal import say_json
+from webhook.cli.terminal import echo_json
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
@@ -106,7 +106,7 @@ def check(
     for document, answer in answers:
         name = pod_name(document.content)
         if output == "json":
-            say_json(_json(name, answer))
+            echo_json(_json(name, answer))
         elif not isinstance(answer, Denied):
             reasons = schedulers.explain(document.content, snapshot)
             print_section(console, Section(name, answer, reasons), max_nodes)
@@ -127,7 +127,7 @@ def _json(name: str, answer: Placement | Denied) -> dict[str, Any]:
 def _admitted(document: Document, policy: Policy, snapshot: Snapshot) -> Document | Denied:
     """The pod as the webhook would leave it, with its namespace's defaults; or that it would be refused for itself."""
     verdict = admit_document(document, policy, ClusterView(snapshot, scorer=None))
-    remark(document, verdict)
+    print_verdict(document, verdict)
     if isinstance(verdict, Denied):
         return verdict
     return document if isinstance(verdict, Bypassed) else Document(document.place, verdict.pod)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from webhook.cli.terminal import say
+from webhook.cli.terminal import echo
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document, parse
@@ -70,7 +70,7 @@ def read_pods(filenames: Sequence[str]) -> list[Document]:
         for document in parse(read_text(filename, "--filename"), place):
             found = list(pods_of(document))
             if not found:
-                say(f"{document.place}: kind {document.content['kind']} makes no pod; passed over", err=True)
+                echo(f"{document.place}: kind {document.content['kind']} makes no pod; passed over", err=True)
             pods += found
     if not pods:
         raise InvalidInput([invalid("--filename", " ".join(filenames), "holds no pod and nothing that makes one")])

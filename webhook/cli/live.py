@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from webhook.cli.terminal import say
+from webhook.cli.terminal import echo
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.resources import RESOURCES, Resource
 from webhook.cluster.snapshot import Snapshot
@@ -35,7 +35,7 @@ def read_live_cluster(kubeconfig: Path) -> Snapshot:
         if begins:
             listings[resource.name_in_cache] = cache.listing(resource.name_in_cache)
         for each in listings[resource.name_in_cache].add(items):
-            say(f"left out: {each.kind} {each.key}: {each.message}", err=True)
+            echo(f"left out: {each.kind} {each.key}: {each.message}", err=True)
 
     for resource in list_resources(Source(kubeconfig), RESOURCES, take):
         listings[resource.name_in_cache].finish()
@@ -67,7 +67,7 @@ async def _list(source: Source, resources: Iterable[Resource], on_page: OnPage) 
             except ApiServerError as error:
                 if resource.is_required or error.code not in REFUSALS:
                     raise
-                say(f"not known: {resource.plural}: {error}", err=True)
+                echo(f"not known: {resource.plural}: {error}", err=True)
             else:
                 found.append(resource)
     return found

@@ -7,9 +7,9 @@ from typing import Any
 import click
 import yaml
 
-from webhook.cli.admission import admit_checked_document, remark
+from webhook.cli.admission import admit_checked_document, print_verdict
 from webhook.cli.files import check_standard_input, pods_option, policy_option, read_cluster, read_pods, read_policy
-from webhook.cli.terminal import say, say_json, say_lines
+from webhook.cli.terminal import echo, echo_json, echo_lines
 from webhook.kube.text import escaped_json, printable_lines
 from webhook.kube.workload import pod_name
 from webhook.kube.yaml_scalars import TAG, plain_tag
@@ -56,12 +56,12 @@ def mutate(ctx: click.Context, filenames: tuple[str, ...], policy: Any, cluster:
     verdicts = [admit_checked_document(document, rules, view) for document in pods]
     shown = 0
     for document, verdict in zip(pods, verdicts, strict=True):
-        remark(document, verdict)
+        print_verdict(document, verdict)
         if not isinstance(verdict, Denied):
             _print(document.content, verdict, output, first=shown == 0)
             shown += 1
         elif output == "patch":
-            say_json(None)
+            echo_json(None)
     if shown < len(pods):
         ctx.exit(_EXIT_REFUSED)
 
@@ -70,11 +70,11 @@ def _print(before: Mapping[str, Any], verdict: Verdict, output: str, *, first: b
     after = before if isinstance(verdict, Bypassed | Denied) else verdict.pod
     if output == "patch":
         operations = verdict.operations if isinstance(verdict, Patched) else []
-        say_json(operations)
+        echo_json(operations)
     elif output == "json":
-        say_json(after)
+        echo_json(after)
     elif output == "yaml":
-        say_lines(("" if first else "---\n") + to_yaml(after))
+        echo_lines(("" if first else "---\n") + to_yaml(after))
     else:
         _print_diff(before, after)
 
@@ -90,7 +90,7 @@ def _print_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         lineterm="",
     )
     for line in lines:
-        say(line, fg=colours.get(line[:1]))
+        echo(line, fg=colours.get(line[:1]))
 
 
 class _PlainDumper(yaml.SafeDumper):

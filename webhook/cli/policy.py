@@ -6,7 +6,7 @@ import click
 
 from webhook.cli.files import policy_option, read_policy
 from webhook.cli.mutate import to_yaml
-from webhook.cli.terminal import say, say_json, say_lines
+from webhook.cli.terminal import echo, echo_json, echo_lines
 from webhook.policy.document import PolicyDocument
 from webhook.policy.loader import load_policy
 
@@ -22,14 +22,14 @@ def check(file: Path) -> None:
     """Check that FILE is a valid PlacementPolicy. Otherwise, print all errors and exit with 2."""
     found = load_policy(file)
     types = ", ".join(found.spec.workload_types)
-    say(f"{file}: valid: {found.identity}, workload types {types}")
+    echo(f"{file}: valid: {found.identity}, workload types {types}")
 
 
 @policy.command()
 def schema() -> None:
     """Print the JSON schema of a PlacementPolicy, for editors and other validators."""
     document = PolicyDocument.model_json_schema(by_alias=True)
-    say_json(document, indent=True)
+    echo_json(document, indent=True)
 
 
 @policy.command()
@@ -40,7 +40,7 @@ def show(policy: Path | None, output: str) -> None:
     found = read_policy(policy)
     document = found.document.model_dump(mode="json", by_alias=True)
     if output == "json":
-        say_json(document, indent=True)
+        echo_json(document, indent=True)
         return
-    say(f"# {found.identity}")
-    say_lines(to_yaml(document))
+    echo(f"# {found.identity}")
+    echo_lines(to_yaml(document))

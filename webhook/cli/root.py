@@ -13,7 +13,7 @@ from importlib import import_module
 import click
 
 from webhook import __version__
-from webhook.cli.terminal import say, say_lines
+from webhook.cli.terminal import echo, echo_lines
 from webhook.kube.field import InvalidInput
 
 # The text of each command in --help and shell completion. The command NAME is the function NAME of the module
@@ -70,8 +70,8 @@ def _show(error: click.ClickException) -> None:
     shown = io.StringIO()
     error.show(shown)
     usage, label, message = shown.getvalue().removesuffix("\n").partition("Error: ")
-    say_lines(usage, err=True)
-    say(label + message, err=True)
+    echo_lines(usage, err=True)
+    echo(label + message, err=True)
 
 
 def main() -> None:
@@ -82,13 +82,13 @@ def main() -> None:
         sys.stdout.flush()
     except InvalidInput as error:
         for each in error.errors:
-            say(f"Error: {each}", err=True)
+            echo(f"Error: {each}", err=True)
         code = 2
     except click.ClickException as error:
         _show(error)
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        say("Interrupted.", err=True)
+        echo("Interrupted.", err=True)
         code = 130
     except (BrokenPipeError, SystemExit) as error:
         # click handles a broken pipe by replacing stdout and raising SystemExit. Only the SystemExit of shell
@@ -99,7 +99,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except Exception:
-        say_lines(traceback.format_exc(), err=True)
-        say("Error: internal error in placement-webhook; please report the traceback above.", err=True)
+        echo_lines(traceback.format_exc(), err=True)
+        echo("Error: internal error in placement-webhook; please report the traceback above.", err=True)
         code = 1
     sys.exit(code if isinstance(code, int) else 0)

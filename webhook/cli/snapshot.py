@@ -14,7 +14,7 @@ import click
 
 from webhook.cli.anonymize import with_other_names, without_secrets
 from webhook.cli.live import list_resources
-from webhook.cli.terminal import say, say_progress
+from webhook.cli.terminal import echo, echo_progress
 from webhook.cluster.cache.resources import FURTHER_RESOURCES, REQUIRED_RESOURCES, Resource
 from webhook.kube.field import FieldError, InvalidInput, invalid
 from webhook.kube.text import json_bytes
@@ -73,7 +73,7 @@ def snapshot(kubeconfig: Path | None, output: Path | None, hash_names: bool, all
     wanted = (*REQUIRED_RESOURCES, *(FURTHER_RESOURCES if all_kinds else ()))
     whole = {each.kind: replace(each, field_selector="", part="") for each in wanted}
     resources = list_resources(Source(kubeconfig), whole.values(), take)
-    say("", err=True)
+    echo("", err=True)
     objects = [content for kind in _order(resources) for content in found[kind]]
     objects += [_empty_list(each) for each in resources if not each.is_required and not found[each.kind]]
     if hash_names:
@@ -97,7 +97,7 @@ def _empty_list(resource: Resource) -> JsonObject:
 
 def _progress(found: dict[str, list[JsonObject]]) -> None:
     counts = ", ".join(f"{len(objects)} {_PLURALS[kind]}" for kind, objects in found.items())
-    say_progress(counts)
+    echo_progress(counts)
 
 
 def _write(file: IO[bytes], objects: Iterable[JsonObject]) -> None:

@@ -14,22 +14,22 @@ import orjson
 from webhook.kube.text import json_bytes, printable, printable_lines, safe_json
 
 
-def say(text: str, *, err: bool = False, fg: str | None = None) -> None:
+def echo(text: str, *, err: bool = False, fg: str | None = None) -> None:
     """Print `text` as one line, in the colour `fg` on a terminal."""
     click.secho(printable(text), fg=fg, err=err)
 
 
-def say_lines(text: str, *, err: bool = False) -> None:
+def echo_lines(text: str, *, err: bool = False) -> None:
     """Print `text` with its line breaks. The caller makes the texts of objects in it `printable`."""
     click.echo(printable_lines(text), nl=False, err=err)
 
 
-def say_json(document: Any, *, indent: bool = False) -> None:
+def echo_json(document: Any, *, indent: bool = False) -> None:
     """Print `document` as JSON, on one line unless `indent` is set."""
-    say_json_lines([json_bytes(document, orjson.OPT_INDENT_2 if indent else 0)])
+    echo_json_lines([json_bytes(document, orjson.OPT_INDENT_2 if indent else 0)])
 
 
-def say_json_lines(lines: Iterable[bytes]) -> None:
+def echo_json_lines(lines: Iterable[bytes]) -> None:
     """Print lines of JSON unchanged, except for escaped control characters."""
     sys.stdout.flush()
     output = sys.stdout.buffer
@@ -37,7 +37,7 @@ def say_json_lines(lines: Iterable[bytes]) -> None:
     output.flush()
 
 
-def say_progress(text: str) -> None:
+def echo_progress(text: str) -> None:
     """Print `text` on standard error, on a terminal in place of the previous text."""
     is_terminal = sys.stderr.isatty()
     click.echo(("\r" if is_terminal else "") + printable(text), nl=not is_terminal, err=True)
