@@ -272,4 +272,4 @@ def test_kubeconfig_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
 def test_views_exclude_each_other(tmp_path: Path) -> None:
     done = command("serve", "--tls-dir", str(tmp_path), "--in-cluster", "--no-cluster")
     assert done.returncode == 2
-    assert b"exclude each other" in done.stderr
+    assert b"mutually exclusive" in done.stderr

@@ -132,7 +132,7 @@ def test_the_audit_log_is_standard_output_unless_told_otherwise(tls_dir: Path) -
         pytest.param(
             ("--tls-dir", "t", "--cluster", "c", "--no-cluster"),
             {},
-            "Error: --cluster, --kubeconfig, --in-cluster and --no-cluster exclude each other; give one of them.",
+            "Error: --cluster, --kubeconfig, --in-cluster and --no-cluster are mutually exclusive; give one of them.",
             id="a cluster and none",
         ),
         pytest.param(
@@ -180,7 +180,7 @@ def test_the_audit_log_is_standard_output_unless_told_otherwise(tls_dir: Path) -
         pytest.param(
             ("--tls-dir", "t", "--cluster", "c"),
             {"NO_CLUSTER": "true"},
-            "Error: --cluster, --kubeconfig, --in-cluster and --no-cluster exclude each other; give one of them.",
+            "Error: --cluster, --kubeconfig, --in-cluster and --no-cluster are mutually exclusive; give one of them.",
             id="none in the environment",
         ),
     ],

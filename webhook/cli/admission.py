@@ -1,4 +1,4 @@
-"""Pods of a file through the same `admit()` as the server's."""
+"""Admit the pods of a file with the `admit()` of the server."""
 
 from webhook.cli.terminal import echo
 from webhook.kube.admission import AdmissionRequest
@@ -16,7 +16,7 @@ def admit_document(document: Document, policy: Policy, cluster: ClusterView | No
     """Return the verdict on the creation of the pod in `document`, as the server gives it.
 
     Raises:
-        InvalidInput: it is no readable pod; the errors name file and document.
+        InvalidInput: the document is not a valid pod; the errors name file and document.
     """
     try:
         return admit(_request(document), policy, cluster)
@@ -25,12 +25,12 @@ def admit_document(document: Document, policy: Policy, cluster: ClusterView | No
 
 
 def admit_checked_document(document: Document, policy: Policy, cluster: ClusterView | None) -> Verdict:
-    """Return the same once the fields that only the scheduler reads are checked, too, unless the pod is bypassed.
+    """Return the same verdict, but also check the fields that only the scheduler reads, unless the pod is bypassed.
 
-    The server leaves these to the API server, which does not see a file.
+    In a cluster the API server checks these fields; it does not see a file.
 
     Raises:
-        InvalidInput: it is no readable pod; the errors name file and document.
+        InvalidInput: the document is not a valid pod; the errors name file and document.
     """
     verdict = admit_document(document, policy, cluster)
     if not isinstance(verdict, Bypassed):
@@ -59,7 +59,7 @@ def _request(document: Document) -> AdmissionRequest:
 
 
 def print_verdict(document: Document, verdict: Verdict) -> None:
-    """Say on standard error what the user of the pod in `document` would be told."""
+    """Print the warnings and the denial that the user of the pod in `document` would get to standard error."""
     name = pod_name(document.content)
     for warning in verdict.warnings:
         echo(f"Warning: {name}: {warning}", fg="yellow", err=True)

@@ -43,9 +43,9 @@ class _SeveralValues(click.Command):
 
 
 def _name_options(command: F) -> F:
-    command = click.option("--ip", "ip_addresses", metavar="IP…", multiple=True, help="Likewise, IP addresses.")(
-        command
-    )
+    command = click.option(
+        "--ip", "ip_addresses", metavar="IP…", multiple=True, help="IP addresses of the server certificate."
+    )(command)
     help_text = "DNS names of the server certificate."
     return click.option("--dns", "dns_names", metavar="NAME…", multiple=True, help=help_text)(command)
 

@@ -1,4 +1,4 @@
-"""`check`: which node could take a pod, and why the others could not."""
+"""`check`: report which node can take a pod, and why the others cannot."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from webhook.placement.templates import template_nodes
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied
 
-_EXIT_WAITING, _EXIT_INFEASIBLE, _EXIT_REFUSED = 3, 4, 5
+_EXIT_WAITING, _EXIT_INFEASIBLE, _EXIT_DENIED = 3, 4, 5
 
 
 @click.command()
@@ -36,7 +36,7 @@ _EXIT_WAITING, _EXIT_INFEASIBLE, _EXIT_REFUSED = 3, 4, 5
 @click.option(
     "--cluster",
     metavar="FILE",
-    help="What `kubectl get nodes,pods,namespaces -A -o json` (or yaml) prints; - for standard input.",
+    help="The output of `kubectl get nodes,pods,namespaces -A -o json` (or yaml); - for standard input.",
 )
 @click.option(
     "--kubeconfig", type=click.Path(path_type=Path), metavar="FILE", help="Check against this live cluster instead."
@@ -44,17 +44,15 @@ _EXIT_WAITING, _EXIT_INFEASIBLE, _EXIT_REFUSED = 3, 4, 5
 @click.option(
     "--scheduler-profile",
     metavar="NAME",
-    help="`default` (kube-scheduler's own, the default) or `binpack` (MostAllocated); with --scheduler-config the name "
-    "of one of its profiles, by default the one that each pod's schedulerName names.",
+    help="`default` (of kube-scheduler, the default) or `binpack` (MostAllocated). With --scheduler-config: one of its "
+    "profiles; default: the schedulerName of each pod.",
 )
 @click.option(
     "--scheduler-config",
     metavar="FILE",
-    help="A KubeSchedulerConfiguration, read as kube-scheduler reads it; - for standard input.",
+    help="A KubeSchedulerConfiguration, read as in kube-scheduler; - for standard input.",
 )
-@click.option(
-    "--mutate", "through_policy", is_flag=True, help="Run the pods through the policy first, as the webhook does."
-)
+@click.option("--mutate", "with_policy", is_flag=True, help="Apply the policy to the pods first, as the webhook does.")
 @policy_option
 @click.option(
     "--max-nodes",
@@ -62,7 +60,7 @@ _EXIT_WAITING, _EXIT_INFEASIBLE, _EXIT_REFUSED = 3, 4, 5
     default=20,
     show_default=True,
     metavar="N",
-    help="Nodes in a table of the text; the others are counted by reason.",
+    help="Maximum nodes in a table of the text; the others are counted by reason.",
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
@@ -73,15 +71,15 @@ def check(
     kubeconfig: Path | None,
     scheduler_profile: str | None,
     scheduler_config: str | None,
-    through_policy: bool,
+    with_policy: bool,
     policy: Path | None,
     max_nodes: int,
     output: str,
 ) -> None:
-    """Say which node could take a pod now, and why the others could not, in kube-scheduler's words.
+    """Report which node can take a pod now, and why the others cannot, with the messages of kube-scheduler.
 
-    Each pod is judged as it stands, and as if it were the only one that waits. Exit code 0: every pod is Feasible; 3:
-    some pod is Waiting or Unknown; 4: some pod is Infeasible; 5: some pod would be refused (--mutate).
+    Each pod is evaluated as written, and as if it were the only pending pod. Exit code 0: every pod is Feasible; 3: a
+    pod is Waiting or Unknown; 4: a pod is Infeasible; 5: a pod would be denied (--mutate).
 
     \b
     Examples:
@@ -97,7 +95,7 @@ def check(
     pods = read_pods(filenames)
     answers: list[tuple[Document, Placement | Denied]] = []
     for document in pods:
-        admitted = _admitted(document, rules, snapshot) if through_policy else document
+        admitted = _admitted(document, rules, snapshot) if with_policy else document
         if isinstance(admitted, Denied):
             answers.append((document, admitted))
         else:
@@ -112,20 +110,20 @@ def check(
             print_section(console, Section(name, answer, reasons), max_nodes)
     if output == "text" and len(pods) > 1:
         placements = [answer for _, answer in answers if not isinstance(answer, Denied)]
-        refused = ["Refused"] * (len(answers) - len(placements))
-        print_total(console, [*(placement.verdict for placement in placements), *refused])
+        denied = ["Refused"] * (len(answers) - len(placements))
+        print_total(console, [*(placement.verdict for placement in placements), *denied])
     ctx.exit(max(_code(answer) for _, answer in answers))
 
 
 def _json(name: str, answer: Placement | Denied) -> dict[str, Any]:
-    """The line of a pod; one that is refused never comes before a scheduler, and has the shape of the others."""
+    """Return the line of a pod. A denied pod is not scheduled, but its line has the same keys."""
     if isinstance(answer, Denied):
         return to_check_json(name, Placement.unknown(answer.refusal.message)) | {"verdict": "Refused"}
     return to_check_json(name, answer)
 
 
 def _admitted(document: Document, policy: Policy, snapshot: Snapshot) -> Document | Denied:
-    """The pod as the webhook would leave it, with its namespace's defaults; or that it would be refused for itself."""
+    """Return the pod as the webhook would admit it, with the defaults of its namespace, or its denial."""
     verdict = admit_document(document, policy, ClusterView(snapshot, scorer=None))
     print_verdict(document, verdict)
     if isinstance(verdict, Denied):
@@ -143,7 +141,7 @@ def _place(document: Document, schedulers: Schedulers, snapshot: Snapshot) -> Pl
 
 def _code(placement: Placement | Denied) -> int:
     if isinstance(placement, Denied):
-        return _EXIT_REFUSED
+        return _EXIT_DENIED
     if placement.verdict == "Feasible":
         return 0
     return _EXIT_INFEASIBLE if placement.verdict == "Infeasible" else _EXIT_WAITING

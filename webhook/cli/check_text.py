@@ -1,4 +1,4 @@
-"""What `check -o text` prints: for each pod the verdict, a table of the nodes, and what would make it fit."""
+"""Text output of `check`: for each pod the verdict, a table of the nodes, and suggestions."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,13 +15,13 @@ from webhook.placement.framework.result import Placement
 _COLOURS = {"Feasible": "green", "Waiting": "yellow", "Infeasible": "red", "Unknown": "magenta", "Refused": "red"}
 Scored = Mapping[str, int]
 
-# Where nothing folds the lines, a table is as wide as what it holds.
+# Without a terminal, lines are not folded, and a table has the width of its cells.
 _WIDE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One pod (`namespace/name`), its placement, and why each node that cannot take it cannot."""
+    """One pod (`namespace/name`), its placement, and the reasons of each node that cannot take it."""
 
     pod: str
     placement: Placement
@@ -29,7 +29,7 @@ class Section:
 
 
 def text_console() -> Console:
-    """Standard output, in colour and folded to the width only where it is a terminal."""
+    """Return a console on standard output, which uses colours and folds lines only on a terminal."""
     console = SafeConsole()
     return console if console.is_terminal else SafeConsole(width=_WIDE)
 
@@ -55,10 +55,10 @@ def print_section(console: Console, section: Section, max_nodes: int) -> None:
 
 
 def print_total(console: Console, verdicts: Iterable[str]) -> None:
-    """Print how many pods got which of `verdicts`."""
+    """Print the number of pods with each of `verdicts`."""
     counts = Counter(verdicts)
-    told = ", ".join(f"{counts[verdict]} {_coloured(verdict)}" for verdict in _COLOURS if counts[verdict])
-    console.print(f"{counts.total()} pods: {told}")
+    parts = ", ".join(f"{counts[verdict]} {_coloured(verdict)}" for verdict in _COLOURS if counts[verdict])
+    console.print(f"{counts.total()} pods: {parts}")
 
 
 def _print_nodes(console: Console, section: Section, max_nodes: int) -> None:
@@ -75,7 +75,7 @@ def _print_nodes(console: Console, section: Section, max_nodes: int) -> None:
 
 
 def _table(scored: Sequence[tuple[str, Scored]], failed: Sequence[tuple[str, tuple[str, ...]]]) -> Table:
-    """The nodes that can take the pod with the score of each plugin, then the others with their reasons."""
+    """Return a table of the nodes that can take the pod with their scores, then of the others with their reasons."""
     plugins = list(dict.fromkeys(plugin for _, scores in scored for plugin in scores if plugin != "total"))
     table = Table(box=None, pad_edge=True)
     table.add_column("node", no_wrap=True)

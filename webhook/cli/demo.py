@@ -1,4 +1,4 @@
-"""`demo`: the main job end to end, on a sample cluster, over real TLS; no Kubernetes needed."""
+"""`demo`: run the main job end to end on a sample cluster, over real TLS, without Kubernetes."""
 
 import asyncio
 import base64
@@ -32,15 +32,15 @@ from webhook.serving.server import Server
 from webhook.serving.view import FixedView
 from webhook.settings import Address, Settings
 
-_STORY = "demo/story"
+_TITLE = "demo/story"
 _COLOURS = {"Feasible": "green", "Waiting": "yellow", "Infeasible": "red", "Unknown": "magenta"}
 _OUTCOMES = {"Patched": "green", "Denied": "red"}
 _LOOPBACK = Address("127.0.0.1", 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """One pod of the demo and what came back for it."""
+class Step:
+    """One pod of the demo with its answer and audit record."""
 
     number: int
     pod: JsonObject
@@ -53,31 +53,31 @@ class Scene:
     "--audit",
     "audit_file",
     type=click.Path(path_type=Path),
-    help="Where the audit log goes; default: a new temporary folder.",
+    help="The audit log; default: a file in a new temporary folder.",
 )
 def demo(audit_file: Path | None) -> None:
-    """See the main job end to end on a sample cluster, over real TLS. Needs no Kubernetes.
+    """Run the main job end to end on a sample cluster, over real TLS. It needs no Kubernetes.
 
-    Makes a CA, serves the webhook on loopback, posts AdmissionReviews for six pods as a kube-apiserver would, and tells
-    what was injected, where each pod would go and why.
+    Issues a CA, serves the webhook on loopback, posts AdmissionReviews for six pods as a kube-apiserver would, and
+    prints the injected fields and the predicted node of each pod with its scores.
     """
     configure_logs("auto", "warning")
     console = SafeConsole(soft_wrap=True)
     log = audit_file or Path(tempfile.mkdtemp(prefix="placement-webhook-demo-")) / "audit.jsonl"
     snapshot = snapshot_from_documents(parse(_sample("cluster.yaml"), "sample/cluster.yaml"))
     pods = [document.content for document in parse(_sample("pods.yaml"), "sample/pods.yaml")]
-    _introduce(console, snapshot)
+    _print_cluster(console, snapshot)
     with AuditWriter(log) as audit, tempfile.TemporaryDirectory() as tls_dir:
         folder = Path(tls_dir)
         trust = _issue(folder)
         settings = Settings(tls_dir=folder, listen=_LOOPBACK, admin_listen=_LOOPBACK, replica="demo")
         server = build_server(settings, built_in_policy(), FixedView(snapshot), audit, Metrics())
-        answers = asyncio.run(_play(server, trust, pods))
+        answers = asyncio.run(_post_pods(server, trust, pods))
     records = [parse_line(line) for line in log.read_bytes().splitlines()[-len(pods) :]]
-    scenes = [Scene(*scene) for scene in zip(range(1, len(pods) + 1), pods, answers, records, strict=True)]
-    for scene in scenes:
-        _tell(console, scene, snapshot)
-    _conclude(console, scenes, log)
+    steps = [Step(*step) for step in zip(range(1, len(pods) + 1), pods, answers, records, strict=True)]
+    for step in steps:
+        _print_step(console, step, snapshot)
+    _print_audit_log(console, steps, log)
 
 
 def _sample(name: str) -> bytes:
@@ -85,7 +85,7 @@ def _sample(name: str) -> bytes:
 
 
 def _issue(folder: Path) -> ssl.SSLContext:
-    """Put a server certificate into `folder`; the client's side that trusts its CA and nothing else."""
+    """Write a server certificate to `folder`. Return the TLS context of a client that trusts only its CA."""
     now = datetime.now(UTC)
     ca = issue_ca(now=now)
     server = issue_server(ca, dns_names=["localhost"], ip_addresses=["127.0.0.1"], now=now)
@@ -95,8 +95,8 @@ def _issue(folder: Path) -> ssl.SSLContext:
     return ssl.create_default_context(cadata=ca.certificate.decode())
 
 
-async def _play(server: Server, trust: ssl.SSLContext, pods: list[JsonObject]) -> list[JsonObject]:
-    """Serve, post every pod, stop serving; the responses."""
+async def _post_pods(server: Server, trust: ssl.SSLContext, pods: list[JsonObject]) -> list[JsonObject]:
+    """Serve, post every pod, and stop serving. Return the responses."""
     stop = asyncio.Event()
     ready: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(server.run(stop, lambda address, _: ready.set_result(address)))
@@ -105,7 +105,7 @@ async def _play(server: Server, trust: ssl.SSLContext, pods: list[JsonObject]) -
         url = f"https://{await ready}/mutate?timeout=5s"
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as client:
             for number, pod in enumerate(pods, start=1):
-                async with client.post(url, json=_review(pod, number)) as answer:
+                async with client.post(url, json=_admission_review(pod, number)) as answer:
                     answer.raise_for_status()
                     responses.append((await answer.json())["response"])
     finally:
@@ -114,7 +114,7 @@ async def _play(server: Server, trust: ssl.SSLContext, pods: list[JsonObject]) -
     return responses
 
 
-def _review(pod: JsonObject, number: int) -> JsonObject:
+def _admission_review(pod: JsonObject, number: int) -> JsonObject:
     request = {
         "uid": f"demo-{number}",
         "kind": {"group": "", "version": "v1", "kind": "Pod"},
@@ -128,7 +128,7 @@ def _review(pod: JsonObject, number: int) -> JsonObject:
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
-def _introduce(console: Console, snapshot: Snapshot) -> None:
+def _print_cluster(console: Console, snapshot: Snapshot) -> None:
     console.print(f"[bold]The sample cluster: {len(snapshot.nodes)} nodes, one of them the control plane[/bold]")
     gpus = snapshot.allocatable("nvidia.com/gpu")
     free = gpus - snapshot.requested("nvidia.com/gpu")
@@ -140,11 +140,11 @@ def _introduce(console: Console, snapshot: Snapshot) -> None:
     console.print()
 
 
-def _tell(console: Console, scene: Scene, snapshot: Snapshot) -> None:
-    pod, record, response = scene.pod, scene.record, scene.response
+def _print_step(console: Console, step: Step, snapshot: Snapshot) -> None:
+    pod, record, response = step.pod, step.record, step.response
     annotations = pod["metadata"]["annotations"]
-    console.print(f"[bold]{scene.number}. {annotations[_STORY]}[/bold]")
-    asked = [f"{key.partition('/')[2]}={value}" for key, value in annotations.items() if key != _STORY]
+    console.print(f"[bold]{step.number}. {annotations[_TITLE]}[/bold]")
+    asked = [f"{key.partition('/')[2]}={value}" for key, value in annotations.items() if key != _TITLE]
     console.print(f"   pod       {marked(pod_name(pod))}  {marked('  '.join(asked)) or '(no annotation)'}")
     colour = _OUTCOMES.get(record.outcome, "cyan")
     allowed = "allowed" if response["allowed"] else "refused"
@@ -159,46 +159,46 @@ def _tell(console: Console, scene: Scene, snapshot: Snapshot) -> None:
     for warning in response.get("warnings", ()):
         console.print(f"   [yellow]warning[/yellow]   {marked(warning)}")
     if record.placement is not None:
-        _tell_placement(console, scene, snapshot)
+        _print_placement(console, step, snapshot)
     console.print()
 
 
-def _tell_placement(console: Console, scene: Scene, snapshot: Snapshot) -> None:
-    """The verdict, and the scores by which the node was chosen."""
-    placement = scene.record.placement
-    assert placement is not None  # noqa: S101 - the caller has looked
+def _print_placement(console: Console, step: Step, snapshot: Snapshot) -> None:
+    """Print the verdict and the scores of the nodes."""
+    placement = step.record.placement
+    assert placement is not None  # noqa: S101 - checked by the caller
     colour = _COLOURS[placement.verdict]
     where = f" on [bold]{placement.node}[/bold]" if placement.node else ""
     console.print(f"   verdict   [{colour}]{placement.verdict}[/{colour}]{where}: {marked(placement.message)}")
-    scored = Scheduler(PROFILES["default"]).place(_patched(scene), snapshot)
+    scored = Scheduler(PROFILES["default"]).place(_patched(step), snapshot)
     ranked = sorted(scored.scores.items(), key=lambda item: (-item[1]["total"], item[0]))
     for rank, (node, scores) in enumerate(ranked):
         parts = ", ".join(f"{plugin} {score}" for plugin, score in scores.items() if plugin != "total")
-        told = f"{scores['total']} = {parts}" if parts else "the only node that can take it"
-        console.print(f"   {'why' if rank == 0 else '':<9} {node:<15} {told}")
+        line = f"{scores['total']} = {parts}" if parts else "the only node that can take it"
+        console.print(f"   {'why' if rank == 0 else '':<9} {node:<15} {line}")
 
 
-def _patched(scene: Scene) -> JsonObject:
+def _patched(step: Step) -> JsonObject:
     import jsonpatch
 
-    operations = orjson.loads(base64.b64decode(scene.response.get("patch", "W10=")))
-    pod: JsonObject = jsonpatch.apply_patch(scene.pod, operations)
+    operations = orjson.loads(base64.b64decode(step.response.get("patch", "W10=")))
+    pod: JsonObject = jsonpatch.apply_patch(step.pod, operations)
     return pod
 
 
-def _conclude(console: Console, scenes: list[Scene], log: Path) -> None:
+def _print_audit_log(console: Console, steps: list[Step], log: Path) -> None:
     counts: dict[str, int] = {}
     verdicts: dict[str, int] = {}
-    for scene in scenes:
-        counts[scene.record.outcome] = counts.get(scene.record.outcome, 0) + 1
-        if scene.record.placement is not None:
-            verdicts[scene.record.placement.verdict] = verdicts.get(scene.record.placement.verdict, 0) + 1
-    console.print("[bold]The audit log says[/bold]")
+    for step in steps:
+        counts[step.record.outcome] = counts.get(step.record.outcome, 0) + 1
+        if step.record.placement is not None:
+            verdicts[step.record.placement.verdict] = verdicts.get(step.record.placement.verdict, 0) + 1
+    console.print("[bold]The audit log[/bold]")
     console.print(f"   outcomes  {_counted(counts)}")
     console.print(f"   verdicts  {_counted(verdicts)}")
     console.print(f"   file      {marked(str(log))}")
     command = ".venv/bin/placement-webhook audit"
-    console.print(f"   read on   {command} show {scenes[0].record.decision} {marked(str(log))}")
+    console.print(f"   read on   {command} show {steps[0].record.decision} {marked(str(log))}")
     console.print(f"             {command} verify {marked(str(log))}")
 
 

@@ -1,4 +1,4 @@
-"""`mutate`: what the webhook would make of pods, without a cluster or a server."""
+"""`mutate`: print pods as the webhook would admit them, without a cluster or a server."""
 
 import difflib
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from webhook.kube.yaml_scalars import TAG, plain_tag
 from webhook.pipeline import ClusterView, scheduler_for
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
 
-_EXIT_REFUSED = 5
+_EXIT_DENIED = 5
 
 
 @click.command()
@@ -25,7 +25,7 @@ _EXIT_REFUSED = 5
 @click.option(
     "--cluster",
     metavar="FILE",
-    help="What `kubectl get nodes,pods,namespaces -A -o json` prints: for defaults of namespaces and the check.",
+    help="The output of `kubectl get nodes,pods,namespaces -A -o json`, for namespace defaults and the check.",
 )
 @click.option(
     "-o",
@@ -33,14 +33,14 @@ _EXIT_REFUSED = 5
     type=click.Choice(["yaml", "json", "patch", "diff"]),
     default="yaml",
     show_default=True,
-    help="The mutated pods; or the JSON patch of each, one a line, null for one that is refused; or what changes.",
+    help="The mutated pods; the JSON patch of each pod, one a line, null for a denied pod; or the difference.",
 )
 @click.pass_context
 def mutate(ctx: click.Context, filenames: tuple[str, ...], policy: Any, cluster: str | None, output: str) -> None:
-    """Show what the webhook would make of pods.
+    """Print pods as the webhook would admit them.
 
-    A Deployment, Job and the like stand for the pods of their templates. Warnings go to standard error. Exit code 5: a
-    pod would be refused.
+    A Deployment, Job and so on stand for the pods of their templates. Warnings go to standard error. Exit code 5: a pod
+    would be denied.
 
     \b
     Examples:
@@ -63,7 +63,7 @@ def mutate(ctx: click.Context, filenames: tuple[str, ...], policy: Any, cluster:
         elif output == "patch":
             echo_json(None)
     if shown < len(pods):
-        ctx.exit(_EXIT_REFUSED)
+        ctx.exit(_EXIT_DENIED)
 
 
 def _print(before: Mapping[str, Any], verdict: Verdict, output: str, *, first: bool) -> None:
@@ -94,10 +94,10 @@ def _print_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """Writes an object that stands in two places twice, rather than as an anchor and an alias."""
+    """Writes an object that occurs twice in full each time, without an anchor and an alias."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's signature
-        """Always."""
+        """Return True."""
         return True
 
 
@@ -113,5 +113,5 @@ _PlainDumper.add_representer(str, _text)
 
 
 def to_yaml(value: Any) -> str:
-    """`value` as YAML in the order of its keys; what could command a terminal stands in it as an escape."""
+    """Return `value` as YAML in the order of its keys, with control characters as escapes."""
     return escaped_json(yaml.dump(value, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=120))

@@ -1,4 +1,4 @@
-"""The scheduler profiles of `check`: built in, or of a KubeSchedulerConfiguration file."""
+"""Scheduler profiles of `check`: built in, or of a KubeSchedulerConfiguration file."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,34 +18,34 @@ _SUGGESTIONS = 3
 
 
 class Schedulers:
-    """A framework for each profile. A pod is asked of the chosen one, else of the one that its schedulerName names."""
+    """A scheduler for each profile. The chosen profile evaluates a pod, else the profile of its schedulerName."""
 
     def __init__(
         self, profiles: Mapping[str, Profile], chosen: str | None, templates: Sequence[TemplateNode] = ()
     ) -> None:
-        self._frameworks = {
+        self._schedulers = {
             name: Scheduler(profile, templates=templates, suggestions=_SUGGESTIONS)
             for name, profile in profiles.items()
         }
         self._chosen = chosen
 
     def place(self, pod: Mapping[str, Any], snapshot: Snapshot) -> Placement:
-        """Where the pod would go.
+        """Return the placement of the pod.
 
         Raises:
-            InvalidInput: a field of the pod that is read is malformed; holds every error.
+            InvalidInput: a field that is read is malformed; holds every error.
         """
-        question = PodSignature.of(pod)
+        signature = PodSignature.of(pod)
         name = self._name_for(pod)
-        framework = self._frameworks.get(name)
-        if framework is None:
+        scheduler = self._schedulers.get(name)
+        if scheduler is None:
             return Placement.unknown(f"the configuration has no profile for the schedulerName {name}")
-        return framework.answer(question, snapshot, never)
+        return scheduler.answer(signature, snapshot, never)
 
     def explain(self, pod: Mapping[str, Any], snapshot: Snapshot) -> NodeToStatus:
-        """Why each node that cannot take the pod cannot; nothing where no profile is the pod's."""
-        framework = self._frameworks.get(self._name_for(pod))
-        return framework.explain(PodSignature.of(pod), snapshot) if framework else {}
+        """Return the reasons of each node that cannot take the pod; empty without a profile for the pod."""
+        scheduler = self._schedulers.get(self._name_for(pod))
+        return scheduler.explain(PodSignature.of(pod), snapshot) if scheduler else {}
 
     def _name_for(self, pod: Mapping[str, Any]) -> str:
         name: str = self._chosen or field(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
@@ -53,13 +53,13 @@ class Schedulers:
 
 
 def read_schedulers(configuration: str | None, name: str | None, templates: Sequence[TemplateNode] = ()) -> Schedulers:
-    """The profiles of the KubeSchedulerConfiguration file, or the built-in ones; `name` chooses one for every pod.
+    """Return the profiles of the KubeSchedulerConfiguration file, or the built-in ones; `name` selects one for all.
 
     `templates` are the nodes that an autoscaler can add.
 
     Raises:
-        InvalidInput: the file cannot be read or is not one valid KubeSchedulerConfiguration, or there is no such
-            profile.
+        InvalidInput: the file cannot be read or is not one valid KubeSchedulerConfiguration, or it has no
+            profile `name`.
     """
     profiles: Mapping[str, Profile] = PROFILES
     if configuration is None:

@@ -1,4 +1,4 @@
-"""`serve`: the admission webhook."""
+"""`serve`: run the admission webhook."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ class AddressType(click.ParamType[Address]):
     name = "HOST:PORT"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
-        """The address, or a usage error."""
+        """Return the address. Raise a usage error for an invalid one."""
         if isinstance(value, Address):
             return value
         try:
@@ -46,8 +46,8 @@ _SECONDS = click.FloatRange(min=0)
 @click.option(
     "--kubeconfig", type=click.Path(path_type=Path), metavar="FILE", help="Check placement against this live cluster."
 )
-@click.option("--in-cluster", is_flag=True, help="Check placement against the live cluster that this runs in.")
-@click.option("--no-cluster", is_flag=True, help="Check no placement: inject only. The default.")
+@click.option("--in-cluster", is_flag=True, help="Check placement against the live cluster of this pod.")
+@click.option("--no-cluster", is_flag=True, help="Do not check placement: only inject. The default.")
 @click.option("--audit", default="-", show_default=True, metavar="FILE|-", help="The audit log; - for standard output.")
 @click.option(
     "--audit-max-bytes",
@@ -61,21 +61,21 @@ _SECONDS = click.FloatRange(min=0)
     type=click.IntRange(min=1),
     default=BACKUPS,
     show_default=True,
-    help="Rotated audit files to keep, however old.",
+    help="Rotated audit files to keep, regardless of age.",
 )
 @click.option(
     "--audit-keep-hours",
     type=click.FloatRange(min=0),
     default=KEEP_SECONDS / 3600,
     show_default=True,
-    help="Keep more than those as long as they are younger.",
+    help="Keep more files than that while they are younger than this.",
 )
 @click.option(
     "--audit-max-total-bytes",
     type=click.IntRange(min=1),
     default=None,
-    help="Most bytes of all audit files: over it the oldest go, however young.  [default: 4 GiB, and room for the "
-    "backups]",
+    help="Maximum bytes of all audit files; above it the oldest are deleted, regardless of age.  [default: 4 GiB, and "
+    "room for the backups]",
 )
 @click.option(
     "--listen", type=AddressType(), default=_DEFAULTS.listen, show_default=True, help="POST /mutate over TLS."
@@ -85,7 +85,7 @@ _SECONDS = click.FloatRange(min=0)
     type=AddressType(),
     default=_DEFAULTS.admin_listen,
     show_default=True,
-    help="/healthz, /readyz and /metrics, in the clear.",
+    help="/healthz, /readyz and /metrics, without TLS.",
 )
 @click.option(
     "--max-body-bytes",
@@ -100,52 +100,52 @@ _SECONDS = click.FloatRange(min=0)
     type=click.IntRange(min=1024),
     default=_DEFAULTS.max_bytes_in_flight,
     show_default=True,
-    help="Most bytes of large AdmissionReviews at one time; more wait, then: 503.",
+    help="Maximum bytes of large AdmissionReviews at one time; further ones wait, then get 503.",
 )
 @click.option(
     "--max-connections",
     type=click.IntRange(min=1),
     default=_DEFAULTS.max_connections,
     show_default=True,
-    help="Most connections to the webhook's port; beyond, the idlest one gives way.",
+    help="Maximum connections to the webhook port; above it the longest idle one is closed.",
 )
 @click.option(
     "--max-connections-per-address",
     type=click.IntRange(min=1),
     default=_DEFAULTS.max_connections_per_address,
     show_default=True,
-    help="Most of them from one address, such as that of an API server.",
+    help="Maximum connections from one address, such as an API server.",
 )
 @click.option(
     "--read-timeout-seconds",
     type=_SECONDS,
     default=_DEFAULTS.read_timeout_seconds,
     show_default=True,
-    help="How long a request may take to arrive.",
+    help="Time limit for a request to arrive.",
 )
 @click.option(
     "--certificate-poll-seconds",
     type=click.FloatRange(min=0.1, max=3600),
     default=_DEFAULTS.certificate_poll_seconds,
     show_default=True,
-    help="How often to look whether tls.crt and tls.key have changed; a new pair is served without a restart.",
+    help="Interval between checks for changed tls.crt and tls.key; a new pair is served without a restart.",
 )
 @click.option(
     "--shutdown-delay-seconds",
     type=_SECONDS,
     default=_DEFAULTS.shutdown_delay_seconds,
     show_default=True,
-    help="On SIGTERM, go on serving this long while not ready.",
+    help="On SIGTERM, serve for this long while not ready.",
 )
 @click.option(
     "--grace-seconds",
     type=_SECONDS,
     default=_DEFAULTS.grace_seconds,
     show_default=True,
-    help="Then wait this long for what is in flight.",
+    help="Then wait for this long for requests in flight.",
 )
 @click.option(
-    "--replica", default=None, help="This replica's name in audit records.  [default: $POD_NAME, else the host name]"
+    "--replica", default=None, help="Name of this replica in audit records.  [default: $POD_NAME, else the host name]"
 )
 @click.option(
     "--log-format",
@@ -176,8 +176,8 @@ def serve(
 ) -> None:
     """Serve the admission webhook over TLS until SIGTERM or SIGINT.
 
-    Each flag can also be set in the environment: --tls-dir as PLACEMENT_WEBHOOK_TLS_DIR, and so on. Logs go to
-    standard error.
+    Each flag has an environment variable: --tls-dir is PLACEMENT_WEBHOOK_TLS_DIR, and so on. Logs go to standard
+    error.
 
     \b
     Examples:
@@ -186,7 +186,7 @@ def serve(
     """
     if [cluster is not None, kubeconfig is not None, in_cluster, no_cluster].count(True) > 1:
         raise click.UsageError(
-            "--cluster, --kubeconfig, --in-cluster and --no-cluster exclude each other; give one of them."
+            "--cluster, --kubeconfig, --in-cluster and --no-cluster are mutually exclusive; give one of them."
         )
     configure_logs(log_format, log_level)
     rules = read_policy(policy)
