@@ -1,1 +1,1 @@
-"""The commands."""
+"""Tests of the commands."""

@@ -1,4 +1,4 @@
-"""Fixtures of the commands' tests."""
+"""Fixtures of the tests of the commands."""
 
 from tests.support.command import run
 

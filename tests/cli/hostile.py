@@ -1,4 +1,4 @@
-"""Objects whose every text tries to command the terminal that it is printed on, and to forge lines."""
+"""Objects whose texts all hold control characters and forged lines."""
 
 import threading
 import unicodedata
@@ -28,14 +28,14 @@ SURROGATE = "\ud800"
 
 
 def assert_safe(text: str) -> None:
-    """Nothing in `text` is of a category that commands a terminal, line breaks aside, and no line of it is forged."""
+    """Assert that `text` has no control characters except line breaks, and no forged line."""
     unsafe = {char for char in text if char != "\n" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
     assert unsafe == set()
     assert [line for line in text.split("\n") if line.lstrip(" -+").startswith("FORGED")] == []
 
 
 def hostile_pod(text: str = HOSTILE) -> dict[str, Any]:
-    """A training pod of which every free text is `text`."""
+    """Return a training pod with `text` in every free text."""
     pod = make_pod(f"pod {text}").namespace(f"team {text}").annotate(TYPE, "training").annotate(f"note {text}", text)
     pod = pod.annotate("maip.mxsf.io/scheduler", "volcano").label("jobtype", text).owner("Job", text).scheduler(text)
     pod = pod.spec(
@@ -46,18 +46,18 @@ def hostile_pod(text: str = HOSTILE) -> dict[str, Any]:
     return pod.requests(**{f"example.com/{text}": 1}).obj()
 
 
-def refused_pod() -> dict[str, Any]:
-    """One that the policy refuses, for values that the refusal quotes."""
+def denied_pod() -> dict[str, Any]:
+    """Return a pod that the policy denies. The denial quotes its values."""
     return make_pod(HOSTILE).annotate(TYPE, HOSTILE).annotate(PRODUCT, HOSTILE).obj()
 
 
 def malformed_pod() -> dict[str, Any]:
-    """One that is none, in a field that the error quotes."""
+    """Return an invalid pod. The error quotes its field."""
     return make_pod(HOSTILE).annotate(TYPE, "training").spec(tolerations=HOSTILE, nodeSelector={HOSTILE: 1}).obj()
 
 
 def hostile_nodes() -> list[dict[str, Any]]:
-    """Nodes that bar the hostile pod, each in its own words."""
+    """Return nodes that each exclude the hostile pod for another reason."""
     return [
         make_node_object(f"a {HOSTILE}", labels={HOSTILE: HOSTILE}),
         make_node_object(f"b {HOSTILE}", taints=[f"{HOSTILE}={HOSTILE}:NoSchedule"]),
@@ -65,12 +65,12 @@ def hostile_nodes() -> list[dict[str, Any]]:
 
 
 def as_list(*objects: dict[str, Any]) -> bytes:
-    """A v1 List."""
+    """Return a v1 List."""
     return orjson.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
 
 
 def hostile_record(number: int = 1) -> AuditRecord:
-    """A record of which every free text is hostile."""
+    """Return a record with the hostile text in every free text."""
     return make_record(
         number,
         decision=f"d{number} {HOSTILE}",
@@ -94,7 +94,7 @@ def hostile_record(number: int = 1) -> AuditRecord:
 
 
 def write_certificates(folder: Path) -> None:
-    """A self-signed certificate with a hostile subject and name, as `tls.crt` and `ca.crt`."""
+    """Write a self-signed certificate with a hostile subject and name, as `tls.crt` and `ca.crt`."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOSTILE)])
     builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
@@ -109,7 +109,7 @@ def write_certificates(folder: Path) -> None:
 
 @contextmanager
 def api_server(folder: Path, status: int, content: dict[str, Any]) -> Iterator[Path]:
-    """A kubeconfig of an API server that answers everything so."""
+    """Yield a kubeconfig of an API server that gives this answer to every request."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -121,7 +121,7 @@ def api_server(folder: Path, status: int, content: dict[str, Any]) -> Iterator[P
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})

@@ -1,4 +1,4 @@
-"""What a container printed last, and names and addresses that placement does not read, are not shared."""
+"""The last output of containers, and names and addresses that placement does not read, are removed."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""`check`: which node could take a pod, and why the others could not."""
+"""`check`: report which node can take a pod, and why the others cannot."""
 
 from pathlib import Path
 from typing import Any
@@ -71,14 +71,14 @@ def test_scores_are_weighted_and_add_up(run: Run, tmp_path: Path) -> None:
     assert placement["node"] == min(name for name, scores in placement["scores"].items() if scores["total"] == best)
 
 
-def test_text_tells_verdict_node_and_message(run: Run, tmp_path: Path) -> None:
+def test_text_has_verdict_node_and_message(run: Run, tmp_path: Path) -> None:
     outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), stdin=as_list(FEASIBLE, INFEASIBLE))
 
-    told = outcome.output.splitlines()
-    assert "default/feasible: Feasible on free" in told
-    assert "  1 of 2 nodes can take it" in told
-    assert "default/infeasible: Infeasible" in told
-    assert "  0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s)." in told
+    lines = outcome.output.splitlines()
+    assert "default/feasible: Feasible on free" in lines
+    assert "  1 of 2 nodes can take it" in lines
+    assert "default/infeasible: Infeasible" in lines
+    assert "  0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s)." in lines
     assert "\x1b" not in outcome.output
 
 
@@ -100,7 +100,7 @@ def test_the_binpack_profile_chooses_the_fuller_node(run: Run, tmp_path: Path) -
     assert chosen == {"default": "empty", "binpack": "fuller"}
 
 
-def test_a_pod_is_judged_as_it_stands_unless_mutated(run: Run, tmp_path: Path) -> None:
+def test_a_pod_is_evaluated_as_written_without_mutate(run: Run, tmp_path: Path) -> None:
     arguments = ("check", "-f", "-", "--cluster", write_cluster(tmp_path), "-o", "json")
     pod = as_list(TRAINING)
 
@@ -111,7 +111,7 @@ def test_a_pod_is_judged_as_it_stands_unless_mutated(run: Run, tmp_path: Path) -
 
 
 def test_a_mutated_pod_has_the_defaults_of_its_namespace(run: Run, tmp_path: Path) -> None:
-    """As the webhook reads them in the cluster that the file shows."""
+    """The defaults are those that the webhook reads in the cluster of the file."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "annotations": {TYPE: "training"}}}
     cluster = write_cluster(tmp_path, namespace)
 
@@ -122,7 +122,7 @@ def test_a_mutated_pod_has_the_defaults_of_its_namespace(run: Run, tmp_path: Pat
     assert lines(outcome.output)[0]["node"] == "train"
 
 
-def test_a_pod_that_the_policy_refuses_is_code_5_and_the_others_are_judged(run: Run, tmp_path: Path) -> None:
+def test_a_pod_that_the_policy_denies_is_code_5_and_the_others_are_evaluated(run: Run, tmp_path: Path) -> None:
     pods = as_list(MISTYPED, INFEASIBLE, FEASIBLE)
 
     outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), "--mutate", "-o", "json", stdin=pods)
@@ -143,7 +143,7 @@ def test_a_pod_that_the_policy_refuses_is_code_5_and_the_others_are_judged(run: 
     assert "<stdin>: items[0]" in outcome.errors
 
 
-def test_a_cluster_can_come_in_by_standard_input(run: Run, tmp_path: Path) -> None:
+def test_a_cluster_can_be_read_from_standard_input(run: Run, tmp_path: Path) -> None:
     pod = tmp_path / "pod.yaml"
     pod.write_text(to_yaml(FEASIBLE.obj()))
 
@@ -153,7 +153,7 @@ def test_a_cluster_can_come_in_by_standard_input(run: Run, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "expected"),
     [
         pytest.param(
             ("-f", "-", "--cluster", "-"),
@@ -172,14 +172,14 @@ def test_a_cluster_can_come_in_by_standard_input(run: Run, tmp_path: Path) -> No
         ),
     ],
 )
-def test_standard_input_is_read_once(run: Run, files: tuple[str, ...], told: str) -> None:
+def test_standard_input_is_read_once(run: Run, files: tuple[str, ...], expected: str) -> None:
     outcome = run("check", *files)
     assert (outcome.code, outcome.output) == (2, "")
-    assert told in outcome.errors
+    assert expected in outcome.errors
 
 
 @pytest.mark.parametrize(
-    ("pod", "cluster", "told"),
+    ("pod", "cluster", "expected"),
     [
         pytest.param("a: b: c", "", "Error: <pod>:1:5: Invalid value: ", id="a pod that is no YAML"),
         pytest.param("", "a: b: c", "Error: <cluster>:1:5: Invalid value: ", id="a cluster that is no YAML"),
@@ -205,7 +205,7 @@ def test_standard_input_is_read_once(run: Run, files: tuple[str, ...], told: str
     ],
 )
 def test_bad_input_is_code_2_and_names_file_and_field(
-    run: Run, tmp_path: Path, pod: str, cluster: str, told: str
+    run: Run, tmp_path: Path, pod: str, cluster: str, expected: str
 ) -> None:
     paths = {"<pod>": tmp_path / "pod.yaml", "<cluster>": tmp_path / "cluster.yaml"}
     paths["<pod>"].write_text(pod)
@@ -214,13 +214,13 @@ def test_bad_input_is_code_2_and_names_file_and_field(
     outcome = run("check", "-f", paths["<pod>"], "--cluster", paths["<cluster>"])
 
     for placeholder, path in paths.items():
-        told = told.replace(placeholder, str(path))
+        expected = expected.replace(placeholder, str(path))
     assert (outcome.code, outcome.output) == (2, "")
-    assert outcome.errors.startswith(told)
+    assert outcome.errors.startswith(expected)
 
 
 def test_an_empty_file_is_no_cluster(run: Run, tmp_path: Path) -> None:
-    """It is what a command that failed has left."""
+    """An empty file is the output of a failed command."""
     cluster = tmp_path / "cluster.json"
     cluster.write_text("\n")
 
@@ -230,7 +230,7 @@ def test_an_empty_file_is_no_cluster(run: Run, tmp_path: Path) -> None:
     assert "holds no Node, Pod or Namespace" in outcome.errors
 
 
-def test_an_empty_cluster_takes_nobody(run: Run, tmp_path: Path) -> None:
+def test_an_empty_cluster_takes_no_pod(run: Run, tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.json"
     cluster.write_text('{"apiVersion": "v1", "kind": "List", "items": []}')
 

@@ -1,4 +1,4 @@
-"""`check --scheduler-config`: pods are judged by the profiles of a KubeSchedulerConfiguration."""
+"""`check --scheduler-config`: evaluate pods with the profiles of a KubeSchedulerConfiguration."""
 
 import json
 from functools import partial
@@ -16,7 +16,7 @@ _CONFIGURATION = Path(__file__).parents[2] / "deploy/scheduler/kube-scheduler-co
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """A node in use and an empty one, with a pod for each of three schedulers."""
+    """Write a node in use and an empty node, with a pod for each of three schedulers."""
     running = make_pod("running").node_name("used").requests(cpu="4", memory="16Gi")
     nodes = make_node_object("empty"), make_node_object("used")
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*nodes, running.obj()]}))
@@ -30,11 +30,11 @@ def files(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def check(files: Path, run: Run) -> Run:
-    """`placement-webhook check` of these pods."""
+    """Run `placement-webhook check` for these pods."""
     return partial(run, "check", "-f", files / "pods.yaml", "--cluster", files / "cluster.json", "-o", "json")
 
 
-def test_each_pod_is_judged_by_the_profile_of_its_scheduler(check: Run) -> None:
+def test_each_pod_is_evaluated_with_the_profile_of_its_scheduler(check: Run) -> None:
     result = check("--scheduler-config", str(_CONFIGURATION))
     assert [(answer["verdict"], answer["node"]) for answer in lines(result.output)] == [
         ("Feasible", "empty"),
@@ -73,7 +73,7 @@ def test_a_profile_is_chosen_for_all(check: Run, arguments: tuple[str, ...], nod
         (("--scheduler-config", "nowhere.yaml"), '--scheduler-config: Invalid value: "nowhere.yaml"; cannot be read'),
     ],
 )
-def test_what_is_not_there_is_told(check: Run, arguments: tuple[str, ...], error: str) -> None:
+def test_an_unknown_profile_is_reported(check: Run, arguments: tuple[str, ...], error: str) -> None:
     result = check(*arguments)
     assert result.code == 2
     assert error in result.errors

@@ -1,4 +1,4 @@
-"""What a person reads of `check`: a headline, a table of nodes, suggestions, a total."""
+"""Text output of `check`: a headline, a table of nodes, suggestions, a total."""
 
 import io
 import json
@@ -29,7 +29,7 @@ Check = Callable[..., Outcome]
 
 @pytest.fixture
 def check(tmp_path: Path) -> Check:
-    """Runs `check` for pods on `_CLUSTER`, under a policy with these fields, with further arguments."""
+    """Runs `check` for pods on `_CLUSTER` with a policy with these fields and with further arguments."""
 
     def check(*pods: PodBuilder, arguments: tuple[str, ...] = (), policy: Mapping[str, Any] | None = None) -> Outcome:
         files = {
@@ -127,7 +127,7 @@ def test_the_table_is_cut_and_the_rest_is_counted_by_reason(check: Check, most: 
     assert [row if row.startswith("  and") else row.split()[0] for row in rows if "total" not in row] == shown
 
 
-def test_many_pods_have_each_its_section_and_a_total(check: Check) -> None:
+def test_many_pods_have_a_section_each_and_a_total(check: Check) -> None:
     pods = [
         make_pod("fits"),
         make_pod("waits").gpu(7).node_selector("kubernetes.io/hostname", "busy"),
@@ -146,7 +146,7 @@ def test_many_pods_have_each_its_section_and_a_total(check: Check) -> None:
     ]
 
 
-def test_a_refused_pod_is_counted(check: Check) -> None:
+def test_a_denied_pod_is_counted(check: Check) -> None:
     bad = make_pod("bad").annotate("maip.mxsf.io/workload-type", "trainning")
 
     ran = check(make_pod("good"), bad, arguments=("--mutate", "--max-nodes", "0"))
@@ -168,7 +168,7 @@ def test_node_templates_of_the_policy_count(check: Check) -> None:
     assert found["suggestions"][0] == "ask for 8 nvidia.com/gpu instead of 16: the largest free block is 8"
 
 
-def test_nothing_is_coloured_or_folded_where_no_terminal_is(check: Check) -> None:
+def test_nothing_is_coloured_or_folded_without_a_terminal(check: Check) -> None:
     long = "x" * 200
 
     ran = check(make_pod("worker").node_selector("pool", long[:63]).gpu(16))

@@ -1,4 +1,4 @@
-"""`demo`: six stories, told once."""
+"""`demo`: run six examples."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from tests.support.command import run_alone
 from webhook.audit.record import parse_line
 
 
-def test_the_demo_tells_six_stories_and_keeps_the_audit_log(tmp_path: Path) -> None:
+def test_the_demo_prints_six_examples_and_keeps_the_audit_log(tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
 
     outcome = run_alone("demo", "--audit", log)

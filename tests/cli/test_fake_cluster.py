@@ -1,4 +1,4 @@
-"""Commands on what an API server answers; tests/cli/test_live_cluster.py has a real one."""
+"""Commands on the answers of a fake API server; tests/cli/test_live_cluster.py has a real one."""
 
 import json
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ REQUIRED = {"Namespace": "/api/v1/namespaces", "Node": "/api/v1/nodes", "Pod": "
 
 
 def listing(*items: dict[str, Any]) -> dict[str, Any]:
-    """A list without the kinds of its items, as an API server answers."""
+    """Return a list without the kinds of its items, as an API server does."""
     return {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": list(items)}
 
 
 @pytest.fixture
 def api() -> Iterator[FakeApi]:
-    """An API server with two nodes that serves no other kinds than must be there."""
+    """Return an API server with two nodes that serves only the required kinds."""
     with fake_api() as api:
         api.objects = {
             REQUIRED["Namespace"]: listing({"metadata": {"name": "team-a"}}),
@@ -37,7 +37,7 @@ def kubeconfig(api: FakeApi, tmp_path: Path) -> Path:
     return api.kubeconfig(tmp_path)
 
 
-def test_check_asks_the_cluster_and_names_the_kinds_that_are_not_served(run: Run, kubeconfig: Path) -> None:
+def test_check_reads_the_cluster_and_names_the_kinds_that_are_not_served(run: Run, kubeconfig: Path) -> None:
     outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, "-o", "json", stdin=as_list(make_pod("p").gpu(8)))
 
     (answer,) = lines(outcome.output)
@@ -58,9 +58,7 @@ def test_check_names_objects_that_cannot_be_read(run: Run, api: FakeApi, kubecon
 
 
 @pytest.mark.parametrize("kind", REQUIRED)
-def test_a_cluster_without_a_kind_that_must_be_there_cannot_be_asked(
-    run: Run, api: FakeApi, kubeconfig: Path, kind: str
-) -> None:
+def test_a_cluster_without_a_required_kind_is_an_error(run: Run, api: FakeApi, kubeconfig: Path, kind: str) -> None:
     del api.objects[REQUIRED[kind]]
 
     outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, stdin=as_list(make_pod("p")))
@@ -69,7 +67,7 @@ def test_a_cluster_without_a_kind_that_must_be_there_cannot_be_asked(
     assert outcome.errors.endswith(f"Error: GET {REQUIRED[kind]}: 404 there is none\n")
 
 
-def test_any_other_answer_than_a_refusal_ends_the_command(run: Run, api: FakeApi, kubeconfig: Path) -> None:
+def test_any_other_error_than_a_forbidden_kind_ends_the_command(run: Run, api: FakeApi, kubeconfig: Path) -> None:
     api.refuses = 500
 
     outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, stdin=as_list(make_pod("p")))
@@ -77,7 +75,7 @@ def test_any_other_answer_than_a_refusal_ends_the_command(run: Run, api: FakeApi
     assert (outcome.code, outcome.errors) == (1, "Error: GET /api/v1/namespaces: 500 because Refused\n")
 
 
-def test_a_snapshot_has_nodes_first_and_says_how_far_it_is_on_standard_error(run: Run, kubeconfig: Path) -> None:
+def test_a_snapshot_has_nodes_first_and_prints_progress_on_standard_error(run: Run, kubeconfig: Path) -> None:
     outcome = run("snapshot", "--kubeconfig", kubeconfig)
 
     assert outcome.code == 0
@@ -95,7 +93,7 @@ def test_a_snapshot_has_nodes_first_and_says_how_far_it_is_on_standard_error(run
     ]
 
 
-def test_a_snapshot_of_all_kinds_says_which_are_empty_and_which_not_served(
+def test_a_snapshot_of_all_kinds_has_empty_lists_and_reports_kinds_that_are_not_served(
     run: Run, api: FakeApi, kubeconfig: Path, tmp_path: Path
 ) -> None:
     api.objects["/api/v1/services"] = listing()

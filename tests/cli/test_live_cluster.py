@@ -110,7 +110,7 @@ def placement_of(response: dict[str, Any]) -> str | None:
     return found
 
 
-def test_server_foretells_from_the_live_view(cluster: Cluster, tmp_path: Path) -> None:
+def test_server_predicts_from_the_live_view(cluster: Cluster, tmp_path: Path) -> None:
     make_cluster(cluster)
     with serving(tmp_path, cluster.control_plane.kubeconfig) as served:
         wait_for(lambda: served.metric("cluster_nodes") == 2, "the view")
@@ -134,7 +134,7 @@ def test_annotations_of_the_namespace_are_defaults(cluster: Cluster, tmp_path: P
         wait_for(lambda: "patch" in served.admit(plain, cluster.namespace), "a patch by the namespace's default")
 
 
-def test_view_that_is_too_old_makes_verdicts_unknown_and_patches_go_on(cluster: Cluster, tmp_path: Path) -> None:
+def test_stale_view_makes_verdicts_unknown_and_patches_continue(cluster: Cluster, tmp_path: Path) -> None:
     policy = """
     apiVersion: placement.maip.mxsf.io/v1alpha1
     kind: PlacementPolicy
@@ -174,7 +174,7 @@ def test_server_starts_and_patches_without_an_api_server(tmp_path: Path) -> None
     assert record["placement"]["message"] == "the view of the cluster is not there yet"
 
 
-def test_bindings_are_compared_with_what_was_foretold(cluster: Cluster, tmp_path: Path) -> None:
+def test_bindings_are_compared_with_predictions(cluster: Cluster, tmp_path: Path) -> None:
     make_cluster(cluster)
     name = 'predictions_total{result="same_node"}'
     with serving(tmp_path, cluster.control_plane.kubeconfig) as served:
@@ -185,7 +185,7 @@ def test_bindings_are_compared_with_what_was_foretold(cluster: Cluster, tmp_path
         wait_for(lambda: served.metric(name) == 1, "the comparison")
 
 
-def test_check_asks_the_live_cluster(cluster: Cluster, tmp_path: Path) -> None:
+def test_check_reads_the_live_cluster(cluster: Cluster, tmp_path: Path) -> None:
     make_cluster(cluster)
     pod = tmp_path / "pod.json"
     pod.write_bytes(orjson.dumps(make_pod("p").gpu(6).obj()))
@@ -209,7 +209,7 @@ def test_snapshot_is_a_cluster_file(cluster: Cluster, tmp_path: Path) -> None:
     assert json.loads(checked.stdout)["node"] == "secret-b"
 
 
-def test_snapshot_of_all_kinds_has_them_and_check_asks_for_them(cluster: Cluster, tmp_path: Path) -> None:
+def test_snapshot_of_all_kinds_has_them_and_check_reads_them(cluster: Cluster, tmp_path: Path) -> None:
     make_cluster(cluster)
     cluster.create(make_device_class("g", any_driver=True))
     file, kubeconfig = tmp_path / "cluster.json", str(cluster.control_plane.kubeconfig)
@@ -226,7 +226,7 @@ def test_snapshot_of_all_kinds_has_them_and_check_asks_for_them(cluster: Cluster
     answer = json.loads(live.stdout)
     assert answer["message"] == '0/2 nodes are available: persistentvolumeclaim "c" not found.'
     assert answer["unmodelled"] == []
-    # Kinds of which there is no object are known to be empty in the file as well.
+    # Kinds without an object are known to be empty in the file, too.
     assert {"StorageClassList", "VolumeAttachmentList"} <= set(kinds)
     assert json.loads(command("check", "-f", str(pod), "--cluster", str(file), "-o", "json").stdout) == answer
 
@@ -238,7 +238,7 @@ def test_snapshot_of_all_kinds_has_them_and_check_asks_for_them(cluster: Cluster
         pytest.param(".", "Is a directory", id="a folder"),
     ],
 )
-def test_snapshot_asks_nobody_for_what_it_cannot_write(tmp_path: Path, output: str, why: str) -> None:
+def test_snapshot_reads_no_cluster_if_the_file_is_not_writable(tmp_path: Path, output: str, why: str) -> None:
     done = command("snapshot", "--kubeconfig", str(tmp_path / "nowhere"), "-o", str(tmp_path / output))
     assert done.returncode == 2
     assert done.stderr.decode() == f'Error: --output: Invalid value: "{tmp_path / output}"; cannot be written: {why}\n'
@@ -250,7 +250,7 @@ def test_snapshot_of_all_kinds_keeps_its_names() -> None:
     assert b"--hash-names renames only nodes, pods and namespaces" in done.stderr
 
 
-def test_snapshot_with_other_names_gives_the_same_placement(cluster: Cluster, tmp_path: Path) -> None:
+def test_snapshot_with_hashed_names_gives_the_same_placement(cluster: Cluster, tmp_path: Path) -> None:
     make_cluster(cluster)
     done = command("snapshot", "--kubeconfig", str(cluster.control_plane.kubeconfig), "--hash-names")
     assert done.returncode == 0, done.stderr
@@ -263,13 +263,13 @@ def test_snapshot_with_other_names_gives_the_same_placement(cluster: Cluster, tm
     assert json.loads(checked.stdout)["node"] == "node-2"
 
 
-def test_kubeconfig_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
+def test_missing_kubeconfig_is_bad_input(tmp_path: Path) -> None:
     done = command("snapshot", "--kubeconfig", str(tmp_path / "nowhere"))
     assert done.returncode == 2
     assert b"Error: --kubeconfig: Invalid value: " in done.stderr
 
 
-def test_views_exclude_each_other(tmp_path: Path) -> None:
+def test_views_are_mutually_exclusive(tmp_path: Path) -> None:
     done = command("serve", "--tls-dir", str(tmp_path), "--in-cluster", "--no-cluster")
     assert done.returncode == 2
     assert b"mutually exclusive" in done.stderr

@@ -1,4 +1,4 @@
-"""The server's logs tell what broke, and never what users keep in their pods."""
+"""The logs of the server report errors without the values of pods."""
 
 import subprocess
 import sys
@@ -25,21 +25,21 @@ except ValueError:
 def test_logs_go_to_standard_error_without_the_values_of_variables(log_format: str) -> None:
     script = SCRIPT.format(log_format=log_format)
 
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
 
-    assert told.stdout == ""
-    assert "heard" in told.stderr
-    assert "too quiet" not in told.stderr
-    assert "ValueError" in told.stderr
-    assert "broken" in told.stderr
-    assert "hunter2" not in told.stderr
+    assert result.stdout == ""
+    assert "heard" in result.stderr
+    assert "too quiet" not in result.stderr
+    assert "ValueError" in result.stderr
+    assert "broken" in result.stderr
+    assert "hunter2" not in result.stderr
 
 
 @pytest.mark.parametrize("log_format", ["json", "auto"])
 def test_a_log_line_is_one_json_object(log_format: str) -> None:
     script = "import json, sys\n" + SCRIPT.format(log_format=log_format)
 
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
 
-    assert len(told.stderr.splitlines()) == 2
-    assert [line[0] + line[-1] for line in told.stderr.splitlines()] == ["{}", "{}"]
+    assert len(result.stderr.splitlines()) == 2
+    assert [line[0] + line[-1] for line in result.stderr.splitlines()] == ["{}", "{}"]

@@ -1,4 +1,4 @@
-"""`mutate`: what the webhook would make of pods."""
+"""`mutate`: print pods as the webhook would admit them."""
 
 from pathlib import Path
 from typing import Any
@@ -53,8 +53,8 @@ def test_yaml_has_no_anchors(run: Run) -> None:
 
 
 @pytest.mark.parametrize("output", ["yaml", "json"])
-def test_what_it_prints_it_can_read(run: Run, output: str) -> None:
-    """And what is admitted already is admitted unchanged."""
+def test_its_output_can_be_read_again(run: Run, output: str) -> None:
+    """An admitted pod is admitted again without changes."""
     once = run("mutate", "-f", "-", "-o", output, stdin=as_list(TRAINING, OTHER))
 
     twice = run("mutate", "-f", "-", "-o", output, stdin=once.output)
@@ -71,13 +71,13 @@ def test_a_patch_turns_each_pod_into_the_admitted_one(run: Run) -> None:
     assert jsonpatch.apply_patch(OTHER.obj(), third) == admitted(OTHER.obj())
 
 
-def test_a_diff_shows_what_changes_and_no_more(run: Run) -> None:
+def test_a_diff_shows_only_the_changes(run: Run) -> None:
     outcome = run("mutate", "-f", "-", "-o", "diff", stdin=as_list(TRAINING, PLAIN))
 
-    told = outcome.output.splitlines()
-    assert told[:2] == ["--- team-a/trainer (as written)", "+++ team-a/trainer (admitted)"]
-    assert "+  schedulerName: volcano" in told
-    assert [line for line in told[2:] if line.startswith("-")] == []
+    lines = outcome.output.splitlines()
+    assert lines[:2] == ["--- team-a/trainer (as written)", "+++ team-a/trainer (admitted)"]
+    assert "+  schedulerName: volcano" in lines
+    assert [line for line in lines[2:] if line.startswith("-")] == []
     assert "web" not in outcome.output
 
 
@@ -116,7 +116,7 @@ def test_a_template_stands_for_its_pods(run: Run, owner: dict[str, Any], place: 
     assert refused.errors.startswith(f"Refused: <stdin>: {place}: team-a/train-: metadata.annotations[{TYPE}]")
 
 
-def test_a_pod_of_a_daemon_set_is_left_alone(run: Run) -> None:
+def test_a_pod_of_a_daemon_set_is_bypassed(run: Run) -> None:
     owner = {"kind": "DaemonSet", "metadata": {"name": "d"}, "spec": {"template": TRAINING.template()}}
 
     outcome = run("mutate", "-f", "-", "-o", "patch", stdin=to_yaml(owner))
@@ -125,7 +125,7 @@ def test_a_pod_of_a_daemon_set_is_left_alone(run: Run) -> None:
     assert outcome.errors == "default/d-: left alone: pod of a DaemonSet\n"
 
 
-def test_what_is_left_alone_is_printed_as_it_is_with_the_reason(run: Run) -> None:
+def test_a_bypassed_pod_is_printed_unchanged_with_the_reason(run: Run) -> None:
     outcome = run("mutate", "-f", "-", stdin=as_list(PLAIN))
 
     assert outcome.code == 0
@@ -133,7 +133,7 @@ def test_what_is_left_alone_is_printed_as_it_is_with_the_reason(run: Run) -> Non
     assert outcome.errors == "default/web: left alone: no workload type\n"
 
 
-def test_what_makes_no_pod_is_passed_over_with_a_word(run: Run, tmp_path: Path) -> None:
+def test_an_object_that_makes_no_pod_is_reported(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "all.yaml"
     path.write_text(f"apiVersion: v1\nkind: Service\n---\n{to_yaml(TRAINING.obj())}")
 
@@ -153,7 +153,7 @@ def test_several_files_are_read_in_their_order(run: Run, tmp_path: Path) -> None
     assert [pod["metadata"]["name"] for pod in lines(outcome.output)] == ["trainer", "web"]
 
 
-def test_a_refused_pod_is_code_5_and_the_others_are_printed(run: Run, tmp_path: Path) -> None:
+def test_a_denied_pod_is_code_5_and_the_others_are_printed(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "pods.yaml"
     path.write_text(f"{to_yaml(MISTYPED.obj())}---\n{to_yaml(TRAINING.obj())}")
 
@@ -168,7 +168,7 @@ def test_a_refused_pod_is_code_5_and_the_others_are_printed(run: Run, tmp_path: 
     )
 
 
-def test_a_patch_stands_on_the_line_of_its_pod_though_another_is_refused(run: Run) -> None:
+def test_a_patch_is_on_the_line_of_its_pod_if_another_is_denied(run: Run) -> None:
     outcome = run("mutate", "-f", "-", "-o", "patch", stdin=as_list(MISTYPED, TRAINING))
     refused, patch = lines(outcome.output)
     assert (outcome.code, refused) == (5, None)
@@ -228,7 +228,7 @@ POD = "apiVersion: v1\nkind: Pod\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         pytest.param("a: b: c\n", 'pods.yaml:1:5: Invalid value: "a: b: c"; must be YAML or JSON: ', id="no YAML"),
         pytest.param('{"kind": "Pod"', "pods.yaml:2:1: Invalid value: ", id="JSON that is broken is read as YAML"),
@@ -269,7 +269,7 @@ POD = "apiVersion: v1\nkind: Pod\n"
 )
 @pytest.mark.parametrize("output", ["yaml", "json"])
 def test_bad_input_is_code_2_and_names_file_document_and_field(
-    run: Run, tmp_path: Path, text: str | bytes, told: str, output: str
+    run: Run, tmp_path: Path, text: str | bytes, expected: str, output: str
 ) -> None:
     path = tmp_path / "pods.yaml"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
@@ -277,7 +277,7 @@ def test_bad_input_is_code_2_and_names_file_document_and_field(
     outcome = run("mutate", "-f", path, "-o", output)
 
     assert (outcome.code, outcome.output) == (2, "")
-    assert outcome.errors.startswith(f"Error: {tmp_path}/{told}")
+    assert outcome.errors.startswith(f"Error: {tmp_path}/{expected}")
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "kind: Service\n", '{"kind": "List", "items": []}'])
@@ -306,7 +306,7 @@ def test_a_file_that_cannot_be_read_is_code_2(run: Run, tmp_path: Path, flag: st
     assert outcome.errors == f'Error: {flag}: Invalid value: "{tmp_path / name}"; cannot be read: {why}\n'
 
 
-def test_a_bad_policy_is_told_in_full_before_any_pod(run: Run, tmp_path: Path) -> None:
+def test_all_errors_of_a_policy_are_reported_before_any_pod(run: Run, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("kind: PlacementPolicy\nspec: {foo: 1}\n")
 
@@ -319,7 +319,7 @@ def test_a_bad_policy_is_told_in_full_before_any_pod(run: Run, tmp_path: Path) -
     ]
 
 
-# PyYAML takes the other line breaks of Unicode for ends of lines.
+# PyYAML reads the other line breaks of Unicode as ends of lines.
 texts = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\x85\u2028\u2029"), max_size=10
 ) | st.from_regex(r"[-+]?[0-9]{0,3}[.:_xobe]?[0-9]{0,3}([eE][-+]?[0-9]{1,2})?", fullmatch=True)
@@ -327,7 +327,7 @@ texts = st.text(
 
 @given(st.dictionaries(texts, texts, max_size=3))
 def test_text_stays_text_in_yaml(labels: dict[str, str]) -> None:
-    """A commit such as 12e5 is no number, neither here nor to kubectl."""
+    """A commit such as 12e5 stays text, as with kubectl."""
     assert [document.content for document in parse(to_yaml({"labels": labels}), "f")] == [{"labels": labels}]
 
 

@@ -13,7 +13,7 @@ HEAD = "apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\n"
 SHIPPED = Path(__file__).parents[2] / "deploy" / "base" / "policy.yaml"
 
 
-def test_a_valid_policy_is_told_with_its_identity(run: Run) -> None:
+def test_a_valid_policy_is_reported_with_its_identity(run: Run) -> None:
     outcome = run("policy", "check", SHIPPED)
 
     identity = built_in_policy().identity
@@ -28,9 +28,9 @@ def test_a_bad_policy_is_code_2_with_a_line_for_each_error(run: Run, tmp_path: P
     outcome = run("policy", "check", path)
 
     assert (outcome.code, outcome.output) == (2, "")
-    told = outcome.errors.splitlines()
-    assert [line.split(": ")[2] for line in told] == ["spec.keyDomain", "spec.binPacking.weight", "spec.new"]
-    assert all(line.startswith(f"Error: {path}: ") for line in told)
+    lines = outcome.errors.splitlines()
+    assert [line.split(": ")[2] for line in lines] == ["spec.keyDomain", "spec.binPacking.weight", "spec.new"]
+    assert all(line.startswith(f"Error: {path}: ") for line in lines)
 
 
 @pytest.mark.parametrize("command", [("check",), ("show", "--policy")], ids=["check", "show"])
@@ -49,7 +49,7 @@ def test_the_schema_is_that_of_the_document(run: Run) -> None:
 
 
 @pytest.mark.parametrize("output", ["yaml", "json"])
-def test_the_policy_in_force_is_shown_in_full_and_can_be_read_again(run: Run, output: str) -> None:
+def test_the_built_in_policy_is_printed_in_full_and_can_be_read_again(run: Run, output: str) -> None:
     outcome = run("policy", "show", "-o", output)
 
     shown = parse_policy(outcome.output, "shown")

@@ -1,4 +1,4 @@
-"""The command as a whole: help, version, usage errors, and what happens when something breaks."""
+"""The command as a whole: help, version, usage errors and internal errors."""
 
 import re
 import subprocess
@@ -57,7 +57,7 @@ def test_every_command_has_help(run: Run, command: str, flag: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         ((), "Usage: placement-webhook [OPTIONS] COMMAND"),
         (("frobnicate",), "Error: No such command 'frobnicate'."),
@@ -74,14 +74,14 @@ def test_every_command_has_help(run: Run, command: str, flag: str) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_wrong_usage_is_told_with_code_2(run: Run, arguments: tuple[str, ...], told: str) -> None:
+def test_wrong_usage_is_reported_with_code_2(run: Run, arguments: tuple[str, ...], expected: str) -> None:
     outcome = run(*arguments)
 
     assert (outcome.code, outcome.output) == (2, "")
-    assert told in outcome.errors
+    assert expected in outcome.errors
 
 
-def test_a_fault_of_ours_is_code_1_with_a_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_is_code_1_with_a_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
@@ -94,7 +94,7 @@ def test_a_fault_of_ours_is_code_1_with_a_traceback(run: Run, monkeypatch: pytes
     assert outcome.errors.endswith("Error: internal error in placement-webhook; please report the traceback above.\n")
 
 
-def test_who_has_read_enough_ends_the_command_in_peace(tmp_path: Path) -> None:
+def test_a_closed_pipe_ends_the_command_without_an_error(tmp_path: Path) -> None:
     """`placement-webhook mutate … | head -1`"""
     (tmp_path / "pods.json").write_text(as_list(*[TRAINING] * 300))
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""`serve`: from its flags to its end, in a process of its own."""
+"""`serve`: from flags to shutdown, in a separate process."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def tls_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A running server and where it listens."""
+    """A running server and its addresses."""
 
     process: subprocess.Popen[bytes]
     url: str
@@ -56,9 +56,9 @@ def serving(tls_dir: Path, *arguments: object, **environment: str) -> Iterator[S
     ) as process:
         assert process.stderr is not None
         try:
-            told = json.loads(process.stderr.readline())
-            assert told["event"] == "serving"
-            yield Served(process, f"https://{told['webhook']}/mutate", f"http://{told['admin']}")
+            event = json.loads(process.stderr.readline())
+            assert event["event"] == "serving"
+            yield Served(process, f"https://{event['webhook']}/mutate", f"http://{event['admin']}")
         finally:
             process.kill()
 
@@ -71,7 +71,7 @@ def post(served: Served, tls_dir: Path, body: bytes) -> dict[str, Any]:
     return response
 
 
-def test_a_server_answers_audits_and_leaves_on_sigterm(tls_dir: Path, tmp_path: Path) -> None:
+def test_a_server_answers_audits_and_stops_on_sigterm(tls_dir: Path, tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
     with serving(
         tls_dir, "--audit", log, "--cluster", write_cluster(tmp_path), PLACEMENT_WEBHOOK_REPLICA="replica-7"
@@ -112,7 +112,7 @@ def test_audit_files_that_are_dropped_are_logged_and_counted(tls_dir: Path, tmp_
         assert f'placement_webhook_audit_dropped_{name}_total{{reason="age"}} 0.0' in metrics
 
 
-def test_the_audit_log_is_standard_output_unless_told_otherwise(tls_dir: Path) -> None:
+def test_the_audit_log_is_standard_output_by_default(tls_dir: Path) -> None:
     with serving(tls_dir, POD_NAME="placement-webhook-0") as served:
         post(served, tls_dir, REVIEW)
         served.process.send_signal(signal.SIGINT)
@@ -126,7 +126,7 @@ def test_the_audit_log_is_standard_output_unless_told_otherwise(tls_dir: Path) -
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environment", "told"),
+    ("arguments", "environment", "expected"),
     [
         pytest.param((), {}, "Error: Missing option '--tls-dir'.", id="no certificates"),
         pytest.param(
@@ -185,8 +185,8 @@ def test_the_audit_log_is_standard_output_unless_told_otherwise(tls_dir: Path) -
         ),
     ],
 )
-def test_wrong_usage_is_told_with_code_2(
-    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], environment: dict[str, str], told: str
+def test_wrong_usage_is_reported_with_code_2(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], environment: dict[str, str], expected: str
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(f"PLACEMENT_WEBHOOK_{name}", value)
@@ -194,12 +194,12 @@ def test_wrong_usage_is_told_with_code_2(
     outcome = run("serve", *arguments)
 
     assert (outcome.code, outcome.output) == (2, "")
-    assert outcome.errors.splitlines()[-1] == told
+    assert outcome.errors.splitlines()[-1] == expected
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("flag", "value", "told"),
+    ("flag", "value", "expected"),
     [
         ("--tls-dir", "nowhere", 'Error: --tls-dir: Invalid value: "nowhere/tls.crt"; no such file; '),
         ("--policy", "nowhere", 'Error: --policy: Invalid value: "nowhere"; cannot be read: No such file or directory'),
@@ -214,12 +214,14 @@ def test_wrong_usage_is_told_with_code_2(
     ],
     ids=["no certificates", "no policy", "no cluster", "a port in use", "an admin port in use", "a host that is none"],
 )
-def test_a_server_that_cannot_start_says_why_in_a_line(tls_dir: Path, flag: str, value: str, told: str) -> None:
+def test_a_server_that_cannot_start_reports_the_reason_in_a_line(
+    tls_dir: Path, flag: str, value: str, expected: str
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         free = ("--tls-dir", tls_dir, "--listen", LOOPBACK, "--admin-listen", LOOPBACK)
         outcome = run_alone("serve", *free, flag, value.replace("TAKEN", address))
 
     assert (outcome.code, outcome.output) == (2, "")
-    assert outcome.errors.startswith(told.replace("TAKEN", address))
+    assert outcome.errors.startswith(expected.replace("TAKEN", address))
     assert "Traceback" not in outcome.errors

@@ -1,4 +1,4 @@
-"""No command prints what an object, a file, a record, a certificate or an API server made up to command a terminal."""
+"""No command prints control characters of an object, a file, a record, a certificate or an API server."""
 
 import ast
 import json
@@ -23,11 +23,11 @@ from tests.cli.hostile import (
     api_server,
     as_list,
     assert_safe,
+    denied_pod,
     hostile_nodes,
     hostile_pod,
     hostile_record,
     malformed_pod,
-    refused_pod,
     write_certificates,
 )
 from tests.support.audit_records import chain_lines, write_lines
@@ -41,19 +41,19 @@ _OWN_STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 @pytest.fixture(autouse=True)
 def logs_as_before() -> Iterator[None]:
-    """`serve` and `demo` set up the logs of the whole process."""
+    """Reset the logs: `serve` and `demo` configure them for the whole process."""
     yield
     structlog.reset_defaults()
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of hostile files, where commands run."""
+    """Return a folder of hostile files, in which the commands run."""
     monkeypatch.chdir(tmp_path)
     Path("pod.json").write_bytes(orjson.dumps(hostile_pod()))
     Path("pods.json").write_bytes(as_list(hostile_pod(), hostile_pod()))
     Path("surrogate.json").write_text(json.dumps(hostile_pod(SURROGATE)))
-    Path("refused.json").write_bytes(orjson.dumps(refused_pod()))
+    Path("refused.json").write_bytes(orjson.dumps(denied_pod()))
     Path("malformed.json").write_bytes(orjson.dumps(malformed_pod()))
     Path("kind.json").write_bytes(as_list({"apiVersion": "v1", "kind": HOSTILE}, hostile_pod()))
     Path("cluster.json").write_bytes(as_list(*hostile_nodes()))
@@ -86,7 +86,7 @@ def _scheduler_config() -> dict[str, Any]:
 
 
 def _raw(line: bytes) -> bytes:
-    """The record with raw characters where JSON allows them, as a forger would write it."""
+    """Return the record with raw characters where JSON allows them, as a forger would write it."""
     return orjson.dumps(orjson.loads(line)).replace(b'{"time"', b'{\r\t"time"', 1)
 
 
@@ -164,7 +164,7 @@ def named(arguments: list[str]) -> str:
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("arguments", COMMANDS, ids=named)
-def test_no_command_prints_what_commands_a_terminal(run: Run, arguments: list[str]) -> None:
+def test_no_command_prints_control_characters(run: Run, arguments: list[str]) -> None:
     done = run(*arguments)
 
     assert done.output or done.errors
@@ -187,7 +187,7 @@ def test_no_command_prints_what_commands_a_terminal(run: Run, arguments: list[st
     ],
     ids=named,
 )
-def test_on_a_terminal_only_our_own_colours_are_commands(arguments: list[str]) -> None:
+def test_on_a_terminal_only_our_colours_are_control_sequences(arguments: list[str]) -> None:
     shown = on_a_terminal([sys.executable, "-m", "webhook", *arguments])
 
     assert "\x1b[" in shown or arguments[0] == "serve"
@@ -196,7 +196,7 @@ def test_on_a_terminal_only_our_own_colours_are_commands(arguments: list[str]) -
 
 
 def on_a_terminal(command: list[str]) -> str:
-    """What the command prints on a terminal of its own."""
+    """Return the output of the command on a terminal."""
     ours, theirs = pty.openpty()
     environment = os.environ | {"TERM": "xterm-256color", "PYTHONPATH": str(ROOT), "COLUMNS": "500"}
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment):
@@ -210,7 +210,7 @@ def on_a_terminal(command: list[str]) -> str:
 
 
 @pytest.mark.usefixtures("folder")
-def test_what_is_printed_for_programs_holds_the_same_values(run: Run) -> None:
+def test_json_output_holds_the_same_values(run: Run) -> None:
     assert [each.content for each in parse(run("mutate", "-f", "pod.json", "-o", "yaml").output, "yaml")] == [
         orjson.loads(run("mutate", "-f", "pod.json", "-o", "json").output)
     ]
@@ -248,9 +248,7 @@ ASKING: list[list[str]] = [
 
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("arguments", ASKING, ids=named)
-def test_nothing_that_an_api_server_answers_is_printed_raw(
-    run: Run, folder: Path, arguments: list[str], answer: str
-) -> None:
+def test_answers_of_an_api_server_are_escaped(run: Run, folder: Path, arguments: list[str], answer: str) -> None:
     with api_server(folder, *ANSWERS[answer]) as kubeconfig:
         done = run(*arguments, "--kubeconfig", kubeconfig)
 
@@ -276,21 +274,21 @@ except ValueError:
 
 
 @pytest.mark.parametrize("log_format", ["text", "json", "auto"])
-def test_logs_command_no_terminal(log_format: str) -> None:
+def test_logs_have_no_control_characters(log_format: str) -> None:
     command = [sys.executable, "-c", LOGGING, json.dumps(HOSTILE + SURROGATE), log_format]
-    told = subprocess.run(command, capture_output=True, check=True, cwd=ROOT, timeout=60)
+    result = subprocess.run(command, capture_output=True, check=True, cwd=ROOT, timeout=60)
 
-    text = told.stderr.decode()
+    text = result.stderr.decode()
     assert "heard" in text
     assert_safe(_without_traceback(text))
 
 
 def _without_traceback(text: str) -> str:
-    """A traceback keeps its line breaks, those in the message of its exception too."""
+    """Return `text` without forged lines in tracebacks, which keep their line breaks."""
     return text.replace("\nFORGED", "\n | FORGED")
 
 
-def test_a_fault_of_ours_is_told_without_control_characters(
+def test_an_internal_error_is_printed_without_control_characters(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -303,7 +301,7 @@ def test_a_fault_of_ours_is_told_without_control_characters(
     assert_safe(_without_traceback(done.errors))
 
 
-def test_all_output_goes_through_one_place() -> None:
+def test_all_output_goes_through_one_module() -> None:
     found = []
     for path in [*(ROOT / "webhook" / "cli").glob("*.py"), *(ROOT / "certs").rglob("*.py")]:
         if path.name in ("terminal.py", "screen.py"):

@@ -1,1 +1,1 @@
-"""The documents are true: commands run, names exist, links lead somewhere."""
+"""Tests of the documents: commands run, names exist, links resolve."""

@@ -1,4 +1,4 @@
-"""What tests read of the project's documents: blocks of code, links, headings, tables, code spans."""
+"""Read the documents of the project: code blocks, links, headings, tables, code spans."""
 
 import re
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ _SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 
 
 def name_of(document: Path) -> str:
-    """The path of the document in the repository."""
+    """Return the path of the document in the repository."""
     return document.relative_to(ROOT).as_posix()
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block of code; `place` is that of its first line, `README.md:12`."""
+    """A fenced code block; `place` is the place of its first line, `README.md:12`."""
 
     language: str
     lines: tuple[str, ...]
@@ -34,7 +34,7 @@ class Block:
 
 
 def blocks(document: Path, *languages: str) -> list[Block]:
-    """The blocks of the document, those of `languages` alone where some are named."""
+    """Return the code blocks of the document, of `languages` only if given."""
     found: list[Block] = []
     language: str | None = None
     lines: list[str] = []
@@ -52,7 +52,7 @@ def blocks(document: Path, *languages: str) -> list[Block]:
 
 
 def prose(document: Path) -> list[str]:
-    """The lines outside of blocks."""
+    """Return the lines outside of code blocks."""
     inside = False
     lines: list[str] = []
     for line in document.read_text().splitlines():
@@ -64,23 +64,23 @@ def prose(document: Path) -> list[str]:
 
 
 def links(document: Path) -> list[str]:
-    """What the document's links lead to."""
+    """Return the targets of the links of the document."""
     return [target for line in prose(document) for target in _LINK.findall(_SPAN.sub("", line) or line)]
 
 
 def spans(document: Path) -> list[str]:
-    """What stands in backticks, outside of blocks."""
+    """Return the code spans outside of code blocks."""
     return [span for line in prose(document) for span in _SPAN.findall(line)]
 
 
 def anchors(document: Path) -> set[str]:
-    """The anchors that GitHub gives to the document's headings."""
+    """Return the anchors that GitHub gives to the headings of the document."""
     headings = (line.lstrip("#").strip() for line in prose(document) if line.startswith("#"))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def rows(document: Path, heading: str) -> Iterator[tuple[str, ...]]:
-    """The cells of the first table under the heading, its head left out."""
+    """Yield the rows of the first table under the heading, without its header."""
     lines = iter(document.read_text().splitlines())
     assert any(line.lstrip("#").strip() == heading for line in lines if line.startswith("#")), heading
     table: list[str] = []
@@ -95,11 +95,11 @@ def rows(document: Path, heading: str) -> Iterator[tuple[str, ...]]:
 
 
 def span_of(cell: str) -> str | None:
-    """What the cell has in backticks, if that is all it has."""
+    """Return the code span of the cell, if the cell has nothing else."""
     found = re.fullmatch(r"`([^`]+)`", cell)
     return found.group(1) if found else None
 
 
 def spans_of(cell: str) -> list[str]:
-    """What the cell has in backticks, piece by piece."""
+    """Return the code spans of the cell."""
     return _SPAN.findall(cell)

@@ -1,9 +1,9 @@
-"""Every command in the documents is one that `placement-webhook` understands; those after `$ ` print what is shown.
+"""`placement-webhook` accepts every command in the documents, and commands after `$ ` print the documented output.
 
-They run the code of this tree, whatever the interpreter has installed.
+The commands run the code of this tree, not an installed package.
 
-An example file is a YAML block whose first line names it (`# train.yaml`). In what a command prints, `…` stands for
-anything on its line, and a line of nothing else for any lines.
+An example file is a YAML block whose first line names it (`# train.yaml`). In the output of a command, `…` matches any
+text on its line, and a line with only `…` matches any lines.
 """
 
 import os
@@ -46,7 +46,7 @@ def steps(block: Block) -> list[Step]:
 
 
 def commands(block: Block) -> list[str]:
-    """The command lines of a console block: those after `$ `, or all where there is none."""
+    """Return the command lines of a console block: those after `$ `, or all lines without one."""
     text = re.sub(r"\\\n\s*", "", block.text)
     lines = text.splitlines()
     asked = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
@@ -54,7 +54,7 @@ def commands(block: Block) -> list[str]:
 
 
 def calls(command: str) -> Iterator[list[str]]:
-    """The arguments of each call of the program in a line of the shell."""
+    """Yield the arguments of each call of the program in a shell command line."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     lexer.commenters = "#"
@@ -69,10 +69,10 @@ def calls(command: str) -> Iterator[list[str]]:
 
 
 def understand(arguments: list[str]) -> None:
-    """Return if the program would run with these arguments.
+    """Return if the program accepts these arguments.
 
     Raises:
-        click.UsageError: it would not.
+        click.UsageError: it rejects them.
     """
     command: click.Command = root
     rest = list(arguments)
@@ -152,7 +152,7 @@ def test_demo_prints_what_is_shown(name: str, tmp_path: Path, programs: Path) ->
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `placement-webhook`, which runs this tree."""
+    """Return a folder with `placement-webhook`, which runs this tree."""
     folder = tmp_path_factory.mktemp("programs")
     program = folder / PROGRAM
     program.write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(ROOT))} exec {_PYTHON} -P -m webhook "$@"\n')
@@ -174,7 +174,7 @@ def run(command: str, folder: Path, programs: Path) -> "subprocess.CompletedProc
 
 
 def printed_as_shown(printed: str, shown: list[str]) -> bool:
-    """Whether it is so line by line, but for the width of gaps: a column is as wide as its longest value."""
+    """Return whether the output matches line by line, apart from the width of gaps between columns."""
     pattern = "".join(
         "(?:.*\n)*?" if line.strip() == ELLIPSIS else re.escape(one_space(line)).replace(ELLIPSIS, ".*") + "\n"
         for line in shown

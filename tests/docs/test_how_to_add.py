@@ -24,7 +24,7 @@ KINDS = (
 )
 FOLDERS = ("webhook", "certs", "deploy", "docs", "bench", ".ci")
 ROOT_FILES = ("*.md", "Makefile", "pyproject.toml", "Dockerfile")
-# The pages that speak of everything.
+# These pages mention everything.
 PAGES_OF_ALL = ("ARCHITECTURE.md", "CHANGELOG.md")
 
 

@@ -1,4 +1,4 @@
-"""Links lead somewhere, and the files that are named are there."""
+"""Links resolve, and the named files exist."""
 
 import re
 from pathlib import Path

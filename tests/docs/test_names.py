@@ -1,4 +1,4 @@
-"""Names in the documents are those of the code: annotations, metrics, flags, fields of the record, messages."""
+"""Names in the documents exist in the code: annotations, metrics, flags, fields of the record, messages."""
 
 import ast
 import re
@@ -40,7 +40,7 @@ def test_keys_under_our_domain_are_ours(document: Path) -> None:
     assert set(_KEY.findall(document.read_text())) - known == set()
 
 
-def test_every_annotation_is_told() -> None:
+def test_every_annotation_is_documented() -> None:
     assert annotation_keys() - set(_KEY.findall(ANNOTATIONS.read_text())) == set()
 
 
@@ -49,42 +49,42 @@ def test_metrics_exist(document: Path) -> None:
     assert set(_METRIC.findall(document.read_text())) - metric_names() == set()
 
 
-def test_every_metric_is_told() -> None:
+def test_every_metric_is_documented() -> None:
     assert {span_of(row[0]) for row in rows(OPERATIONS, "Metrics")} == metric_names()
 
 
-def test_labels_of_metrics_are_told() -> None:
-    told = {span_of(row[0]): tuple(spans_of(row[1])) for row in rows(OPERATIONS, "Metrics")}
+def test_labels_of_metrics_are_documented() -> None:
+    documented = {span_of(row[0]): tuple(spans_of(row[1])) for row in rows(OPERATIONS, "Metrics")}
     labels = {row.metadata["name"]: row.metadata["labels"] for row in fields(Metrics) if row.metadata}
 
-    assert told == labels | {
+    assert documented == labels | {
         "placement_webhook_admission_requests_total": ("outcome", "workload_type"),
         "placement_webhook_rule_edits_total": ("rule",),
         "placement_webhook_placement_verdicts_total": ("verdict",),
     }
 
 
-def test_flags_of_serve_are_told_with_their_defaults() -> None:
-    told = {span_of(row[0]) or row[0]: row[1] for row in rows(OPERATIONS, "Flags of `serve`")}
+def test_flags_of_serve_are_documented_with_their_defaults() -> None:
+    documented = {span_of(row[0]) or row[0]: row[1] for row in rows(OPERATIONS, "Flags of `serve`")}
     flags = {option.opts[0]: option for option in serve.params}
 
-    assert set(told) == set(flags)
-    for flag, default in told.items():
+    assert set(documented) == set(flags)
+    for flag, default in documented.items():
         if exact := span_of(default):
             assert str(flags[flag].default) == exact, flag
         else:
             assert (default == "required") == flags[flag].required, flag
 
 
-def test_fields_of_the_record_are_told() -> None:
+def test_fields_of_the_record_are_documented() -> None:
     (example,) = blocks(AUDIT, "json")
     record = parse_line(orjson.dumps(orjson.loads(example.text)))
     written = orjson.loads(encode(record, record.sequence, record.previous))
-    told = {name.strip("` ") for row in rows(AUDIT, "The record") for name in row[0].split(",")}
+    documented = {name.strip("` ") for row in rows(AUDIT, "The record") for name in row[0].split(",")}
 
     assert orjson.loads(example.text) == written
-    assert set(written) <= told
-    assert told == {to_camel(field.name) for field in fields(AuditRecord)} | {"hash"}
+    assert set(written) <= documented
+    assert documented == {to_camel(field.name) for field in fields(AuditRecord)} | {"hash"}
 
 
 def texts_of_the_code() -> Iterator[str]:

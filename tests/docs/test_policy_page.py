@@ -1,4 +1,4 @@
-"""docs/policy.md is what the models say, and every policy in the documents is valid."""
+"""docs/policy.md is generated from the models, and every policy in the documents is valid."""
 
 import pytest
 

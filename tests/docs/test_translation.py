@@ -1,4 +1,4 @@
-"""README.md and README.zh-CN.md say the same, as far as a machine can tell."""
+"""README.md and README.zh-CN.md have the same code, names and links."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ _COMMENT = re.compile(r"\s{2,}# .*")
 
 
 def code_of(document: Path) -> list[str]:
-    """The blocks, comments aside."""
+    """Return the code blocks without comments."""
     return [f"{block.language}\n{_COMMENT.sub('', block.text)}" for block in blocks(document)]
 
 
@@ -18,7 +18,7 @@ def files_linked_by(document: Path) -> list[str]:
     return [path for link in links(document) if (path := link.partition("#")[0])]
 
 
-def test_both_lead_to_each_other() -> None:
+def test_both_link_to_each_other() -> None:
     assert CHINESE.name in links(ENGLISH)
     assert ENGLISH.name in links(CHINESE)
 
@@ -27,8 +27,8 @@ def test_commands_and_examples_are_the_same() -> None:
     assert code_of(CHINESE) == code_of(ENGLISH)
 
 
-def test_the_same_names_are_told() -> None:
-    """Annotations, flags, metrics, commands, values: whatever stands in backticks."""
+def test_the_same_names_are_used() -> None:
+    """Compare all code spans: annotations, flags, metrics, commands, values."""
     assert set(spans(CHINESE)) == set(spans(ENGLISH))
 
 
