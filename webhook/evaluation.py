@@ -18,7 +18,7 @@ from webhook.kube.wellknown import DEFAULT_NAMESPACE, MIRROR_POD_ANNOTATION
 from webhook.mutation.edits import PodTooLargeError
 from webhook.mutation.mutate import RuleOutcome, mutate
 from webhook.mutation.registry import RULES
-from webhook.mutation.workload import Reading, is_disabled, read_workload
+from webhook.mutation.workload import WorkloadReading, opts_out, read_workload
 from webhook.placement.pod_signature import PodSignature, deadline_reader
 from webhook.pod_content import PodContent, fields_read
 from webhook.policy.document import CheckMode
@@ -173,12 +173,12 @@ def _left_alone(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str, s
     if any(owner.get("kind") == "DaemonSet" for owner in owners):
         # Its controller has chosen the node already and does not know what we inject (kubernetes#61886).
         return "pod of a DaemonSet"
-    if is_disabled(annotations, defaults, policy) and matches_any(namespace, opt_out_namespaces(policy.spec)):
+    if opts_out(annotations, defaults, policy) and matches_any(namespace, opt_out_namespaces(policy.spec)):
         return f"{policy.keys.inject}: disabled"
     return None
 
 
-def _refusal(reading: Reading) -> Refusal:
+def _refusal(reading: WorkloadReading) -> Refusal:
     errors: tuple[FieldError, ...] = (*reading.errors, *reading.denials)
     message = "; ".join(map(str, errors))
     return Refusal(422, "Invalid", message) if reading.errors else Refusal(403, "Forbidden", message)

@@ -5,14 +5,14 @@ import pytest
 from tests.support.admission import DOMAIN, TYPE, admit_pod, make_request, policy_with
 from tests.support.builders import make_pod
 from webhook.kube.names import LABEL_VALUE_RULE
-from webhook.mutation.workload import Reading, read_workload
+from webhook.mutation.workload import WorkloadReading, read_workload
 from webhook.policy.annotation_values import mebibytes, name, positive, products, topology
 from webhook.verdict import Bypassed, Denied, Patched
 
 ALIASES = {"host": "kubernetes.io/hostname", "zone": "topology.kubernetes.io/zone"}
 
 
-def read(namespace_annotations: dict[str, str] | None = None, /, **annotations: str) -> Reading:
+def read(namespace_annotations: dict[str, str] | None = None, /, **annotations: str) -> WorkloadReading:
     """Read a training pod with these annotations under `maip.mxsf.io/`; underscores become dashes."""
     pod = make_pod().annotate(TYPE, "training")
     for key, value in annotations.items():

@@ -1,1 +1,1 @@
-"""What is injected: the workload's intent, the rules that turn it into edits, the one writer of pods."""
+"""Injection: read the workload from annotations, turn it into edits by rules, and apply the edits to the pod."""

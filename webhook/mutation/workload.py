@@ -1,4 +1,4 @@
-"""A pod's annotations, and its namespace's behind them, into the workload's intent."""
+"""Read the workload from the annotations of a pod and the defaults of its namespace."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ STRICTNESS: Sequence[CheckMode] = ("off", "warn", "deny")
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What a pod asks of the policy. Amounts that it does not ask for are None."""
+    """The workload that the annotations of a pod describe. Amounts without an annotation are None."""
 
     type_name: str
     type: WorkloadType
@@ -28,15 +28,15 @@ class Workload:
     gpu_driver: int | None
     bin_packing: bool
     scheduler: str | None
-    scheduler_is_asked: bool
+    scheduler_is_requested: bool
     check_mode: CheckMode
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What was read: the workload, if the pod has a valid type that it may ask for, and what is wrong or worth saying.
+class WorkloadReading:
+    """The workload, if the pod has a valid type that its namespace may use, with errors and warnings.
 
-    `errors` are bad values, `denials` privileges that the namespace lacks; neither is in the workload.
+    `errors` are invalid values, `denials` are privileges that the namespace lacks. The workload includes neither.
     """
 
     type_name: str | None
@@ -46,8 +46,8 @@ class Reading:
     warnings: tuple[str, ...] = ()
 
 
-def is_disabled(pod_annotations: Mapping[str, str], namespace: Mapping[str, str], policy: Policy) -> bool:
-    """Whether the pod, or else its namespace, asks to be left alone."""
+def opts_out(pod_annotations: Mapping[str, str], namespace: Mapping[str, str], policy: Policy) -> bool:
+    """Return whether the pod, or by default its namespace, opts out."""
     return (Annotations(pod_annotations, "", namespace, policy).text(policy.keys.inject) or "").strip() == "disabled"
 
 
@@ -57,45 +57,47 @@ def read_workload(
     defaults: Mapping[str, str],
     policy: Policy,
     extended_resources: Sequence[str] | None = None,
-) -> Reading:
-    """Return what `pod`, which may not opt out, asks for by its annotations and, behind them, those of its namespace.
+) -> WorkloadReading:
+    """Return the workload of `pod`, which must not opt out, from its annotations and the defaults of its namespace.
 
-    `defaults` are the annotations of the namespace; `extended_resources` are those that the pod requests, where they
-    have been read before.
+    `defaults` are the annotations of the namespace. `extended_resources` are the resources that the pod requests; None:
+    they are read from the pod.
     """
     if extended_resources is None:
         extended_resources = _extended_resources(pod)
     own: Mapping[str, str] = pod["metadata"].get("annotations") or {}
     annotations = Annotations(own, namespace, defaults, policy)
     key = policy.keys.workload_type
-    asked = annotations.text(key)
-    if asked is None:
-        return Reading(None, None, warnings=tuple(_misspelt(own, policy)))
-    warnings = _misspelt(own, policy)
-    if is_disabled(own, defaults, policy):
+    value = annotations.text(key)
+    if value is None:
+        return WorkloadReading(None, None, warnings=tuple(_misspelt_keys(own, policy)))
+    warnings = _misspelt_keys(own, policy)
+    if opts_out(own, defaults, policy):
         allowed = ", ".join(opt_out_namespaces(policy.spec)) or "none"
-        told = f'"disabled" has no effect in namespace "{namespace}": the policy allows it in {allowed}'
-        warnings.append(f"{policy.keys.inject}: {told}")
+        detail = f'"disabled" has no effect in namespace "{namespace}": the policy allows it in {allowed}'
+        warnings.append(f"{policy.keys.inject}: {detail}")
     type_name = annotations.read(Keys.workload_type)
     workload_type = policy.spec.workload_types.get(type_name or "")
-    may_ask = workload_type is not None and allows_namespace(workload_type, namespace)
+    is_allowed = workload_type is not None and allows_namespace(workload_type, namespace)
     denials = []
-    if workload_type is not None and not may_ask:
+    if workload_type is not None and not is_allowed:
         detail = f'namespace "{namespace}" may not ask for workload type "{type_name}"'
         denials.append(_denial(annotations.path(key), detail, workload_type.allowed_namespaces))
-    # Read even where the type is bad, so that every bad key is named at once.
-    intent = _intent(annotations, extended_resources, type_name or "", workload_type or _ANY_TYPE, policy, warnings)
-    denied_products = list(_denied_products(annotations.path(policy.keys.gpu_product), intent, namespace, policy))
+    # Read even if the type is invalid, so that all invalid annotations are reported at once.
+    requested = _requested_workload(
+        annotations, extended_resources, type_name or "", workload_type or _ANY_TYPE, policy, warnings
+    )
+    denied_products = list(_denied_products(annotations.path(policy.keys.gpu_product), requested, namespace, policy))
     if denied_products:
         denials += denied_products
-        intent = replace(intent, products=())
+        requested = replace(requested, products=())
     warnings += _without_effect_yet(annotations, policy)
-    workload = intent if may_ask else None
-    return Reading(asked.strip(), workload, tuple(annotations.errors), tuple(denials), tuple(warnings))
+    workload = requested if is_allowed else None
+    return WorkloadReading(value.strip(), workload, tuple(annotations.errors), tuple(denials), tuple(warnings))
 
 
-def _denied_products(path: str, intent: Workload, namespace: str, policy: Policy) -> Iterator[FieldError]:
-    for product in intent.products:
+def _denied_products(path: str, requested: Workload, namespace: str, policy: Policy) -> Iterator[FieldError]:
+    for product in requested.products:
         allowed = namespaces_of_product(policy.spec, product)
         if allowed is not None and not matches_any(namespace, allowed):
             yield _denial(path, f'namespace "{namespace}" may not ask for product "{product}"', allowed)
@@ -105,11 +107,11 @@ def _denial(path: str, detail: str, allowed: Sequence[str]) -> FieldError:
     return forbidden(path, f"{detail}; allowed namespaces: {', '.join(allowed) or 'none'}")
 
 
-# Stands in for a type that is not known, while the other annotations are read for their errors.
+# Placeholder for an unknown type, while the other annotations are validated.
 _ANY_TYPE = WorkloadType(node_usage=NodeUsage(allow=("any",)))
 
 
-def _intent(
+def _requested_workload(
     annotations: Annotations,
     extended_resources: Sequence[str],
     type_name: str,
@@ -135,27 +137,27 @@ def _intent(
         gpu_driver=annotations.read(Keys.gpu_driver),
         bin_packing=workload_type.bin_packing if bin_packing is None else bin_packing == "true",
         scheduler=workload_type.scheduler_name if scheduler is None else scheduler,
-        scheduler_is_asked=scheduler is not None,
+        scheduler_is_requested=scheduler is not None,
         check_mode=_check_mode(annotations.read(Keys.placement_check), policy, warnings),
     )
 
 
 def _extended_resources(pod: Mapping[str, Any]) -> Sequence[str]:
-    """The extended resources of a pod; none where its resources are malformed, which the API server refuses itself."""
+    """Return the extended resources of a pod; none if its resources are malformed, which the API server rejects."""
     try:
         return extended_resource_names(pod)
     except InvalidInput:
         return ()
 
 
-def _check_mode(asked: str | None, policy: Policy, warnings: list[str]) -> CheckMode:
+def _check_mode(value: str | None, policy: Policy, warnings: list[str]) -> CheckMode:
     check = policy.spec.placement_check
     floor = STRICTNESS.index(check.floor)
-    if asked is None:
+    if value is None:
         return STRICTNESS[max(STRICTNESS.index(check.mode), floor)]
-    if STRICTNESS.index(asked) < floor:
-        warnings.append(f'placement-check "{asked}" is laxer than the policy\'s floor; "{check.floor}" holds')
-    return STRICTNESS[max(STRICTNESS.index(asked), floor)]
+    if STRICTNESS.index(value) < floor:
+        warnings.append(f'placement-check "{value}" is laxer than the policy\'s floor; "{check.floor}" holds')
+    return STRICTNESS[max(STRICTNESS.index(value), floor)]
 
 
 def _without_effect_yet(annotations: Annotations, policy: Policy) -> list[str]:
@@ -168,17 +170,17 @@ def _without_effect_yet(annotations: Annotations, policy: Policy) -> list[str]:
     return [f"nothing acts on {', '.join(present)} yet: the pod is scheduled as without"] if present else []
 
 
-# Comparing is slow, and a pod may have thousands of annotations.
-_LOOKED_AT = 20
+# The comparison is slow, and a pod may have thousands of annotations.
+_MOST_COMPARED = 20
 
 
-def _misspelt(annotations: Mapping[str, str], policy: Policy) -> list[str]:
-    """Warnings for keys close to one of ours. Others under the domain are let be: it is the company's own."""
+def _misspelt_keys(annotations: Mapping[str, str], policy: Policy) -> list[str]:
+    """Return warnings for keys similar to a known one. Other keys are ignored: the domain belongs to the company."""
     prefix = policy.spec.key_domain + "/"
     ours = {*policy.keys, policy.policy_annotation, policy.rules_annotation}
     unknown = [key for key in annotations if key.startswith(prefix) and key not in ours]
     return [
         f"annotation {key} is not known and does nothing; did you mean {close[0]}?"
-        for key in unknown[:_LOOKED_AT]
+        for key in unknown[:_MOST_COMPARED]
         if (close := get_close_matches(key, policy.keys, 1, 0.9))
     ]

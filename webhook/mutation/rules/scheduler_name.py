@@ -19,4 +19,4 @@ class SchedulerName:
         """Return the scheduler, if the workload type or the pod names one."""
         if workload.scheduler is None:
             return Skipped("the type names no scheduler")
-        return (SetScheduler(workload.scheduler, workload.scheduler_is_asked),)
+        return (SetScheduler(workload.scheduler, workload.scheduler_is_requested),)
