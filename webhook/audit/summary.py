@@ -137,7 +137,7 @@ def _reasons(record: AuditRecord) -> Iterator[str]:
 
 def _without_numbers(message: str | None) -> str:
     """Return the first line with numbers replaced by N, so that messages that differ only in numbers are equal."""
-    return re.sub(r"\b\d+\b", "N", (message or "unknown").split("\n", 1)[0])
+    return re.sub(r"\b\d+\b", "N", (message or "not told").split("\n", 1)[0])
 
 
 def _percentiles(durations: "array[float]") -> dict[str, float]:
