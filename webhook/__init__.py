@@ -1,4 +1,4 @@
-"""Placement of GPU workloads at admission: rules that inject, and a scorer that tells whether a node fits."""
+"""Placement of GPU workloads at admission: rules that inject, and a scorer that checks whether a node fits."""
 
 from importlib.metadata import version
 
