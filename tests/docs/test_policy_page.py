@@ -4,8 +4,8 @@ import pytest
 
 from tests.docs.markdown import DOCUMENTS, ROOT, Block, blocks
 from webhook.kube.documents import parse
+from webhook.kube.pod_templates import pods_of
 from webhook.kube.shape import check_pod
-from webhook.kube.workload import pods_of
 from webhook.policy.document import KIND
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.reference import page

@@ -4,8 +4,8 @@ from webhook.cli.terminal import echo
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
+from webhook.kube.pod_templates import pod_name
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
-from webhook.kube.workload import pod_name
 from webhook.pipeline import ClusterView, admit
 from webhook.placement.scheduler import PodSignature
 from webhook.policy.policy import Policy

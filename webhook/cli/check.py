@@ -20,8 +20,8 @@ from webhook.cli.terminal import echo_json
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
+from webhook.kube.pod_templates import pod_name
 from webhook.kube.shape import check_pod
-from webhook.kube.workload import pod_name
 from webhook.pipeline import ClusterView
 from webhook.placement.framework.result import Placement, to_check_json
 from webhook.placement.templates import template_nodes

@@ -11,7 +11,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document, parse
 from webhook.kube.field import InvalidInput, invalid
-from webhook.kube.workload import pods_of
+from webhook.kube.pod_templates import pods_of
 from webhook.policy.loader import built_in_policy, load_policy
 from webhook.policy.policy import Policy
 

@@ -10,8 +10,8 @@ import yaml
 from webhook.cli.admission import admit_checked_document, print_verdict
 from webhook.cli.files import check_standard_input, pods_option, policy_option, read_cluster, read_pods, read_policy
 from webhook.cli.terminal import echo, echo_json, echo_lines
+from webhook.kube.pod_templates import pod_name
 from webhook.kube.text import escaped_json, printable_lines
-from webhook.kube.workload import pod_name
 from webhook.kube.yaml_scalars import TAG, plain_tag
 from webhook.pipeline import ClusterView, scheduler_for
 from webhook.verdict import Bypassed, Denied, Patched, Verdict

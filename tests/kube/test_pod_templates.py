@@ -7,7 +7,7 @@ import pytest
 from tests.support.builders import make_pod
 from webhook.kube.documents import Document, field
 from webhook.kube.field import InvalidInput
-from webhook.kube.workload import pod_name, pods_of
+from webhook.kube.pod_templates import pod_name, pods_of
 
 TEMPLATE = make_pod().annotate("team", "a").label("app", "web").template()
 
