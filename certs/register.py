@@ -98,7 +98,7 @@ def _artifacts(wanted: Registration, held: Artifacts, called: Endpoint, now: dat
             FieldError(error.path, error.reason, error.value, f"{error.detail}; --force replaces it")
             for error in todo.obstacles
         ]
-        raise InvalidInput(error.under(_place(wanted.target)) for error in remedy)
+        raise InvalidInput(error.prefixed(_place(wanted.target)) for error in remedy)
     if todo.action is Action.KEEP and found.names.covers(called.server_name):
         return held, "; ".join(todo.reasons)
     names = wanted.names or _default_names(wanted.target, called)
@@ -125,7 +125,7 @@ def _check(artifacts: Artifacts, place: str, called: Endpoint, now: datetime) ->
         detail = f"must be valid for {called.server_name}, which the API server will ask for; issue one with that name"
         errors = [invalid("tls.crt", str(found.names), detail)]
     if errors:
-        raise InvalidInput(error.under(place) for error in errors)
+        raise InvalidInput(error.prefixed(place) for error in errors)
 
 
 def _bundle(artifacts: Artifacts, held: Artifacts, configuration: JsonObject | None, now: datetime) -> bytes:

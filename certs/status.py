@@ -46,9 +46,9 @@ def report(
         todo = plan(found, now, ca_key_kept=place.ca_key_kept)
         described.append(_place(place, found, now) | {"next": todo.action.value, "reasons": list(todo.reasons)})
         errors = [*place.errors, *_errors(place, found, now, least_left)]
-        problems.extend(error.under(place.name) for error in errors)
+        problems.extend(error.prefixed(place.name) for error in errors)
         if configuration is not None and found.server is not None:
-            problems.extend(error.under(place.name) for error in _untrusting(configuration, place.artifacts, now))
+            problems.extend(error.prefixed(place.name) for error in _untrusting(configuration, place.artifacts, now))
     return {
         "healthy": not problems,
         "places": described,

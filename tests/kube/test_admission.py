@@ -84,8 +84,8 @@ def test_operations_without_an_object_are_read(operation: str) -> None:
     [
         ({"uid": None}, "request.uid: Required value"),
         ({"uid": 7}, "request.uid: Required value"),
-        ({"pod": None}, "request.object: Required value: a CREATE carries the object"),
-        ({"pod": None, "operation": "UPDATE"}, "request.object: Required value: a UPDATE carries the object"),
+        ({"pod": None}, "request.object: Required value: must be set for CREATE"),
+        ({"pod": None, "operation": "UPDATE"}, "request.object: Required value: must be set for UPDATE"),
         ({"pod": [1]}, "request.object: Invalid value: [1]; must be an object"),
         ({"pod": "x", "operation": "DELETE"}, 'request.object: Invalid value: "x"; must be an object'),
     ],

@@ -143,11 +143,11 @@ def test_every_object_is_found_with_its_place(text: str, wanted: list[tuple[str,
         pytest.param('{"a": tru', "pods.yaml:", id="JSON that ends too soon"),
         pytest.param(
             "a: 1\na: 2\n",
-            "pods.yaml:2:1: Invalid value: \"a: 2\"; must be YAML or JSON: key 'a' stands twice",
+            "pods.yaml:2:1: Invalid value: \"a: 2\"; must be YAML or JSON: duplicate key 'a'",
             id="a key twice",
         ),
         pytest.param("a: 1\n---\nb: {c: 1, c: 2}\n", "pods.yaml:3:11: Invalid value: ", id="a key twice, further in"),
-        pytest.param('{"a": {"b": 1, "b": 2}}', "stands twice", id="a key of JSON twice"),
+        pytest.param('{"a": {"b": 1, "b": 2}}', "duplicate key", id="duplicate key in JSON"),
         pytest.param("a: *nope\n", "undefined alias", id="an alias of nothing"),
         pytest.param("a: !custom x\n", "pods.yaml:1:4: Invalid value: ", id="a tag of somebody's own"),
         pytest.param(

@@ -39,11 +39,11 @@ def test_an_error_names_field_value_and_remedy(error: FieldError, wanted: str) -
 @pytest.mark.parametrize(
     ("path", "moved", "wanted"),
     [
-        ("spec.a", lambda error: error.under("f.yaml"), "f.yaml: spec.a"),
-        ("", lambda error: error.under("f.yaml"), "f.yaml"),
-        ("request.object.spec.a", lambda error: error.within("f.yaml", "request.object"), "f.yaml: spec.a"),
-        ("request.object", lambda error: error.within("f.yaml", "request.object"), "f.yaml"),
-        ("spec.a", lambda error: error.within("f.yaml", "request.object"), "f.yaml: spec.a"),
+        ("spec.a", lambda error: error.prefixed("f.yaml"), "f.yaml: spec.a"),
+        ("", lambda error: error.prefixed("f.yaml"), "f.yaml"),
+        ("request.object.spec.a", lambda error: error.relocated("f.yaml", "request.object"), "f.yaml: spec.a"),
+        ("request.object", lambda error: error.relocated("f.yaml", "request.object"), "f.yaml"),
+        ("spec.a", lambda error: error.relocated("f.yaml", "request.object"), "f.yaml: spec.a"),
     ],
     ids=["a field under a file", "the whole file", "without the outer path", "the outer path itself", "another path"],
 )

@@ -114,12 +114,12 @@ def test_the_object_is_not_touched() -> None:
         pytest.param({"kind": 7}, "f.yaml: kind: Required value", id="a kind that is no text"),
         pytest.param(
             {"kind": "Deployment"},
-            "f.yaml: spec.template: Invalid value: null; a Deployment has a pod template there",
+            "f.yaml: spec.template: Invalid value: null; must be the pod template of the Deployment",
             id="no template",
         ),
         pytest.param(
             owner("Job", template="x"),
-            'f.yaml: spec.template: Invalid value: "x"; a Job has',
+            'f.yaml: spec.template: Invalid value: "x"; must be',
             id="a template that is text",
         ),
         pytest.param(

@@ -21,7 +21,7 @@ def admit_document(document: Document, policy: Policy, cluster: ClusterView | No
     try:
         return admit(_request(document), policy, cluster)
     except InvalidInput as error:
-        raise InvalidInput(each.within(document.place, "request.object") for each in error.errors) from error
+        raise InvalidInput(each.relocated(document.place, "request.object") for each in error.errors) from error
 
 
 def admit_checked_document(document: Document, policy: Policy, cluster: ClusterView | None) -> Verdict:
@@ -37,7 +37,7 @@ def admit_checked_document(document: Document, policy: Policy, cluster: ClusterV
         try:
             PodSignature.of(document.content)
         except InvalidInput as error:
-            raise InvalidInput(each.within(document.place, "request.object") for each in error.errors) from error
+            raise InvalidInput(each.relocated(document.place, "request.object") for each in error.errors) from error
     return verdict
 
 

@@ -136,7 +136,7 @@ def _place(document: Document, schedulers: Schedulers, snapshot: Snapshot) -> Pl
         check_pod(document.content)
         return schedulers.place(document.content, snapshot)
     except InvalidInput as error:
-        raise InvalidInput(each.under(document.place) for each in error.errors) from error
+        raise InvalidInput(each.prefixed(document.place) for each in error.errors) from error
 
 
 def _code(placement: Placement | Denied) -> int:

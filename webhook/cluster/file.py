@@ -101,7 +101,7 @@ def _read(document: Document, read: Callable[[Mapping[str, Any]], T], errors: li
     try:
         return read(document.content)
     except InvalidInput as error:
-        errors += [each.under(_place(document)) for each in error.errors]
+        errors += [each.prefixed(_place(document)) for each in error.errors]
         return None
 
 

@@ -1,1 +1,1 @@
-"""Facts of Kubernetes: names, quantities, selectors, tolerations, AdmissionReview. No policy of ours."""
+"""Rules of Kubernetes: names, quantities, selectors, tolerations, AdmissionReview. No policy."""

@@ -1,4 +1,4 @@
-"""AdmissionReview v1: the API server's question and our answer, as bytes.
+"""AdmissionReview v1: request and response of the API server, as bytes.
 
 Source: k8s.io/api/admission/v1/types.go, k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go
 """
@@ -16,14 +16,14 @@ from webhook.kube.wellknown import ADMISSION_API_VERSION
 
 JsonObject = dict[str, Any]
 
-# Past 4 KiB in all the API server cuts each warning at 256 characters, and drops what then is still too much
+# If all warnings exceed 4 KiB, the API server cuts each at 256 characters and drops those that still exceed 4 KiB
 # (see k8s.io/apiserver/pkg/endpoints/filters/warning.go).
 WARNING_BYTES = 256
 WARNINGS_BYTES = 4096
 
 
 class AdmissionRequest(NamedTuple):
-    """One request. `object` is the pod as a raw dict, or None where the operation carries none."""
+    """One request. `object` is the pod as a raw dict, or None if the operation has no object."""
 
     uid: str
     operation: str
@@ -38,10 +38,10 @@ class AdmissionRequest(NamedTuple):
 
 
 def parse_review(body: bytes) -> AdmissionRequest:
-    """The request in an AdmissionReview.
+    """Return the request in an AdmissionReview.
 
     Raises:
-        InvalidInput: `body` is not JSON, not an AdmissionReview of v1, or its request lacks uid or object.
+        InvalidInput: `body` is not JSON, not an AdmissionReview v1, or its request has no uid or object.
     """
     try:
         review = orjson.loads(body)
@@ -58,18 +58,18 @@ def parse_review(body: bytes) -> AdmissionRequest:
         raise InvalidInput([unsupported("apiVersion", review.get("apiVersion"), [ADMISSION_API_VERSION])])
     request = review.get("request")
     if not isinstance(request, dict):
-        raise InvalidInput([required("request", "an AdmissionReview that asks has one")])
+        raise InvalidInput([required("request", "an AdmissionReview must contain a request")])
     return _request(request)
 
 
 def _request(request: JsonObject) -> AdmissionRequest:
     uid = request.get("uid")
     if not isinstance(uid, str) or not uid:
-        raise InvalidInput([required("request.uid", "must be text; the answer repeats it")])
+        raise InvalidInput([required("request.uid", "must be text; the response repeats it")])
     operation = _text(request, "operation") or "CREATE"
     pod = request.get("object")
     if pod is None and operation in ("CREATE", "UPDATE"):
-        raise InvalidInput([required("request.object", f"a {operation} carries the object")])
+        raise InvalidInput([required("request.object", f"must be set for {operation}")])
     if pod is not None and not isinstance(pod, dict):
         raise InvalidInput([invalid("request.object", pod, "must be an object")])
     metadata = _object(pod, "metadata")
@@ -80,7 +80,7 @@ def _request(request: JsonObject) -> AdmissionRequest:
         resource=_text(_object(request, "resource"), "resource"),
         subresource=_text(request, "subResource"),
         namespace=_text(request, "namespace") or _text(metadata, "namespace"),
-        # A pod from a template has no name yet; its generateName tells at least whose it is.
+        # A pod from a template has no name yet; its generateName identifies the owner.
         name=_text(request, "name") or _text(metadata, "name") or _text(metadata, "generateName"),
         user=_text(_object(request, "userInfo"), "username"),
         dry_run=request.get("dryRun") is True,
@@ -100,7 +100,7 @@ def _text(parent: JsonObject, key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request is refused: an HTTP status code with its reason, and the message that the user reads."""
+    """The status of a denied request: an HTTP status code with its reason, and the message for the user."""
 
     code: int
     reason: str
@@ -108,7 +108,7 @@ class Refusal:
 
 
 class ReviewAnswer(NamedTuple):
-    """An AdmissionReview that answers, but for what each request has for itself: it may be said to many."""
+    """A response without the fields of a single request, so that many requests can share it."""
 
     response: JsonObject
     audit_annotations: Mapping[str, str]
@@ -121,7 +121,7 @@ class ReviewAnswer(NamedTuple):
         audit_annotations: Mapping[str, str] | None = None,
         refusal: Refusal | None = None,
     ) -> "ReviewAnswer":
-        """Allowed unless refused, with a patch if there are operations."""
+        """Return a response that allows the request unless `refusal` is set, with a patch of `operations`."""
         response: JsonObject = {"allowed": refusal is None}
         if refusal is not None:
             response["status"] = {
@@ -132,23 +132,23 @@ class ReviewAnswer(NamedTuple):
             }
         elif operations:
             response["patchType"] = "JSONPatch"
-            # A fragment is written as it stands, without another look for what JSON escapes.
+            # A fragment is written unchanged, without another search for characters to escape.
             response["patch"] = orjson.Fragment(b'"%b"' % base64.b64encode(orjson.dumps(operations)))
         if warnings:
             response["warnings"] = fit_warnings(warnings)
         return cls(response, audit_annotations or {})
 
     def to(self, uid: str, decision: str) -> bytes:
-        """The answer to the request `uid`; its auditAnnotations begin with `decision`."""
+        """Return the response to the request `uid`; its auditAnnotations begin with `decision`."""
         annotations = {"decision": decision, **self.audit_annotations}
         response = {"uid": uid, **self.response, "auditAnnotations": annotations}
         return orjson.dumps({"apiVersion": ADMISSION_API_VERSION, "kind": "AdmissionReview", "response": response})
 
 
 def fit_warnings(warnings: Sequence[str]) -> list[str]:
-    """`warnings` within what reaches a client: each once, one line, at most 256 bytes, at most 4 KiB together.
+    """Return `warnings` within the API server's limits: distinct, one line and 256 bytes each, 4 KiB in total.
 
-    The API server drops a warning that has a control character, and kubectl prints what it gets.
+    The API server drops a warning with a control character, and kubectl prints warnings unchanged.
     Source: k8s.io/apimachinery/pkg/util/net/http.go, NewWarningHeader
     """
     fitting: list[str] = []
@@ -162,7 +162,7 @@ def fit_warnings(warnings: Sequence[str]) -> list[str]:
 
 
 def _one_line(warning: str) -> str:
-    # A character takes a byte at least: nothing behind these is seen.
+    # A character takes at least one byte, so later characters are never shown.
     return printable(" ".join(warning[: 2 * WARNING_BYTES].split()))
 
 

@@ -1,7 +1,7 @@
-"""Amounts of resources: a ResourceList read, summed, compared.
+"""Amounts of resources: read, add and compare ResourceLists.
 
-Within sums an amount is in thousandths, so that a sum of fractions is rounded once, at its end. What a sum comes to
-is in thousandths of a core for `cpu`, in bytes or units for all else.
+While they are added, amounts are in thousandths, so that a sum is rounded once. Results are in thousandths of a core
+for `cpu`, and in bytes or units for other resources.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ Amounts = Mapping[str, int]
 
 
 def read_milli(reader: Reader, value: Any, path: str) -> dict[str, int]:
-    """A ResourceList in thousandths; what is malformed or negative is noted with `reader`."""
+    """Return a ResourceList in thousandths; `reader` collects the errors (malformed or negative quantities)."""
     if value is None:
         return {}
     amounts: dict[str, int] = {}
@@ -36,24 +36,24 @@ def read_milli(reader: Reader, value: Any, path: str) -> dict[str, int]:
 
 
 def read_amounts(reader: Reader, value: Any, path: str) -> dict[str, int]:
-    """A ResourceList in whole units; what is malformed or negative is noted with `reader`."""
+    """Return a ResourceList in whole units; `reader` collects the errors (malformed or negative quantities)."""
     return whole_units(read_milli(reader, value, path))
 
 
 def sum_of(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
-    """Both together; neither is changed, and the answer may be one of them."""
+    """Return the sum by resource. The arguments do not change; the result can be one of them."""
     if not left or not right:
         return left or right
     return left | {name: left.get(name, 0) + amount for name, amount in right.items()}
 
 
 def peak_of(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
-    """The larger amount of each resource; neither is changed, and the answer may be one of them."""
+    """Return the larger amount of each resource. The arguments do not change; the result can be one of them."""
     if not left or not right:
         return left or right
     return left | {name: max(left.get(name, 0), amount) for name, amount in right.items()}
 
 
 def whole_units(milli: dict[str, int]) -> dict[str, int]:
-    """Thousandths as thousandths for cpu, as whole units for all else, rounded up."""
+    """Convert thousandths to whole units, rounded up; cpu stays in thousandths."""
     return {name: amount if name == CPU else -(-amount // 1000) for name, amount in milli.items()}

@@ -1,4 +1,4 @@
-"""The end of the time that an answer may take, asked between the steps of whatever a user can make long."""
+"""The deadline of an answer, checked between the steps over user-controlled lists."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -9,32 +9,32 @@ Expired = Callable[[], bool]
 
 
 class DeadlineNearError(Exception):
-    """Ends a question that takes too long; its text becomes the message of the verdict Unknown."""
+    """Ends an evaluation that takes too long; its text becomes the message of the verdict Unknown."""
 
     def __init__(self, text: str = "the deadline was near: not every plugin was asked") -> None:
         super().__init__(text)
 
 
 class BudgetSpentError(DeadlineNearError):
-    """Ends a question that costs too much, however much time there is: asked again, it would cost as much again."""
+    """Ends an evaluation that exceeds its work budget. A retry would cost as much again."""
 
     def __init__(self, budget_milliseconds: int) -> None:
         super().__init__(f"the work budget of {budget_milliseconds} ms is spent: not every plugin was asked")
 
 
 def never() -> bool:
-    """Say that there is no deadline."""
+    """Return false: there is no deadline."""
     return False
 
 
 def in_time(items: Iterable[T], expired: Expired) -> Iterator[T]:
-    """`items`, one after the other, as long as `expired()` does not hold.
+    """Yield `items` until `expired()` returns true.
 
-    A pod can have thousands of terms, each of which costs as much as the cluster is large. `expired()` may raise
-    instead, to say what else has come to its end.
+    A pod can have thousands of terms, and the cost of each grows with the cluster. `expired()` may raise another
+    error instead.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     for item in items:
         if expired():

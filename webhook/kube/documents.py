@@ -1,4 +1,4 @@
-"""YAML and JSON text into Kubernetes documents, each with the place it came from."""
+"""Parse YAML and JSON text into Kubernetes documents, each with its place in the source."""
 
 import json
 import math
@@ -18,20 +18,20 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One object of a file. `place` names it in errors: `pods.yaml, document 2`."""
+    """One object of a file. Errors show its `place`: `pods.yaml, document 2`."""
 
     place: str
     content: JsonObject
 
 
 def parse(text: str | bytes, place: str) -> list[Document]:
-    """Every object in `text`: JSON, YAML, several YAML documents, and the items of lists, in their order.
+    """Return every object in `text`: JSON, YAML, several YAML documents, and the items of lists, in order.
 
-    A list of one kind (NodeList) without items is an object itself: it says that there is none of that kind.
-    `place` is what errors call the text: its file name, or `<stdin>`.
+    An empty list of one kind (NodeList) is an object itself: it states that there is none of that kind.
+    `place` is the name of the text in errors: its file name, or `<stdin>`.
 
     Raises:
-        InvalidInput: the text is neither JSON nor YAML, a key stands twice, or a document is not an object.
+        InvalidInput: the text is neither JSON nor YAML, a key is duplicated, or a document is not an object.
     """
     documents = list(_load(text, place))
     found: list[Document] = []
@@ -47,7 +47,7 @@ def parse(text: str | bytes, place: str) -> list[Document]:
 
 def _items(content: JsonObject, where: str) -> Iterator[Document]:
     kind, items = content.get("kind"), content.get("items", "")
-    if items is None:  # as Go may write a list without items
+    if items is None:  # Go can write an empty list as null
         items = []
     if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
         yield Document(where, content)
@@ -82,7 +82,7 @@ def _load(text: str | bytes, place: str) -> Iterator[Any]:
 
 
 def _load_json(text: str) -> list[Any]:
-    """The values of a stream of JSON values. What is no JSON may be YAML, whose errors name line and column."""
+    """Return the values of a JSON stream. Other text is parsed as YAML, whose errors have line and column."""
     try:
         values = [orjson.loads(text)]
     except orjson.JSONDecodeError:
@@ -115,18 +115,18 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise ValueError(f"key {next(key for key in keys if keys.count(key) > 1)!r} stands twice")
+        raise ValueError(f"duplicate key {next(key for key in keys if keys.count(key) > 1)!r}")
     return content
 
 
 def _load_yaml(text: str) -> Iterator[Any]:
     if max(map(len, _NESTING.findall(text)), default=0) > _DEEPEST or len(_BRACKET.findall(text)) > _DEEPEST:
-        _refuse_deep_nesting(text)
+        _reject_deep_nesting(text)
     yield from yaml.load_all(text, Loader=_KubernetesLoader)
 
 
-def _refuse_deep_nesting(text: str) -> None:
-    """Return if no value is nested too deeply: libyaml's loader calls itself for each level, and has no guard."""
+def _reject_deep_nesting(text: str) -> None:
+    """Raise an error for a value that is nested too deeply: libyaml's loader recurses without a limit."""
     depth = 0
     for event in yaml.parse(text, Loader=_KubernetesLoader):
         if isinstance(event, yaml.events.CollectionStartEvent):
@@ -143,13 +143,13 @@ def _line(text: str, mark: yaml.Mark | None) -> str:
     return lines[mark.line].strip() if mark and mark.line < len(lines) else ""
 
 
-# A program's JSON has each key once; whoever writes by hand may repeat one, and would lose the first.
+# JSON of a program has each key once. Only smaller, maybe handwritten, text is checked for duplicate keys.
 _HAND_WRITTEN_CHARACTERS = 1024 * 1024
 
 _END_OF_BLANKS = re.compile(r"\S|\Z")
 
 _DEEPEST = 200
-# A cluster of 15,000 nodes and 150,000 pods has about as many.
+# About the number of values in a cluster of 15,000 nodes and 150,000 pods.
 _MOST_VALUES = 50_000_000
 _NESTING = re.compile(r"^[ ?:-]+", re.MULTILINE)
 _BRACKET = re.compile(r"[\[{]")
@@ -165,21 +165,21 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
 if TYPE_CHECKING:
     from yaml import SafeLoader as _Base
 else:
-    # libyaml's loader, ten times as fast, where PyYAML was built with it.
+    # libyaml's loader, if PyYAML is built with it, is ten times as fast.
     _Base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _KubernetesLoader(_Base):
-    """Reads what JSON can hold as kubectl does, but refuses a key that stands twice and a tag that kubectl ignores."""
+    """Loads values that JSON can hold, as kubectl does. Rejects duplicate keys and tags that kubectl ignores."""
 
     def resolve(self, kind: type[yaml.Node], value: str | None, implicit: tuple[bool, bool] | bool) -> str:
-        """The tag of a node that has none."""
+        """Return the tag of a node that has none."""
         if kind is yaml.ScalarNode and value is not None and isinstance(implicit, tuple) and implicit[0]:
             return plain_tag(value)
         return str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call] # PyYAML's stubs leave it out
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Put what `<<` names in its place; of two equal keys the last wins, be it merged or not."""
+        """Replace `<<` by the entries that it refers to; of two equal keys the last wins, merged or not."""
         if not any(key.tag == f"{TAG}merge" for key, _ in node.value):
             return
         pieces = []
@@ -190,12 +190,12 @@ class _KubernetesLoader(_Base):
         node.value = pieces
 
     def construct_document(self, node: yaml.Node) -> Any:
-        """The value of a document, once all of it is known to be fit for JSON."""
+        """Return the value of a document that JSON can hold."""
         self._check(node, set(), {})
         return super().construct_document(node)
 
     def _check(self, node: yaml.Node, above: set[int], values: dict[int, int]) -> int:
-        """How many values `node` holds once its aliases are written out; `values` has those of the nodes before."""
+        """Return the number of values in `node` with its aliases expanded. `values` caches it by node id."""
         if id(node) in above:
             raise _unfit(node, "an object inside itself")
         if id(node) not in values:
@@ -206,7 +206,7 @@ class _KubernetesLoader(_Base):
 
     def _check_inner(self, node: yaml.Node, above: set[int], values: dict[int, int]) -> int:
         if node.tag not in _JSON_TAGS:
-            raise _unfit(node, f"tag {node.tag} says what JSON cannot hold")
+            raise _unfit(node, f"JSON has no value for tag {node.tag}")
         if isinstance(node, yaml.ScalarNode):
             self._check_scalar(node)
             return 0
@@ -224,9 +224,9 @@ class _KubernetesLoader(_Base):
         try:
             value = _READERS[node.tag](node.value)
         except ValueError as error:
-            raise _unfit(node, f"{node.value!r} is no {node.tag.removeprefix(TAG)}") from error
+            raise _unfit(node, f"{node.value!r} is not a valid {node.tag.removeprefix(TAG)}") from error
         if isinstance(value, float) and not math.isfinite(value):
-            raise _unfit(node, "a number beyond every float")
+            raise _unfit(node, "the number is out of range for a float")
 
 
 def _check_keys(node: yaml.MappingNode) -> None:
@@ -240,14 +240,14 @@ def _check_keys(node: yaml.MappingNode) -> None:
         if key.tag != f"{TAG}str":
             raise _unfit(key, "a key must be text; put it in quotes")
         if key.value in seen:
-            raise _unfit(key, f"key {key.value!r} stands twice")
+            raise _unfit(key, f"duplicate key {key.value!r}")
         seen.add(key.value)
 
 
 def _text_key(key: yaml.ScalarNode) -> yaml.ScalarNode:
-    """Return the key that kubectl makes of a boolean or an integer: `true` of `on`.
+    """Return a boolean or integer key as kubectl converts it: `on` becomes `true`.
 
-    It makes one of a float, too, but shortens it to seven digits; that stays an error here.
+    kubectl also converts a float, but shortens it to seven digits; here a float is an error.
     """
     try:
         value = _READERS[key.tag](key.value)
@@ -270,7 +270,7 @@ _KubernetesLoader.add_constructor(f"{TAG}merge", _constructor(str))
 
 
 def field(content: Mapping[str, Any], *path: str) -> Any:
-    """The value at `path`, or None where it or a parent of it is missing, null or not an object."""
+    """Return the value at `path`, or None if it or a parent of it is missing, null or not an object."""
     value: Any = content
     for key in path:
         if not isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Errors of input, worded as the API server words them: `where: what: value; remedy`."""
+"""Input errors in the format of the API server: `path: reason: value; remedy`."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,17 +10,17 @@ from webhook.kube.text import cut, printable
 Reason = Literal["Invalid value", "Required value", "Unsupported value", "Duplicate value", "Forbidden"]
 
 
-# A path may hold a key of the user's, and a detail one of his values. What the API server accepts is shorter.
+# A path can contain a key of the user, and a detail a value. The API server accepts only shorter ones.
 _PATH_LIMIT = 1024
 _DETAIL_LIMIT = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One field that is wrong. As text it is one short line, whatever the object holds.
+    """One invalid field. As text it is one line of bounded length.
 
-    `path` is the field as a user would look for it (`spec.tolerations[0].key`), with the file and document before
-    it where there is one. `detail` says what would be valid.
+    `path` is the field as the user writes it (`spec.tolerations[0].key`), with the file and document before it
+    if there is one. `detail` states the valid values.
 
     Source: k8s.io/apimachinery/pkg/util/validation/field/errors.go
     """
@@ -34,51 +34,51 @@ class FieldError:
         value = "" if self.reason in ("Required value", "Forbidden") else f"{shown(self.value)}; "
         return printable(f"{cut(self.path, _PATH_LIMIT)}: {self.reason}: {value}{cut(self.detail, _DETAIL_LIMIT)}")
 
-    def under(self, place: str) -> "FieldError":
-        """The same error with `place` (a file, a document, a parent field) before its path."""
+    def prefixed(self, place: str) -> "FieldError":
+        """Return the error with `place` (a file, a document, a parent field) before its path."""
         return replace(self, path=f"{place}: {self.path}" if self.path else place)
 
-    def within(self, place: str, outer: str) -> "FieldError":
-        """The same error under `place`, its path without the leading `outer`, which the reader does not know."""
-        return replace(self, path=self.path.removeprefix(outer).removeprefix(".")).under(place)
+    def relocated(self, place: str, outer: str) -> "FieldError":
+        """Return the error with `place` in front of its path in place of `outer`, which the user does not know."""
+        return replace(self, path=self.path.removeprefix(outer).removeprefix(".")).prefixed(place)
 
 
-class InvalidInput(Exception):  # noqa: N818 - named after what it tells, as field.Invalid is
-    """Something a user gave is wrong; carries every error found, not the first."""
+class InvalidInput(Exception):  # noqa: N818 - named like field.Invalid
+    """Invalid input of a user; holds every error found."""
 
     def __init__(self, errors: Iterable[FieldError]) -> None:
         self.errors = tuple(errors)
         super().__init__("\n".join(str(error) for error in self.errors))
 
 
-# So many errors of one object are told: somebody may send a million.
+# The number of errors reported for one object: an object can have a million.
 MOST_ERRORS = 100
 
 
 def invalid(path: str, value: object, detail: str) -> FieldError:
-    """A value of the right type that is not valid."""
+    """Return the error of a value that is not valid."""
     return FieldError(path, "Invalid value", value, detail)
 
 
 def required(path: str, detail: str) -> FieldError:
-    """A value that is missing."""
+    """Return the error of a missing value."""
     return FieldError(path, "Required value", None, detail)
 
 
 def unsupported(path: str, value: object, supported: Iterable[str]) -> FieldError:
-    """A value that is none of the listed ones."""
+    """Return the error of a value that is not among `supported`."""
     return FieldError(path, "Unsupported value", value, "supported values: " + ", ".join(f'"{s}"' for s in supported))
 
 
 def forbidden(path: str, detail: str) -> FieldError:
-    """A value that this user may not set."""
+    """Return the error of a value that the user may not set."""
     return FieldError(path, "Forbidden", None, detail)
 
 
 def shown(value: Any, limit: int = 120) -> str:
-    """Return `value` as JSON, cut to `limit` characters, so that an error stays one readable line.
+    """Return `value` as JSON, cut to `limit` characters.
 
-    Only as much of the value is rendered as is shown.
+    Only the part that is shown is rendered.
     """
     text = ""
     try:
@@ -92,11 +92,11 @@ def shown(value: Any, limit: int = 120) -> str:
 
 
 def _json_pieces(value: Any, limit: int) -> Iterator[str]:
-    """Yield the JSON of `value` piece by piece, of a text as much as `limit` characters hold.
+    """Yield the JSON of `value` in pieces, with strings cut to `limit` characters.
 
     Raises:
-        TypeError: JSON cannot hold a part of it.
-        ValueError: a number has too many digits to be written.
+        TypeError: JSON has no value for a part of it.
+        ValueError: a number has too many digits.
     """
     if isinstance(value, str):
         yield json.dumps(value[: limit + 1], ensure_ascii=False)

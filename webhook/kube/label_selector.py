@@ -1,4 +1,4 @@
-"""Label selectors read once, in a form that can be compared, hashed and asked by column."""
+"""Parsed label selectors, which are comparable, hashable and can be evaluated by column."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ class LabelRequirement(NamedTuple):
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether `labels` satisfy it; one that the API server would refuse is satisfied by none.
+        """Return true if `labels` satisfy it. A requirement that the API server rejects matches nothing.
 
         Source: k8s.io/apimachinery/pkg/labels/selector.go, Requirement.Matches and NewRequirement
         """
@@ -30,13 +30,12 @@ class LabelRequirement(NamedTuple):
         return (value is not None) is (self.operator == "Exists")
 
 
-# All of its requirements must hold: without any it matches everything. None stands for a selector that is not there
-# (null in the API), which matches nothing.
+# All requirements must hold; an empty selector matches everything. None is a null selector, which matches nothing.
 LabelSelector = tuple[LabelRequirement, ...]
 
 
 def selector_matches(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """Whether `labels` satisfy `selector`.
+    """Return true if `labels` satisfy `selector`.
 
     Source: k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go, LabelSelectorAsSelector
     """
@@ -44,12 +43,12 @@ def selector_matches(selector: LabelSelector | None, labels: Mapping[str, str]) 
 
 
 def exact_selector(labels: Mapping[str, str]) -> LabelSelector:
-    """The selector of what has all of `labels`."""
+    """Return the selector that requires all of `labels`."""
     return tuple([LabelRequirement(key, "In", (value,)) for key, value in labels.items()])
 
 
 def read_label_selector(reader: Reader, value: Any, path: str) -> LabelSelector | None:
-    """The LabelSelector `value`, None where it is null; what is malformed is noted with `reader`."""
+    """Return the LabelSelector `value`, None if it is null; `reader` collects the errors."""
     if value is None:
         return None
     selector = reader.object(value, path)
@@ -68,10 +67,10 @@ def read_label_selector(reader: Reader, value: Any, path: str) -> LabelSelector 
 def with_label_keys(
     selector: LabelSelector | None, operator: str, keys: Iterable[str], labels: Mapping[str, str]
 ) -> LabelSelector | None:
-    """`selector` and, for each of `keys` that `labels` have, the requirement `operator` on that value.
+    """Return `selector` with a requirement `operator` for the value of each of `keys` that `labels` contain.
 
-    A key that `selector` speaks of already is left alone: the API server, which refuses that in what users write, has
-    added the requirement when it stored the pod. Nothing added makes a selector that is not there match something.
+    A key that `selector` already has is skipped: the API server added that requirement when it stored the pod (it
+    rejects such a key in the input of users). A null selector stays null.
 
     Source: k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, applyLabelKeysToLabelSelector
     """

@@ -1,4 +1,4 @@
-"""What Kubernetes lets a name, a label key and a label value be.
+"""Validate names, label keys and label values.
 
 Source: k8s.io/apimachinery/pkg/util/validation/validation.go
 """
@@ -15,17 +15,17 @@ QUALIFIED_NAME_RULE = "must be a label key: NAME or DOMAIN/NAME, NAME at most 63
 
 
 def is_dns_subdomain(text: str) -> bool:
-    """Whether `text` can name most objects, and be the prefix of a label key."""
+    """Return true if `text` is a DNS subdomain: a valid name of most objects and prefix of a label key."""
     return len(text) <= 253 and _SUBDOMAIN.fullmatch(text) is not None
 
 
 def is_label_value(text: str) -> bool:
-    """Whether `text` can be the value of a label (the empty text can)."""
+    """Return true if `text` is a valid label value; an empty string is."""
     return len(text) <= 63 and (not text or _NAME.fullmatch(text) is not None)
 
 
 def is_qualified_name(text: str) -> bool:
-    """Whether `text` can be the key of a label, an annotation or a taint."""
+    """Return true if `text` is a valid key of a label, an annotation or a taint."""
     prefix, slash, name = text.rpartition("/")
     if slash and not is_dns_subdomain(prefix):
         return False

@@ -1,4 +1,4 @@
-"""The pods that objects would make: a Pod is itself, a Deployment or a Job makes pods from its template."""
+"""The pods that objects create: a Pod is itself; a Deployment or a Job creates pods from its template."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,21 +21,21 @@ _OWNERS = {"CronJob": "Job", "Deployment": "ReplicaSet"}
 
 
 def pods_of(document: Document) -> Iterator[Document]:
-    """The pods that `document` is or makes, one for each template; none where it makes none (a Service).
+    """Yield the pods that `document` is or creates, one for each template; none for other kinds (a Service).
 
     Raises:
-        InvalidInput: it has no kind, or a kind that makes pods but no template.
+        InvalidInput: it has no kind, or its kind creates pods and it has no template.
     """
     content, place = document.content, document.place
     kind = content.get("kind")
     if not isinstance(kind, str) or not kind:
-        raise InvalidInput([required(f"{place}: kind", "must say what the document is, such as Pod")])
+        raise InvalidInput([required(f"{place}: kind", "must be the kind of the object, such as Pod")])
     if kind == "Pod":
         yield document
     elif kind == "Job" and str(content.get("apiVersion", "")).startswith("batch.volcano.sh/"):
         tasks = field(content, "spec", "tasks")
         if not isinstance(tasks, list):
-            raise InvalidInput([required(f"{place}: spec.tasks", "a Volcano Job has tasks")])
+            raise InvalidInput([required(f"{place}: spec.tasks", "a Volcano Job must have a list of tasks")])
         for index, task in enumerate(tasks):
             where = f"{place}: spec.tasks[{index}].template"
             template = field(task, "template") if isinstance(task, Mapping) else None
@@ -48,7 +48,7 @@ def pods_of(document: Document) -> Iterator[Document]:
 
 def _from_template(template: Any, owner: JsonObject, kind: str, where: str) -> JsonObject:
     if not isinstance(template, Mapping):
-        raise InvalidInput([invalid(where, template, f"a {kind} has a pod template there")])
+        raise InvalidInput([invalid(where, template, f"must be the pod template of the {kind}")])
     name = field(owner, "metadata", "name")
     metadata = template.get("metadata") or {}
     if not isinstance(metadata, Mapping):
@@ -62,6 +62,6 @@ def _from_template(template: Any, owner: JsonObject, kind: str, where: str) -> J
 
 
 def pod_name(pod: Mapping[str, Any]) -> str:
-    """`NAMESPACE/NAME` of a pod; a pod from a template is called by its generateName."""
+    """Return `NAMESPACE/NAME` of a pod, with generateName where it has no name."""
     namespace = field(pod, "metadata", "namespace") or "default"
     return f"{namespace}/{field(pod, 'metadata', 'name') or field(pod, 'metadata', 'generateName') or ''}"

@@ -1,4 +1,4 @@
-"""Ports of the node that a pod takes for itself."""
+"""Host ports of a pod."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -9,14 +9,14 @@ ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 - the address as Kubernetes writes it; n
 
 
 class HostPort(NamedTuple):
-    """One port of a node's address; ALL_ADDRESSES stands for every address of the node."""
+    """One port of a node address; ALL_ADDRESSES is every address of the node."""
 
     protocol: str
     port: int
     ip: str
 
     def conflicts(self, other: "HostPort") -> bool:
-        """Whether both cannot be taken on one node.
+        """Return true if both cannot be in use on one node.
 
         Source: k8s.io/kube-scheduler/framework/types.go, HostPortInfo.CheckConflict
         """
@@ -26,7 +26,7 @@ class HostPort(NamedTuple):
 
 
 def read_host_ports(reader: Reader, spec: Mapping[str, Any]) -> tuple[HostPort, ...]:
-    """The host ports of a pod's containers and sidecars; what is malformed is noted with `reader`.
+    """Return the host ports of a pod's containers and sidecars; `reader` collects the errors.
 
     With hostNetwork every container port is a host port, as the API server defaults it.
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 MAX_INT64 = 2**63 - 1
 
-# Suffix to (base, exponent): decimal SI, then binary SI. There is no Zi or Yi, and kilo is a small k.
+# Suffix to (base, exponent): decimal SI, then binary SI. There is no Zi or Yi, and kilo is a lowercase k.
 # Source: k8s.io/apimachinery/pkg/api/resource/suffix.go, newSuffixer
 SUFFIXES = {
     "n": (10, -9),
@@ -32,31 +32,31 @@ _QUANTITY = re.compile(
     re.ASCII,
 )
 _LONGEST = 256
-# Users write quantities, so the cache is bounded in bytes, too.
+# Users control quantities, so the cache is bounded in bytes, too.
 _LONGEST_CACHED = 64
 _REMEDY = 'must be a quantity: a number with an optional suffix, as in "500m", "2", "1.5Gi" or "12e6"'
 
 
 def value(quantity: object) -> int:
-    """The whole units of `quantity`, rounded up (away from zero). A quantity is never beyond an int64 of units.
+    """Return the whole units of `quantity`, rounded up (away from zero), within an int64.
 
-    Text is what the API carries; a number is what YAML makes of an unquoted `2` or `0.5`.
+    The API has strings; YAML makes a number of an unquoted `2` or `0.5`.
 
     Raises:
-        ValueError: it is no quantity; the text says what one looks like.
+        ValueError: it is not a quantity; the text shows the format.
 
     Source: k8s.io/apimachinery/pkg/api/resource/quantity.go, Quantity.Value. A number too large for an int64 is
-    capped, as that file promises; where its own arithmetic overflows instead, we do not follow. A quantity without
-    a digit, which it reads as 0, is refused.
+    capped, as that file documents, also where its own arithmetic overflows. A quantity without a digit, which
+    that file reads as 0, is an error.
     """
     return _scaled(quantity if isinstance(quantity, str) else _text(quantity))[0]
 
 
 def milli_value(quantity: object) -> int:
-    """The thousandths of `quantity`, rounded up (away from zero). A quantity is never beyond an int64 of units.
+    """Return the thousandths of `quantity`, rounded up (away from zero), within an int64 of whole units.
 
     Raises:
-        ValueError: it is no quantity; the text says what one looks like.
+        ValueError: it is not a quantity; the text shows the format.
 
     Source: k8s.io/apimachinery/pkg/api/resource/quantity.go, Quantity.MilliValue
     """
@@ -98,11 +98,11 @@ _cached = lru_cache(maxsize=16384)(_parsed)
 
 
 def _bounded(exponent: int) -> int:
-    # Beyond this every number is capped or rounds up to 1; the power of ten would only cost memory.
+    # A number with a larger exponent is capped or rounds up to 1; its power of ten would only cost memory.
     return max(-2 * _LONGEST, min(exponent, 2 * _LONGEST))
 
 
 def _ceiling(digits: int, exponent: int) -> int:
-    """`digits` × 10^`exponent`, rounded up."""
+    """Return `digits` × 10^`exponent`, rounded up."""
     power = int(10 ** abs(exponent))
     return digits * power if exponent >= 0 else -(-digits // power)

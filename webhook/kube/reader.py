@@ -1,4 +1,4 @@
-"""Raw objects read with the types that Kubernetes gives their fields; what does not fit is collected, not raised."""
+"""Read raw objects with the types of the API; type errors are collected, not raised."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -8,17 +8,17 @@ from webhook.kube.quantity import MAX_INT64
 
 _EMPTY: Mapping[str, Any] = {}
 
-# So many items are read between two looks at the clock.
+# The number of items between two calls of `check`.
 _ITEMS_AT_ONCE = 64
 
 T = TypeVar("T")
 
 
 class Reader:
-    """Reads fields of one object and keeps the errors found, the first MOST_ERRORS, so that they are told at once.
+    """Reads the fields of one object and collects the first MOST_ERRORS errors.
 
-    A missing field and null read as empty, as Go decodes them; so does a value of the wrong type, beside its error.
-    `check` is called again and again while lists and maps are read, and may raise to end the reading.
+    A missing field and null read as empty, as Go decodes them; so does a value of the wrong type, which is an error.
+    `check` is called repeatedly while lists and maps are read, and can raise to stop.
     """
 
     __slots__ = ("_check", "errors")
@@ -28,7 +28,7 @@ class Reader:
         self._check = check
 
     def interruptible(self, items: Collection[T]) -> Iterable[T]:
-        """Return `items`, of which a user may have sent a hundred thousand, with calls of `check` in between."""
+        """Return `items`, with calls of `check` in between: a user can send a hundred thousand."""
         if self._check is None or len(items) < _ITEMS_AT_ONCE:
             return items
         return self._checking(items, self._check)
@@ -40,12 +40,12 @@ class Reader:
             yield item
 
     def error(self, path: str, value: object, detail: str) -> None:
-        """Note that the field at `path` is invalid."""
+        """Add the error that the field at `path` is invalid."""
         if len(self.errors) < MOST_ERRORS:
             self.errors.append(invalid(path, value, detail))
 
     def object(self, value: Any, path: str) -> Mapping[str, Any]:
-        """`value` as an object."""
+        """Return `value` as an object."""
         if isinstance(value, dict):
             return value
         if value is not None:
@@ -53,7 +53,7 @@ class Reader:
         return _EMPTY
 
     def objects(self, value: Any, path: str) -> list[tuple[str, Mapping[str, Any]]]:
-        """`value` as a list of objects, each with its path."""
+        """Return `value` as a list of objects, each with its path."""
         if value is None:
             return []
         if not isinstance(value, list):
@@ -70,7 +70,7 @@ class Reader:
         return found
 
     def text(self, value: Any, path: str) -> str:
-        """`value` as text."""
+        """Return `value` as a string."""
         if isinstance(value, str):
             return value
         if value is not None:
@@ -78,7 +78,7 @@ class Reader:
         return ""
 
     def texts(self, value: Any, path: str) -> tuple[str, ...]:
-        """`value` as a list of texts."""
+        """Return `value` as a tuple of strings."""
         if value is None:
             return ()
         if not isinstance(value, list):
@@ -91,7 +91,7 @@ class Reader:
         return tuple(value)
 
     def text_map(self, value: Any, path: str) -> Mapping[str, str]:
-        """`value` as an object of texts, such as labels."""
+        """Return `value` as an object of strings, such as labels."""
         mapping: Mapping[Any, Any] = self.object(value, path)
         for key, item in self.interruptible(mapping.items()):
             if not (isinstance(key, str) and isinstance(item, str)):
@@ -100,7 +100,7 @@ class Reader:
         return mapping
 
     def integer(self, value: Any, path: str) -> int:
-        """`value` as an integer; the API has none beyond 64 bits."""
+        """Return `value` as an integer of at most 64 bits."""
         if isinstance(value, int) and not isinstance(value, bool):
             if -MAX_INT64 <= value <= MAX_INT64:
                 return value
@@ -110,16 +110,16 @@ class Reader:
         return 0
 
     def boolean(self, value: Any, path: str) -> bool:
-        """`value` as true or false."""
+        """Return `value` as a boolean."""
         if value is not None and not isinstance(value, bool):
             self.error(path, value, "must be true or false")
         return value is True
 
     def finish(self) -> None:
-        """Return if everything read so far had its type.
+        """Return if there are no errors.
 
         Raises:
-            InvalidInput: something had not; holds every error, one for a field however often it was read.
+            InvalidInput: holds every error, one for each field.
         """
         if self.errors:
             raise InvalidInput({error.path: error for error in self.errors}.values())

@@ -11,7 +11,7 @@ DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 def is_extended_resource(name: str) -> bool:
-    """Whether `name` is a resource that a device plugin or an administrator offers, not Kubernetes itself.
+    """Return true if `name` is a resource of a device plugin or an administrator, not of Kubernetes itself.
 
     Source: k8s.io/kubernetes/pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName
     """
@@ -19,7 +19,7 @@ def is_extended_resource(name: str) -> bool:
 
 
 def is_schedulable_resource(name: str) -> bool:
-    """Whether kube-scheduler counts the resource at all; others it ignores.
+    """Return true if kube-scheduler counts the resource; it ignores others.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, Resource.Add, and util/utils.go, IsScalarResourceName
     """
@@ -27,7 +27,7 @@ def is_schedulable_resource(name: str) -> bool:
 
 
 def is_scalar_resource(name: str) -> bool:
-    """Whether the resource is an extended, a huge page, a volume or another prefixed one: all but the basic three.
+    """Return true for extended resources, huge pages, attachable volumes and other prefixed resources.
 
     Source: k8s.io/kubernetes/pkg/scheduler/util/utils.go, IsScalarResourceName
     """
@@ -37,7 +37,7 @@ def is_scalar_resource(name: str) -> bool:
 
 
 def may_name_device_class(name: str) -> bool:
-    """Return whether devices of a DeviceClass can be requested by the resource `name`.
+    """Return true if a pod can request devices of a DeviceClass by the resource `name`.
 
     Source: k8s.io/kubernetes/pkg/scheduler/util/utils.go, IsDRAExtendedResourceName
     """
@@ -45,7 +45,7 @@ def may_name_device_class(name: str) -> bool:
 
 
 def device_class_of(name: str) -> str:
-    """The DeviceClass that the resource stands for, empty where it stands for none by its name.
+    """Return the DeviceClass in the name of the resource, or an empty string.
 
     Source: k8s.io/api/resource/v1/types.go, ResourceDeviceClassPrefix
     """

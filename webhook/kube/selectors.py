@@ -9,10 +9,10 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def requirement_matches(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Whether `labels` satisfy one NodeSelectorRequirement or LabelSelectorRequirement.
+    """Return true if `labels` satisfy one NodeSelectorRequirement or LabelSelectorRequirement.
 
-    NotIn and DoesNotExist match where the key is absent; Gt and Lt only where label and value are integers. A
-    requirement that the API server would refuse (an unknown operator, no values) matches nothing.
+    NotIn and DoesNotExist match if the key is absent; Gt and Lt only if label and value are integers. A
+    requirement that the API server rejects (an unknown operator, no values) matches nothing.
 
     Source: k8s.io/apimachinery/pkg/labels/selector.go, Requirement.Matches and NewRequirement
     """
@@ -40,7 +40,7 @@ def _compares(operator: str, label: str, value: str) -> bool:
 
 
 def parse_integer(text: str) -> int | None:
-    """The integer that `text` is to Gt and Lt (decimal, 64 bits, no blanks), None where it is none."""
+    """Return `text` as an integer of Gt and Lt (decimal, 64 bits, no blanks), None if it is not one."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 64:
         return None
@@ -49,9 +49,9 @@ def parse_integer(text: str) -> int | None:
 
 
 def field_requirement_matches(requirement: Mapping[str, Any], name: str) -> bool:
-    """Whether the node called `name` satisfies one requirement of `matchFields`.
+    """Return true if the node `name` satisfies one requirement of `matchFields`.
 
-    Only In and NotIn with exactly one value are valid there; any field but `metadata.name` reads as empty.
+    Only In and NotIn with exactly one value are valid; fields other than `metadata.name` are empty.
 
     Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, nodeSelectorRequirementsAsFieldSelector
     """
@@ -66,12 +66,12 @@ def field_requirement_matches(requirement: Mapping[str, Any], name: str) -> bool
 
 
 def term_is_empty(term: Mapping[str, Any]) -> bool:
-    """Whether `term` has no requirement at all: such a term matches no node."""
+    """Return true if `term` has no requirements; an empty term matches no node."""
     return not term.get("matchExpressions") and not term.get("matchFields")
 
 
 def term_matches(term: Mapping[str, Any], labels: Mapping[str, str], name: str) -> bool:
-    """Whether the node `name` with `labels` satisfies every requirement of one NodeSelectorTerm.
+    """Return true if the node `name` with `labels` satisfies every requirement of one NodeSelectorTerm.
 
     Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, nodeSelectorTerm.match
     """
@@ -83,7 +83,7 @@ def term_matches(term: Mapping[str, Any], labels: Mapping[str, str], name: str) 
 
 
 def terms_match(terms: Iterable[Mapping[str, Any]], labels: Mapping[str, str], name: str) -> bool:
-    """Whether one of `terms` matches: they are ORed, and none at all matches no node.
+    """Return true if one of `terms` matches. Terms are ORed; an empty list matches no node.
 
     Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, LazyErrorNodeSelector.Match
     """
@@ -91,7 +91,7 @@ def terms_match(terms: Iterable[Mapping[str, Any]], labels: Mapping[str, str], n
 
 
 def required_node_affinity_matches(spec: Mapping[str, Any], labels: Mapping[str, str], name: str) -> bool:
-    """Whether a pod with `spec` may be on the node by its nodeSelector and its required node affinity, both.
+    """Return true if the node matches both nodeSelector and required node affinity of `spec`.
 
     Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, RequiredNodeAffinity.Match
     """
@@ -102,19 +102,19 @@ def required_node_affinity_matches(spec: Mapping[str, Any], labels: Mapping[str,
 
 
 def required_node_selector(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The NodeSelector of the pod's required node affinity, None where it has none."""
+    """Return the NodeSelector of the required node affinity, None if there is none."""
     node_affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     selector: Mapping[str, Any] | None = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     return selector
 
 
 def set_matches(wanted: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    """Whether `labels` hold every key of `wanted` with its value, as `nodeSelector` and `matchLabels` ask."""
+    """Return true if `labels` contain every key and value of `wanted`, a `nodeSelector` or `matchLabels`."""
     return all(labels.get(key) == value for key, value in wanted.items())
 
 
 def label_selector_matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """Whether `labels` satisfy a LabelSelector: none (null) matches nothing, an empty one everything.
+    """Return true if `labels` satisfy a LabelSelector. A null selector matches nothing, an empty one everything.
 
     Source: k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go, LabelSelectorAsSelector
     """

@@ -8,10 +8,10 @@ NO_SCHEDULE = "NoSchedule"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
 NO_EXECUTE = "NoExecute"
 
-# A toleration of this key lets a pod onto a node that is marked unschedulable.
+# A toleration of this key allows a pod on a node that is marked unschedulable.
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 
-# Keys of taints by which Kubernetes tells the state that a node is in, beside those of the nodes' owners.
+# Prefixes of the taint keys with which Kubernetes marks the state of a node.
 CONDITION_DOMAINS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 _NOT_READY = "node.kubernetes.io/not-ready"
@@ -27,12 +27,12 @@ class Taint(NamedTuple):
 
     @classmethod
     def of(cls, taint: Mapping[str, Any]) -> "Taint":
-        """The taint that a raw object of the API holds."""
+        """Return the taint in a raw API object."""
         return cls(taint.get("key") or "", taint.get("value") or "", taint.get("effect") or "")
 
 
 class Toleration(NamedTuple):
-    """A toleration of a pod, without its tolerationSeconds: no scheduler reads those; and `Exists` has no value."""
+    """A toleration of a pod, without tolerationSeconds, which no scheduler reads. `value` is empty for `Exists`."""
 
     key: str
     operator: str
@@ -41,13 +41,13 @@ class Toleration(NamedTuple):
 
     @classmethod
     def of(cls, toleration: Mapping[str, Any]) -> "Toleration":
-        """The toleration that a raw object of the API holds; an empty operator is Equal."""
+        """Return the toleration in a raw API object; an empty operator is Equal."""
         get = toleration.get
         operator = get("operator") or "Equal"
         return cls(get("key") or "", operator, "" if operator == "Exists" else get("value") or "", get("effect") or "")
 
     def tolerates(self, taint: Taint) -> bool:
-        """Whether this tolerates `taint`; see the function `tolerates`."""
+        """Return true if it tolerates `taint`; see the function `tolerates`."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:
@@ -58,17 +58,17 @@ class Toleration(NamedTuple):
 
 
 class Tolerations(frozenset[Toleration]):
-    """The tolerations of a pod, in which a taint is looked up: a pod can have thousands, and a cluster many taints."""
+    """The tolerations of a pod as a hash set: a pod can have thousands, and a cluster many taints."""
 
     __slots__ = ()
 
     def tolerate(self, taint: Taint) -> bool:
-        """Whether one of them tolerates `taint`."""
+        """Return true if one of them tolerates `taint`."""
         return one_tolerates(self, taint)
 
 
 def one_tolerates(tolerations: AbstractSet[Toleration], taint: Taint) -> bool:
-    """Whether one of `tolerations` tolerates `taint`; see `Toleration.tolerates`."""
+    """Return true if one of `tolerations` tolerates `taint`; see `Toleration.tolerates`."""
     key, value, effect = taint
     return (
         (key, "Equal", value, effect) in tolerations
@@ -83,7 +83,7 @@ def one_tolerates(tolerations: AbstractSet[Toleration], taint: Taint) -> bool:
 
 
 def with_default_tolerations(tolerations: Iterable[Toleration]) -> Tolerations:
-    """`tolerations`, and those that the API server adds to pods that do not say how long they stay on a lost node.
+    """Return `tolerations` and the default tolerations of not-ready and unreachable nodes that the API server adds.
 
     Source: k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds/admission.go
     """
@@ -101,7 +101,7 @@ _DEFAULT_TOLERATIONS = (
 
 
 def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
-    """Whether `toleration` tolerates `taint`, both as raw objects of the API.
+    """Return true if `toleration` tolerates `taint`, both raw API objects.
 
     An empty effect stands for every effect, an empty key for every key, an empty operator for Equal. `Lt` and `Gt`
     tolerate nothing: their feature gate TaintTolerationComparisonOperators is alpha and off by default.
@@ -112,7 +112,7 @@ def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
 
 
 def tolerates_any(tolerations: Iterable[Mapping[str, Any]], taint: Mapping[str, Any]) -> bool:
-    """Whether one of `tolerations` tolerates `taint`.
+    """Return true if one of `tolerations` tolerates `taint`.
 
     Source: k8s.io/component-helpers/scheduling/corev1/helpers.go, TolerationsTolerateTaint
     """
@@ -120,9 +120,9 @@ def tolerates_any(tolerations: Iterable[Mapping[str, Any]], taint: Mapping[str, 
 
 
 def covers(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> bool:
-    """Whether `wide` tolerates every taint that `narrow` tolerates, and for at least as long.
+    """Return true if `wide` tolerates every taint that `narrow` tolerates, for at least as long.
 
-    `tolerationSeconds` bounds the time under a NoExecute taint; without it the pod stays for ever.
+    `tolerationSeconds` bounds the time under a NoExecute taint; without it the time has no bound.
 
     Source: k8s.io/kubernetes/pkg/util/tolerations/tolerations.go, isSuperset
     """

@@ -1,4 +1,4 @@
-"""Texts of objects made fit to be shown: nothing in them can command a terminal, and their length has a bound."""
+"""Make text of objects safe to print: without terminal control characters, and of bounded length."""
 
 import json
 import re
@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-# Control characters (C0, DEL, C1), what a terminal does not show or shows in another order (bidirectional marks,
-# joiners, line and paragraph separators, tags), and halves of surrogate pairs.
+# Control characters (C0, DEL, C1), characters that a terminal hides or reorders (bidirectional marks, joiners, line
+# and paragraph separators, tags), and halves of surrogate pairs.
 _UNSAFE_CLASS = (
     "\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f"
@@ -17,33 +17,32 @@ _UNSAFE_IN_LINES = re.compile(f"[\x00-\x09\x0b-\x1f{_UNSAFE_CLASS}]")
 
 
 def printable(text: str) -> str:
-    r"""Return `text` on one line, with each character that could command a terminal as an escape (`\x1b`, `\n`)."""
+    r"""Return `text` on one line, with unsafe characters as escapes (`\x1b`, `\n`)."""
     return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_escape, text)
 
 
 def printable_lines(text: str) -> str:
-    """Return `text` likewise, with its line breaks kept."""
+    """Return `text` with unsafe characters but line breaks as escapes."""
     return _UNSAFE_IN_LINES.sub(_escape, text)
 
 
 def escaped_json(document: str) -> str:
-    r"""Return the JSON or double-quoted YAML `document` with those characters as `\u` escapes: the same value.
+    r"""Return the JSON or double-quoted YAML `document` with unsafe characters as `\u` escapes; its value is the same.
 
-    Between the tokens JSON has only spaces, tabs and line breaks; of these, line feeds stay and the others become
-    spaces.
+    Between tokens, JSON has only spaces, tabs and line breaks: line feeds stay and the others become spaces.
     """
     return _UNSAFE_IN_LINES.sub(_escape_json, document)
 
 
 def safe_json(document: bytes) -> bytes:
-    """Return the JSON `document` with those characters as escapes, as `escaped_json`."""
+    """Return the JSON `document` with unsafe characters as escapes, like `escaped_json`."""
     if document.isascii() and document.decode().replace("\n", "").isprintable():
         return document
     return escaped_json(document.decode("utf-8", "replace")).encode()
 
 
 def json_bytes(value: Any, option: int = 0) -> bytes:
-    """Return `value` as JSON, likewise. `option` is one of orjson's."""
+    """Return `value` as JSON with unsafe characters as escapes. `option` is an option of orjson."""
     try:
         return safe_json(orjson.dumps(value, option=option))
     except orjson.JSONEncodeError:  # half of a surrogate pair, or nested deeply
@@ -51,7 +50,7 @@ def json_bytes(value: Any, option: int = 0) -> bytes:
 
 
 def cut(text: str, limit: int) -> str:
-    """Return `text`, its end replaced by an ellipsis where it is longer than `limit` characters."""
+    """Return `text`, cut with an ellipsis if it is longer than `limit` characters."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -1,4 +1,4 @@
-"""The volumes of a pod that have a say in where it can be."""
+"""The volumes of a pod that restrict its placement."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -9,13 +9,13 @@ _GCE, _AWS, _ISCSI, _RBD = "gcePersistentDisk", "awsElasticBlockStore", "iscsi",
 
 
 class Migration(NamedTuple):
-    """The plugin that a kind of volume once had, and the CSI driver that has taken it over."""
+    """An in-tree volume plugin and the CSI driver that it is migrated to."""
 
     plugin: str
     driver: str
 
 
-# Kinds of volumes that CSI drivers have taken over and that NodeVolumeLimits counts as theirs.
+# In-tree volume types that are migrated to CSI drivers; NodeVolumeLimits counts them for the driver.
 # Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits/utils.go, isCSIMigrationOn
 MIGRATIONS: Mapping[str, Migration] = {
     _AWS: Migration("kubernetes.io/aws-ebs", "ebs.csi.aws.com"),
@@ -27,9 +27,9 @@ MIGRATIONS: Mapping[str, Migration] = {
 
 
 class AttachedVolume(NamedTuple):
-    """A volume as nodes count it: its CSI driver, and what tells it from the driver's other volumes.
+    """A volume as nodes count it: its CSI driver and its unique handle there.
 
-    `handle` is empty where the driver cannot take the volume over.
+    `handle` is empty if the volume cannot be migrated to the driver.
     """
 
     driver: str
@@ -37,21 +37,21 @@ class AttachedVolume(NamedTuple):
 
 
 class PodReference(NamedTuple):
-    """The pod that a claim is made for; `uid` is empty before it is stored."""
+    """The pod that a claim is created for; `uid` is empty before the pod is stored."""
 
     name: str
     uid: str
 
 
 class ClaimUse(NamedTuple):
-    """A PersistentVolumeClaim that a pod uses; an ephemeral one is made for the pod, after it."""
+    """A PersistentVolumeClaim that a pod uses. An ephemeral claim is created for the pod, after the pod."""
 
     name: str
     is_ephemeral: bool
 
 
 class Disk(NamedTuple):
-    """A disk that pods on one node cannot share at will. `monitors`: those of a Ceph cluster."""
+    """A disk with restrictions on sharing between pods of one node. `monitors` are those of a Ceph cluster."""
 
     kind: str
     names: tuple[str, ...]
@@ -59,7 +59,7 @@ class Disk(NamedTuple):
     is_read_only: bool
 
     def conflicts(self, other: "Disk") -> bool:
-        """Whether pods with both cannot be on one node.
+        """Return true if pods with these disks cannot be on one node.
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions, isVolumeConflict
         """
@@ -73,8 +73,8 @@ class Disk(NamedTuple):
 class PodVolumes(NamedTuple):
     """The claims, in `namespace`, and the disks that a pod uses.
 
-    `attached_inline` are the volumes of it that CSI drivers attach without a claim. `pod` is who it is, where one of
-    the claims is ephemeral.
+    `attached_inline` are its volumes that CSI drivers attach without a claim. `pod` identifies the pod if one of the
+    claims is ephemeral.
     """
 
     namespace: str = ""
@@ -88,7 +88,7 @@ NO_VOLUMES = PodVolumes()
 
 
 def read_volumes(reader: Reader, volumes: Any, namespace: str, pod: PodReference) -> PodVolumes:
-    """The `spec.volumes` of `pod` in `namespace`; what is malformed is noted with `reader`."""
+    """Return the `spec.volumes` of `pod` in `namespace`; `reader` collects the errors."""
     claims: list[ClaimUse] = []
     disks: list[Disk] = []
     attached_inline: set[AttachedVolume] = set()
@@ -112,7 +112,7 @@ def read_volumes(reader: Reader, volumes: Any, namespace: str, pod: PodReference
     return PodVolumes(namespace, tuple(claims), tuple(disks), frozenset(attached_inline), owner)
 
 
-# What tells one disk of a kind from another.
+# The fields that identify a disk, by volume type.
 _DISK_NAMES: Mapping[str, tuple[str, ...]] = {
     _GCE: ("pdName",),
     _AWS: ("volumeID",),
@@ -149,7 +149,7 @@ _HANDLE_FIELDS: Mapping[str, str] = {
 
 
 def taken_over(reader: Reader, kind: str, volume: Mapping[str, Any], path: str, zones: str = "") -> AttachedVolume:
-    """Return what a CSI driver makes of `volume`, which is of `kind`, one of MIGRATIONS.
+    """Return the CSI volume that `volume` of `kind`, one of MIGRATIONS, is migrated to.
 
     `zones` is the zone label of a PersistentVolume.
 

@@ -3,7 +3,7 @@
 ADMISSION_API_VERSION = "admission.k8s.io/v1"
 DEFAULT_SCHEDULER = "default-scheduler"
 
-# The phases of pods that take nothing any more.
+# The phases of pods that no longer use resources.
 ENDED_PHASES = ("Succeeded", "Failed")
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 ZONE_LABEL = "topology.kubernetes.io/zone"

@@ -1,6 +1,6 @@
-"""Plain scalars of YAML as kubectl reads them: with the booleans and numbers of YAML 1.1, without dates and base 60.
+"""Plain YAML scalars as kubectl reads them: booleans and numbers of YAML 1.1, without dates and base 60.
 
-Source: go.yaml.in/yaml/v2 2.4.3, resolve.go, as sigs.k8s.io/yaml 1.6.0 of kubectl 1.36 calls it.
+Source: go.yaml.in/yaml/v2 2.4.3, resolve.go, as called by sigs.k8s.io/yaml 1.6.0 of kubectl 1.36.
 """
 
 import math
@@ -44,7 +44,7 @@ def read_boolean(text: str) -> bool:
     """Return the boolean in `text`.
 
     Raises:
-        ValueError: there is none.
+        ValueError: `text` is not a boolean.
     """
     if text not in _BOOLEANS:
         raise ValueError(text)
@@ -55,7 +55,7 @@ def read_null(text: str) -> None:
     """Return None for a null.
 
     Raises:
-        ValueError: `text` is none.
+        ValueError: `text` is not a null.
     """
     if text not in _NULLS:
         raise ValueError(text)
@@ -65,7 +65,7 @@ def read_integer(text: str) -> int:
     """Return the integer in `text`.
 
     Raises:
-        ValueError: there is none, or it is beyond 64 bits.
+        ValueError: `text` is not an integer, or needs more than 64 bits.
     """
     value = _integer(text)
     if value is None:
@@ -74,10 +74,10 @@ def read_integer(text: str) -> int:
 
 
 def read_float(text: str) -> float:
-    """Return the number in `text`, as an int where kubectl sends it without a fraction.
+    """Return the number in `text`, as an int if kubectl sends it without a fraction.
 
     Raises:
-        ValueError: there is none.
+        ValueError: `text` is not a number.
     """
     if text in _NOT_FINITE:
         return math.inf
@@ -95,7 +95,7 @@ def _integer(text: str) -> int | None:
     value = next(int(each, base) for each, base in zip(digits, _BASES, strict=True) if each is not None)
     if sign == "-":
         value = -value
-    # Only an integer without a sign may be a uint64.
+    # Only an integer without a sign can be a uint64.
     return value if -(2**63) <= value < (2**63 if sign else 2**64) else None
 
 
@@ -106,5 +106,5 @@ def _finite(text: str) -> float | None:
 
 
 def _without_underscores(text: str) -> str:
-    # One at the beginning makes a text of it.
+    # A scalar that starts with an underscore is a string.
     return text if text.startswith((".", "_")) else text.replace("_", "")

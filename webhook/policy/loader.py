@@ -60,7 +60,7 @@ def parse_policy(text: str | bytes, place: str) -> Policy:
     depending = [each for each in cross_field_errors(documents[0].content) if each.path not in paths]
     errors += [each for each in depending if each.path.replace(".prefer", ".allow") not in paths]
     if document is None or errors:
-        raise InvalidInput(each.under(documents[0].place) for each in errors)
+        raise InvalidInput(each.prefixed(documents[0].place) for each in errors)
     return Policy(document)
 
 

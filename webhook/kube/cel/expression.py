@@ -1,8 +1,8 @@
-"""CEL expressions without loops: what selectors of devices are written in, evaluated at a bounded cost.
+"""CEL expressions of device selectors, without loops, evaluated at a bounded cost.
 
-An expression is evaluated to what kube-scheduler makes of it, or not at all: where it uses what is not known here
-(macros over lists, optional values, arithmetic, …), and where kube-scheduler itself would get an error (a key that is
-missing, types that do not go together), the answer is that there is none.
+An expression has the value that kube-scheduler computes, or none. It has none if it uses an unsupported feature (macros
+over lists, optional values, arithmetic, …), and where kube-scheduler gets an error (a missing key, types that do not
+match).
 """
 
 import operator
@@ -21,14 +21,14 @@ Evaluate = Callable[[Scope], Any]
 
 # Source: k8s.io/api/resource/v1/types.go, CELSelectorExpressionMaxLength
 _LONGEST = 10 * 1024
-# Users write expressions, and a compiled one takes up to 150 times the memory of its text: many short ones may be
-# cached, but only a few long ones.
+# Users control expressions, and a compiled one takes up to 150 times the memory of its text, so the cache is bounded
+# in bytes: it holds many short expressions or a few long ones.
 _LONGEST_SHORT = 512
 _MOST_SHORT = 256
 _MOST_LONG = 8
 _DEEPEST = 60
 _LARGEST_INTEGER = 2**63 - 1
-# A pattern may take as long as so many other steps.
+# A match of a pattern can take as long as this number of other steps.
 _STEPS_OF_MATCHES = 300
 _FAILED = object()
 _CONSTANTS = {"true": True, "false": False, "null": None}
@@ -42,12 +42,12 @@ _ESCAPES = {"\\": "\\", '"': '"', "'": "'", "`": "`", "?": "?", "n": "\n", "r": 
 
 
 class Expression:
-    """A compiled expression. `size`: how many steps it takes at most; each is cheap."""
+    """A compiled expression. `size` is the maximum number of steps; each is cheap."""
 
     __slots__ = ("_evaluate", "size")
 
     def __init__(self, text: str) -> None:
-        # A cluster without devices need not load a parser.
+        # Imported here, so that a cluster without devices does not load the parser.
         from webhook.kube.cel.syntax import parse
 
         tree = parse(text) if len(text) <= _LONGEST else None
@@ -56,7 +56,7 @@ class Expression:
         self.size = compiler.size
 
     def holds(self, scope: Scope) -> bool | None:
-        """Whether it is true of these variables; None where that is not known, or where it is neither."""
+        """Return its value for these variables; None if the value is unknown or not a boolean."""
         try:
             result = self._evaluate(scope)
         except UndecidedError:
@@ -69,7 +69,7 @@ _long = lru_cache(maxsize=_MOST_LONG)(Expression)
 
 
 def compiled(text: str) -> Expression:
-    """Return the expression `text`, compiled once where it is one of the last that were used."""
+    """Return the compiled expression `text`, from the cache if it was used recently."""
     if len(text) > _LONGEST:
         return Expression(text)
     return _short(text) if len(text) <= _LONGEST_SHORT else _long(text)
@@ -80,7 +80,7 @@ def _nothing(_: Scope) -> Any:
 
 
 class _Compiler:
-    """Makes functions of a syntax tree. What is not known fails when it is evaluated, for it may not matter."""
+    """Compiles a syntax tree to functions. An unknown part fails only when it is evaluated."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -194,7 +194,7 @@ def _looked_up(name: str, scope: Scope) -> Any:
 
 
 def _bound(name: str, value: Evaluate, body: Evaluate, scope: Scope) -> Any:
-    """`body` with a variable; one without a value matters only where it is used."""
+    """Evaluate `body` with a variable; a variable without a value fails only where it is used."""
     try:
         found = value(scope)
     except UndecidedError:
@@ -203,7 +203,7 @@ def _bound(name: str, value: Evaluate, body: Evaluate, scope: Scope) -> Any:
 
 
 def _joined(parts: Sequence[Evaluate], decisive: bool, scope: Scope) -> bool:
-    """`||` or `&&`: a part with the `decisive` value decides, whatever the others are and whether they are anything."""
+    """Evaluate `||` or `&&`: a part with the `decisive` value decides, even if another part has no value."""
     undecided = False
     for part in parts:
         try:

@@ -1,4 +1,4 @@
-"""Functions and methods of CEL that selectors of devices call, on texts, quantities and versions."""
+"""CEL functions and methods of device selectors, for strings, quantities and versions."""
 
 import operator
 from collections.abc import Callable, Mapping
@@ -14,15 +14,15 @@ from webhook.kube.quantity import milli_value
 
 Call = Callable[..., Any]
 
-# Bounds the program of a pattern and the states that matching it needs: a match takes 0.1 ms at most, and the patterns
-# of the cache take 3 MiB. Users write them, so kube-scheduler's limit, a hundred times as high, is not followed.
+# Bounds the program and the matching states of a pattern: a match takes 0.1 ms at most, and the cached patterns
+# 3 MiB. Users control patterns, so the limit is a hundredth of kube-scheduler's.
 _PATTERN_BYTES = 16 * 1024
 # Source: k8s.io/api/resource/v1/types.go, DeviceAttributeMaxValueLength
 _LONGEST_TEXT = 64
 
 
 def _on(kind: type, call: Call) -> Call:
-    """`call`, all of whose arguments must be of `kind`."""
+    """Return `call` with a check that all arguments are of `kind`."""
 
     def checked(*arguments: Any) -> Any:
         if not all(type(each) is kind for each in arguments):
@@ -33,7 +33,7 @@ def _on(kind: type, call: Call) -> Call:
 
 
 def _made(make: Callable[[str], Any]) -> Call:
-    """A function that makes a value out of a text."""
+    """Return a function that parses a string with `make`."""
 
     def made(text: Any) -> Any:
         if not isinstance(text, str):
@@ -47,7 +47,7 @@ def _made(make: Callable[[str], Any]) -> Call:
 
 
 def _ordered(holds: Callable[[Any, Any], Any]) -> Call:
-    """A comparison of two quantities, or of two versions."""
+    """Return a function that compares two quantities or two versions with `holds`."""
 
     def compared(left: Any, right: Any) -> Any:
         if type(left) is not type(right) or not isinstance(left, (Quantity, Version)):
@@ -80,8 +80,8 @@ def _matches(text: str, pattern: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _compiled(pattern: str) -> Any:
-    """Return the compiled `pattern`, None where RE2 refuses it or it is too large."""
-    # CEL uses Go's regexp, which has RE2's syntax but for this one: a single byte.
+    """Return the compiled `pattern`, None if RE2 rejects it or it is too large."""
+    # CEL uses Go's regexp, which has RE2's syntax except \C, a single byte.
     if r"\C" in pattern:
         return None
     try:
@@ -121,4 +121,4 @@ METHODS: Mapping[tuple[str, int], Call] = {
     ("upperAscii", 0): _on(str, _upper),
     ("size", 0): _size,
 }
-"""The methods by name and number of arguments; what they are called on comes first."""
+"""The methods by name and number of arguments; the receiver is the first argument."""

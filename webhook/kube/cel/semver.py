@@ -1,4 +1,4 @@
-"""Semantic versions, as ResourceSlices and the selectors of devices have them."""
+"""Semantic versions of ResourceSlices and device selectors."""
 
 from semver import Version
 
@@ -7,16 +7,16 @@ _LARGEST = 2**63 - 1
 
 
 def parse_semver(text: str) -> Version:
-    """Return the version in `text`. Build metadata does not matter in comparisons.
+    """Return the version in `text`. Comparisons ignore build metadata.
 
     Raises:
-        ValueError: it is no semantic version 2.0.0, or one of its numbers is beyond 64 bits.
+        ValueError: it is not a semantic version 2.0.0, or one of its numbers needs more than 64 bits.
 
     Source: github.com/blang/semver/v4, Parse and Compare
     """
     if len(text) <= _LONGEST:
         version = Version.parse(text)
-        # The library has numbers of any length.
+        # The library accepts numbers of any length.
         if max(version.major, version.minor, version.patch) <= _LARGEST:
             return version
     raise ValueError(f"must have at most {_LONGEST} characters, and numbers up to {_LARGEST}")

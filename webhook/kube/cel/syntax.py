@@ -1,7 +1,7 @@
-"""The syntax of CEL, as far as selectors of devices use it.
+"""The CEL syntax that device selectors use.
 
-Not in it: arithmetic, maps, bytes, optional values, and texts in three quotes. What is not in it does not parse, and is
-then not evaluated.
+It leaves out arithmetic, maps, bytes, optional values, and strings in three quotes. An expression with these does not
+parse and is not evaluated.
 
 Source: github.com/google/cel-spec, doc/langdef.md
 """
@@ -45,9 +45,9 @@ RAW_STRING.2: /[rR]"(?!"")[^"\n\r]*"|[rR]'(?!'')[^'\n\r]*'/
 
 
 def parse(expression: str) -> Node | None:
-    """The syntax tree of `expression`; None where it is none, or uses what is not in the grammar here.
+    """Return the syntax tree of `expression`; None if it does not match the grammar.
 
-    A parser that keeps its own stack, so that no depth of parentheses exhausts this one's.
+    The parser has its own stack, so nested parentheses cannot exhaust Python's.
     """
     try:
         return _parser().parse(expression)

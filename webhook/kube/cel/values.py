@@ -1,4 +1,4 @@
-"""Values of CEL, and what can be asked of them; what cannot be told raises, as kube-scheduler gets an error."""
+"""CEL values and their operations. An operation without a result raises, where kube-scheduler gets an error."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -7,11 +7,11 @@ from semver import Version
 
 
 class UndecidedError(Exception):
-    """An expression that has no value, or one that is not known here."""
+    """An expression without a value, or with an unknown value."""
 
 
 class Defaulting(dict[str, Mapping[str, Any]]):
-    """A mapping in which a key that is missing stands for an empty mapping, though it is not `in` it."""
+    """A mapping that returns an empty mapping for a missing key, though the key is not `in` it."""
 
     def __missing__(self, key: str) -> Mapping[str, Any]:
         return {}
@@ -24,16 +24,16 @@ class Quantity(NamedTuple):
 
 
 def is_number(value: Any) -> bool:
-    """Whether `value` is an integer or a decimal."""
+    """Return true if `value` is an integer or a double."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Whether both are the same; values of types that do not go together are not.
+    """Return true if both are equal; values of different types are not.
 
     Raises:
-        UndecidedError: one is a list or a mapping, which are not compared here; or a quantity or a version, which
-            Kubernetes compares with their like alone.
+        UndecidedError: one is a list or a mapping, which are not compared here; or one is a quantity or a version,
+            which Kubernetes compares only with the same type.
     """
     kinds = {type(left), type(right)}
     if kinds & {list, dict, Defaulting} or (len(kinds) == 2 and kinds & {Quantity, Version}):
@@ -44,10 +44,10 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def boolean(value: Any) -> bool:
-    """`value`, which must be true or false.
+    """Return `value`, which must be a boolean.
 
     Raises:
-        UndecidedError: it is of another type, or has no value.
+        UndecidedError: it is of another type.
     """
     if not isinstance(value, bool):
         raise UndecidedError
@@ -55,10 +55,10 @@ def boolean(value: Any) -> bool:
 
 
 def number(value: Any) -> Any:
-    """`value`, which must be an integer or a decimal.
+    """Return `value`, which must be an integer or a double.
 
     Raises:
-        UndecidedError: it is of another type, or has no value.
+        UndecidedError: it is of another type.
     """
     if not is_number(value):
         raise UndecidedError
@@ -66,10 +66,10 @@ def number(value: Any) -> Any:
 
 
 def comparable(left: Any, right: Any) -> tuple[Any, Any]:
-    """Both, if one can be the smaller.
+    """Return both values, which must be ordered: two numbers or two strings.
 
     Raises:
-        UndecidedError: it is of another type, or has no value.
+        UndecidedError: the types do not match.
     """
     if (is_number(left) and is_number(right)) or (isinstance(left, str) and isinstance(right, str)):
         return left, right
@@ -77,10 +77,10 @@ def comparable(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def contains(container: Any, item: Any) -> bool:
-    """Whether `item` is one of a list, or a key of a mapping.
+    """Return true if `item` is in a list, or is a key of a mapping.
 
     Raises:
-        UndecidedError: it is of another type, or has no value.
+        UndecidedError: the types do not match.
     """
     if isinstance(container, list):
         return any(equal(item, each) for each in container)
@@ -90,10 +90,10 @@ def contains(container: Any, item: Any) -> bool:
 
 
 def value_at(target: Any, key: Any) -> Any:
-    """What a mapping has under `key`.
+    """Return the value of `key` in a mapping.
 
     Raises:
-        UndecidedError: it is of another type, or has no value.
+        UndecidedError: `target` is not a mapping, or has no such key.
     """
     if not isinstance(target, dict) or not isinstance(key, str):
         raise UndecidedError
@@ -104,10 +104,10 @@ def value_at(target: Any, key: Any) -> Any:
 
 
 def has(target: Any, key: str) -> bool:
-    """Whether a mapping has something under `key`.
+    """Return true if a mapping has `key`.
 
     Raises:
-        UndecidedError: it is of another type, or has no value.
+        UndecidedError: `target` is not a mapping with known keys.
     """
     if not isinstance(target, dict) or isinstance(target, Defaulting):
         raise UndecidedError

@@ -58,7 +58,7 @@ def parse_profiles(text: str | bytes, place: str) -> Mapping[str, Profile]:
     configuration = _read(KubeSchedulerConfiguration, documents[0].content, "", errors)
     profiles = {} if configuration is None else _profiles(configuration, errors)
     if errors:
-        raise InvalidInput(error.under(documents[0].place) for error in errors)
+        raise InvalidInput(error.prefixed(documents[0].place) for error in errors)
     return profiles
 
 
