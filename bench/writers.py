@@ -16,7 +16,7 @@ import orjson
 import uvloop
 
 from bench.clusters import cluster_documents
-from webhook.watch.api_server import Source
+from webhook.watch.api_server import ClientConfig
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
 _PATHS = {
@@ -106,7 +106,7 @@ async def _create(kubeconfig: Path, what: str, contents: Iterator[dict[str, Any]
 @asynccontextmanager
 async def connected(kubeconfig: Path) -> AsyncIterator[aiohttp.ClientSession]:
     """A session with the API server of `kubeconfig`, its certificates presented."""
-    configuration = await Source(kubeconfig).configuration()
+    configuration = await ClientConfig(kubeconfig).configuration()
     trust = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
     trust.load_cert_chain(configuration.cert_file, configuration.key_file)
     connector = aiohttp.TCPConnector(limit=_WRITERS, ssl=trust)

@@ -26,7 +26,7 @@ from webhook.serving.server import Server
 from webhook.serving.snapshot_throttle import SnapshotThrottle
 from webhook.serving.view import View, stale_reason
 from webhook.settings import Settings
-from webhook.watch.api_server import Source
+from webhook.watch.api_server import ClientConfig
 from webhook.watch.live import LiveCluster
 from webhook.watch.timing import timing_for
 
@@ -34,7 +34,7 @@ from webhook.watch.timing import timing_for
 _LARGE_BYTES = 1024 * 1024
 
 
-def live_view(source: Source, metrics: Metrics, predictions: Predictions, policy: Policy) -> LiveCluster:
+def live_view(source: ClientConfig, metrics: Metrics, predictions: Predictions, policy: Policy) -> LiveCluster:
     """Return the view of the cluster of `source`, for the time that it runs, as young as `policy` wants it.
 
     Bound pods are compared with `predictions`.

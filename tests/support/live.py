@@ -11,7 +11,7 @@ from tests.controlplane.polling import wait_for
 from tests.support.builders import make_node_object
 from tests.support.server import connections_gone
 from webhook.cluster.snapshot import Snapshot
-from webhook.watch.api_server import Source
+from webhook.watch.api_server import ClientConfig
 from webhook.watch.live import LiveCluster
 from webhook.watch.timing import Timing
 
@@ -74,7 +74,7 @@ def following_in_thread(
 ) -> Iterator[LiveCluster]:
     """A live view in a thread of its own, synced."""
     loop = asyncio.new_event_loop()
-    live = Followed(loop, Source(kubeconfig).connect, timing=timing, on_bound=on_bound)
+    live = Followed(loop, ClientConfig(kubeconfig).connect, timing=timing, on_bound=on_bound)
     task = loop.create_task(live.run())
 
     def run() -> None:
@@ -96,4 +96,4 @@ def following_in_thread(
 
 def kinds_in_view(live: LiveCluster) -> frozenset[str]:
     """The kinds that have been listed and are not refused."""
-    return frozenset(each.resource.kind for each in live._reflectors if each.proved_seconds is not None)
+    return frozenset(each.resource.kind for each in live._reflectors if each.current_as_of_seconds is not None)

@@ -17,7 +17,7 @@ from tests.support.fake_api import Answer, FakeApi, events, fake_api, page, refu
 from tests.support.live import NODES, TIMING, bookmark, following_in_thread, until, versioned_node
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES
-from webhook.watch.api_server import Source
+from webhook.watch.api_server import ClientConfig
 from webhook.watch.reflector import Reflector
 from webhook.watch.timing import Timing, timing_for
 
@@ -28,11 +28,11 @@ ADDED = ("ADDED", versioned_node("b", 5))
 
 @asynccontextmanager
 async def reflecting(
-    api: FakeApi, folder: Path, timing: Timing = TIMING, on_reached: Callable[[], None] = lambda: None
+    api: FakeApi, folder: Path, timing: Timing = TIMING, on_reachable: Callable[[], None] = lambda: None
 ) -> AsyncIterator[Reflector]:
     """A reflector of nodes, running."""
-    connect = Source(api.kubeconfig(folder)).connect
-    reflector = Reflector(NODE, ClusterCache(), connect, timing, on_reached=on_reached)
+    connect = ClientConfig(api.kubeconfig(folder)).connect
+    reflector = Reflector(NODE, ClusterCache(), connect, timing, on_reachable=on_reachable)
     task = asyncio.create_task(reflector.run())
     try:
         yield reflector
@@ -66,14 +66,14 @@ def test_events_of_the_past_prove_nothing(tmp_path: Path, last: tuple[str, dict[
             api.newest = "100"
             async with reflecting(api, tmp_path) as reflector:
                 await asyncio.wait_for(told.wait(), 10)
-                broken_seconds = reflector.proved_seconds
+                broken_seconds = reflector.current_as_of_seconds
                 assert broken_seconds is not None
                 asked_seconds = time.monotonic()
                 await until(lambda: reflector.version == "5")
-                assert reflector.proved_seconds == broken_seconds
+                assert reflector.current_as_of_seconds == broken_seconds
                 ends.set()
                 await until(lambda: reflector.version == "100")
-                assert broken_seconds < reflector.proved_seconds <= asked_seconds
+                assert broken_seconds < reflector.current_as_of_seconds <= asked_seconds
 
     asyncio.run(run())
 
@@ -111,7 +111,7 @@ def test_watches_are_short_until_the_view_is_proved_current(
             api.newest = "1000"
             async with reflecting(api, tmp_path) as reflector:
                 await until(lambda: len(watches(api)) == len(expected))
-                assert reflector.proved_seconds is not None
+                assert reflector.current_as_of_seconds is not None
                 return watches(api)
 
     for seconds, wanted in zip(asyncio.run(run()), expected, strict=True):
@@ -141,13 +141,13 @@ def test_one_that_reaches_the_server_wakes_those_that_wait_for_it(tmp_path: Path
             pass
         async with (
             reflecting(gone, tmp_path, patient) as waiting,
-            reflecting(gone, tmp_path, on_reached=waiting.wake) as first,
+            reflecting(gone, tmp_path, on_reachable=waiting.wake) as first,
         ):
             await until(lambda: waiting.is_unreachable and first.is_unreachable)
             async with fake_api(NODES, refusal(429, "TooManyRequests"), *[answer] * 4) as api:
                 api.kubeconfig(tmp_path)
-                await until(lambda: first.proved_seconds is not None)
-                await until(lambda: waiting.proved_seconds is not None)
+                await until(lambda: first.current_as_of_seconds is not None)
+                await until(lambda: waiting.current_as_of_seconds is not None)
 
     asyncio.run(run())
 

@@ -14,7 +14,7 @@ from tests.support.fake_api import Answer, events, fake_api, page
 from tests.support.live import NODES, TIMING, names, until, versioned_node
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.snapshot import Snapshot
-from webhook.watch.api_server import Source
+from webhook.watch.api_server import ClientConfig
 from webhook.watch.live import LiveCluster
 
 PODS = "/api/v1/pods"
@@ -40,7 +40,7 @@ def told(
 
     async def run() -> None:
         async with fake_api(path, *script) as api:
-            source = Source(api.kubeconfig(folder))
+            source = ClientConfig(api.kubeconfig(folder))
             live = LiveCluster(source.connect, timing=TIMING, on_fault=lambda: faults.append(1), **made_with)
             task = asyncio.create_task(live.run())
             try:

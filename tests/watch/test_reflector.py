@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from tests.support.fake_api import Answer, FakeApi, events, fake_api, page, refusal
 from tests.support.live import NODES, TIMING, bookmark, kinds_in_view, names, until, versioned_node
-from webhook.watch.api_server import Source
+from webhook.watch.api_server import ClientConfig
 from webhook.watch.live import LiveCluster
 from webhook.watch.timing import Timing
 
@@ -23,7 +23,7 @@ GONE_EVENT = ("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "mes
 
 @asynccontextmanager
 async def following(api: FakeApi, folder: Path, token: str = "", timing: Timing = TIMING) -> AsyncIterator[LiveCluster]:
-    live = LiveCluster(Source(api.kubeconfig(folder, token)).connect, timing=timing)
+    live = LiveCluster(ClientConfig(api.kubeconfig(folder, token)).connect, timing=timing)
     task = asyncio.create_task(live.run())
     try:
         yield live
@@ -232,7 +232,7 @@ def test_kind_that_is_refused_later_is_known_no_more(tmp_path: Path) -> None:
 def test_view_is_as_old_as_its_last_proof(tmp_path: Path) -> None:
     async def run() -> None:
         async with fake_api(NODES, page([versioned_node("a")], "4"), events(bookmark(5), lasting_seconds=60)) as api:
-            live = LiveCluster(Source(api.kubeconfig(tmp_path)).connect, timing=TIMING)
+            live = LiveCluster(ClientConfig(api.kubeconfig(tmp_path)).connect, timing=TIMING)
             assert live.age_seconds() == float("inf")
             assert not live.is_synced
             began_seconds = time.monotonic()

@@ -11,7 +11,7 @@ from webhook.cli.terminal import echo
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.resources import RESOURCES, Resource
 from webhook.cluster.snapshot import Snapshot
-from webhook.watch.api_server import REFUSALS, ApiServer, ApiServerError, Source, listed
+from webhook.watch.api_server import NOT_READABLE, ApiServer, ApiServerError, ClientConfig, list_pages
 
 JsonObject = dict[str, Any]
 OnPage = Callable[[Resource, list[JsonObject], bool], None]
@@ -37,12 +37,12 @@ def read_live_cluster(kubeconfig: Path) -> Snapshot:
         for each in listings[resource.name_in_cache].add(items):
             echo(f"left out: {each.kind} {each.key}: {each.message}", err=True)
 
-    for resource in list_resources(Source(kubeconfig), RESOURCES, take):
+    for resource in list_resources(ClientConfig(kubeconfig), RESOURCES, take):
         listings[resource.name_in_cache].finish()
     return cache.snapshot()
 
 
-def list_resources(source: Source, resources: Iterable[Resource], on_page: OnPage) -> list[Resource]:
+def list_resources(source: ClientConfig, resources: Iterable[Resource], on_page: OnPage) -> list[Resource]:
     """List `resources` and return those that were listed.
 
     An optional resource that is forbidden or not served is reported on standard error. `on_page` gets the resource, the
@@ -58,14 +58,14 @@ def list_resources(source: Source, resources: Iterable[Resource], on_page: OnPag
         raise click.ClickException(str(error)) from error
 
 
-async def _list(source: Source, resources: Iterable[Resource], on_page: OnPage) -> list[Resource]:
+async def _list(source: ClientConfig, resources: Iterable[Resource], on_page: OnPage) -> list[Resource]:
     found = []
     async with source.connect() as server:
         for resource in resources:
             try:
                 await _list_one(server, resource, on_page)
             except ApiServerError as error:
-                if resource.is_required or error.code not in REFUSALS:
+                if resource.is_required or error.code not in NOT_READABLE:
                     raise
                 echo(f"not known: {resource.plural}: {error}", err=True)
             else:
@@ -78,4 +78,4 @@ async def _list_one(server: ApiServer, resource: Resource, on_page: OnPage) -> N
         on_page(resource, items, begins)
 
     query = {"fieldSelector": resource.field_selector} if resource.field_selector else {}
-    await listed(server, resource.path, query, take, _PAGE_SIZE)
+    await list_pages(server, resource.path, query, take, _PAGE_SIZE)

@@ -17,7 +17,7 @@ from webhook.serving.event_loop import serve_until_signalled
 from webhook.serving.predictions import Predictions
 from webhook.serving.view import FixedView
 from webhook.settings import Address, Settings, parse_address
-from webhook.watch.api_server import Source
+from webhook.watch.api_server import ClientConfig
 
 
 class AddressType(click.ParamType[Address]):
@@ -195,7 +195,7 @@ def serve(
     metrics.show_process()
     predictions, live = Predictions(), None
     if in_cluster or kubeconfig is not None:
-        source = Source(kubeconfig, in_cluster)
+        source = ClientConfig(kubeconfig, in_cluster)
         asyncio.run(source.configuration())
         live = live_view(source, metrics, predictions, rules)
     name = replica or os.environ.get("POD_NAME") or socket.gethostname()

@@ -18,7 +18,7 @@ from webhook.cli.terminal import echo, echo_progress
 from webhook.cluster.cache.resources import FURTHER_RESOURCES, REQUIRED_RESOURCES, Resource
 from webhook.kube.field import FieldError, InvalidInput, invalid
 from webhook.kube.text import json_bytes
-from webhook.watch.api_server import Source
+from webhook.watch.api_server import ClientConfig
 
 JsonObject = dict[str, Any]
 _FIRST = ("Node", "Pod", "Namespace")
@@ -72,7 +72,7 @@ def snapshot(kubeconfig: Path | None, output: Path | None, hash_names: bool, all
 
     wanted = (*REQUIRED_RESOURCES, *(FURTHER_RESOURCES if all_kinds else ()))
     whole = {each.kind: replace(each, field_selector="", part="") for each in wanted}
-    resources = list_resources(Source(kubeconfig), whole.values(), take)
+    resources = list_resources(ClientConfig(kubeconfig), whole.values(), take)
     echo("", err=True)
     objects = [content for kind in _order(resources) for content in found[kind]]
     objects += [_empty_list(each) for each in resources if not each.is_required and not found[each.kind]]

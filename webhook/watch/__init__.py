@@ -1,1 +1,1 @@
-"""The live view: list and watch of each kind, kept in the cluster cache."""
+"""The live view: list and watch each kind and keep it in the cluster cache."""

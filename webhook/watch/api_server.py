@@ -1,7 +1,7 @@
 """One connection to an API server: pages of lists, lines of watches, as raw JSON.
 
-The `kubernetes` package reads the configuration, authenticates and transports. Its models stay out: they cost ten
-times what the decoding does, and lose fields newer than they are.
+The `kubernetes` package reads the configuration, authenticates and connects. Its models are not used: they cost ten
+times as much as decoding, and lose fields that are newer than the package.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -28,16 +28,16 @@ _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
 _LONGEST_ERROR_BYTES = 16_384
 GONE = 410
-REFUSALS = (403, 404)
-"""The answers where one may not read a kind, or the API server does not serve it."""
+NOT_READABLE = (403, 404)
+"""The status codes of a kind that this client may not read or that the API server does not serve."""
 
-# The package has no types for these.
+# The package has no types for these functions.
 _load_incluster_config: Any = config.load_incluster_config
 _load_kube_config: Any = config.load_kube_config
 
 
 class ApiServerError(Exception):
-    """The API server cannot be reached, broke off or refused. `code` is its HTTP status, 0 where there was none."""
+    """A request to the API server failed. `code` is the HTTP status, 0 if there is none."""
 
     def __init__(self, message: str, code: int = 0) -> None:
         super().__init__(message)
@@ -45,28 +45,28 @@ class ApiServerError(Exception):
 
 
 class UnreachableError(ApiServerError):
-    """Nobody answered a request."""
+    """The API server did not respond to a request."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where the connection's configuration comes from.
+class ClientConfig:
+    """The source of the client configuration.
 
-    The cluster that we run in, or a kubeconfig (None: as kubectl chooses, $KUBECONFIG or ~/.kube/config).
+    The cluster that this process runs in, or a kubeconfig (None: as kubectl, $KUBECONFIG or ~/.kube/config).
     """
 
     kubeconfig: Path | None = None
     in_cluster: bool = False
 
     def connect(self) -> "ApiServer":
-        """A connection, configured when it is entered: tokens and certificates are then read anew."""
+        """Return a connection. It reads tokens and certificates when it is entered."""
         return ApiServer(self)
 
     async def configuration(self) -> Any:
-        """The package's Configuration.
+        """Return the package's Configuration.
 
         Raises:
-            InvalidInput: the kubeconfig is missing or wrong, or this is no pod with a service account.
+            InvalidInput: the kubeconfig is missing or invalid, or the process has no service account.
         """
         configuration = Configuration()
         try:
@@ -90,15 +90,15 @@ Connect = Callable[[], AbstractAsyncContextManager["ApiServer"]]
 class ApiServer:
     """A connection to the API server; a context manager."""
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    def __init__(self, client_config: ClientConfig) -> None:
+        self._client_config = client_config
         self._client: Any = None
 
     async def __aenter__(self) -> Self:
         try:
-            configuration = await self._source.configuration()
+            configuration = await self._client_config.configuration()
             self._client = ApiClient(configuration)
-        except OSError as error:  # a file with a certificate
+        except OSError as error:  # a certificate file
             raise ApiServerError(f"the client cannot be configured: {error}") from error
         return self
 
@@ -108,27 +108,28 @@ class ApiServer:
         await self._client.close()
 
     async def get(self, path: str, query: Query) -> JsonObject:
-        """The object at `path`.
+        """Return the object at `path`.
 
         Raises:
-            ApiServerError: there is none, or no answer in time.
+            ApiServerError: the request failed or timed out.
         """
         response = await self._request(path, query, _ANSWER_SECONDS)
         try:
             content = orjson.loads(await response.read())
         except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
-            raise ApiServerError(f"GET {path}: the answer broke off: {_said(error)}") from error
+            raise ApiServerError(f"GET {path}: the response is incomplete: {_message(error)}") from error
         finally:
             response.release()
         if not isinstance(content, dict):
-            raise ApiServerError(f"GET {path}: the answer is no object")
+            raise ApiServerError(f"GET {path}: the response is not an object")
         return content
 
     async def lines(self, path: str, query: Query, silence_seconds: float) -> AsyncGenerator[list[bytes], None]:
-        """The lines that come, as many at once as there are, until the server ends them in good order.
+        """Yield batches of the lines that have arrived, until the server closes the response.
 
         Raises:
-            ApiServerError: it refused, broke off, within a line too, or was silent for so long.
+            ApiServerError: the request failed, the response ended within a line, or no byte arrived for
+                `silence_seconds`.
         """
         response = await self._request(path, query, silence_seconds)
         rest = b""
@@ -138,11 +139,11 @@ class ApiServer:
                 if lines:
                     yield lines
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiServerError(f"GET {path}: the answer broke off: {_said(error)}") from error
+            raise ApiServerError(f"GET {path}: the response is incomplete: {_message(error)}") from error
         finally:
             response.close()
         if rest:
-            raise ApiServerError(f"GET {path}: the answer broke off within an object")
+            raise ApiServerError(f"GET {path}: the response ended within an object")
 
     async def _request(self, path: str, query: Query, silence_seconds: float) -> aiohttp.ClientResponse:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=silence_seconds)
@@ -156,14 +157,14 @@ class ApiServer:
             )
             answer = await self._client.call_api(method, url, headers, _request_timeout=timeout)
         except (aiohttp.ClientError, TimeoutError, OSError, ConfigException) as error:
-            raise UnreachableError(f"the API server does not answer: {_said(error)}") from error
+            raise UnreachableError(f"the API server does not answer: {_message(error)}") from error
         response: aiohttp.ClientResponse = answer.response
         if response.status != 200:
-            raise ApiServerError(f"GET {path}: {response.status} {await _refusal(response)}", response.status)
+            raise ApiServerError(f"GET {path}: {response.status} {await _status_message(response)}", response.status)
         return response
 
 
-async def _refusal(response: aiohttp.ClientResponse) -> str:
+async def _status_message(response: aiohttp.ClientResponse) -> str:
     try:
         message = field(orjson.loads(await response.content.read(_LONGEST_ERROR_BYTES)), "message")
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
@@ -173,21 +174,21 @@ async def _refusal(response: aiohttp.ClientResponse) -> str:
     return str(message or response.reason)
 
 
-def _said(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
 OnPage = Callable[[list[JsonObject], bool], Awaitable[None]]
 
 
-async def listed(server: ApiServer, path: str, query: Query, on_page: OnPage, page_size: int) -> str:
-    """The resourceVersion of a list, after `on_page` has seen all of it: the items of a page, and whether it begins.
+async def list_pages(server: ApiServer, path: str, query: Query, on_page: OnPage, page_size: int) -> str:
+    """Call `on_page` with the items of each page, and true for the first page; return the resourceVersion of the list.
 
-    No resourceVersion is asked for: the list is the most recent state, and never older than one seen before. A list
-    that the server has forgotten between two pages is begun again, in one piece.
+    The request has no resourceVersion: the list is the most recent state, never older than an earlier one. If the
+    server answers 410 Gone to a continue token, the list starts again, without pages.
 
     Raises:
-        ApiServerError: it could not be read to its end.
+        ApiServerError: the list could not be read to its end.
     """
     continuation: Query = {}
     while True:

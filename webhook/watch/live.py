@@ -1,4 +1,4 @@
-"""The view of a running cluster: a cache, and a reflector for each kind in it."""
+"""The live view of a cluster: a cache, and a reflector for each kind in it."""
 
 import asyncio
 import math
@@ -15,18 +15,18 @@ from webhook.watch.api_server import Connect, JsonObject
 from webhook.watch.reflector import Reflector
 from webhook.watch.timing import Timing
 
-_Told = ParamSpec("_Told")
+_Arguments = ParamSpec("_Arguments")
 
-# What a batch of events has changed is worked into a snapshot this soon, so that no admission has to do it.
+# The interval at which changes are worked into a snapshot in the background, so that no admission has to do it.
 _SETTLE_SECONDS = 0.05
 
 
 class LiveCluster:
-    """The cluster as its API server tells it, while `run()` runs.
+    """A view of the cluster that is kept current while `run()` runs.
 
-    It follows a cluster, so it can be late. A kind that it can do without is in it once it has been listed. `on_bound`
-    is told every pod that is bound while it is watched; `on_page` that a page of a list has been read; `on_fault` that
-    something of ours failed meanwhile, which is logged and ends nothing: a view that cannot be renewed grows old.
+    It follows the API server, so it can be late. An optional kind is in the view once it has been listed. `on_bound` is
+    called with every pod that is bound while it is watched, `on_page` after each page of a list. `on_fault` is called
+    after an internal error, which is logged and ends nothing; a view that cannot be updated becomes stale.
     """
 
     is_live = True
@@ -43,9 +43,9 @@ class LiveCluster:
     ) -> None:
         self._cache = cache or ClusterCache()
         self._on_fault = on_fault
-        self._renewed: Snapshot | None = None
-        self._renewed_seconds = -math.inf
-        self._fails_to_renew = False
+        self._snapshot: Snapshot | None = None
+        self._snapshot_seconds = -math.inf
+        self._fails_to_update = False
         self._log = structlog.get_logger()
         self._reflectors = [
             Reflector(
@@ -56,76 +56,76 @@ class LiveCluster:
                 on_added=self._guarded(on_bound) if resource.name_in_cache == "Pod" else lambda _: None,
                 on_page=self._guarded(on_page),
                 on_fault=on_fault,
-                on_reached=self._wake,
+                on_reachable=self._wake,
             )
             for resource in RESOURCES
         ]
 
     async def run(self) -> None:
-        """Keep the view current until cancelled; the kinds that it needs come first."""
+        """Keep the view current until cancelled; required kinds come first."""
         async with asyncio.TaskGroup() as group:
             self._follow(group, [each for each in self._reflectors if each.resource.is_required])
-            waiting = [each for each in self._reflectors if not each.resource.is_required]
+            optional = [each for each in self._reflectors if not each.resource.is_required]
             while True:
                 await asyncio.sleep(_SETTLE_SECONDS)
                 if self.is_synced:
-                    self._follow(group, waiting)
-                    waiting = []
+                    self._follow(group, optional)
+                    optional = []
                     self._cache.compact()
-                    self._renew()
+                    self._update()
 
     def _follow(self, group: asyncio.TaskGroup, reflectors: Iterable[Reflector]) -> None:
         for reflector in reflectors:
             group.create_task(reflector.run(), name=f"reflector of {reflector.resource.kind}")
 
     def _wake(self) -> None:
-        """Let no reflector wait for an API server that answers another."""
+        """End the backoff of the reflectors that could not reach the API server: another reflector reached it."""
         for reflector in self._reflectors:
             reflector.wake()
 
-    def _guarded(self, callback: Callable[_Told, None]) -> Callable[_Told, None]:
-        """`callback`, a fault of which is not one of the feed."""
+    def _guarded(self, callback: Callable[_Arguments, None]) -> Callable[_Arguments, None]:
+        """Return `callback` with its errors caught, so that they do not interrupt the watch."""
 
-        def told(*args: _Told.args, **kwargs: _Told.kwargs) -> None:
+        def guarded(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> None:
             try:
                 callback(*args, **kwargs)
             except Exception:
                 self._on_fault()
                 self._log.exception("what follows the feed failed")
 
-        return told
+        return guarded
 
-    def _renew(self) -> None:
-        """Work what was told into the snapshot; where that fails, the last one stands."""
+    def _update(self) -> None:
+        """Take a new snapshot of the cache; if that fails, keep the last one."""
         try:
-            self._renewed = self._cache.snapshot()
+            self._snapshot = self._cache.snapshot()
         except Exception:
-            if not self._fails_to_renew:
+            if not self._fails_to_update:
                 self._on_fault()
                 self._log.exception("the view cannot be renewed")
-            self._fails_to_renew = True
+            self._fails_to_update = True
             return
-        self._renewed_seconds = time.monotonic()
-        self._fails_to_renew = False
+        self._snapshot_seconds = time.monotonic()
+        self._fails_to_update = False
 
     @property
     def is_synced(self) -> bool:
-        """Whether every kind that a view needs has been listed."""
-        return all(each.proved_seconds is not None for each in self._reflectors if each.resource.is_required)
+        """Return true once every required kind has been listed."""
+        return all(each.current_as_of_seconds is not None for each in self._reflectors if each.resource.is_required)
 
     def snapshot(self) -> Snapshot:
-        """The cluster as it is known now; before `is_synced` its namespaces alone."""
+        """Return the current state of the cluster; before `is_synced`, only its namespaces."""
         if self.is_synced:
-            self._renew()
-            if self._renewed is not None:
-                return self._renewed
+            self._update()
+            if self._snapshot is not None:
+                return self._snapshot
         return self._cache.namespaces_only()
 
     def age_seconds(self) -> float:
-        """How long ago all of the view was last known to be current; infinite before `is_synced`."""
+        """Return the age of the stalest watch in seconds; infinite before `is_synced`."""
         if not self.is_synced:
             return math.inf
-        proved = [each.proved_seconds for each in self._reflectors if each.proved_seconds is not None]
-        if self._fails_to_renew:
-            proved.append(self._renewed_seconds)
-        return time.monotonic() - min(proved)
+        current = [each.current_as_of_seconds for each in self._reflectors if each.current_as_of_seconds is not None]
+        if self._fails_to_update:
+            current.append(self._snapshot_seconds)
+        return time.monotonic() - min(current)

@@ -1,23 +1,23 @@
-"""One kind of object kept in the cache, by a list and then a watch.
+"""Keep one kind of object in the cache, with a list and then a watch.
 
                   every page read
       listing ----------------------> watching ----+
        ^  ^ |                          |  ^ |      | the server ends the watch: on from
-       |  | |               any other  |  | |      | the last resourceVersion
+       |  | |                   other  |  | |      | the last resourceVersion
        |  | | failure        failure   v  | +------+
        |  | +-----> backing off     backing off
        |  |               |                 |
        |  +---------------+     410 Gone    |  410 comes as an answer or as an ERROR event:
-       +------------------------------------+  the server has forgotten the resourceVersion
+       +------------------------------------+  the resourceVersion is too old
 
-Each time after backing off, the connection is made anew, with the token and certificates that are in force then.
+After each backoff the reflector connects again, with the current token and certificates.
 
-A watch that goes on after a break first has to catch up: its events are of the past, so they prove nothing. A list of
-one object says how far there is to go. The view is current as of that list once the watch has passed its
-resourceVersion; or, of a kind in which nothing happens, as of the end of a short watch without events.
+A watch that continues after an interruption has to catch up: its first events are old, so they do not prove that the
+view is current. A list with limit 1 returns the newest resourceVersion. The view is current as of that list once the
+watch has passed its resourceVersion, or, without events, as of the end of a short watch.
 
-A kind that a view can do without may be refused (403) or not served (404): then nothing of it is known, and it is
-asked for again now and then.
+An optional kind may be forbidden (403) or not served (404): then nothing of it is known, and the reflector retries
+it with long pauses.
 """
 
 import asyncio
@@ -35,32 +35,33 @@ from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
 from webhook.watch.api_server import (
     GONE,
-    REFUSALS,
+    NOT_READABLE,
     ApiServer,
     ApiServerError,
     Connect,
     JsonObject,
     UnreachableError,
-    listed,
+    list_pages,
 )
 from webhook.watch.progress import CatchUpTarget
 from webhook.watch.timing import Timing
 
 _FAILURES_OF_A_START = 2
-# The clocks of two machines do not run quite alike.
+# Tolerance for the difference between the clocks of two machines.
 _EARLY_SECONDS = 0.1
 
 
-# Answers to a resourceVersion that can no longer be watched from, or never could: 504 is "Too large resource version".
-_LIST_ANEW = (400, GONE, 422, 504)
+# The status codes of a resourceVersion that is expired or invalid; 504 is "Too large resource version".
+_LIST_AGAIN = (400, GONE, 422, 504)
 
 
 class Reflector:
     """Keeps one resource in the cache.
 
-    `proved_seconds`: when (on the monotonic clock) what the cache has was last known to be current; None before the
-    first list is complete. `version`: the resourceVersion that the cache has come to. `is_refused`: the API server does
-    not give this resource, and the cache has none of it. `is_unreachable`: nobody answered the last request.
+    `current_as_of_seconds` is the monotonic time as of which the cached objects are known to be current; None before
+    the first list is complete. `version` is the resourceVersion of the cached objects. `is_refused`: the API server
+    forbids or does not serve the resource, and the cache has none of it. `is_unreachable`: the last request got no
+    response.
     """
 
     def __init__(
@@ -73,10 +74,10 @@ class Reflector:
         on_added: Callable[[JsonObject], None] = lambda _: None,
         on_page: Callable[[], None] = lambda: None,
         on_fault: Callable[[], None] = lambda: None,
-        on_reached: Callable[[], None] = lambda: None,
+        on_reachable: Callable[[], None] = lambda: None,
     ) -> None:
         self.resource = resource
-        self.proved_seconds: float | None = None
+        self.current_as_of_seconds: float | None = None
         self.is_refused = False
         self._cache = cache
         self._connect = connect
@@ -84,13 +85,13 @@ class Reflector:
         self._on_added = on_added
         self._on_page = on_page
         self._on_fault = on_fault
-        self._on_reached = on_reached
+        self._on_reachable = on_reachable
         self.is_unreachable = False
         self._woken = asyncio.Event()
         self._target: CatchUpTarget | None = None
         self.version: str | None = None
         self._failures = 0
-        self._slice_began = 0.0
+        self._slice_started = 0.0
         self._log = structlog.get_logger().bind(kind=resource.name_in_cache)
 
     async def run(self) -> None:
@@ -100,90 +101,90 @@ class Reflector:
                 async with self._connect() as server:
                     await self._follow(server)
             except (ApiServerError, InvalidInput) as error:
-                self._interrupted(error)
+                self._handle_error(error)
             except Exception:
                 self.version = None
                 self._on_fault()
                 self._log.exception("feed failed")
             self._target = CatchUpTarget()
-            await self._rest()
+            await self._back_off()
 
     def wake(self) -> None:
-        """Try again now, if this waits for an API server that does not answer: it answers others."""
+        """Retry now if the API server was unreachable: it is reachable again."""
         if self.is_unreachable:
             self._woken.set()
 
-    async def _rest(self) -> None:
+    async def _back_off(self) -> None:
         self._woken.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._pause_seconds()):
                 await self._woken.wait()
 
-    def _interrupted(self, error: ApiServerError | InvalidInput) -> None:
+    def _handle_error(self, error: ApiServerError | InvalidInput) -> None:
         code = error.code if isinstance(error, ApiServerError) else 0
         if isinstance(error, UnreachableError):
             self.is_unreachable = True
         elif code:
-            self._is_reached()
-        if code not in REFUSALS or self.resource.is_required:
-            if code in _LIST_ANEW:
+            self._mark_reachable()
+        if code not in NOT_READABLE or self.resource.is_required:
+            if code in _LIST_AGAIN:
                 self.version = None
             self._log.warning("feed interrupted", error=str(error), failures=self._failures + 1)
             return
-        self.version = self.proved_seconds = None
+        self.version = self.current_as_of_seconds = None
         self._cache.forget_kind(self.resource.name_in_cache)
         if not self.is_refused:
             self.is_refused = True
             self._log.warning("kind is not known", error=str(error))
 
     async def _follow(self, server: ApiServer) -> None:
-        """List where needed, then watch, until something fails."""
+        """List if needed, then watch, until a request fails."""
         while True:
             if self.version is None:
                 self.version = await self._list(server)
             elif self._target:
-                self._target = await self._newest(server)
-                self._has_come_to(self.version)
+                self._target = await self._catch_up_target(server)
+                self._check_caught_up(self.version)
             await self._watch(server, self.version)
 
-    async def _newest(self, server: ApiServer) -> CatchUpTarget:
-        """Return how far the API server is now: by a read that is consistent, and cheap."""
+    async def _catch_up_target(self, server: ApiServer) -> CatchUpTarget:
+        """Return the newest resourceVersion, by a consistent read of one object."""
         asked_seconds = time.monotonic()
         content = await server.get(self.resource.path, {**self._query(), "limit": 1})
-        self._is_reached()
+        self._mark_reachable()
         return CatchUpTarget(asked_seconds, str(field(content, "metadata", "resourceVersion") or ""))
 
-    def _is_reached(self) -> None:
-        """The API server answers, if only with a refusal: let those know that wait for it."""
+    def _mark_reachable(self) -> None:
+        """Record that the API server responds, even with an error, and notify the other reflectors."""
         if self.is_unreachable:
             self.is_unreachable = False
-            # One that has just started refuses for a moment.
+            # An API server that has just started rejects requests for a moment.
             self._failures = min(self._failures, _FAILURES_OF_A_START)
-            self._on_reached()
+            self._on_reachable()
 
-    def _has_come_to(self, version: str) -> None:
-        """The view has come to `version`, which may be as far as there was to go."""
+    def _check_caught_up(self, version: str) -> None:
+        """Mark the view as current if `version` has reached the target."""
         if self._target and self._target.is_reached_by(version):
-            self._is_current(self._target.asked_seconds)
+            self._mark_current(self._target.asked_seconds)
 
     async def _list(self, server: ApiServer) -> str:
         asked_seconds = time.monotonic()
         listing = self._cache.listing(self.resource.name_in_cache)
 
-        async def take(items: list[JsonObject], begins: bool) -> None:
+        async def take(items: list[JsonObject], is_first: bool) -> None:
             nonlocal listing
-            if begins:
+            if is_first:
                 listing = self._cache.listing(self.resource.name_in_cache)
-            self._is_reached()
-            self._slice_began = time.monotonic()
+            self._mark_reachable()
+            self._slice_started = time.monotonic()
             for item in items:
-                self._tell(listing.add((item,)))
-                await self._breathe()
+                self._log_invalid(listing.add((item,)))
+                await self._yield_to_loop()
             self._on_page()
 
-        version = await listed(server, self.resource.path, self._query(), take, self._timing.page_size)
+        version = await list_pages(server, self.resource.path, self._query(), take, self._timing.page_size)
         listing.finish()
-        self._is_current(asked_seconds)
+        self._mark_current(asked_seconds)
         self.is_refused = False
         self._log.info("listed", version=version, seconds=round(time.monotonic() - asked_seconds, 3))
         return version
@@ -200,35 +201,35 @@ class Reflector:
             "resourceVersion": version,
             "timeoutSeconds": seconds,
         }
-        began_seconds = time.monotonic()
+        started_seconds = time.monotonic()
         events = 0
         async with aclosing(server.lines(self.resource.path, query, seconds + timing.silence_seconds)) as arriving:
             async for lines in arriving:
-                self._slice_began = time.monotonic()
+                self._slice_started = time.monotonic()
                 for line in filter(None, lines):
-                    self._take(line)
+                    self._apply(line)
                     events += 1
-                    await self._breathe()
-        lasted_seconds = time.monotonic() - began_seconds
+                    await self._yield_to_loop()
+        lasted_seconds = time.monotonic() - started_seconds
         if not events and lasted_seconds < min(timing.shortest_watch_seconds, seconds - _EARLY_SECONDS):
             raise ApiServerError("the API server ended a watch at once")
         if lasted_seconds < seconds - _EARLY_SECONDS:
-            # A server that stops, or thinks that this client is too slow, ends watches before their time.
+            # A server that stops, or finds this client too slow, ends watches early.
             self._target = self._target or CatchUpTarget()
         elif not (self._target and events):
             self._failures = 0
-            self._is_current(time.monotonic())
+            self._mark_current(time.monotonic())
 
-    def _take(self, line: bytes) -> None:
-        """One event of a watch.
+    def _apply(self, line: bytes) -> None:
+        """Apply one event of a watch to the cache.
 
         Raises:
-            ApiServerError: it is an ERROR event, or none at all.
+            ApiServerError: it is an ERROR event, or not an event.
         """
         try:
             event = orjson.loads(line)
         except ValueError as error:
-            raise ApiServerError(f"the watch sent what is no JSON: {error}") from error
+            raise ApiServerError(f"the watch sent invalid JSON: {error}") from error
         kind, content = field(event, "type"), field(event, "object")
         if kind == "ERROR":
             raise ApiServerError(f"the watch ended with an error: {field(content, 'message')}", field(content, "code"))
@@ -236,35 +237,35 @@ class Reflector:
             raise ApiServerError(f"the watch sent an unknown event: {kind}")
         if kind != "BOOKMARK":
             problem = self._cache.apply(self.resource.name_in_cache, kind, content)
-            self._tell([] if problem is None else [problem])
+            self._log_invalid([] if problem is None else [problem])
             if kind == "ADDED":
                 self._on_added(content)
         self.version = field(content, "metadata", "resourceVersion") or self.version
         self._failures = 0
         if not self._target:
-            self._is_current(time.monotonic())
+            self._mark_current(time.monotonic())
         elif self.version:
-            self._has_come_to(self.version)
+            self._check_caught_up(self.version)
 
     def _query(self) -> dict[str, str | int]:
         selector = self.resource.field_selector
         return {"fieldSelector": selector} if selector else {}
 
-    def _is_current(self, as_of_seconds: float) -> None:
-        self.proved_seconds = as_of_seconds
+    def _mark_current(self, as_of_seconds: float) -> None:
+        self.current_as_of_seconds = as_of_seconds
         self._target = None
 
-    def _tell(self, invalid: list[InvalidObject]) -> None:
+    def _log_invalid(self, invalid: list[InvalidObject]) -> None:
         for each in invalid:
             self._log.warning("object left out of the view", name=str(each.key), error=each.message)
 
-    async def _breathe(self) -> None:
-        if time.monotonic() - self._slice_began > self._timing.slice_seconds:
+    async def _yield_to_loop(self) -> None:
+        if time.monotonic() - self._slice_started > self._timing.slice_seconds:
             await asyncio.sleep(0)
-            self._slice_began = time.monotonic()
+            self._slice_started = time.monotonic()
 
     def _pause_seconds(self) -> float:
-        """A random while, twice as long with each failure in a row."""
+        """Return a random pause that doubles with each consecutive failure."""
         timing = self._timing
         limit = timing.longest_pause_when_refused_seconds if self.is_refused else timing.longest_pause_seconds
         longest = min(timing.first_pause_seconds * 2 ** min(self._failures, 16), limit)

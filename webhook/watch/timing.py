@@ -1,16 +1,16 @@
-"""How the live view spends its time."""
+"""Intervals and timeouts of the live view."""
 
 from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How a reflector spends its time.
+    """The intervals and timeouts of a reflector.
 
-    A watch is ended by the server after `watch_seconds` to half as much again, in good order: all was told. So a view
-    is proved current that often even where nothing happens; bookmarks come once in a minute or so, and none of a kind
-    that has not changed since the server started. `catching_up_seconds` is the length of watches after a break, until
-    the view is proved current again. `silence_seconds` longer without a byte, the connection counts as lost.
+    The server ends a watch after `watch_seconds` to 1.5 times as long, when all events have been sent. So the view is
+    known to be current that often, even without events; bookmarks come about once a minute, and not at all for a
+    kind that has not changed since the server started. `catching_up_seconds` is the length of watches after an
+    interruption, until the view is current again. A connection is lost if no byte arrives for `silence_seconds` more.
     """
 
     watch_seconds: int = 24
@@ -21,15 +21,15 @@ class Timing:
     longest_pause_when_refused_seconds: float = 60.0
     shortest_watch_seconds: float = 1.0
     page_size: int = 100
-    """A page is decoded in one go, during which nothing else happens: 6 ms for a hundred pods, 37 ms for 500."""
+    """Decoding a page blocks the event loop: for 6 ms with 100 pods, for 37 ms with 500."""
     slice_seconds: float = 0.002
-    """After so long over objects, others get their turn on the loop: admissions go first."""
+    """The time after which a reflector yields to the event loop, so that admissions are served."""
 
 
 def timing_for(longest_age_seconds: float) -> Timing:
-    """Return the timing with which the view of a quiet cluster is proved current well within `longest_age_seconds`.
+    """Return a timing that keeps the view of a quiet cluster younger than `longest_age_seconds`.
 
     The longest watch takes 0.6 of it, and 36 s at most.
     """
-    usual = Timing()
-    return replace(usual, watch_seconds=max(1, min(usual.watch_seconds, int(longest_age_seconds * 0.4))))
+    default = Timing()
+    return replace(default, watch_seconds=max(1, min(default.watch_seconds, int(longest_age_seconds * 0.4))))
