@@ -99,18 +99,18 @@ def test_malformed_objects_are_told_with_place_and_name() -> None:
 
 def test_node_without_a_name_is_an_error() -> None:
     assert _errors({"apiVersion": "v1", "kind": "Node", "metadata": {}}) == [
-        'cluster.yaml: metadata.name: Invalid value: ""; a node has a name'
+        'cluster.yaml: metadata.name: Invalid value: ""; a node must have a name'
     ]
 
 
 def test_node_that_stands_twice_is_an_error() -> None:
     assert _errors(make_node_object("a"), make_node_object("b"), make_node_object("a")) == [
-        'cluster.yaml: Node a: metadata.name: Duplicate value: "a"; this Node stands twice; give each once'
+        'cluster.yaml: Node a: metadata.name: Duplicate value: "a"; each Node must be given once'
     ]
 
 
 def test_pod_that_stands_twice_is_an_error() -> None:
     pod = make_pod("p").namespace("x").node_name("a").obj()
     assert _errors(pod, pod) == [
-        'cluster.yaml: Pod x/p: metadata.name: Duplicate value: "p"; this Pod stands twice; give each once'
+        'cluster.yaml: Pod x/p: metadata.name: Duplicate value: "p"; each Pod must be given once'
     ]

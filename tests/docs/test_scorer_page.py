@@ -1,7 +1,7 @@
 """docs/scorer.md lists every default plugin and every optional kind of a view."""
 
 from tests.docs.markdown import ROOT, rows, span_of
-from webhook.cluster.cache.resources import FURTHER_RESOURCES
+from webhook.cluster.cache.resources import OPTIONAL_RESOURCES
 from webhook.placement.config.extension_points import DEFAULT_PLUGINS
 
 _PAGE = ROOT / "docs" / "scorer.md"
@@ -16,4 +16,4 @@ def test_every_optional_kind_of_a_view_is_listed() -> None:
         kind for row in rows(_PAGE, "What a view of the cluster holds") for kind in (span_of(row[0]) or "").split(",")
     ]
 
-    assert sorted(listed) == sorted(resource.plural for resource in FURTHER_RESOURCES)
+    assert sorted(listed) == sorted(resource.plural for resource in OPTIONAL_RESOURCES)

@@ -136,7 +136,7 @@ def test_services_that_are_refused_may_spread_any_pod(
     assert (placement.verdict, placement.unmodelled) == ("Feasible", unmodelled)
     file = snapshot_from_documents([Document("a", make_node_object("a"))])
     assert Scheduler(profile).place(pod.obj(), file).unmodelled == ()
-    cache.complete("Service")
+    cache.mark_known("Service")
     assert Scheduler(profile).place(pod.obj(), cache.snapshot()).unmodelled == ()
 
 

@@ -7,7 +7,7 @@ from webhook.cluster.optional_kinds import OPTIONAL_KINDS
 Object = dict[str, Any]
 
 
-def further_objects(namespace: str, variant: str = "1") -> list[Object]:
+def optional_objects(namespace: str, variant: str = "1") -> list[Object]:
     """An object of each kind; those of another `variant` have the same names and say something else."""
     return [_with_group(kind, namespace, content) for kind, content in _contents(variant).items()]
 

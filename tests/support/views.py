@@ -76,7 +76,7 @@ def _devices(snapshot: Snapshot) -> Any:
     known = (devices.classes, devices.claims, devices.templates, devices.by_resource)
     return [
         *(each or {} for each in known),
-        (pools, devices.taken, devices.shared) if pools or devices.taken or devices.shared else {},
+        (pools, devices.allocated, devices.shared) if pools or devices.allocated or devices.shared else {},
     ]
 
 

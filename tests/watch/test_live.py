@@ -15,7 +15,7 @@ from tests.controlplane.polling import wait_for
 from tests.support.builders import make_node_object, make_pod
 from tests.support.live import following_in_thread, kinds_in_view
 from tests.support.manifests import read
-from tests.support.optional_objects import further_objects
+from tests.support.optional_objects import optional_objects
 from tests.support.views import made_anew, said
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES, RESOURCES
 from webhook.placement.scheduler import Scheduler
@@ -167,7 +167,7 @@ REQUIRED_KINDS = {resource.kind for resource in REQUIRED_RESOURCES}
 @pytest.fixture
 def further(cluster: Cluster) -> Iterator[None]:
     """An object of each further kind, until the test ends."""
-    objects = further_objects(cluster.namespace)
+    objects = optional_objects(cluster.namespace)
     for content in objects:
         cluster.create(content)
     yield

@@ -15,14 +15,14 @@ import click
 from webhook.cli.anonymize import with_other_names, without_secrets
 from webhook.cli.live import list_resources
 from webhook.cli.terminal import echo, echo_progress
-from webhook.cluster.cache.resources import FURTHER_RESOURCES, REQUIRED_RESOURCES, Resource
+from webhook.cluster.cache.resources import OPTIONAL_RESOURCES, REQUIRED_RESOURCES, Resource
 from webhook.kube.field import FieldError, InvalidInput, invalid
 from webhook.kube.text import json_bytes
 from webhook.watch.api_server import ClientConfig
 
 JsonObject = dict[str, Any]
 _FIRST = ("Node", "Pod", "Namespace")
-_PLURALS = {resource.kind: resource.plural for resource in (*REQUIRED_RESOURCES, *FURTHER_RESOURCES)}
+_PLURALS = {resource.kind: resource.plural for resource in (*REQUIRED_RESOURCES, *OPTIONAL_RESOURCES)}
 
 
 @click.command()
@@ -70,7 +70,7 @@ def snapshot(kubeconfig: Path | None, output: Path | None, hash_names: bool, all
         kept += [without_secrets({"apiVersion": resource.api_version, "kind": resource.kind, **item}) for item in items]
         _progress(found)
 
-    wanted = (*REQUIRED_RESOURCES, *(FURTHER_RESOURCES if all_kinds else ()))
+    wanted = (*REQUIRED_RESOURCES, *(OPTIONAL_RESOURCES if all_kinds else ()))
     whole = {each.kind: replace(each, field_selector="", part="") for each in wanted}
     resources = list_resources(ClientConfig(kubeconfig), whole.values(), take)
     echo("", err=True)

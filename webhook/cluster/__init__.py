@@ -1,1 +1,1 @@
-"""Nodes, pods and namespaces as the scorer sees them: an immutable snapshot."""
+"""Immutable snapshots of a cluster: nodes, pods, namespaces and other objects that the scorer reads."""

@@ -1,4 +1,4 @@
-"""A cluster out of what `kubectl get nodes,pods,namespaces -A -o json` (or yaml) prints."""
+"""Read a cluster from the output of `kubectl get nodes,pods,namespaces -A -o json` (or yaml)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -16,18 +16,17 @@ T = TypeVar("T")
 
 
 def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
-    """The snapshot of the nodes, pods, namespaces and OPTIONAL_KINDS among `documents`; other kinds are passed over.
+    """Return the snapshot of the nodes, pods, namespaces and OPTIONAL_KINDS among `documents`; other kinds are ignored.
 
-    Of a further kind without an object nothing is known, unless an empty list of it says that there is none: it may not
-    have been asked for. But where StorageClasses or
-    CSINodes are there, so are all the claims, and volumes if none of the claims names one; and where ResourceClaims or
-    templates of them are there, so are all the DeviceClasses.
+    An optional kind without objects is not known, because it may not have been requested; an empty list states that
+    there is none. But if there are StorageClasses or CSINodes, all claims are known, and all volumes if no claim names
+    one. If there are ResourceClaims or ResourceClaimTemplates, all DeviceClasses are known.
 
-    A pod counts on the node that it is bound to unless it has ended, one being deleted too. A pod that waits for a
-    node, or whose node is not there, counts nowhere; one that is nominated to a node is among `nominated`.
+    A pod counts on the node that it is bound to until it has ended, even while it is being deleted. A pending pod, or a
+    pod on a node that does not exist, is not counted; pods that are nominated to a node are in `nominated`.
 
     Raises:
-        InvalidInput: an object is malformed, or a node or a bound pod stands twice; holds every error, with the place
+        InvalidInput: an object is malformed, or a node or a bound pod is duplicated; holds every error, with the place
             and the name of the object.
     """
     errors: list[FieldError] = []
@@ -38,10 +37,10 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     found: dict[str, list[Facts]] = {}
     for document in documents:
         kind, content = str(document.content.get("kind")), document.content
-        further = OPTIONAL_KINDS.get(kind.removesuffix("List"))
-        if further and further.api_version == content.get("apiVersion"):
+        optional = OPTIONAL_KINDS.get(kind.removesuffix("List"))
+        if optional and optional.api_version == content.get("apiVersion"):
             known = found.setdefault(kind.removesuffix("List"), [])
-            known += [] if kind.endswith("List") else _read_all(document, further.read, errors)
+            known += [] if kind.endswith("List") else _read_all(document, optional.read, errors)
             continue
         if content.get("apiVersion") != "v1":
             continue
@@ -49,8 +48,8 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
             _put(nodes, node.name, node, document, errors)
         elif kind == "Pod" and occupies_node(content) and (pod := _read(document, RunningPod.of, errors)):
             _put(pods, (pod.namespace, pod.name), pod, document, errors)
-        elif kind == "Pod" and is_nominated(content) and (waiting := _read(document, NominatedPod.of, errors)):
-            nominated.append(waiting)
+        elif kind == "Pod" and is_nominated(content) and (pending := _read(document, NominatedPod.of, errors)):
+            nominated.append(pending)
         elif kind == "Namespace" and (namespace := _read(document, Namespace.of, errors)):
             namespaces[str(field(content, "metadata", "name"))] = namespace
     if errors:
@@ -64,36 +63,36 @@ def _snapshot(
     namespaces: Mapping[str, Namespace],
     found: FactsByKind,
 ) -> Snapshot:
-    pods_of: dict[str, list[RunningPod]] = {name: [] for name in nodes}
+    pods_by_node: dict[str, list[RunningPod]] = {name: [] for name in nodes}
     for pod in pods:
-        if pod.node_name in pods_of:
-            pods_of[pod.node_name].append(pod)
-    infos = (NodeInfo.of(node, pods_of[name]) for name, node in nodes.items())
-    # A file without Services is taken to be of a cluster without: any pod could have one, and most files have none.
-    return Snapshot.of(infos, namespaces, **snapshot_fields({"Service": (), **_told_to_be_none(found), **found}))
+        if pod.node_name in pods_by_node:
+            pods_by_node[pod.node_name].append(pod)
+    infos = (NodeInfo.of(node, pods_by_node[name]) for name, node in nodes.items())
+    # A file without Services is read as a cluster without Services: any pod could match one, and most files have none.
+    return Snapshot.of(infos, namespaces, **snapshot_fields({"Service": (), **_known_to_be_empty(found), **found}))
 
 
-def _told_to_be_none(found: FactsByKind) -> FactsByKind:
-    """The kinds without an object that have been asked for, by all appearances: there is none of them.
+def _known_to_be_empty(found: FactsByKind) -> FactsByKind:
+    """Return the kinds without objects that were probably requested: there is none of them.
 
-    Nobody asks for the classes and limits of storage and leaves out claims; a claim that names a volume shows that
-    volumes were left out. Nor does anybody ask for claims of devices and leave out the classes that these name, or for
-    classes and devices and leave out the claims that have got some.
+    Users who request StorageClasses or CSINodes also request claims; a claim that names a volume shows that volumes
+    were not requested. Users who request ResourceClaims also request the DeviceClasses that these name, and users who
+    request DeviceClasses and ResourceSlices also request the claims with allocated devices.
     """
-    told: dict[str, Iterable[Any]] = {}
+    empty: dict[str, Iterable[Any]] = {}
     if {"ResourceClaim", "ResourceClaimTemplate"} & found.keys():
-        told["DeviceClass"] = ()
+        empty["DeviceClass"] = ()
     if {"DeviceClass", "ResourceSlice"} <= found.keys():
-        told["ResourceClaim"] = ()
+        empty["ResourceClaim"] = ()
     if {"StorageClass", "CSINode"} & found.keys():
         claims = found.get("PersistentVolumeClaim", ())
         has_volumes = any(claim.volume_name for claim in claims)
-        told |= {"PersistentVolumeClaim": []} | ({} if has_volumes else {"PersistentVolume": []})
-    return told
+        empty |= {"PersistentVolumeClaim": []} | ({} if has_volumes else {"PersistentVolume": []})
+    return empty
 
 
 def occupies_node(pod: Mapping[str, Any]) -> bool:
-    """Whether `pod`, a raw object of the API, is bound and has not ended."""
+    """Return true if `pod`, a raw API object, is bound and has not ended."""
     return bool(field(pod, "spec", "nodeName")) and field(pod, "status", "phase") not in ENDED_PHASES
 
 
@@ -113,7 +112,7 @@ def _read_all(document: Document, read: Callable[[Mapping[str, Any]], T], errors
 def _put(found: dict[Any, T], key: Any, value: T, document: Document, errors: list[FieldError]) -> None:
     if key in found:
         name = field(document.content, "metadata", "name")
-        detail = f"this {document.content['kind']} stands twice; give each once"
+        detail = f"each {document.content['kind']} must be given once"
         errors.append(FieldError(f"{_place(document)}: metadata.name", "Duplicate value", name, detail))
     found[key] = value
 

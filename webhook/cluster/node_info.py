@@ -1,4 +1,4 @@
-"""One node with the pods that run there."""
+"""A node with its running pods."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from webhook.kube.wellknown import DEFAULT_NAMESPACE
 
 @dataclass(frozen=True, slots=True)
 class RunningPod:
-    """What a pod takes from the node that it is bound to.
+    """A pod that is bound to a node, and what it uses there.
 
-    `requests`: thousandths of a core for cpu, bytes or units for all else. `non_zero_milli_cpu` and
-    `non_zero_memory_bytes` have a default for each container without a request, as the scores count them. `priority` is
-    what the API server's Priority plugin has made of the pod's PriorityClass.
+    `requests` are in thousandths of a core for cpu, in bytes or units for other resources. `non_zero_milli_cpu` and
+    `non_zero_memory_bytes` have a default for each container without a request, as scores count them. `priority` is
+    the value that the API server's Priority plugin sets.
     """
 
     namespace: str
@@ -40,7 +40,7 @@ class RunningPod:
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> "RunningPod":
-        """What the bound pod `pod`, a raw object of the API, takes.
+        """Return the facts of the bound pod `pod`, a raw API object.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -83,8 +83,8 @@ class RunningPod:
 class Node:
     """The facts of a Node object that a scheduler reads.
 
-    `allocatable` leaves `pods` out: that is `allowed_pods`. `images` are those that it holds, by name,
-    with their sizes in bytes.
+    `allocatable` does not contain `pods`, which is `allowed_pods`. `images` are the sizes in bytes of its images by
+    name.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Node:
 
     @classmethod
     def of(cls, node: Mapping[str, Any]) -> "Node":
-        """The facts of `node`, a raw object of the API. Without an allocatable the capacity stands for it.
+        """Return the facts of `node`, a raw API object. The capacity replaces a missing allocatable.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -110,7 +110,7 @@ class Node:
         amounts = read_amounts(reader, status.get(amounts_field), f"status.{amounts_field}")
         name = reader.text(metadata.get("name"), "metadata.name")
         if not name:
-            reader.error("metadata.name", name, "a node has a name")
+            reader.error("metadata.name", name, "a node must have a name")
         facts = cls(
             name=name,
             labels=reader.text_map(metadata.get("labels"), "metadata.labels"),
@@ -140,14 +140,14 @@ def _images(reader: Reader, status: Mapping[str, Any]) -> Mapping[str, int]:
     for path, image in reader.objects(status.get("images"), "status.images"):
         size_bytes = reader.integer(image.get("sizeBytes"), f"{path}.sizeBytes")
         for name in reader.texts(image.get("names"), f"{path}.names"):
-            # Thousands of nodes hold the same images: their names are kept once.
+            # Thousands of nodes have the same images: each name is stored once.
             sizes.setdefault(intern(name), size_bytes)
     return sizes
 
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """A node and what its pods take of it in all."""
+    """A node with its pods and the sum of their requests."""
 
     node: Node
     pods: tuple[RunningPod, ...]
@@ -157,11 +157,11 @@ class NodeInfo:
 
     @classmethod
     def of(cls, node: Node, pods: Iterable[RunningPod] = ()) -> "NodeInfo":
-        """`node` with `pods` bound to it."""
+        """Return `node` with `pods` bound to it."""
         return cls(node, (), {}, 0, 0).with_pods(pods)
 
     def with_pods(self, pods: Iterable[RunningPod]) -> "NodeInfo":
-        """The same with `pods` besides those that it has."""
+        """Return the node with `pods` added to its own."""
         pods = tuple(pods)
         requested = dict(self.requested)
         for pod in pods:

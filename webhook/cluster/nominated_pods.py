@@ -1,4 +1,4 @@
-"""The pods that wait for a node which is kept for them."""
+"""Pending pods with a nominated node, which is reserved for them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -12,17 +12,17 @@ from webhook.kube.wellknown import DEFAULT_SCHEDULER, ENDED_PHASES
 
 @dataclass(frozen=True, slots=True)
 class NominatedPod:
-    """What a pod will take of the node that it is nominated to, `pod.node_name`, and which scheduler is to bind it."""
+    """A pod with its nominated node as `pod.node_name`, and the name of its scheduler."""
 
     pod: RunningPod
     scheduler_name: str
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> "NominatedPod":
-        """What `pod`, a raw object of the API of which `is_nominated` holds, will take.
+        """Return the facts of `pod`, a raw API object for which `is_nominated` is true.
 
-        It counts as staying even while it is being deleted: kube-scheduler's PodTopologySpread leaves out running pods
-        that are being deleted, but no nominated ones.
+        A nominated pod counts even while it is being deleted: kube-scheduler's PodTopologySpread leaves out running
+        pods that are being deleted, but not nominated ones.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -39,9 +39,9 @@ class NominatedPod:
 
 @dataclass(frozen=True, slots=True)
 class NominatedPods:
-    """The nominated pods by the name of the node, whether or not there is such a node.
+    """The nominated pods by node name, including nodes that do not exist.
 
-    `term_keys` are the labels that the selectors of their own pod affinity terms read.
+    `term_keys` are the label keys in the selectors of their pod affinity terms.
     """
 
     by_node: Mapping[str, tuple[NominatedPod, ...]]
@@ -49,7 +49,7 @@ class NominatedPods:
 
     @classmethod
     def of(cls, pods: Iterable[NominatedPod]) -> "NominatedPods":
-        """Those pods, which are distinct."""
+        """Return the table of `pods`, which are distinct."""
         by_node: dict[str, list[NominatedPod]] = {}
         for each in sorted(pods, key=lambda nominated: (nominated.pod.namespace, nominated.pod.name)):
             by_node.setdefault(each.pod.node_name, []).append(each)
@@ -70,7 +70,7 @@ NO_NOMINATED_PODS = NominatedPods({}, frozenset())
 
 
 def is_nominated(pod: Mapping[str, Any]) -> bool:
-    """Whether `pod`, a raw object of the API, waits for a node and names the one that is kept for it."""
+    """Return true if `pod`, a raw API object, is pending and has a nominated node."""
     if not field(pod, "status", "nominatedNodeName") or field(pod, "spec", "nodeName"):
         return False
     return field(pod, "status", "phase") not in ENDED_PHASES

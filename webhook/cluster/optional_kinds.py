@@ -1,6 +1,6 @@
-"""The kinds beside nodes, pods and namespaces: how their objects are read, and what a snapshot is told of them.
+"""The kinds besides nodes, pods and namespaces: how to read their objects and which snapshot field holds them.
 
-A snapshot without them is of use, so each may be missing: of a kind that is not known, nothing is claimed.
+Each of them is optional in a snapshot. The scorer makes no assumptions about a kind that is not known.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -36,7 +36,7 @@ FactsByKind = Mapping[str, Iterable[Any]]
 
 
 class OptionalKind(NamedTuple):
-    """A kind: where the API server has it, how one of its objects is read, and the field of a snapshot for it."""
+    """A kind: its API version and plural, the function that reads one object, and its field of a snapshot."""
 
     api_version: str
     plural: str
@@ -65,7 +65,7 @@ OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
 
 
 def read_optional(kind: str, content: Mapping[str, Any]) -> Facts:
-    """The facts of `content`, an object of `kind`; the items of a list do not say of which kind they are.
+    """Return the facts of `content`, an object of `kind`; items of a list have no kind of their own.
 
     Raises:
         InvalidInput: a field that is read is malformed; holds every error.
@@ -75,14 +75,14 @@ def read_optional(kind: str, content: Mapping[str, Any]) -> Facts:
 
 
 def snapshot_fields(found: FactsByKind, fields: Iterable[str] | None = None) -> dict[str, Any]:
-    """The fields of a snapshot that tell of `found`: those of `fields`, or all."""
+    """Return `fields` of a snapshot, or all fields of optional kinds, with the objects in `found`."""
     return {field: _MAKERS[field](found) for field in (_MAKERS if fields is None else fields)}
 
 
 def _workloads(found: FactsByKind) -> SelectingObjects:
-    kinds = (kind for kind, further in OPTIONAL_KINDS.items() if further.field == "workloads")
-    workloads = (workload for kind in kinds for workload in found.get(kind, ()))
-    return SelectingObjects.of(workloads, knows_services="Service" in found)
+    kinds = (kind for kind, row in OPTIONAL_KINDS.items() if row.field == "workloads")
+    objects = (each for kind in kinds for each in found.get(kind, ()))
+    return SelectingObjects.of(objects, knows_services="Service" in found)
 
 
 def _storage(found: FactsByKind) -> Storage:

@@ -1,4 +1,4 @@
-"""PriorityClasses: what the name of one says of a pod."""
+"""PriorityClasses: the priority and preemption policy that a class name gives a pod."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ NEVER = "Never"
 
 
 class PriorityClass(NamedTuple):
-    """A PriorityClass. `never_preempts`: its pods wait for room, and drive off nobody."""
+    """A PriorityClass. `never_preempts`: its pods stay pending and do not preempt other pods."""
 
     name: str
     value: int
@@ -18,7 +18,7 @@ class PriorityClass(NamedTuple):
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "PriorityClass":
-        """The facts of `content`, a raw object of the API.
+        """Return the facts of `content`, a raw API object.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -35,7 +35,7 @@ class PriorityClass(NamedTuple):
         return facts
 
 
-# Those that every cluster has.
+# The classes that every cluster has.
 # Source: k8s.io/kubernetes/pkg/apis/scheduling/v1/helpers.go, systemPriorityClasses
 _SYSTEM_CLASSES = {
     name: PriorityClass(name, value)
@@ -45,11 +45,11 @@ _NONE = PriorityClass("", 0)
 
 
 def priority_class_named(name: str, classes: Mapping[str, PriorityClass]) -> PriorityClass | None:
-    """Return the class of a pod that names `name`, None if it is not known; without a name, the cluster's default.
+    """Return the class `name`, None if it is not known; for an empty name, the cluster's default.
 
     Source: k8s.io/kubernetes/plugin/pkg/admission/priority/admission.go, admitPod and getDefaultPriority
     """
     if name:
         return classes.get(name) or _SYSTEM_CLASSES.get(name)
-    # Of several defaults the API server takes the lowest.
+    # If there are several defaults, the API server uses the lowest.
     return min((each for each in classes.values() if each.is_default), key=lambda each: each.value, default=_NONE)

@@ -1,6 +1,6 @@
-"""A snapshot that differs from another in a few nodes, or has a few more or less, at the price of what is different.
+"""Derive a snapshot from one that differs in a few nodes, at a cost that grows with the differences.
 
-Every column without a change is shared, so that what was worked out over it holds on; a column with one is copied.
+Unchanged columns are shared, so that results computed from them stay valid; changed columns are copied.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +21,7 @@ Amount = Callable[[NodeInfo], int]
 AmountsOf = Callable[[NodeInfo], Mapping[str, int]]
 HostPorts = Mapping[tuple[str, int], tuple[tuple[HostPort, int], ...]]
 
-# What `updated` knows to keep up. A snapshot with more than that is made anew, so that nothing goes stale.
+# The fields that `updated` can update. A snapshot with other fields is rebuilt, so that no field becomes stale.
 KNOWN_FIELDS = frozenset(
     (
         *(
@@ -44,7 +44,7 @@ KNOWN_LOAD_FIELDS = frozenset(("requested", "non_zero_requested", "pods", "host_
 
 
 class NodeChange(NamedTuple):
-    """A node that is not as it was."""
+    """A node that has changed."""
 
     before: NodeInfo
     after: NodeInfo
@@ -54,9 +54,9 @@ NodeChanges = Mapping[int, NodeChange]
 
 
 def updated(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> Snapshot:
-    """`snapshot` with `infos`, each of a node that it holds, for what those nodes were.
+    """Return `snapshot` with `infos` in place of its nodes of the same names.
 
-    Equal to a snapshot made anew. Where only the pods of nodes changed, their numbers alone are computed.
+    The result equals a rebuilt snapshot. For nodes where only pods changed, only the columns of pods are updated.
     """
     changes = {}
     nodes = list(snapshot.nodes)
@@ -77,10 +77,10 @@ def updated(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> S
 
 
 def with_nodes(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> Snapshot:
-    """`snapshot` with just the nodes of `infos`, of which few are not as they were.
+    """Return `snapshot` with exactly the nodes of `infos`, few of which have changed.
 
-    Equal to a snapshot made anew: rows move, a node that has come is first one of which nothing is known, then it is
-    brought up to date as any other.
+    The result equals a rebuilt snapshot. Rows move; a new node starts without facts and is then updated like a changed
+    one.
     """
     nodes = sorted(infos, key=lambda info: info.node.name)
     if snapshot.pods.is_fragmented or not _is_known(Snapshot, KNOWN_FIELDS) or not _is_known(Load, KNOWN_LOAD_FIELDS):
@@ -100,7 +100,7 @@ def _unknown(name: str) -> NodeInfo:
 
 
 def _moved(snapshot: Snapshot, source: Rows, nodes: list[NodeInfo]) -> Snapshot:
-    """`snapshot` whose row n is what row `source[n]` was; where that is -1, an empty one. `nodes` are those of it."""
+    """Return `snapshot` with row `source[n]` as row n, an empty row where that is -1. `nodes` are its nodes."""
     row_now = np.full(len(snapshot.nodes), -1, dtype=np.int32)
     kept = np.flatnonzero(source >= 0)
     row_now[source[kept]] = kept
@@ -156,7 +156,7 @@ def _updated_load(load: Load, changes: NodeChanges, rows: int) -> Load:
 
 
 def _with_facts(snapshot: Snapshot, changes: NodeChanges) -> Snapshot:
-    """`snapshot` with what these nodes say of themselves now; their infos stand in it already."""
+    """Return `snapshot` with columns for the new facts of the nodes; it already has their NodeInfos."""
     nodes = snapshot.nodes
     keys = {
         key
@@ -186,7 +186,7 @@ def _with_facts(snapshot: Snapshot, changes: NodeChanges) -> Snapshot:
 
 
 def _updated(column: NDArray[Any], changes: NodeChanges, amount: Amount) -> NDArray[Any]:
-    """`column` itself where no row of it changes, else a copy."""
+    """Return `column` itself if no row changes, else a copy."""
     wanted = {row: min(amount(change.after), LARGEST_AMOUNT) for row, change in changes.items()}
     different = {row: value for row, value in wanted.items() if column[row] != value}
     if not different:
@@ -201,7 +201,7 @@ def _updated(column: NDArray[Any], changes: NodeChanges, amount: Amount) -> NDAr
 def _updated_columns(
     columns: Mapping[str, Column], changes: NodeChanges, rows: int, amounts: AmountsOf
 ) -> Mapping[str, Column]:
-    """One column for each resource that a node has or had; one of zeros says the same as none."""
+    """Return a column for each resource that a node has or had; a column of zeros is equivalent to none."""
     touched = {resource for change in changes.values() for info in change for resource in amounts(info)}
     renewed = dict(columns)
     for resource in touched:

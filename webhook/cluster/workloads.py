@@ -1,4 +1,4 @@
-"""What selects pods: Services and the controllers whose pods are spread by default."""
+"""Objects that select pods: Services, and controllers whose pods are spread by default."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from webhook.kube.wellknown import DEFAULT_NAMESPACE
 
 SERVICE = ("v1", "Service")
 REPLICATION_CONTROLLER = ("v1", "ReplicationController")
-# The controllers whose selectors kube-scheduler looks up. Their selectors are LabelSelectors, that of a
-# ReplicationController is a map of labels, as that of a Service is.
+# The controllers whose selectors kube-scheduler reads. The selector of a ReplicationController is a map of labels, as
+# that of a Service; the others have LabelSelectors.
 OWNERS = (REPLICATION_CONTROLLER, ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"))
 
 
@@ -24,7 +24,7 @@ class Owner(NamedTuple):
 
     @property
     def is_looked_up(self) -> bool:
-        """Whether kube-scheduler reads the selector of such a controller."""
+        """Return true if kube-scheduler reads the selector of such a controller."""
         return (self.api_version, self.kind) in OWNERS
 
 
@@ -37,7 +37,7 @@ class SelectingObject(NamedTuple):
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "SelectingObject":
-        """The facts of `content`, a raw object of a Service or of one of OWNERS.
+        """Return the facts of `content`, a raw Service or object of OWNERS.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -51,7 +51,7 @@ class SelectingObject(NamedTuple):
             reader.text(metadata.get("name"), "metadata.name"),
         )
         selector = spec.get("selector")
-        workload = cls(
+        facts = cls(
             reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE,
             owner,
             _exact(reader, selector)
@@ -59,7 +59,7 @@ class SelectingObject(NamedTuple):
             else read_label_selector(reader, selector, "spec.selector"),
         )
         reader.finish()
-        return workload
+        return facts
 
 
 def _exact(reader: Reader, selector: Any) -> LabelSelector | None:
@@ -68,9 +68,9 @@ def _exact(reader: Reader, selector: Any) -> LabelSelector | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectingObjects:
-    """The workloads of a cluster that are known: Services by namespace, controllers by namespace and owner.
+    """The known selecting objects of a cluster: Services by namespace, controllers by namespace and owner.
 
-    `knows_services`: there is no Service beside these.
+    `knows_services`: there are no other Services.
     """
 
     services: Mapping[str, tuple[LabelSelector, ...]]
@@ -78,11 +78,11 @@ class SelectingObjects:
     knows_services: bool = True
 
     @classmethod
-    def of(cls, workloads: Iterable[SelectingObject], *, knows_services: bool = True) -> "SelectingObjects":
-        """The tables of `workloads`."""
+    def of(cls, objects: Iterable[SelectingObject], *, knows_services: bool = True) -> "SelectingObjects":
+        """Return the tables of `objects`."""
         services: dict[str, list[LabelSelector]] = {}
         controllers: dict[tuple[str, Owner], LabelSelector | None] = {}
-        for namespace, owner, selector in workloads:
+        for namespace, owner, selector in objects:
             if owner[:2] != SERVICE:
                 controllers[namespace, owner] = selector
             elif selector is not None:
@@ -93,19 +93,19 @@ class SelectingObjects:
         return bool(self.services or self.controllers)
 
     def read_keys(self, namespace: str, owner: Owner | None) -> frozenset[str]:
-        """The labels that the selectors of the Services of `namespace` read, and that of a pod's `owner` there."""
+        """Return the label keys in the selectors of the Services of `namespace` and of a pod's `owner` there."""
         of_owner = self.controllers.get((namespace, owner)) if owner is not None else None
         selectors = (*self.services.get(namespace, ()), of_owner or ())
         return frozenset(requirement.key for selector in selectors for requirement in selector)
 
     def lacks(self, namespace: str, owner: Owner | None) -> bool:
-        """Whether the selector of a pod's `owner`, or of a Service, would be looked up and is not known."""
+        """Return true if kube-scheduler reads the selector of `owner`, or of a Service, and it is not known."""
         if not self.knows_services:
             return True
         return owner is not None and owner.is_looked_up and (namespace, owner) not in self.controllers
 
     def default_selector(self, namespace: str, labels: Mapping[str, str], owner: Owner | None) -> LabelSelector:
-        """What the Services that select a pod with `labels` ask for and what its `owner` does, all of it.
+        """Return the combined selector of a pod's `owner` and of the Services that select a pod with `labels`.
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/helper/spread.go, DefaultSelector
         """

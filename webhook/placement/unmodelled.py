@@ -39,7 +39,7 @@ class UnsupportedFeatures:
 
     @classmethod
     def of(cls, reader: Reader, pod: Mapping[str, Any]) -> "UnsupportedFeatures":
-        """The unsupported of `pod`; what is malformed is noted with `reader`."""
+        """The unsupported of `pod`; `reader` collects the errors."""
         spec = reader.object(pod.get("spec"), "spec")
         return cls(frozenset(_required(reader, spec)))
 

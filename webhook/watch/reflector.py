@@ -132,7 +132,7 @@ class Reflector:
             self._log.warning("feed interrupted", error=str(error), failures=self._failures + 1)
             return
         self.version = self.current_as_of_seconds = None
-        self._cache.forget_kind(self.resource.name_in_cache)
+        self._cache.mark_unknown(self.resource.name_in_cache)
         if not self.is_refused:
             self.is_refused = True
             self._log.warning("kind is not known", error=str(error))

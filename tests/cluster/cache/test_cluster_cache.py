@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.builders import make_node_object, make_pod
 from tests.support.effort import examples
-from tests.support.optional_objects import further_objects
+from tests.support.optional_objects import optional_objects
 from tests.support.views import SAID, made_anew, said
 from webhook.cluster import update
 from webhook.cluster.cache.cluster_cache import ClusterCache
@@ -193,7 +193,7 @@ def test_malformed_pod_is_left_out_until_it_is_deleted() -> None:
 
 def test_malformed_slice_is_left_out_and_told() -> None:
     cache = cache_of(make_node_object("a"))
-    (good,) = [each for each in further_objects("x") if each["kind"] == "ResourceSlice"]
+    (good,) = [each for each in optional_objects("x") if each["kind"] == "ResourceSlice"]
     bad = {**good, "metadata": {"name": "bad"}, "spec": {**good["spec"], "devices": [{"attributes": 3}]}}
     (problem,) = cache.replace("ResourceSlice", [good, bad])
     assert str(problem.key) == "bad"
@@ -256,7 +256,7 @@ def _pods(draw: st.DrawFn) -> Object:
 
 
 _spaces = st.builds(namespace, st.sampled_from(("x", "y")), team=st.sampled_from(("1", "2")))
-_optional = st.sampled_from([each for variant in ("1", "2") for each in further_objects("x", variant)])
+_optional = st.sampled_from([each for variant in ("1", "2") for each in optional_objects("x", variant)])
 _objects = st.one_of(_nodes, _pods(), _pods(), _spaces, _optional)
 _KINDS = ("Node", "Pod", "Namespace", *OPTIONAL_KINDS)
 _steps = st.one_of(
@@ -324,7 +324,7 @@ def test_all_fields_of_a_snapshot_are_compared() -> None:
 
 def whole_cache() -> ClusterCache:
     cache = cache_of(make_node_object("a"), namespace("x", a="1"), pod())
-    for content in further_objects("x"):
+    for content in optional_objects("x"):
         cache.replace(content["kind"], [content])
     return cache
 
@@ -351,7 +351,7 @@ def test_update_that_does_not_know_a_field_makes_all_anew(monkeypatch: pytest.Mo
     assert said(after) == said(before)
 
 
-@pytest.mark.parametrize("content", further_objects("x"), ids=lambda content: content["kind"])
+@pytest.mark.parametrize("content", optional_objects("x"), ids=lambda content: content["kind"])
 def test_further_kind_is_told_when_its_list_is_complete(content: Object) -> None:
     kind, cache = content["kind"], cache_of(make_node_object("a"))
     before = cache.snapshot()
@@ -361,7 +361,7 @@ def test_further_kind_is_told_when_its_list_is_complete(content: Object) -> None
     listing.finish()
     known = cache.snapshot()
     assert said(known) == said(made_anew([make_node_object("a"), content])) != said(before)
-    cache.forget_kind(kind)
+    cache.mark_unknown(kind)
     assert said(cache.snapshot()) == said(before)
     assert not_known(cache.snapshot()) == not_known(before)
 
@@ -381,6 +381,6 @@ def test_kind_without_an_object_is_known_to_be_empty() -> None:
 def test_event_that_says_nothing_new_of_a_further_kind_changes_nothing() -> None:
     cache = whole_cache()
     before = cache.snapshot()
-    for content in further_objects("x"):
+    for content in optional_objects("x"):
         cache.apply(content["kind"], "MODIFIED", content | {"status": {"observedGeneration": 2}})
     assert cache.snapshot() is before

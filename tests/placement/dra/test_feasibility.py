@@ -84,11 +84,11 @@ def test_classes_that_a_live_view_may_not_list_are_not_known() -> None:
     cache = ClusterCache()
     cache.replace("Node", [make_node_object("a"), make_node_object("b")])
     cache.replace("ResourceClaim", [make_resource_claim("c", _WRONG)])
-    cache.complete("ResourceClaim")
-    cache.complete("Service")
+    cache.mark_known("ResourceClaim")
+    cache.mark_known("Service")
     placement = Scheduler().place(_claims(resourceClaimName="c").obj(), cache.snapshot())
     assert (placement.verdict, placement.unmodelled) == ("Unknown", ("DynamicResources",))
-    cache.complete("DeviceClass")
+    cache.mark_known("DeviceClass")
     assert Scheduler().place(_claims(resourceClaimName="c").obj(), cache.snapshot()).verdict == "Infeasible"
 
 
@@ -154,14 +154,14 @@ def test_without_claims_it_is_not_known_which_devices_are_taken() -> None:
     known = {"ResourceClaimTemplate": [template, too_many], "DeviceClass": [_CLASS], "ResourceSlice": [_CARDS]}
     for kind, objects in known.items():
         cache.replace(kind, objects)
-        cache.complete(kind)
-    cache.complete("Service")
+        cache.mark_known(kind)
+    cache.mark_known("Service")
     pod = make_pod().spec(resourceClaims=claiming("own", template=True))
     placement = Scheduler().place(pod.obj(), cache.snapshot())
     assert (placement.verdict, placement.feasible, placement.unmodelled) == ("Unknown", 1, ("DynamicResources",))
     hopeless = make_pod().spec(resourceClaims=claiming("many", template=True))
     assert Scheduler().place(hopeless.obj(), cache.snapshot()).verdict == "Infeasible"
-    cache.complete("ResourceClaim")
+    cache.mark_known("ResourceClaim")
     placement = Scheduler().place(pod.obj(), cache.snapshot())
     assert (placement.verdict, placement.node, placement.unmodelled) == ("Feasible", "a", ())
 

@@ -1,1 +1,1 @@
-"""The cluster cache: lists and watch events in, immutable snapshots out."""
+"""The cluster cache: it takes lists and watch events and returns immutable snapshots."""

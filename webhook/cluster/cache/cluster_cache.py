@@ -1,7 +1,6 @@
-"""The live cluster: lists and events in, immutable snapshots out.
+"""The cache of a live cluster: it takes lists and watch events and returns immutable snapshots.
 
-Only what plugins read is kept of an object. A pod that waits for a node or has ended takes nothing, and is not kept,
-unless it is nominated to a node.
+It stores only what plugins read. It does not store pods that have ended, or pending pods without a nominated node.
 """
 
 from collections.abc import Callable, Iterable, KeysView, Mapping
@@ -28,7 +27,7 @@ DELETED = "DELETED"
 
 @dataclass(frozen=True, slots=True)
 class InvalidObject:
-    """An object that is not in the view because it cannot be read; `message` has every field that is wrong."""
+    """A malformed object, which is left out of the view; `message` has every invalid field."""
 
     kind: str
     key: Key
@@ -36,7 +35,7 @@ class InvalidObject:
 
 
 class _Kind(NamedTuple):
-    """How objects of one kind are read, put away (None: taken out) and counted."""
+    """The functions that read, store (None: delete) and list the objects of one kind."""
 
     read: Callable[[JsonObject], Any]
     put: Callable[[Key, Any], None]
@@ -44,10 +43,10 @@ class _Kind(NamedTuple):
 
 
 class ClusterCache:
-    """The objects that lists and events told of. An instance is for one thread.
+    """The objects of lists and watch events. An instance is for one thread.
 
-    Two rules make it safe to feed: what an event says replaces what was known of its object, so that events may come
-    twice; and an object that cannot be read is left out and named in `invalid`, until a readable one comes.
+    An event replaces the stored object, so it may be applied twice. A malformed object is left out and is in `invalid`
+    until a valid one arrives.
     """
 
     def __init__(self) -> None:
@@ -70,35 +69,35 @@ class ClusterCache:
             self._kinds[kind] = _Kind(partial(read_optional, kind), put, keys)
         self._infos: dict[str, NodeInfo] = {}
         self._snapshot = Snapshot.of((), **snapshot_fields({}))
-        self._namespaces_alone: Snapshot | None = None
-        self._touched: set[str] = set()
-        self._has_other_nodes = False
-        self._has_other_namespaces = False
+        self._namespaces_snapshot: Snapshot | None = None
+        self._changed_nodes: set[str] = set()
+        self._node_set_changed = False
+        self._namespaces_changed = False
 
     def replace(self, kind: str, objects: Iterable[JsonObject]) -> list[InvalidObject]:
-        """Hold `objects`, raw objects of the API, and no others of `kind`; those that have become invalid."""
+        """Replace all objects of `kind` by `objects`, raw API objects; return those that have become invalid."""
         listing = self.listing(kind)
         invalid = listing.add(objects)
         listing.finish()
         return invalid
 
     def listing(self, kind: str) -> "Listing":
-        """`replace` in several steps, such as the pages of a list."""
-        return Listing(self, kind, self._held(kind))
+        """Return a `replace` in steps, for a list in pages."""
+        return Listing(self, kind, self._keys(kind))
 
     def apply(self, kind: str, event_type: str, content: JsonObject) -> InvalidObject | None:
-        """Take one event of a watch in: DELETED takes `content` out, any other puts it in.
+        """Apply one watch event: DELETED deletes `content`, other types store it.
 
-        The object, if it has become invalid by that, or in another way than before.
+        Return the object if it has become invalid, or is invalid for another reason than before.
         """
-        reads, key = self._kinds[kind], key_of(kind, content)
+        functions, key = self._kinds[kind], key_of(kind, content)
         facts, problem = None, None
         if event_type != DELETED:
             try:
-                facts = reads.read(content)
+                facts = functions.read(content)
             except InvalidInput as error:
                 problem = InvalidObject(kind, key, str(error))
-        reads.put(key, facts)
+        functions.put(key, facts)
         if problem is None:
             self.invalid.pop((kind, key), None)
             return None
@@ -106,57 +105,59 @@ class ClusterCache:
         self.invalid[kind, key] = problem
         return None if before == problem else problem
 
-    def forget(self, kind: str, key: Key) -> None:
-        """Take one object out."""
+    def delete(self, kind: str, key: Key) -> None:
+        """Delete one object."""
         self._kinds[kind].put(key, None)
         self.invalid.pop((kind, key), None)
 
-    def forget_kind(self, kind: str) -> None:
-        """Take out all objects of `kind`, one of OPTIONAL_KINDS, of which nothing is known from now on."""
+    def mark_unknown(self, kind: str) -> None:
+        """Delete all objects of `kind`, one of OPTIONAL_KINDS, and mark it as not known."""
         self._optional.set_known(kind, known=False)
-        for key in self._held(kind):
-            self.forget(kind, key)
+        for key in self._keys(kind):
+            self.delete(kind, key)
 
-    def complete(self, kind: str) -> None:
-        """Take note that all objects of `kind` have been told."""
+    def mark_known(self, kind: str) -> None:
+        """Mark `kind` as known: all its objects are stored."""
         if kind in OPTIONAL_KINDS:
             self._optional.set_known(kind, known=True)
 
     def compact(self) -> None:
-        """Hold no more the nominated pods that left before this was last called, and are not told to be bound."""
+        """Delete the nominated pods that left before the last call and have not been reported as bound."""
         self._nominations.compact()
 
     def snapshot(self) -> Snapshot:
-        """The cluster as it is told to be: the same snapshot until something in it changes."""
-        if not (self._touched or self._has_other_nodes or self._has_other_namespaces or self._has_changed_beside):
+        """Return the current state of the cluster: the same snapshot until an object changes."""
+        if not self._has_changed:
             return self._snapshot
         generation = self._snapshot.generation + 1
-        infos = {name: self._info(name) for name in self._touched if name in self._infos}
+        infos = {name: self._info(name) for name in self._changed_nodes if name in self._infos}
         self._infos.update(infos)
-        if self._has_other_nodes:
-            renewed = with_nodes(self._snapshot, self._infos.values(), generation)
+        if self._node_set_changed:
+            snapshot = with_nodes(self._snapshot, self._infos.values(), generation)
         else:
-            renewed = updated(self._snapshot, infos.values(), generation)
-        if self._has_other_namespaces:
-            renewed = replace(renewed, namespaces=self._namespaces_by_name())
+            snapshot = updated(self._snapshot, infos.values(), generation)
+        if self._namespaces_changed:
+            snapshot = replace(snapshot, namespaces=self._namespaces_by_name())
         if self._nominations.has_changed:
-            renewed = replace(renewed, nominated=self._nominations.excluding(self._pods))
-        self._snapshot = replace(renewed, **self._optional.changed_fields())
-        self._touched.clear()
-        self._has_other_nodes = self._has_other_namespaces = False
+            snapshot = replace(snapshot, nominated=self._nominations.excluding(self._pods))
+        self._snapshot = replace(snapshot, **self._optional.changed_fields())
+        self._changed_nodes.clear()
+        self._node_set_changed = self._namespaces_changed = False
         return self._snapshot
 
     def namespaces_only(self) -> Snapshot:
-        """The namespaces, and no node: what can be said at little cost while the first lists come in."""
-        if self._namespaces_alone is None:
-            self._namespaces_alone = Snapshot.of((), self._namespaces_by_name())
-        return self._namespaces_alone
+        """Return a snapshot without nodes, which is cheap while the first lists arrive."""
+        if self._namespaces_snapshot is None:
+            self._namespaces_snapshot = Snapshot.of((), self._namespaces_by_name())
+        return self._namespaces_snapshot
 
     @property
-    def _has_changed_beside(self) -> bool:
+    def _has_changed(self) -> bool:
+        if self._changed_nodes or self._node_set_changed or self._namespaces_changed:
+            return True
         return self._optional.has_changed or self._nominations.has_changed
 
-    def _held(self, kind: str) -> set[Key]:
+    def _keys(self, kind: str) -> set[Key]:
         return {*self._kinds[kind].keys(), *(key for of, key in self.invalid if of == kind)}
 
     def _namespaces_by_name(self) -> dict[str, Namespace]:
@@ -169,15 +170,15 @@ class ClusterCache:
         before = self._nodes.get(key)
         if before == node:
             return
-        self._touched.add(key.name)
+        self._changed_nodes.add(key.name)
         if node is None:
             del self._nodes[key], self._infos[key.name]
-            self._has_other_nodes = True
+            self._node_set_changed = True
             return
         self._nodes[key] = self._interner.shared(node)
         if before is None:
             self._infos[key.name] = NodeInfo.of(node)
-            self._has_other_nodes = True
+            self._node_set_changed = True
 
     def _put_pod(self, key: Key, pod: RunningPod | None) -> None:
         before = self._pods.get(key)
@@ -185,21 +186,21 @@ class ClusterCache:
             return
         self._nominations.mark_bound(key)
         if before is not None:
-            self._touched.add(before.node_name)
-            beside = self._pods_on[before.node_name]
-            del self._pods[key], beside[key]
-            if not beside:
+            self._changed_nodes.add(before.node_name)
+            pods_on_node = self._pods_on[before.node_name]
+            del self._pods[key], pods_on_node[key]
+            if not pods_on_node:
                 del self._pods_on[before.node_name]
         if pod is not None:
             pod = self._pods[key] = self._interner.shared(pod)
-            self._touched.add(pod.node_name)
+            self._changed_nodes.add(pod.node_name)
             self._pods_on.setdefault(pod.node_name, {})[key] = pod
 
     def _put_namespace(self, key: Key, namespace: Namespace | None) -> None:
         if self._namespaces.get(key) == namespace:
             return
-        self._has_other_namespaces = True
-        self._namespaces_alone = None
+        self._namespaces_changed = True
+        self._namespaces_snapshot = None
         if namespace is None:
             del self._namespaces[key]
         else:
@@ -207,18 +208,18 @@ class ClusterCache:
 
 
 class Listing:
-    """A list that comes page by page. Objects count as they come; what no page held goes at the end.
+    """A list in pages. Objects are stored as they arrive; objects that are in no page are deleted at the end.
 
-    So a list that breaks off has changed nothing for the worse, and no second copy of the cluster is held meanwhile.
+    So an incomplete list deletes nothing, and the cache needs no second copy of the cluster.
     """
 
-    def __init__(self, cache: ClusterCache, kind: str, held_before: set[Key]) -> None:
+    def __init__(self, cache: ClusterCache, kind: str, stored: set[Key]) -> None:
         self._cache = cache
         self._kind = kind
-        self._unseen = held_before
+        self._unseen = stored
 
     def add(self, objects: Iterable[JsonObject]) -> list[InvalidObject]:
-        """Take some of its objects in; those that have become invalid."""
+        """Store some of its objects; return those that have become invalid."""
         found = []
         for content in objects:
             self._unseen.discard(key_of(self._kind, content))
@@ -227,11 +228,11 @@ class Listing:
         return found
 
     def finish(self) -> None:
-        """Take out what was in none of the pages."""
+        """Delete the objects that were in no page, and mark the kind as known."""
         for key in self._unseen:
-            self._cache.forget(self._kind, key)
+            self._cache.delete(self._kind, key)
         self._unseen = set()
-        self._cache.complete(self._kind)
+        self._cache.mark_known(self._kind)
 
 
 def _running_pod(pod: JsonObject) -> RunningPod | None:

@@ -1,4 +1,4 @@
-"""Equal values kept once: tens of thousands of pods come from a few templates."""
+"""Store equal values once: tens of thousands of pods come from a few templates."""
 
 import sys
 from collections.abc import Hashable, Mapping
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 else:
     T = TypeVar("T")
 
-# Beyond this many different values, what was shared so far is forgotten; who has it keeps it.
+# The cache is cleared when it has this many values; existing objects keep theirs.
 _MOST = 20_000
 
 
 class Interner:
-    """Hands out one value for all that are equal. Only for values that nobody changes."""
+    """Returns one shared value for all equal values, which must be immutable."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Any] = {}
 
     def shared(self, facts: T) -> T:
-        """`facts`, whose texts, mappings and tuples are those of earlier ones where they are equal."""
+        """Return `facts` with strings, mappings and tuples replaced by equal ones of earlier calls."""
         before = {field.name: getattr(facts, field.name) for field in fields(facts)}
         after = {name: self._shared(value) for name, value in before.items()}
         different = {name: value for name, value in after.items() if value is not before[name]}

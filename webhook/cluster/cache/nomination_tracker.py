@@ -1,4 +1,4 @@
-"""The nominated pods that lists and events told of."""
+"""The nominated pods of lists and watch events."""
 
 from collections.abc import Collection, KeysView
 
@@ -9,9 +9,9 @@ from webhook.cluster.nominated_pods import NominatedPod, NominatedPods
 class NominationTracker:
     """Nominated pods by name.
 
-    Once such a pod is bound, the watch of the nominated ones takes it out and that of the bound ones puts it in, in any
-    order. So a pod that is told to be bound counts as that alone; and one that left is held until `compact` has been
-    called twice, for the other watch to tell of it in the meantime.
+    When a nominated pod is bound, the watch of nominated pods deletes it and the watch of bound pods adds it, in any
+    order. So a pod that is reported as bound counts only as bound, and a pod that left is kept until the second call
+    of `compact`, so that the other watch can report it.
     """
 
     def __init__(self) -> None:
@@ -21,11 +21,11 @@ class NominationTracker:
         self._left_before: frozenset[Key] = frozenset()
 
     def keys(self) -> KeysView[Key]:
-        """The pods that have not left."""
+        """Return the keys of the pods that have not left."""
         return self._pods.keys()
 
     def put(self, key: Key, pod: NominatedPod | None) -> None:
-        """Hold `pod`; None: it left."""
+        """Store `pod`; None: it left."""
         before = self._pods.get(key)
         if before == pod:
             return
@@ -39,19 +39,19 @@ class NominationTracker:
         self._left_before -= {key}
 
     def mark_bound(self, key: Key) -> None:
-        """Take note that the pod is told to be bound, or to be so no more."""
+        """Record that the pod has become bound, or is no longer bound."""
         if self._leaving.pop(key, None) or key in self._pods:
             self.has_changed = True
 
     def compact(self) -> None:
-        """Hold the pods no more that had left when this was last called."""
+        """Delete the pods that had left at the last call."""
         for key in self._left_before & self._leaving.keys():
             del self._leaving[key]
             self.has_changed = True
         self._left_before = frozenset(self._leaving)
 
     def excluding(self, bound: Collection[Key]) -> NominatedPods:
-        """Those of them that are not among the `bound` ones."""
+        """Return the nominated pods that are not in `bound`."""
         self.has_changed = False
-        held = {**self._leaving, **self._pods}
-        return NominatedPods.of(pod for key, pod in held.items() if key not in bound)
+        stored = {**self._leaving, **self._pods}
+        return NominatedPods.of(pod for key, pod in stored.items() if key not in bound)

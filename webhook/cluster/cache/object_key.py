@@ -1,4 +1,4 @@
-"""Objects by name."""
+"""Keys of cached objects."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 from webhook.kube.documents import field
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 
-# What the cache calls the pods that wait for the node that they are nominated to.
+# The name in the cache of pending pods with a nominated node.
 NOMINATED_PODS = "Pod, nominated"
 
 
 class Key(NamedTuple):
-    """An object among those of its kind; the namespace of nodes and namespaces is empty."""
+    """The namespace and name of an object; the namespace of cluster-scoped objects is empty."""
 
     namespace: str
     name: str
@@ -21,7 +21,7 @@ class Key(NamedTuple):
 
 
 def key_of(kind: str, content: Mapping[str, Any]) -> Key:
-    """The key of a raw object of the API."""
+    """Return the key of a raw API object."""
     name, namespace = field(content, "metadata", "name"), field(content, "metadata", "namespace")
     if kind in ("Pod", NOMINATED_PODS):
         namespace = namespace or DEFAULT_NAMESPACE

@@ -1,4 +1,4 @@
-"""The objects of OPTIONAL_KINDS that lists and events told of."""
+"""The objects of OPTIONAL_KINDS of lists and watch events."""
 
 from collections.abc import KeysView
 from typing import Any
@@ -10,7 +10,7 @@ from webhook.cluster.optional_kinds import OPTIONAL_KINDS, Facts, snapshot_field
 class OptionalObjects:
     """The facts of objects by kind.
 
-    A kind is told of while all of it is known: half of the claims would make the others missing ones.
+    Snapshots contain a kind only while all its objects are known. Otherwise the unlisted ones would count as missing.
     """
 
     def __init__(self) -> None:
@@ -20,15 +20,15 @@ class OptionalObjects:
 
     @property
     def has_changed(self) -> bool:
-        """Whether `changed_fields` has something to tell."""
+        """Return true if `changed_fields` would return a field."""
         return bool(self._changed)
 
     def keys(self, kind: str) -> KeysView[Key]:
-        """The objects of `kind`."""
+        """Return the keys of the objects of `kind`."""
         return self._objects[kind].keys()
 
     def put(self, kind: str, key: Key, facts: Facts | None) -> None:
-        """Hold `facts` of an object; None: take it out."""
+        """Store `facts` of an object; None: delete it."""
         objects = self._objects[kind]
         if objects.get(key) == facts:
             return
@@ -40,14 +40,14 @@ class OptionalObjects:
             self._changed.add(OPTIONAL_KINDS[kind].field)
 
     def set_known(self, kind: str, *, known: bool) -> None:
-        """Take note that all objects of `kind` have been put in, or that nothing is known of it any more."""
+        """Mark `kind` as known, when all its objects are stored, or as not known."""
         if (kind in self._known) is known:
             return
         (self._known.add if known else self._known.discard)(kind)
         self._changed.add(OPTIONAL_KINDS[kind].field)
 
     def changed_fields(self) -> dict[str, Any]:
-        """The fields of a snapshot that have become other ones since this was last asked."""
+        """Return the fields of a snapshot that have changed since the last call."""
         fields = snapshot_fields({kind: self._objects[kind].values() for kind in self._known}, self._changed)
         self._changed.clear()
         return fields

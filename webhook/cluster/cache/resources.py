@@ -1,4 +1,4 @@
-"""What is listed and watched of a cluster, and where."""
+"""The resources to list and watch, and their paths."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,10 @@ from webhook.cluster.optional_kinds import OPTIONAL_KINDS
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A kind of objects, where the API server has it, and which of it are wanted.
+    """A kind, its path on the API server, and the field selector of the objects to read.
 
-    A view is of no use without the kinds that are `is_required`; any other may be refused or not served at all.
-    `part`: what the cache calls these objects, where they are but some of a kind.
+    A view needs the kinds that are `is_required`; the others may be forbidden or not served. `part` is the name of
+    these objects in the cache if they are only a part of the kind.
     """
 
     kind: str
@@ -23,25 +23,25 @@ class Resource:
 
     @property
     def name_in_cache(self) -> str:
-        """The kind, or the part of it."""
+        """Return the name of the kind or part."""
         return self.part or self.kind
 
     @property
     def path(self) -> str:
-        """Where all objects of the kind are listed."""
+        """Return the path that lists all objects of the kind."""
         root = "apis" if "/" in self.api_version else "api"
         return f"/{root}/{self.api_version}/{self.plural}"
 
 
-# A pod enters a selection (ADDED) when it is bound, or nominated; it leaves it (DELETED) when it ends or goes. No field
-# selector says "or", and all pods that wait would be too many: so there are two selections of pods.
-_LIVES = "status.phase!=Succeeded,status.phase!=Failed"
-_NOMINATED = f"spec.nodeName=,status.nominatedNodeName!=,{_LIVES}"
+# A watch with a field selector reports a pod as ADDED when it is bound or nominated, and as DELETED when it ends or is
+# deleted. Field selectors have no "or", and all pending pods would be too many, so there are two watches of pods.
+_NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
+_NOMINATED = f"spec.nodeName=,status.nominatedNodeName!=,{_NOT_ENDED}"
 REQUIRED_RESOURCES = (
     Resource("Namespace", "v1", "namespaces", is_required=True),
     Resource("Node", "v1", "nodes", is_required=True),
-    Resource("Pod", "v1", "pods", f"spec.nodeName!=,{_LIVES}", is_required=True),
+    Resource("Pod", "v1", "pods", f"spec.nodeName!=,{_NOT_ENDED}", is_required=True),
     Resource("Pod", "v1", "pods", _NOMINATED, is_required=True, part=NOMINATED_PODS),
 )
-FURTHER_RESOURCES = tuple(Resource(kind, row.api_version, row.plural) for kind, row in OPTIONAL_KINDS.items())
-RESOURCES = (*REQUIRED_RESOURCES, *FURTHER_RESOURCES)
+OPTIONAL_RESOURCES = tuple(Resource(kind, row.api_version, row.plural) for kind, row in OPTIONAL_KINDS.items())
+RESOURCES = (*REQUIRED_RESOURCES, *OPTIONAL_RESOURCES)

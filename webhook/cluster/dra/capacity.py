@@ -1,4 +1,4 @@
-"""The capacities of devices, and what a request consumes of them. Amounts are in thousandths.
+"""Capacities of devices, and how much a request consumes. Amounts are in thousandths.
 
 Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go
 """
@@ -13,7 +13,7 @@ Object = Mapping[str, Any]
 
 
 class ValidRange(NamedTuple):
-    """The amounts that can be consumed: from `least` to `most`, in steps."""
+    """The valid amounts: from `least` to `most`, in steps."""
 
     least: int | None
     most: int | None
@@ -21,7 +21,7 @@ class ValidRange(NamedTuple):
 
 
 class RequestPolicy(NamedTuple):
-    """How requests for parts of a capacity are rounded, and which are refused."""
+    """The rounding and the valid amounts of requests for parts of a capacity."""
 
     default: int | None
     valid_values: tuple[int, ...]
@@ -36,7 +36,7 @@ class Capacity(NamedTuple):
 
 
 def read_capacities(reader: Reader, value: Any, path: str) -> dict[str, Capacity]:
-    """Return the capacities of a device by their names; what is malformed is noted with `reader`."""
+    """Return the capacities of a device by name; `reader` collects the errors."""
     found = {}
     for name, each in reader.object(value, path).items():
         where = f"{path}[{name}]"
@@ -47,7 +47,7 @@ def read_capacities(reader: Reader, value: Any, path: str) -> dict[str, Capacity
 
 
 def read_amount(reader: Reader, value: Any, path: str) -> int:
-    """Return the quantity `value` in thousandths; one that is malformed is noted with `reader`."""
+    """Return the quantity `value` in thousandths; `reader` collects the errors."""
     try:
         return milli_value(value)
     except ValueError as error:
@@ -78,7 +78,7 @@ def _optional(reader: Reader, value: Any, path: str) -> int | None:
 
 
 def consumed(requested: int | None, capacity: Capacity) -> int | None:
-    """Return what a request of so much, or of no amount, consumes of `capacity`; None: it cannot be served.
+    """Return what a request, or one without an amount (None), consumes of `capacity`; None if it is not valid.
 
     Source: calculateConsumedCapacity and violatesPolicy
     """

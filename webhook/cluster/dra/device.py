@@ -1,4 +1,4 @@
-"""The devices of ResourceSlices: attributes, capacity, taints, and the nodes that they are reached from."""
+"""The devices of ResourceSlices: attributes, capacity, taints, and the nodes with access to them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from webhook.kube.taints import Taint
 
 Object = Mapping[str, Any]
 CounterName = tuple[str, str]
-"""A set of counters of a pool, and a counter of it."""
+"""The names of a counter set of a pool, and of a counter in it."""
 AttributeValue = tuple[str, Any]
-"""The type of an attribute and its value; those of different types are never the same."""
+"""The type of an attribute and its value; values of different types are never equal."""
 
 _ATTRIBUTE_TYPES = ("string", "int", "bool", "version")
 
 
 class DeviceId(NamedTuple):
-    """A device among all."""
+    """The identity of a device in a cluster."""
 
     driver: str
     pool: str
@@ -29,7 +29,7 @@ class DeviceId(NamedTuple):
 
 
 class NodeAccess(NamedTuple):
-    """The nodes from which devices are reached: one by its name, all, or those that a selector takes."""
+    """The nodes with access to devices: one node by name, all nodes, or the nodes that a selector matches."""
 
     node_name: str
     all_nodes: bool
@@ -40,18 +40,19 @@ class NodeAccess(NamedTuple):
 class Device:
     """The facts of one device.
 
-    `variables` are what selectors see, None where kube-scheduler gets an error out of any. `attributes` are by their
-    fully qualified names. `reach` counts where its slice says so. `is_shared`: it can be allocated several times.
-    `counters` are the amounts that it consumes of counters of its pool, in thousandths. `has_conditions`: it has to be
-    made ready before a pod that has got it is bound. `is_plain`: it is taken whole.
+    `variables` are the CEL variables of selectors, None if kube-scheduler gets an error from every selector.
+    `attributes` are by fully qualified name. `access` applies if the slice has `perDeviceNodeSelection`.
+    `allows_multiple_allocations`: it can be allocated several times. `counters` are the amounts that it consumes of the
+    counters of its pool, in thousandths. `has_conditions`: it has binding conditions, which must be met before a pod
+    with the device is bound. `is_plain`: it is always allocated as a whole.
     """
 
     name: str
     variables: Mapping[str, Any] | None
     attributes: Mapping[str, AttributeValue]
     taints: tuple[Taint, ...]
-    reach: NodeAccess
-    is_shared: bool
+    access: NodeAccess
+    allows_multiple_allocations: bool
     capacity: Mapping[str, Capacity]
     counters: tuple[tuple[CounterName, int], ...]
     has_conditions: bool
@@ -59,7 +60,7 @@ class Device:
 
 
 def read_node_access(reader: Reader, spec: Object, path: str) -> NodeAccess:
-    """The nodes that `spec` of a slice, or a device, says; what is malformed is noted with `reader`."""
+    """Return the node access in `spec` of a slice or in a device; `reader` collects the errors."""
     return NodeAccess(
         reader.text(spec.get("nodeName"), f"{path}.nodeName"),
         reader.boolean(spec.get("allNodes"), f"{path}.allNodes"),
@@ -68,7 +69,7 @@ def read_node_access(reader: Reader, spec: Object, path: str) -> NodeAccess:
 
 
 def read_device(reader: Reader, device: Object, path: str, driver: str) -> Device:
-    """The facts of the device at `path`, which `driver` publishes; what is malformed is noted with `reader`."""
+    """Return the facts of the device at `path`, which `driver` publishes; `reader` collects the errors."""
     attributes = _attributes(reader, device.get("attributes"), f"{path}.attributes")
     capacity = read_capacities(reader, device.get("capacity"), f"{path}.capacity")
     variables = None
@@ -80,7 +81,7 @@ def read_device(reader: Reader, device: Object, path: str, driver: str) -> Devic
             "capacity": _by_domain({name: Quantity(each.value) for name, each in capacity.items()}, driver),
         }
     counters = _counters(reader, device.get("consumesCounters"), f"{path}.consumesCounters")
-    is_shared = device.get("allowMultipleAllocations") is True
+    allows_multiple_allocations = device.get("allowMultipleAllocations") is True
     known = {name: each for name, each in attributes.items() if each}
     bare = {f"{driver}/{name}": each for name, each in known.items() if "/" not in name}
     return Device(
@@ -88,17 +89,19 @@ def read_device(reader: Reader, device: Object, path: str, driver: str) -> Devic
         variables=variables,
         attributes=bare | {name: each for name, each in known.items() if "/" in name},
         taints=_taints(reader, device.get("taints"), f"{path}.taints"),
-        reach=read_node_access(reader, device, path),
-        is_shared=is_shared,
+        access=read_node_access(reader, device, path),
+        allows_multiple_allocations=allows_multiple_allocations,
         capacity=capacity,
         counters=counters,
         has_conditions=bool(device.get("bindingConditions")),
-        is_plain=not is_shared and not counters and not any(each.policy for each in capacity.values()),
+        is_plain=not allows_multiple_allocations
+        and not counters
+        and not any(each.policy for each in capacity.values()),
     )
 
 
 def _attributes(reader: Reader, value: Any, path: str) -> dict[str, AttributeValue | None]:
-    """The attributes by their names; None for one of a type that kube-scheduler does not take."""
+    """Return the attributes by name; None for an attribute of a type that kube-scheduler rejects."""
     found: dict[str, AttributeValue | None] = {}
     for name, each in reader.object(value, path).items():
         where = f"{path}[{name}]"
@@ -119,7 +122,7 @@ def _attribute(reader: Reader, kind: str, value: Any, path: str) -> AttributeVal
 
 
 def _seen(kind: str, value: Any) -> Any:
-    """The value of an attribute as a selector sees it."""
+    """Return the value of an attribute in selectors."""
     return parse_semver(value) if kind == "version" else value
 
 
@@ -134,7 +137,7 @@ def _counters(reader: Reader, value: Any, path: str) -> tuple[tuple[CounterName,
 
 
 def read_counters(reader: Reader, value: Any, path: str) -> dict[str, int]:
-    """Return counters by their names, in thousandths; what is malformed is noted with `reader`."""
+    """Return counters by name, in thousandths; `reader` collects the errors."""
     return {
         str(name): read_amount(reader, reader.object(each, f"{path}[{name}]").get("value"), f"{path}[{name}].value")
         for name, each in reader.object(value, path).items()
@@ -142,7 +145,7 @@ def read_counters(reader: Reader, value: Any, path: str) -> dict[str, int]:
 
 
 def _by_domain(values: Mapping[str, Any], driver: str) -> Defaulting:
-    """Values by domain and identifier; the domain of those without one is the driver's.
+    """Return values by domain and identifier; the default domain is the driver's.
 
     Source: k8s.io/dynamic-resource-allocation/cel/compile.go, parseQualifiedName
     """

@@ -1,4 +1,4 @@
-"""DeviceClasses: what a request for devices names."""
+"""DeviceClasses: the classes that requests for devices name."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -7,14 +7,14 @@ from webhook.kube.reader import Reader
 
 Object = Mapping[str, Any]
 Selectors = tuple[str | None, ...]
-"""CEL expressions, all of which must hold; None stands for a selector of a kind that is not known here."""
+"""CEL expressions, which must all be true; None is a selector of an unknown kind."""
 
 
 class DeviceClass(NamedTuple):
     """The facts of a DeviceClass.
 
-    `extended_resource` is the resource by which pods can request its devices, or empty. `created` is its
-    creationTimestamp, which sorts as text.
+    `extended_resource` is the extended resource by which pods can request its devices, or empty. `created` is its
+    creationTimestamp, which sorts as a string.
     """
 
     name: str
@@ -24,7 +24,7 @@ class DeviceClass(NamedTuple):
 
     @classmethod
     def of(cls, device_class: Object) -> "DeviceClass":
-        """The facts of `device_class`, a raw object of the API.
+        """Return the facts of `device_class`, a raw API object.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -43,7 +43,7 @@ class DeviceClass(NamedTuple):
 
 
 def read_selectors(reader: Reader, value: Any, path: str) -> Selectors:
-    """The DeviceSelectors `value` at `path`; what is malformed is noted with `reader`."""
+    """Return the DeviceSelectors `value` at `path`; `reader` collects the errors."""
     found: list[str | None] = []
     for where, selector in reader.objects(value, path):
         cel = reader.object(selector.get("cel"), f"{where}.cel")

@@ -1,4 +1,4 @@
-"""The device objects of a cluster: classes, claims, and the slices that say which devices there are."""
+"""The device objects of a cluster: DeviceClasses, ResourceClaims and ResourceSlices."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,25 +13,25 @@ from webhook.kube.volumes import PodReference
 
 NamespacedName = tuple[str, str]
 Consumed = Mapping[str, int]
-"""What is consumed of the capacities of a device, in thousandths."""
+"""The consumed amounts of the capacities of a device, in thousandths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """The device objects of a cluster by name; None where objects of that kind were not given, and nothing is known.
+    """The device objects of a cluster by name; None if the kind is not known.
 
-    `taken` are the names of the devices that claims have for themselves, by their pools; `shared` are those that
-    claims have shares of, with what is consumed of them, None where nothing is. `by_resource` are the classes whose
-    devices pods can request by an extended resource. `contested` are the classes that name the same resource as a
-    newer one. `extended_claims` are the pods for which kube-scheduler has stored a claim for extended resources.
-    `answers` is for whoever works something out over these objects, to keep it as long as they hold.
+    `allocated` are the names of the exclusively allocated devices, by pool. `shared` are the devices with shared
+    allocations and their consumed capacities, None if there are none. `by_resource` are the classes by the extended
+    resource that requests their devices. `contested` are the classes that name the same resource as a newer class.
+    `extended_claims` are the pods for which kube-scheduler has stored a claim for extended resources. `answers` is a
+    cache for results that are computed from these objects.
     """
 
     classes: Mapping[str, DeviceClass] | None = None
     claims: Mapping[NamespacedName, ResourceClaim] | None = None
     templates: Mapping[NamespacedName, ResourceClaim] | None = None
     slices: Slices | None = None
-    taken: Mapping[PoolName, frozenset[str]] = field(default_factory=dict)
+    allocated: Mapping[PoolName, frozenset[str]] = field(default_factory=dict)
     shared: Mapping[PoolName, Mapping[str, Consumed | None]] = field(default_factory=dict)
     by_resource: Mapping[str, DeviceClass] = field(default_factory=dict)
     contested: frozenset[str] = frozenset()
@@ -46,7 +46,7 @@ class Devices:
         templates: Iterable[ResourceClaim] | None = None,
         slices: Iterable[ResourceSlice] | None = None,
     ) -> "Devices":
-        """The devices of these objects."""
+        """Return the tables of these objects."""
         by_name = None if classes is None else {each.name: each for each in classes}
         known = None if claims is None else {(each.namespace, each.name): each for each in claims}
         allocations = [each.allocation for each in (known or {}).values() if each.allocation]
@@ -57,7 +57,7 @@ class Devices:
             known,
             None if templates is None else {(each.namespace, each.name): each for each in templates},
             None if slices is None else Slices.of(slices),
-            _taken(allocations),
+            _allocated(allocations),
             _shared(allocations),
             by_resource,
             frozenset(
@@ -67,11 +67,11 @@ class Devices:
         )
 
     def without_slices(self) -> "Devices":
-        """The same objects, but that nothing is known of devices: as on nodes that are still to come."""
+        """Return the objects without ResourceSlices: the devices of nodes that do not exist yet are not known."""
         return replace(self, slices=None, answers={})
 
     def back(self, resource: str) -> bool:
-        """Return whether a DeviceClass backs, or may back, the resource, so that nodes need not offer it themselves.
+        """Return true if a DeviceClass backs, or may back, the resource, so that nodes need not have it as allocatable.
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/fit.go, shouldDelegateResourceToDRA
         """
@@ -80,9 +80,9 @@ class Devices:
         return self.class_of(resource) is not None or (self.classes is None and bool(device_class_of(resource)))
 
     def back_any(self, amounts: Iterable[tuple[str, int]]) -> bool:
-        """Return whether a DeviceClass backs, or may back, one of these resources."""
+        """Return true if a DeviceClass backs, or may back, one of these resources."""
         if not self.classes:
-            # Most clusters have none: there it is not worth a look at each resource.
+            # Fast path: most clusters have no DeviceClasses.
             return self.classes is None and any(resource.startswith(DEVICE_CLASS_PREFIX) for resource, _ in amounts)
         return any(self.back(resource) for resource, _ in amounts)
 
@@ -95,21 +95,21 @@ class Devices:
         return (self.classes or {}).get(name) if name else self.by_resource.get(resource)
 
     def is_class_known(self, resource: str) -> bool:
-        """Return whether it is known if a DeviceClass backs the resource, and which.
+        """Return true if the DeviceClass that backs the resource is known, or that there is none.
 
-        Whether a class keeps its implicit resource name when a newer class takes over its explicit one depends on the
-        order in which kube-scheduler reads the classes.
+        When a newer class takes over the explicit resource name of a class, the order in which kube-scheduler reads the
+        classes decides if that class keeps its implicit name.
         """
         name = device_class_of(resource)
         return not name or (self.classes is not None and name not in self.contested)
 
 
-def _taken(allocations: Iterable[Allocation]) -> dict[PoolName, frozenset[str]]:
-    taken: dict[PoolName, set[str]] = {}
+def _allocated(allocations: Iterable[Allocation]) -> dict[PoolName, frozenset[str]]:
+    names: dict[PoolName, set[str]] = {}
     for allocation in allocations:
         for device in allocation.devices:
-            taken.setdefault((device.driver, device.pool), set()).add(device.name)
-    return {pool: frozenset(names) for pool, names in taken.items()}
+            names.setdefault((device.driver, device.pool), set()).add(device.name)
+    return {pool: frozenset(found) for pool, found in names.items()}
 
 
 def _shared(allocations: Iterable[Allocation]) -> dict[PoolName, dict[str, Consumed | None]]:

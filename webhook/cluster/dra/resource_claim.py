@@ -1,4 +1,4 @@
-"""ResourceClaims and their templates: what devices they ask for, and which they have got."""
+"""ResourceClaims and ResourceClaimTemplates: requested and allocated devices."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ _EXACT_COUNT, _ALL = "ExactCount", "All"
 class DeviceRequest(NamedTuple):
     """One request of a claim, or one of its alternatives (`request/alternative`).
 
-    `amount` devices, or every one that the selectors take (`takes_all`). `capacity` is what it consumes of each device,
-    in thousandths. `is_admin`: it wants an administrator's access, beside the devices' owners. `is_modelled`: it is of
-    a kind that is known.
+    It requests `amount` devices, or all that the selectors match (`takes_all`). `capacity` is the capacity that it
+    requests of each device, in thousandths. `is_admin`: it requests admin access, also to allocated devices.
+    `is_modelled`: it is of a known kind.
     """
 
     name: str
@@ -40,16 +40,16 @@ class DeviceRequest(NamedTuple):
 
 
 class Alternatives(NamedTuple):
-    """A request of a claim: the first of `requests` that can be had. `is_list`: the user gave a list to choose from."""
+    """A request of a claim: the first of `requests` that can be allocated. `is_list`: it is a `firstAvailable` list."""
 
     requests: tuple[DeviceRequest, ...]
     is_list: bool
 
 
 class AttributeConstraint(NamedTuple):
-    """Devices of these requests, or of all, must have the same value of an attribute, or distinct values.
+    """The devices of these requests, or of all, must have the same value of an attribute, or distinct values.
 
-    One without an attribute is of a kind that is not known.
+    A constraint without an attribute is of an unknown kind.
     """
 
     attribute: str
@@ -57,22 +57,22 @@ class AttributeConstraint(NamedTuple):
     is_distinct: bool
 
     def concerns(self, request: str) -> bool:
-        """Whether the devices of `request` are among those."""
+        """Return true if it applies to the devices of `request`."""
         return not self.requests or request in self.requests or request.partition("/")[0] in self.requests
 
 
 class Share(NamedTuple):
-    """A share of a device that is allocated several times; `consumed` is in thousandths, None where nothing is."""
+    """A share of a device that is allocated several times; `consumed` is in thousandths, None if there is none."""
 
     device: DeviceId
     consumed: tuple[tuple[str, int], ...] | None
 
 
 class Allocation(NamedTuple):
-    """The devices of a claim, the requests that each is for, and where they can be used; no terms: everywhere.
+    """The devices of a claim, the request of each device, and the nodes that can use them; no terms: all nodes.
 
-    `devices` are those that it has for itself. `has_failed`: one of them could not be made ready for use. `is_known`:
-    whether kube-scheduler still waits for one of them to be made ready does not depend on the time of day.
+    `devices` are exclusively allocated. `has_failed`: a binding condition of a device has failed. `is_known`: it does
+    not depend on the current time if kube-scheduler still waits for a binding condition.
     """
 
     devices: tuple[DeviceId, ...]
@@ -87,8 +87,8 @@ class Allocation(NamedTuple):
 class ResourceClaim:
     """The facts of a ResourceClaim or a ResourceClaimTemplate.
 
-    `allocation` is None until devices are chosen. `controller_uid` is the uid of the owner that controls the claim.
-    `extended_for` is the pod for whose extended resources kube-scheduler has made the claim.
+    `allocation` is None until devices are allocated. `controller_uid` is the uid of the controller of the claim.
+    `extended_for` is the pod for whose extended resources kube-scheduler has created the claim.
     """
 
     namespace: str
@@ -103,7 +103,7 @@ class ResourceClaim:
 
     @classmethod
     def of(cls, claim: Object) -> "ResourceClaim":
-        """The facts of `claim`, a raw object of the API, of either kind.
+        """Return the facts of `claim`, a raw ResourceClaim or ResourceClaimTemplate.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -213,7 +213,7 @@ def _allocation(reader: Reader, status: Object) -> Allocation | None:
     owned = [(where, each) for where, each in results if not each.get("adminAccess")]
     has_failed, is_pending = _readiness(reader, status, [each for _, each in results])
     return Allocation(
-        # An administrator's access takes nothing from others.
+        # Admin access does not allocate the device.
         tuple([_device_id(reader, each, where) for where, each in owned if each.get("shareID") is None]),
         tuple([_share(reader, each, where) for where, each in owned if each.get("shareID") is not None]),
         tuple([reader.text(each.get("request"), f"{where}.request") for where, each in results]),
@@ -224,7 +224,7 @@ def _allocation(reader: Reader, status: Object) -> Allocation | None:
 
 
 def _readiness(reader: Reader, status: Object, results: Sequence[Object]) -> tuple[bool, bool]:
-    """Return whether a device could not be made ready, and whether one is still to be.
+    """Return two booleans: a binding condition of a device has failed, and one is still to be met.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go,
     isClaimReadyForBinding

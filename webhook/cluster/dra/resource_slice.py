@@ -1,4 +1,4 @@
-"""ResourceSlices: the devices that drivers publish, by pools."""
+"""ResourceSlices: the devices that drivers publish, in pools."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -13,17 +13,17 @@ Object = Mapping[str, Any]
 PoolName = tuple[str, str]
 """A driver and the name of one of its pools."""
 
-# So many selectors are remembered for a slice.
+# The number of selectors whose results are cached for a slice.
 _MOST_ANSWERS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceSlice:
-    """The facts of a ResourceSlice. `reach` is None where each device has one.
+    """The facts of a ResourceSlice. `access` is None if each device has its own.
 
-    `counter_sets` are the counters that devices of the pool share, by sets; `consumes`: one of its devices does.
-    `has_conditions`: one of its devices has to be made ready before a pod that has got it is bound.
-    A pool has as many slices of its newest `generation` as `slice_count` says, or is incomplete.
+    `counter_sets` are the shared counters of the pool, by set. `consumes_counters`: one of its devices consumes some.
+    `has_conditions`: one of its devices has binding conditions, which must be met before a pod with it is bound.
+    A pool is complete if it has `slice_count` slices of its newest `generation`.
     """
 
     name: str
@@ -31,17 +31,17 @@ class ResourceSlice:
     pool: str
     generation: int
     slice_count: int
-    reach: NodeAccess | None
+    access: NodeAccess | None
     devices: tuple[Device, ...]
     device_names: frozenset[str]
     counter_sets: tuple[tuple[str, Mapping[str, int]], ...]
-    consumes: bool
+    consumes_counters: bool
     has_conditions: bool
     _answers: dict[str, tuple[bool | None, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, resource_slice: Object) -> "ResourceSlice":
-        """The facts of `resource_slice`, a raw object of the API.
+        """Return the facts of `resource_slice`, a raw API object.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -64,7 +64,7 @@ class ResourceSlice:
             pool=reader.text(pool.get("name"), "spec.pool.name"),
             generation=reader.integer(pool.get("generation"), "spec.pool.generation"),
             slice_count=reader.integer(pool.get("resourceSliceCount"), "spec.pool.resourceSliceCount"),
-            reach=None if is_per_device else read_node_access(reader, spec, "spec"),
+            access=None if is_per_device else read_node_access(reader, spec, "spec"),
             devices=devices,
             device_names=frozenset([each.name for each in devices]),
             counter_sets=tuple(
@@ -76,7 +76,7 @@ class ResourceSlice:
                     for where, each in reader.objects(spec.get("sharedCounters"), "spec.sharedCounters")
                 ]
             ),
-            consumes=any(each.counters for each in devices),
+            consumes_counters=any(each.counters for each in devices),
             has_conditions=any(each.has_conditions for each in devices),
         )
         reader.finish()
@@ -84,15 +84,15 @@ class ResourceSlice:
 
     @property
     def pool_name(self) -> PoolName:
-        """The pool that it is a part of."""
+        """Return its pool."""
         return self.driver, self.pool
 
-    def knows(self, expression: str) -> bool:
-        """Whether it has been found out which devices `expression` takes."""
+    def has_cached(self, expression: str) -> bool:
+        """Return true if the result of `expression` is cached."""
         return expression in self._answers
 
-    def taken_by(self, expression: str) -> tuple[bool | None, ...]:
-        """Which of the devices the selector `expression` takes; None for one where that is not known."""
+    def matches(self, expression: str) -> tuple[bool | None, ...]:
+        """Return for each device if the selector `expression` matches it; None if that is not known."""
         answers = self._answers.get(expression)
         if answers is None:
             holds = compiled(expression).holds
@@ -107,30 +107,30 @@ class ResourceSlice:
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """All ResourceSlices: those of single nodes by the node's name, the others, and the slices of each pool.
+    """All ResourceSlices: those of single nodes by node name, the others, and the slices of each pool.
 
-    `mixed_up` are the names of pools of several drivers whose devices consume counters: kube-scheduler takes the
-    counters of one for those of the others.
+    `ambiguous_pools` are the pool names that several drivers use for devices that consume counters: kube-scheduler
+    confuses their counters.
     """
 
     of_node: Mapping[str, tuple[ResourceSlice, ...]]
     shared: tuple[ResourceSlice, ...]
     of_pool: Mapping[PoolName, tuple[ResourceSlice, ...]]
-    mixed_up: frozenset[str]
+    ambiguous_pools: frozenset[str]
 
     @classmethod
     def of(cls, slices: Iterable[ResourceSlice]) -> "Slices":
-        """These slices, in the order of their names."""
+        """Return the tables of `slices`, in the order of their names."""
         of_node: dict[str, list[ResourceSlice]] = {}
         of_pool: dict[PoolName, list[ResourceSlice]] = {}
         shared = []
         consuming: set[PoolName] = set()
         for each in sorted(slices, key=lambda each: each.name):
             of_pool.setdefault(each.pool_name, []).append(each)
-            if each.consumes:
+            if each.consumes_counters:
                 consuming.add(each.pool_name)
-            if each.reach is not None and each.reach.node_name and not each.counter_sets:
-                of_node.setdefault(each.reach.node_name, []).append(each)
+            if each.access is not None and each.access.node_name and not each.counter_sets:
+                of_node.setdefault(each.access.node_name, []).append(each)
             else:
                 shared.append(each)
         return cls(

@@ -1,4 +1,4 @@
-"""CSI drivers, the capacity that they have left, and the volumes that they have attached to nodes."""
+"""CSI drivers, their free storage capacity, and the volumes that they have attached to nodes."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CsiDriver:
-    """The facts of a CSIDriver. `tracks_capacity`: volumes are made only where it reports enough capacity."""
+    """The facts of a CSIDriver. `tracks_capacity`: volumes are provisioned only where it reports enough capacity."""
 
     name: str
     tracks_capacity: bool
 
     @classmethod
     def of(cls, driver: Object) -> "CsiDriver":
-        """Return the facts of `driver`, a raw object of the API.
+        """Return the facts of `driver`, a raw API object.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -39,9 +39,9 @@ class CsiDriver:
 
 @dataclass(frozen=True, slots=True)
 class CsiStorageCapacity:
-    """The facts of a CSIStorageCapacity: how large a volume of a class can be on the nodes that `topology` selects.
+    """The facts of a CSIStorageCapacity: the maximum size of a volume of a class on the nodes that `topology` selects.
 
-    `topology` None selects no node. `limit_bytes` is None where the driver reports neither size nor capacity.
+    `topology` None selects no node. `limit_bytes` is None if the driver reports neither size nor capacity.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/binder.go, volumeLimit
     """
@@ -52,7 +52,7 @@ class CsiStorageCapacity:
 
     @classmethod
     def of(cls, capacity: Object) -> "CsiStorageCapacity":
-        """Return the facts of `capacity`, a raw object of the API.
+        """Return the facts of `capacity`, a raw API object.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -71,7 +71,7 @@ class CsiStorageCapacity:
 
 @dataclass(frozen=True, slots=True)
 class VolumeAttachment:
-    """The facts of a VolumeAttachment. `volume_name` is empty where it is of no PersistentVolume."""
+    """The facts of a VolumeAttachment. `volume_name` is empty if it is not of a PersistentVolume."""
 
     node_name: str
     driver: str
@@ -79,7 +79,7 @@ class VolumeAttachment:
 
     @classmethod
     def of(cls, attachment: Object) -> "VolumeAttachment":
-        """Return the facts of `attachment`, a raw object of the API.
+        """Return the facts of `attachment`, a raw API object.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -98,10 +98,10 @@ class VolumeAttachment:
 
 @dataclass(frozen=True, slots=True)
 class Csi:
-    """What changes as drivers work, apart from the rest of the storage: that stays as it is when this is made anew.
+    """The objects that CSI drivers update often. They are apart from `Storage`, which stays when these change.
 
-    `drivers` are the CSIDrivers, `capacities` the CSIStorageCapacities by their class, `attachments` the
-    VolumeAttachments by their node; None where objects of that kind were not given, and nothing is known.
+    `drivers` are the CSIDrivers, `capacities` the CSIStorageCapacities by class, `attachments` the VolumeAttachments
+    by node; None if the kind is not known.
     """
 
     drivers: Mapping[str, CsiDriver] | None = None
@@ -115,7 +115,7 @@ class Csi:
         capacities: Iterable[CsiStorageCapacity] | None = None,
         attachments: Iterable[VolumeAttachment] | None = None,
     ) -> "Csi":
-        """Return what these objects say."""
+        """Return the tables of these objects."""
         return cls(
             None if drivers is None else {each.name: each for each in drivers},
             None if capacities is None else grouped(capacities, lambda capacity: capacity.storage_class),
@@ -127,7 +127,7 @@ NO_CSI = Csi()
 
 
 def grouped(facts: Iterable[T], name_of: Callable[[T], str]) -> dict[str, tuple[T, ...]]:
-    """Return `facts` by their names, of which several may be the same."""
+    """Return `facts` grouped by name."""
     groups: dict[str, list[T]] = {}
     for each in facts:
         groups.setdefault(name_of(each), []).append(each)
@@ -135,5 +135,5 @@ def grouped(facts: Iterable[T], name_of: Callable[[T], str]) -> dict[str, tuple[
 
 
 def whole_bytes(milli: int) -> int:
-    """Return thousandths of a byte as bytes, rounded up as kube-scheduler rounds quantities."""
+    """Convert thousandths of a byte to bytes, rounded up as kube-scheduler rounds quantities."""
     return -(-milli // 1000)

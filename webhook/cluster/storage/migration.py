@@ -1,4 +1,4 @@
-"""The node affinity of an in-tree volume as the CSI driver has it that has taken the volume over."""
+"""Translate the node affinity of an in-tree volume to that of the migrated CSI volume."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,7 +8,7 @@ from webhook.kube.wellknown import REGION_LABEL, ZONE_LABEL
 OLD_ZONE_LABEL = "failure-domain.beta.kubernetes.io/zone"
 _OLD_REGION_LABEL = "failure-domain.beta.kubernetes.io/region"
 _ZONES_DELIMITER = "__"
-# The drivers that have a topology key of their own.
+# The drivers with a topology key of their own.
 _TOPOLOGY_KEYS = {
     "ebs.csi.aws.com": "topology.ebs.csi.aws.com/zone",
     "pd.csi.storage.gke.io": "topology.gke.io/zone",
@@ -19,10 +19,10 @@ Terms = tuple[Term, ...] | None
 
 
 def translated(required: Terms, labels: Mapping[str, str], driver: str) -> Terms:
-    """Return what `required`, the node affinity of a volume with `labels`, becomes for `driver`.
+    """Translate `required`, the node affinity of a volume with `labels`, for `driver`.
 
-    The driver's own key replaces that of zones in the affinity; without zones there, the zone label is added to every
-    term.
+    The driver's own key replaces the zone key in the affinity; if the affinity has no zones, those of the zone label
+    are added to every term.
 
     Source: k8s.io/csi-translation-lib/plugins/in_tree_volume.go, translateTopologyFromInTreeToCSI
     """
@@ -30,7 +30,7 @@ def translated(required: Terms, labels: Mapping[str, str], driver: str) -> Terms
     if own_key is None:
         return required
     terms = required or ()
-    is_old = _speaks_of_old_zones(terms, labels)
+    is_old = _uses_old_zone_label(terms, labels)
     zone_label = OLD_ZONE_LABEL if is_old else ZONE_LABEL
     if _values(terms, zone_label):
         terms = _renamed(terms, zone_label, own_key)
@@ -42,8 +42,8 @@ def translated(required: Terms, labels: Mapping[str, str], driver: str) -> Terms
     return None if required is None and not terms else terms
 
 
-def _speaks_of_old_zones(terms: Iterable[Term], labels: Mapping[str, str]) -> bool:
-    """Return whether the old zone label counts: affinity goes before labels, the new zone label before the old one."""
+def _uses_old_zone_label(terms: Iterable[Term], labels: Mapping[str, str]) -> bool:
+    """Return true if the old zone label applies: affinity precedes labels, the new zone label the old one."""
     keys = {requirement.key for term in terms for requirement in term.expressions}
     for known in (keys, labels.keys()):
         if ZONE_LABEL in known or OLD_ZONE_LABEL in known:

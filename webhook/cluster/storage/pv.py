@@ -1,4 +1,4 @@
-"""PersistentVolumes: for whom they are, and from which nodes they are reached."""
+"""PersistentVolumes: the claim that they are reserved for, and the nodes with access to them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ NamespacedName = tuple[str, str]
 class PersistentVolume:
     """The facts of a PersistentVolume.
 
-    `required`: terms that its nodes must match; None: any will do. `claim` and `claim_uid`: whom it is kept for.
-    `csi` is None where it is none of CSI. `source` is the one of MIGRATIONS that it is, or empty; `migrated` is what
-    its driver attaches then, and `translated` the terms for nodes that leave the volume to the driver.
+    `required` are terms that its nodes must match; None: any node. `claim` and `claim_uid` are its claimRef. `csi` is
+    None if it is not a CSI volume. `source` is its in-tree type, one of MIGRATIONS, or empty; `migrated` is then the
+    volume of the CSI driver, and `translated` are the terms for nodes on which the volume type is migrated.
     """
 
     name: str
@@ -44,7 +44,7 @@ class PersistentVolume:
 
     @classmethod
     def of(cls, volume: Object) -> "PersistentVolume":
-        """The facts of `volume`, a raw object of the API.
+        """Return the facts of `volume`, a raw API object.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.

@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims: what a pod asks of its storage, and what it has got."""
+"""PersistentVolumeClaims: requested storage and bound volume."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,8 +22,9 @@ Object = Mapping[str, Any]
 class PersistentVolumeClaim:
     """The facts of a PersistentVolumeClaim.
 
-    `is_bound`: to the volume `volume_name`, on both sides. `selected_node`: where a scheduler wants the volume made;
-    empty: not yet chosen. `storage_milli` is in thousandths of a byte. `controller` is the pod that it was made for.
+    `is_bound`: it and the volume `volume_name` are bound to each other. `selected_node` is the node that a scheduler
+    selected for provisioning, or empty. `storage_milli` is in thousandths of a byte. `controller` is the pod that it
+    was created for.
     """
 
     namespace: str
@@ -44,7 +45,7 @@ class PersistentVolumeClaim:
 
     @classmethod
     def of(cls, claim: Object) -> "PersistentVolumeClaim":
-        """The facts of `claim`, a raw object of the API.
+        """Return the facts of `claim`, a raw API object.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -87,7 +88,7 @@ def _controller(reader: Reader, value: Any) -> PodReference | None:
 
 
 def storage_class_of(reader: Reader, annotations: Mapping[str, str], spec: Object) -> str:
-    """The class that a claim or a volume names.
+    """Return the storage class that a claim or a volume names.
 
     Source: k8s.io/component-helpers/storage/volume/helpers.go, GetPersistentVolumeClaimClass
     """

@@ -1,4 +1,4 @@
-"""The storage of a cluster: claims, volumes, the classes that make them and how many a node can have attached."""
+"""The storage objects of a cluster: claims, volumes, StorageClasses and volume limits of nodes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
 @dataclass(frozen=True, slots=True)
 class StorageClass:
-    """The facts of a StorageClass. `allowed_topologies`: of which one must hold on the node; none: any node will do."""
+    """The facts of a StorageClass. A node must match one of `allowed_topologies`, if there are any."""
 
     name: str
     provisioner: str
@@ -27,7 +27,7 @@ class StorageClass:
 
     @classmethod
     def of(cls, storage_class: Object) -> "StorageClass":
-        """The facts of `storage_class`, a raw object of the API.
+        """Return the facts of `storage_class`, a raw API object.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -59,9 +59,9 @@ def _topology(reader: Reader, term: Object, path: str) -> Term:
 
 @dataclass(frozen=True, slots=True)
 class VolumeLimits:
-    """The facts of a CSINode: how many volumes of each driver its node can have attached; a driver without one: any.
+    """The facts of a CSINode: the volume limit of each driver on the node; a driver without one has no limit.
 
-    `migrated_plugins`: those whose volumes the node leaves to CSI drivers.
+    `migrated_plugins` are the in-tree plugins that are migrated to CSI on the node.
     """
 
     node_name: str
@@ -70,7 +70,7 @@ class VolumeLimits:
 
     @classmethod
     def of(cls, csi_node: Object) -> "VolumeLimits":
-        """The facts of `csi_node`, a raw object of the API.
+        """Return the facts of `csi_node`, a raw API object.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -93,9 +93,9 @@ class VolumeLimits:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The storage objects of a cluster by name; None where objects of that kind were not given, and nothing is known.
+    """The storage objects of a cluster by name; None if the kind is not known.
 
-    `volumes_by_class` are those of `volumes` that a claim of the class may be bound to.
+    `volumes_by_class` are the volumes that can be bound to a claim of the class.
     """
 
     claims: Mapping[NamespacedName, PersistentVolumeClaim] | None = None
@@ -112,7 +112,7 @@ class Storage:
         classes: Iterable[StorageClass] | None = None,
         limits: Iterable[VolumeLimits] | None = None,
     ) -> "Storage":
-        """The storage of these objects."""
+        """Return the tables of these objects."""
         found = None if volumes is None else {each.name: each for each in volumes}
         return cls(
             None if claims is None else {(each.namespace, each.name): each for each in claims},

@@ -67,7 +67,7 @@ class PoolCounters:
         left = self._left.get(key)
         if left is None:
             everywhere = self._all_of(slices[0])
-            has_counters = any(each.counter_sets or each.consumes for each in everywhere)
+            has_counters = any(each.counter_sets or each.consumes_counters for each in everywhere)
             left = self._count(everywhere, self.places(slices[0])) if has_counters else _NO_COUNTERS
             self._left[key] = left
         return left
@@ -91,7 +91,7 @@ class PoolCounters:
         return [each for each in everywhere if each.generation == resource_slice.generation]
 
     def _count(self, slices: Sequence[ResourceSlice], places: Mapping[CounterName, int]) -> FreeCounters:
-        if len(slices) != slices[0].slice_count or slices[0].pool in self._slices.mixed_up:
+        if len(slices) != slices[0].slice_count or slices[0].pool in self._slices.ambiguous_pools:
             return FreeCounters(is_odd=True)
         sets = [counter_set for each in slices for counter_set, _ in each.counter_sets]
         devices = [device for each in slices for device in each.devices]

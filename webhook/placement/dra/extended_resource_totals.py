@@ -104,11 +104,11 @@ def _counted(device_class: DeviceClass, slices: Slices, nodes: Snapshot, expired
         if None in found or _is_seen_otherwise(each, device_class):
             return None
         selected = [device for device, is_selected in zip(each.devices, found, strict=True) if is_selected]
-        if each.reach is not None:
-            _count(selected, each, accessible_nodes(each.reach, nodes), Amounts(capacity, requested), nodes)
+        if each.access is not None:
+            _count(selected, each, accessible_nodes(each.access, nodes), Amounts(capacity, requested), nodes)
             continue
         for device in in_time(selected, expired):
-            _count([device], each, accessible_nodes(device.reach, nodes), Amounts(capacity, requested), nodes)
+            _count([device], each, accessible_nodes(device.access, nodes), Amounts(capacity, requested), nodes)
     return Amounts(capacity, requested)
 
 
@@ -116,7 +116,7 @@ def _count(
     devices: Sequence[Device], resource_slice: ResourceSlice, where: Mask | list[int], totals: Amounts, nodes: Snapshot
 ) -> None:
     """Add `devices` of the slice to `totals` of the nodes `where` they are reached from."""
-    taken = nodes.devices.taken.get(resource_slice.pool_name, ())
+    taken = nodes.devices.allocated.get(resource_slice.pool_name, ())
     shared = nodes.devices.shared.get(resource_slice.pool_name, {})
     totals.capacity[where] += len(devices)
     totals.requested[where] += sum(device.name in taken or device.name in shared for device in devices)
@@ -124,6 +124,6 @@ def _count(
 
 def _is_seen_otherwise(resource_slice: ResourceSlice, device_class: DeviceClass) -> bool:
     """Return whether kube-scheduler shows selectors something else when it scores than when it allocates."""
-    return any(each.is_shared for each in resource_slice.devices) and any(
+    return any(each.allows_multiple_allocations for each in resource_slice.devices) and any(
         _NOT_SEEN in (expression or "") for expression in device_class.selectors
     )

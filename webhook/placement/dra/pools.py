@@ -74,7 +74,7 @@ class NodePools:
         self._nodes = nodes
         self._asks = asks
         self._attributes = attributes
-        self._taken = {} if nodes.is_without_pods else nodes.devices.taken
+        self._taken = {} if nodes.is_without_pods else nodes.devices.allocated
         self._shared_by_claims = {} if nodes.is_without_pods else nodes.devices.shared
         self._want_capacity = any(ask.wanted.request.capacity for ask in asks)
         self._counters = PoolCounters(slices, self._taken, self._shared_by_claims)
@@ -122,15 +122,15 @@ class NodePools:
     def _relevant(self, resource_slice: ResourceSlice) -> Mask:
         if resource_slice.counter_sets:
             return np.ones(len(self._nodes.nodes), dtype=np.bool_)
-        if resource_slice.reach is not None:
-            return self._reaches(resource_slice.reach)
-        masks = [self._reaches(device.reach) for device in resource_slice.devices]
+        if resource_slice.access is not None:
+            return self._reaches(resource_slice.access)
+        masks = [self._reaches(device.access) for device in resource_slice.devices]
         self._reached[id(resource_slice)] = masks
         relevant: Mask = np.logical_or.reduce([np.zeros(len(self._nodes.nodes), dtype=np.bool_), *masks])
         return relevant
 
-    def _reaches(self, reach: NodeAccess) -> Mask:
-        where = accessible_nodes(reach, self._nodes)
+    def _reaches(self, access: NodeAccess) -> Mask:
+        where = accessible_nodes(access, self._nodes)
         mask = np.zeros(len(self._nodes.nodes), dtype=np.bool_)
         mask[where] = True
         return mask
@@ -184,7 +184,7 @@ class NodePools:
         for place, (device, wanting) in enumerate(
             zip(resource_slice.devices, zip(*selected, strict=True), strict=True)
         ):
-            if None in wanting or (True in wanting and device.is_shared and device.counters):
+            if None in wanting or (True in wanting and device.allows_multiple_allocations and device.counters):
                 found.append((place, None))
             elif True in wanting:
                 found.append((place, self._candidate(device, wanting, resource_slice)))
@@ -224,8 +224,8 @@ class NodePools:
         return Candidate(
             self._states(device, [each is not None for each in needs], is_taken=is_taken),
             values,
-            tuple([each or (0,) * len(room) for each in needs]) if device.is_shared else None,
-            tuple([room[name] for name in sorted(room)]) if device.is_shared else (),
+            tuple([each or (0,) * len(room) for each in needs]) if device.allows_multiple_allocations else None,
+            tuple([room[name] for name in sorted(room)]) if device.allows_multiple_allocations else (),
             counters=tuple([(places[name], amount) for name, amount in device.counters if name in places]),
         )
 

@@ -37,14 +37,14 @@ class Selection:
         for expression in selectors:
             if expression is None:
                 return [each and None for each in selected]
-            if not resource_slice.knows(expression):
+            if not resource_slice.has_cached(expression):
                 # Anybody may write selectors, each of which is to be parsed, and asked about a hundred devices.
                 if self.expired():
                     raise DeadlineNearError
                 self.steps += (1 + compiled(expression).size) * len(resource_slice.devices)
                 if self.steps > _MOST_STEPS:
                     raise SearchAbortedError
-            answers = resource_slice.taken_by(expression)
+            answers = resource_slice.matches(expression)
             if all(selected):
                 selected = answers
             else:
@@ -52,11 +52,11 @@ class Selection:
         return selected
 
 
-def accessible_nodes(reach: NodeAccess, nodes: Snapshot) -> Mask | list[int]:
+def accessible_nodes(access: NodeAccess, nodes: Snapshot) -> Mask | list[int]:
     """Return those of `nodes` from which devices are reached: their rows or, where there may be many, a mask."""
-    if reach.node_name:
-        row = nodes.rows.get(reach.node_name)
+    if access.node_name:
+        row = nodes.rows.get(access.node_name)
         return [] if row is None else [row]
-    if reach.terms is None or reach.all_nodes:
-        return np.full(len(nodes.nodes), reach.all_nodes)
-    return any_matches(reach.terms, nodes.labels, nodes.rows)
+    if access.terms is None or access.all_nodes:
+        return np.full(len(nodes.nodes), access.all_nodes)
+    return any_matches(access.terms, nodes.labels, nodes.rows)

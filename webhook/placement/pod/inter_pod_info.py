@@ -24,7 +24,7 @@ class InterPodInfo:
 
     @classmethod
     def of(cls, reader: Reader, pod: Mapping[str, Any]) -> "InterPodInfo":
-        """What `pod`, a raw object of the API, says of it; what is malformed is noted with `reader`."""
+        """What `pod`, a raw API object, says of it; `reader` collects the errors."""
         metadata = reader.object(pod.get("metadata"), "metadata")
         spec = reader.object(pod.get("spec"), "spec")
         namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE

@@ -22,7 +22,7 @@ class Nomination(NamedTuple):
 
     @classmethod
     def of(cls, reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, Any]) -> "Nomination":
-        """What `pod`, a raw object of the API with that `spec`, says; what is malformed is noted with `reader`."""
+        """What `pod`, a raw API object with that `spec`, says; `reader` collects the errors."""
         scheduler_name = reader.text(spec.get("schedulerName"), "spec.schedulerName") or DEFAULT_SCHEDULER
         if not pod.get("status"):
             return _DEFAULT_NOMINATION if scheduler_name == DEFAULT_SCHEDULER else cls(scheduler_name)

@@ -41,7 +41,7 @@ SYSTEM_DEFAULT_CONSTRAINTS = (
 def read_spread_constraints(
     reader: Reader, spec: Mapping[str, Any], labels: Mapping[str, str]
 ) -> tuple[SpreadConstraint, ...]:
-    """The constraints of a pod with `spec` and `labels`; what is malformed is noted with `reader`.
+    """The constraints of a pod with `spec` and `labels`; `reader` collects the errors.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/common.go,
     filterTopologySpreadConstraints
