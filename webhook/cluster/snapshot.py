@@ -1,4 +1,4 @@
-"""An immutable view of the cluster: its nodes in rows, in the order of their names, and its namespaces."""
+"""An immutable snapshot of the cluster, with nodes as rows in the order of their names."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -25,11 +25,11 @@ from webhook.kube.taints import Taint
 Column = NDArray[np.int64]
 Rows = NDArray[np.intp]
 
-# Amounts are cut here (72 PB), so that a hundred times an amount, as the scores multiply, stays in an int64.
+# The cap of amounts (72 PB): scores multiply amounts by 100, and the product must fit into an int64.
 LARGEST_AMOUNT = 2**56
 
-# The fields of a Snapshot that say nothing of its nodes.
-_BESIDE_NODES = (
+# The fields of a Snapshot that do not depend on its nodes.
+_NOT_OF_NODES = (
     "namespaces",
     "workloads",
     "storage",
@@ -50,7 +50,7 @@ class Namespace:
 
     @classmethod
     def of(cls, namespace: Mapping[str, Any]) -> "Namespace":
-        """The facts of `namespace`, a raw object of the API.
+        """Return the facts of `namespace`, a raw API object.
 
         Raises:
             InvalidInput: labels or annotations are malformed; holds every error.
@@ -76,24 +76,24 @@ class TaintClasses:
 
     @classmethod
     def of(cls, taints: Iterable[tuple[Taint, ...]]) -> "TaintClasses":
-        """The classes of nodes with these taints, row by row."""
+        """Return the classes of nodes with these taints, in rows."""
         classes: dict[tuple[Taint, ...], int] = {}
         class_of = [classes.setdefault(each, len(classes)) for each in taints]
         distinct = frozenset(taint for each in classes for taint in each)
         return cls(tuple(classes), np.array(class_of, dtype=np.intp), distinct)
 
     def classes_with(self, taints: Iterable[Taint]) -> list[bool]:
-        """Return for each class whether it has one of `taints`."""
+        """Return for each class true if it has one of `taints`."""
         wanted = frozenset(taints)
         return [not wanted.isdisjoint(each) for each in self.classes]
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the running pods take, row by row.
+    """The resources that running pods use, in columns over nodes.
 
     `non_zero_requested` are cpu and memory with a default for each container without a request. `host_ports` are the
-    ports in use by protocol and port, each with the row of its node.
+    used ports by protocol and port, each with the row of its node.
     """
 
     requested: Mapping[str, Column]
@@ -103,7 +103,7 @@ class Load:
 
     @classmethod
     def of(cls, nodes: tuple[NodeInfo, ...]) -> "Load":
-        """The load of `nodes`."""
+        """Return the load of `nodes`."""
         host_ports: dict[tuple[str, int], list[tuple[HostPort, int]]] = {}
         for row, info in enumerate(nodes):
             for port in {port for pod in info.pods for port in pod.host_ports}:
@@ -122,12 +122,12 @@ class Load:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """The cluster at one moment. Nothing in it changes; a later moment is another snapshot, of another generation.
+    """The cluster at one moment. It is immutable; a later moment is another snapshot with another generation.
 
-    Row n of every column is `nodes[n]`. Amounts are thousandths of a core for cpu, bytes or units for all else.
-    `nominated` are the pods that wait for one of these nodes, which is kept for them: they take nothing yet. `assumed`
-    are those among them that this snapshot shows as if they ran, each with the row of its node. `is_without_pods`: it
-    shows the nodes as if no pod ran on them.
+    Row n of every column is `nodes[n]`. Amounts are in thousandths of a core for cpu, in bytes or units for other
+    resources. `nominated` are the pending pods with a nominated node; they do not use resources yet. `assumed` are the
+    nominated pods that this snapshot shows as running, each with the row of its node. `is_without_pods`: it shows the
+    nodes without their pods.
     """
 
     generation: int
@@ -164,7 +164,7 @@ class Snapshot:
         devices: Devices = NO_DEVICES,
         priority_classes: Mapping[str, PriorityClass] | None = None,
     ) -> "Snapshot":
-        """The snapshot of `nodes`, whose names are distinct, `namespaces` by name, and what else there is."""
+        """Return the snapshot of `nodes`, whose names are distinct, `namespaces` by name, and other objects."""
         infos = tuple(sorted(nodes, key=lambda info: info.node.name))
         return cls(
             generation=generation,
@@ -191,42 +191,42 @@ class Snapshot:
         )
 
     def without_pods(self) -> "Snapshot":
-        """The same nodes as if no pod ran on them, or waited for them."""
+        """Return the snapshot without running and nominated pods."""
         none = Load({}, {CPU: self._zeros, MEMORY: self._zeros}, self._zeros, {})
         pods = RunningPods.none()
         return replace(self, load=none, pods=pods, nominated=NO_NOMINATED_PODS, assumed=(), is_without_pods=True)
 
     def with_nodes(self, nodes: Iterable[NodeInfo], generation: int) -> "Snapshot":
-        """The same cluster with just these `nodes` and what runs on them."""
-        kept = {name: getattr(self, name) for name in _BESIDE_NODES}
+        """Return the snapshot with exactly these `nodes` and their pods."""
+        kept = {name: getattr(self, name) for name in _NOT_OF_NODES}
         return replace(Snapshot.of(nodes), generation=generation, **kept)
 
     def with_other_nodes(self, nodes: Iterable[NodeInfo]) -> "Snapshot":
-        """The same cluster as if it had just these `nodes`, on which nothing runs; their devices are not known."""
+        """Return the snapshot with exactly these `nodes`, without pods; their devices are not known."""
         changed = self.with_nodes(nodes, self.generation)
         unknown = self.devices.without_slices()
         return replace(changed, nominated=NO_NOMINATED_PODS, is_without_pods=True, devices=unknown)
 
     def allocatable(self, resource: str) -> Column:
-        """What each node offers of `resource`."""
+        """Return the allocatable amount of `resource` on each node."""
         return self.allocatable_columns.get(resource, self._zeros)
 
     def requested(self, resource: str) -> Column:
-        """What the pods of each node request of `resource`."""
+        """Return the sum of the pods' requests of `resource` on each node."""
         return self.load.requested.get(resource, self._zeros)
 
     def non_zero_requested(self, resource: str) -> Column:
-        """What the pods of each node request, with a default of cpu and memory where a container requests none."""
+        """Return the same sum, with a default for containers without a request of cpu or memory."""
         column = self.load.non_zero_requested.get(resource)
         return self.requested(resource) if column is None else column
 
     def namespace_annotations(self, name: str) -> Mapping[str, str]:
-        """The annotations of the namespace, none where it is not known."""
+        """Return the annotations of the namespace, none if it is not known."""
         namespace = self.namespaces.get(name)
         return namespace.annotations if namespace else {}
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
-        """The labels of the namespace, none where it is not known."""
+        """Return the labels of the namespace, none if it is not known."""
         namespace = self.namespaces.get(name)
         return namespace.labels if namespace else {}
 

@@ -69,7 +69,7 @@ def updated(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> S
     pods = snapshot.pods
     repopulated = {row: after for row, (before, after) in changes.items() if before.pods != after.pods}
     if repopulated:
-        pods = RunningPods.of(nodes) if pods.is_fragmented else pods.replaced(repopulated)
+        pods = RunningPods.of(nodes) if pods.is_fragmented else pods.with_rows(repopulated)
     load = _updated_load(snapshot.load, changes, len(nodes))
     result = replace(snapshot, generation=generation, nodes=tuple(nodes), load=load, pods=pods)
     of_other_facts = {row: change for row, change in changes.items() if change.before.node != change.after.node}
@@ -114,7 +114,7 @@ def _moved(snapshot: Snapshot, source: Rows, nodes: list[NodeInfo]) -> Snapshot:
         snapshot,
         nodes=tuple(nodes),
         rows={info.node.name: row for row, info in enumerate(nodes)},
-        labels=snapshot.labels.moved(source),
+        labels=snapshot.labels.with_rows_moved(source),
         taints=TaintClasses.of(info.node.taints for info in nodes),
         unschedulable=_placed(snapshot.unschedulable, source),
         allowed_pods=_placed(snapshot.allowed_pods, source),
@@ -125,7 +125,7 @@ def _moved(snapshot: Snapshot, source: Rows, nodes: list[NodeInfo]) -> Snapshot:
             host_ports,
         ),
         images=Images([info.node.images for info in nodes]),
-        pods=snapshot.pods.moved(row_now),
+        pods=snapshot.pods.with_rows_moved(row_now),
         allocatable_columns={
             resource: _placed(column, source) for resource, column in snapshot.allocatable_columns.items()
         },
@@ -166,7 +166,7 @@ def _with_facts(snapshot: Snapshot, changes: NodeChanges) -> Snapshot:
     }
     labels, taints, images = snapshot.labels, snapshot.taints, snapshot.images
     if keys:
-        labels = labels.renewed(keys, [info.node.labels for info in nodes])
+        labels = labels.with_keys(keys, [info.node.labels for info in nodes])
     if any(before.node.taints != after.node.taints for before, after in changes.values()):
         taints = TaintClasses.of(info.node.taints for info in nodes)
     if any(before.node.images != after.node.images for before, after in changes.values()):

@@ -1,4 +1,4 @@
-"""Applies the RFC 6902 operations that this webhook writes: `add` and `replace`."""
+"""Apply the RFC 6902 operations that this webhook writes: `add` and `replace`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,9 +7,10 @@ JsonObject = dict[str, Any]
 
 
 def patched(document: Mapping[str, Any], operations: Iterable[Mapping[str, Any]]) -> JsonObject:
-    """Return `document` with `operations` applied; `document` itself stays as it is."""
+    """Return `document` with `operations` applied; `document` itself does not change."""
     result: JsonObject = dict(document)
-    # What was copied here, by id; the rest is shared with the original and the operations. Held, so that ids stay.
+    # The copied values by id; other values are shared with the document and the operations. Storing a copy keeps its
+    # id from being reused.
     own: dict[int, Any] = {}
     for operation in operations:
         *parents, last = _steps(operation["path"])

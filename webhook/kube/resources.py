@@ -1,6 +1,6 @@
-"""What a pod requests of its node, as kube-scheduler counts it.
+"""The resource requests of a pod, as kube-scheduler counts them.
 
-Amounts are integers: thousandths of a core for `cpu`, bytes or units for all else.
+Amounts are integers: thousandths of a core for `cpu`, bytes or units for other resources.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from webhook.kube.amounts import Amounts, peak_of, read_milli, sum_of, whole_uni
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import CPU, HUGE_PAGES_PREFIX, MEMORY, is_extended_resource
 
-# What a container without a request counts as when nodes are scored, so that such pods spread as well;
+# The default requests of a container when nodes are scored, so that pods without requests are spread, too;
 # from k8s.io/kubernetes/pkg/scheduler/util/pod_resources.go.
 DEFAULT_MILLI_CPU_REQUEST = 100
 DEFAULT_MEMORY_REQUEST_BYTES = 200 * 1024 * 1024
@@ -21,9 +21,10 @@ _NONE: dict[str, int] = {}
 
 
 class ContainerRequests(NamedTuple):
-    """What one container of a pending pod requests, in thousandths.
+    """The requests of one container of a pending pod, in thousandths.
 
-    `place` is the container's index, init containers first. `is_short_lived`: it is an init container that ends.
+    `place` is the index of the container, init containers first. `is_short_lived`: it is an init container but not a
+    sidecar.
     """
 
     place: int
@@ -33,12 +34,11 @@ class ContainerRequests(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PodResources:
-    """The requests of one pod, by the three ways in which kube-scheduler counts them.
+    """The requests of one pod, in the three ways in which kube-scheduler counts them.
 
-    `requests` must be free on the node. `non_zero_requested` is what a running pod adds to the scores of its node,
-    `scoring_requests` what NodeResourcesFit adds for a pending one: in both, a container without a request of cpu or
-    memory counts as requesting a default. They differ only for pods with pod-level resources, which `scoring_requests`
-    leaves out.
+    `requests` must be free on the node. `non_zero_requested` is added to the node for scores if the pod is running,
+    `scoring_requests` is added by NodeResourcesFit if it is pending: in both, a container without a request of cpu or
+    memory has a default. They differ only for pods with pod-level resources, which `scoring_requests` leaves out.
     `by_container` are the requests of the containers of a pending pod that request extended resources.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, PodInfo.CalculateResource, and
@@ -52,10 +52,10 @@ class PodResources:
 
 
 def pod_requests(pod: Mapping[str, Any]) -> dict[str, int]:
-    """What `pod` requests in all: its containers, its init containers at their peak, sidecars, and the overhead.
+    """Return the total requests of `pod`: containers, the peak of the init containers, sidecars, and the overhead.
 
-    A missing request is the limit, where there is one, as the API server defaults it. Pod-level requests replace the
-    sum of the containers' ones.
+    A missing request defaults to the limit, as in the API server. Pod-level requests replace the sum of the
+    containers' requests.
 
     Raises:
         InvalidInput: a quantity is malformed or negative, or a field has the wrong type; holds every error.
@@ -69,7 +69,7 @@ def pod_requests(pod: Mapping[str, Any]) -> dict[str, int]:
 
 
 def extended_resource_names(pod: Mapping[str, Any]) -> tuple[str, ...]:
-    """The extended resources (devices such as `nvidia.com/gpu`) that `pod` requests, sorted.
+    """Return the extended resources (devices such as `nvidia.com/gpu`) that `pod` requests, sorted.
 
     Raises:
         InvalidInput: a quantity is malformed or negative, or a field has the wrong type; holds every error.
@@ -83,9 +83,9 @@ def extended_names(requests: Amounts) -> tuple[str, ...]:
 
 
 def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool = False) -> PodResources:
-    """The resources of `pod`; what is malformed is noted with `reader`.
+    """Return the resources of `pod`; `reader` collects the errors.
 
-    `running`: what the kubelet reports of containers being resized in place counts where it is more than asked for.
+    `running`: the resources that the kubelet reports for an in-place resize count if they exceed the requests.
     """
     spec = reader.object(pod.get("spec"), "spec")
     containers = [
@@ -119,7 +119,7 @@ def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool 
 
 
 def _by_container(init_containers: list["_Container"], containers: list["_Container"]) -> tuple[ContainerRequests, ...]:
-    """The requests of the containers that request an extended resource, which a DeviceClass may back."""
+    """Return the requests of the containers that request an extended resource, which a DeviceClass may back."""
     return tuple(
         [
             ContainerRequests(
@@ -132,7 +132,7 @@ def _by_container(init_containers: list["_Container"], containers: list["_Contai
 
 
 class _Container(NamedTuple):
-    """What one container requests, a missing request defaulted to the limit."""
+    """The requests of one container; a missing request defaults to the limit."""
 
     name: str
     requests: dict[str, int]
@@ -150,7 +150,7 @@ class _Container(NamedTuple):
 
 
 class _Resized:
-    """What the status of a running pod says about its resources.
+    """The resources in the status of a running pod.
 
     Source: k8s.io/component-helpers/resource/helpers.go, determineEffectiveRequests
     """
@@ -168,12 +168,12 @@ class _Resized:
         self._infeasible = pending[:1] == ["Infeasible"]
 
     def container(self, container: _Container) -> _Container:
-        """`container` with what it has beside what its spec asks for."""
+        """Return `container` with the maximum of its requests in spec and status."""
         path, status = self._containers.get(container.name, ("", {}))
         return container._replace(requests=self._effective(container.requests, status, path))
 
     def pod(self, spec: dict[str, int]) -> dict[str, int]:
-        """The pod-level requests, of the resources of which the spec asks for `spec`."""
+        """Return the effective pod-level requests of the resources in `spec`, the requests in the pod's spec."""
         effective = self._effective(spec, self._status, "status")
         return {name: effective.get(name, 0) for name in spec}
 
@@ -189,7 +189,7 @@ class _Resized:
 def _pod_level_requests(
     reader: Reader, spec: Mapping[str, Any], containers: list[_Container], init_containers: list[_Container]
 ) -> dict[str, int]:
-    """The requests of `spec.resources`, which replace the sum of the containers' ones.
+    """Return the requests of `spec.resources`, which replace the sum of the containers' requests.
 
     Source: k8s.io/kubernetes/pkg/apis/core/v1/defaults.go, defaultPodRequests
     """
@@ -209,10 +209,10 @@ def _pod_level_requests(
 def _aggregate(
     containers: list[_Container], init_containers: list[_Container], defaults: Mapping[str, int]
 ) -> dict[str, int]:
-    """What all containers need at once, or the init containers at their peak, whichever is more, by resource.
+    """Return the maximum by resource of the sum of all containers and the peak of the init containers.
 
-    An init container runs beside the sidecars declared before it; sidecars go on running beside the containers.
-    `defaults` stand in for requests that a container has not.
+    An init container runs together with the sidecars before it; sidecars keep running with the containers.
+    `defaults` replace missing requests of a container.
 
     Source: k8s.io/component-helpers/resource/helpers.go, AggregateContainerRequests
     """
@@ -224,7 +224,7 @@ def _aggregate(
     sidecars: dict[str, int] = {}
     for container in init_containers:
         for name, amount in {**defaults, **container.requests}.items():
-            # What only the sidecars have need not be looked at: it is in the total.
+            # Resources of sidecars alone are skipped: they are in the total.
             running = sidecars.get(name, 0) + amount
             peak[name] = max(peak.get(name, 0), running)
             if container.is_sidecar:

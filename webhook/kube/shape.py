@@ -1,7 +1,7 @@
-"""Whether JSON that calls itself a Pod has the types of one, in the fields that are read.
+"""Check that a JSON object has the types of a Pod in the fields that are read.
 
-The API server sends what it has decoded itself; anybody else on the network may send anything. Checked once here, the
-code behind need not ask again.
+The API server sends objects that it has decoded, but other clients can send any JSON. After this check, the other
+modules rely on the types.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -67,11 +67,10 @@ POD: Mapping[str, Any] = {
 
 
 def check_pod(pod: Mapping[str, Any], where: str = "") -> None:
-    """Return if `pod` can be read as a Pod.
+    """Return if the fields of `pod` have the types of a Pod.
 
     Raises:
-        InvalidInput: a field has a type that no Pod has there, or metadata or spec are missing; holds every such field,
-            the first MOST_ERRORS.
+        InvalidInput: a field has another type, or metadata or spec are missing; holds the first MOST_ERRORS fields.
     """
     if _fits_pod(pod) and pod.get("metadata") is not None and pod.get("spec") is not None:
         return
@@ -119,7 +118,7 @@ def _list_errors(value: Any, shape: Each, path: str) -> Iterator[FieldError]:
     if not isinstance(value, list):
         yield invalid(path, value, "must be a list")
         return
-    # A list may have a million items, of which hardly any has an error.
+    # A list can have a million items, and few have an error.
     fits = _check(shape.item)
     for index, item in enumerate(value):
         if item is None:
@@ -129,7 +128,7 @@ def _list_errors(value: Any, shape: Each, path: str) -> Iterator[FieldError]:
 
 
 def _check(shape: Any) -> Check:
-    """Return a function that tells whether `_errors` would find none in a value of `shape`, made once for all pods."""
+    """Return a function that is true for values in which `_errors` finds nothing. It is compiled once for all pods."""
     if isinstance(shape, Mapping):
         return _object_check({key: _check(inner) for key, inner in shape.items()})
     if isinstance(shape, Each):

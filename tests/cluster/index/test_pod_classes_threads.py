@@ -1,4 +1,4 @@
-"""Snapshots share one table of pod classes: one thread adds classes while others number pods or ask."""
+"""Snapshots share one table of pod classes: one thread adds classes while others number pods or read."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -45,7 +45,7 @@ def _info(name: str, pods: Iterable[RunningPod] = ()) -> NodeInfo:
 
 
 def _while_classes_are_added(classes: PodClasses, ask: Callable[[], Any]) -> None:
-    """Call `ask` again and again while another thread numbers pods of new classes."""
+    """Call `ask` repeatedly while another thread numbers pods of new classes."""
     pods = _running(f"new-{index}" for index in range(_ROUNDS))
     with ThreadPoolExecutor(max_workers=1) as threads:
         adding = threads.submit(lambda: [classes.number(pod) for pod in pods])
@@ -71,7 +71,7 @@ def test_masks_of_one_table_have_one_length() -> None:
 
 def test_mask_does_not_grow_with_the_classes() -> None:
     table = RunningPods.of([_info("a", _running(["a", "b"]))])
-    later = table.replaced({0: _info("a", _running(["c"]))})
+    later = table.with_rows({0: _info("a", _running(["c"]))})
     assert (len(table.selected(None, ())), len(table.terminating())) == (2, 2)
     assert (len(later.selected(None, ())), len(later.terminating())) == (3, 3)
 
@@ -87,8 +87,8 @@ def test_values_that_come_meanwhile_are_not_looked_up_beyond_the_table() -> None
     _while_classes_are_added(table.classes, ask)
 
 
-def test_value_that_comes_during_the_look_up_matches_nothing() -> None:
-    """Without threads: the wanted values add one themselves, at the worst moment."""
+def test_value_added_during_the_lookup_matches_nothing() -> None:
+    """Without threads: iterating over the wanted values adds a value, at the worst moment."""
     classes = PodClasses()
     classes.number(_running(["a"])[0])
 
@@ -100,7 +100,7 @@ def test_value_that_comes_during_the_look_up_matches_nothing() -> None:
     assert classes.selected(1, wanted(), ()).tolist() == [False]
 
 
-def test_carriers_are_read_while_some_are_added() -> None:
+def test_carriers_are_read_while_others_are_added() -> None:
     """The classes of a term cannot grow while NumPy reads them."""
     table = RunningPods.of([_info("a", _running(str(index) for index in range(500)))])
     (carried,) = table.carried("x", {}, {"app": "db"})
@@ -137,7 +137,7 @@ def test_class_that_could_not_be_added_is_added_the_next_time() -> None:
     assert labelled[numbers].tolist() == [False, True, False]
 
 
-def test_threads_that_number_pods_give_no_number_twice() -> None:
+def test_threads_give_each_class_its_own_number() -> None:
     classes = PodClasses()
     shared = _running(f"shared-{index}" for index in range(_ROUNDS))
     own = [_running(f"{which}-{index}" for index in range(_ROUNDS)) for which in range(2)]
@@ -154,8 +154,8 @@ def test_threads_that_number_pods_give_no_number_twice() -> None:
     assert sorted(carried.numbers()) == list(range(3 * _ROUNDS))
 
 
-def test_pod_is_judged_while_snapshots_follow_one_another() -> None:
-    """The worker thread judges on the first snapshot while the event loop makes the next ones."""
+def test_pod_is_evaluated_while_new_snapshots_are_made() -> None:
+    """The worker thread evaluates pods on the first snapshot while the event loop makes the next ones."""
     framework, snapshot = Scheduler(), Snapshot.of([_info("a", _running(["a"])), _info("b")])
     pods = _running(f"new-{index}" for index in range(300))
 
@@ -171,7 +171,7 @@ def test_pod_is_judged_while_snapshots_follow_one_another() -> None:
         index = 0
         while not renewing.done():
             index += 1
-            # Each has another term, so that none is answered from the cache.
+            # Each has another term, so that the cache has no answer.
             lacking = {**_DB, "matchExpressions": [{"key": f"k{index}", "operator": "DoesNotExist"}]}
             near = {_REQUIRED: [{"topologyKey": "zone", "labelSelector": lacking}] * 20}
             waiting = make_pod().namespace("x").label("app", "web").affinity({"podAffinity": near})

@@ -1,4 +1,4 @@
-"""Which running pods a selector selects, and whom their own terms speak of."""
+"""The running pods that a selector selects, and the pods that their own terms select."""
 
 from collections import Counter
 from typing import Any
@@ -49,7 +49,7 @@ def test_pods_are_selected_as_each_would_be(
     nodes: list[Any], changed: dict[int, Any], namespaces: set[str] | None, selector: Any
 ) -> None:
     table = RunningPods.of([_running(pods) for pods in nodes])
-    later = table.replaced({row: _running(pods) for row, pods in changed.items() if row < len(nodes)})
+    later = table.with_rows({row: _running(pods) for row, pods in changed.items() if row < len(nodes)})
     after = [changed.get(row, pods) for row, pods in enumerate(nodes)]
     for found, expected in ((table, nodes), (later, after)):
         assert Counter(found.rows_selected(namespaces, selector).tolist()) == Counter(
@@ -60,13 +60,13 @@ def test_pods_are_selected_as_each_would_be(
         )
 
 
-def test_pods_alike_are_one_class() -> None:
+def test_equal_pods_are_one_class() -> None:
     pod = make_pod().label("app", "web")
     table = RunningPods.of([_info("a", pod, pod), _info("b", pod, pod.namespace("x"))])
     assert (len(table.classes), table.row_of.tolist()) == (2, [0, 0, 1, 1])
 
 
-def test_more_classes_than_fit_at_first_are_told_apart() -> None:
+def test_classes_beyond_the_initial_capacity_are_distinct() -> None:
     table = RunningPods.of([_info("a", *(make_pod().label("index", str(index)) for index in range(200)))])
     assert len(table.rows_selected(None, (LabelRequirement("index", "In", ("0", "77", "199")),))) == 3
 
@@ -78,12 +78,12 @@ def test_pods_being_deleted_can_be_left_out() -> None:
     assert table.rows_selected(None, (), terminating=False).tolist() == [1]
 
 
-def test_table_that_has_seen_many_pods_go_is_worn() -> None:
+def test_table_is_fragmented_after_many_pods_are_deleted() -> None:
     table = RunningPods.of([_info("a")])
     for index in range(1002):
         assert not table.is_fragmented
-        table = table.replaced({0: _info("a", make_pod().label("index", str(index)))})
-    table = table.replaced({0: _info("a")})
+        table = table.with_rows({0: _info("a", make_pod().label("index", str(index)))})
+    table = table.with_rows({0: _info("a")})
     assert table.is_fragmented
 
 
@@ -120,7 +120,7 @@ def _anti_affinity(kind: str = _REQUIRED, **term: Any) -> PodBuilder:
         ),
     ],
 )
-def test_whom_a_term_speaks_of(term: dict[str, Any], namespace: str, expected: bool) -> None:
+def test_pods_that_a_term_selects(term: dict[str, Any], namespace: str, expected: bool) -> None:
     table = RunningPods.of([_info("a", _anti_affinity(**term))])
     assert bool(list(table.carried(namespace, {"team": "a"}, {"app": "web"}))) is expected
 
@@ -134,7 +134,7 @@ def test_equal_terms_of_pods_are_one() -> None:
     assert (rows.tolist(), times.tolist()) == ([0, 0, 1], [1, 1, 1])
 
 
-def test_term_that_a_pod_has_twice_counts_twice() -> None:
+def test_duplicate_term_of_a_pod_counts_twice() -> None:
     weighted = {"weight": 5, "podAffinityTerm": {"topologyKey": "zone", "labelSelector": _WEB}}
     pod = make_pod().affinity({"podAffinity": {_PREFERRED: [weighted, weighted]}})
     table = RunningPods.of([_info("a", pod)])
@@ -142,9 +142,9 @@ def test_term_that_a_pod_has_twice_counts_twice() -> None:
     assert table.carrier_rows(carried)[1].tolist() == [2]
 
 
-def test_terms_of_pods_that_are_gone_carry_nothing() -> None:
+def test_terms_of_deleted_pods_have_no_carriers() -> None:
     table = RunningPods.of([_info("a", _anti_affinity(labelSelector=_WEB)), _info("b")])
-    gone = table.replaced({0: _info("a")})
+    gone = table.with_rows({0: _info("a")})
     assert list(gone.carried("x", {}, {"app": "web"})) == []
     assert table.has_terms
     assert table.term_keys == {"app"}

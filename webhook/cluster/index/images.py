@@ -1,4 +1,4 @@
-"""The container images that nodes hold, asked for by name."""
+"""Index of the container images on nodes by name."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -8,21 +8,21 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 
 _LATEST = ":latest"
-# Anybody may ask for any number of names.
+# Bounds the cache: users control the names and their number.
 _MOST_REMEMBERED = 4096
 
 
 class Image(NamedTuple):
-    """One image: its size as the first node that holds it tells it, and which nodes hold it, row by row."""
+    """One image: its size on the first node that has it, and a mask of the nodes that have it."""
 
     size_bytes: int
     held: Mask
 
 
 class Images:
-    """The images of nodes, row by row, each with its size in bytes.
+    """The images of nodes in rows, with sizes in bytes.
 
-    A pod asks for a few names and nodes hold many, so a name is looked up when it is first asked for, and remembered.
+    A pod needs a few names and nodes have many images, so a name is looked up at its first use and cached.
     """
 
     __slots__ = ("_found", "_nodes")
@@ -32,7 +32,7 @@ class Images:
         self._found: dict[str, Image | None] = {}
 
     def get(self, name: str) -> Image | None:
-        """The image called `name` (normalized), None where no node holds it."""
+        """Return the image `name` (normalized), None if no node has it."""
         if name not in self._found:
             if len(self._found) == _MOST_REMEMBERED:
                 self._found.clear()
@@ -46,7 +46,7 @@ class Images:
 
 
 def normalized_image_name(name: str) -> str:
-    """`name` with the tag `latest` where it has none, as nodes report images.
+    """Return `name` with the tag `latest` if it has none, as nodes report images.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/imagelocality/image_locality.go, normalizedImageName
     """

@@ -1,4 +1,4 @@
-"""Labels of all nodes, by key: a selector is asked once for each value of a label, not once for each node."""
+"""Index of node labels by key: a requirement is evaluated once for each value of a label, not for each node."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ Mask = NDArray[np.bool_]
 
 
 class _Column:
-    """One label key: `codes[row]` is the place of the node's value in `values`, -1 where it has none."""
+    """One label key: `codes[row]` is the code of the node's value in `values`, -1 if it has none."""
 
     __slots__ = ("_integers", "codes", "values")
 
@@ -23,9 +23,9 @@ class _Column:
 
     @property
     def integers(self) -> tuple[NDArray[np.int64], Mask]:
-        """Return the values as integers, and a mask of those that are any."""
-        # Parsed once, since a pod may ask a thousand times. No cached_property: in Python 3.11 its lock is shared by
-        # all columns, so that one thread would wait for another; two threads that both parse get equal results.
+        """Return the values as integers, and a mask of the values that are integers."""
+        # Parsed once, since a pod can have a thousand requirements. Not a cached_property: in Python 3.11 all columns
+        # share its lock, so one thread would wait for another. Two threads that both parse get equal results.
         if self._integers is None:
             parsed = [parse_integer(value) for value in self.values]
             numbers = np.array([number or 0 for number in parsed], dtype=np.int64)
@@ -34,14 +34,14 @@ class _Column:
 
 
 class Domains(NamedTuple):
-    """The domain of each node by number, -1 for a node that is in none, and how many domains there are."""
+    """The domain number of each node, -1 for a node without a domain, and the number of domains."""
 
     codes: NDArray[np.intp]
     size: int
 
 
 class LabelColumns:
-    """The labels of nodes, row by row, such that a requirement is answered for all of them at once."""
+    """The labels of nodes in columns, so that a requirement is evaluated for all nodes at once."""
 
     __slots__ = ("_columns", "_rows")
 
@@ -59,17 +59,17 @@ class LabelColumns:
         self._rows = len(rows)
         self._columns = {key: _Column(values[key], codes[key]) for key in values}
 
-    def renewed(self, keys: Collection[str], labels: Iterable[Mapping[str, str]]) -> "LabelColumns":
-        """The columns of `labels`, which differ from those so far under `keys` alone; all other columns are shared."""
+    def with_keys(self, keys: Collection[str], labels: Iterable[Mapping[str, str]]) -> "LabelColumns":
+        """Return the columns of `labels`, which differ only in `keys`; other columns are shared."""
         renewed = LabelColumns({key: each[key] for key in keys if key in each} for each in labels)
         kept = {key: column for key, column in self._columns.items() if key not in keys}
         renewed._columns = kept | renewed._columns
         return renewed
 
-    def moved(self, source: NDArray[np.intp]) -> "LabelColumns":
-        """The columns in which row n is what row `source[n]` was; one without labels where that is -1.
+    def with_rows_moved(self, source: NDArray[np.intp]) -> "LabelColumns":
+        """Return the columns with row `source[n]` as row n, a row without labels where that is -1.
 
-        A value that no node has any more may stay known.
+        Values that no node has any more can remain.
         """
         moved = LabelColumns(())
         moved._rows = len(source)
@@ -81,23 +81,23 @@ class LabelColumns:
 
     @property
     def count(self) -> int:
-        """How many nodes there are."""
+        """Return the number of nodes."""
         return self._rows
 
     def domains(self, key: str) -> Domains:
-        """The topology domains that the label `key` makes of the nodes."""
+        """Return the topology domains of the label `key`."""
         column = self._columns.get(key)
         if column is None:
             return Domains(np.full(self._rows, -1, dtype=np.intp), 0)
         return Domains(column.codes, len(column.values))
 
     def matches(self, key: str, operator: str, values: Sequence[str]) -> Mask:
-        """Which rows satisfy the requirement, with the meaning of `webhook.kube.selectors.requirement_matches`."""
+        """Return a mask of the rows that satisfy the requirement, like `webhook.kube.selectors.requirement_matches`."""
         column = self._columns.get(key)
         if column is None:
             return np.full(self._rows, _matches(key, operator, values, {}))
         if operator == "In" and len(values) == 1:
-            # A value that no node has gets a code that no node has.
+            # For an unknown value, -2 is a code that no node has.
             found: Mask = column.codes == column.values.get(values[0], -2)
             return found
         if operator in ("Exists", "DoesNotExist"):
@@ -105,7 +105,7 @@ class LabelColumns:
         answers = np.empty(len(column.values) + 1, dtype=np.bool_)
         answers[-1] = _matches(key, operator, values, {})
         if operator in ("In", "NotIn"):
-            # With a key like kubernetes.io/hostname every node has a value of its own: look the few wanted ones up.
+            # With a key like kubernetes.io/hostname each node has its own value: look up the few requested values.
             answers[:-1] = operator == "NotIn" and bool(values)
             answers[[column.values[value] for value in values if value in column.values]] = operator == "In"
         else:
@@ -114,7 +114,7 @@ class LabelColumns:
 
 
 def _compared(operator: str, values: Sequence[str], column: _Column) -> Mask:
-    """Which values of the column `Gt` or `Lt` takes; an operator that is none of the known ones takes no value."""
+    """Return a mask of the values that `Gt` or `Lt` matches; an unknown operator matches none."""
     bound = parse_integer(values[0]) if len(values) == 1 and operator in ("Gt", "Lt") else None
     if bound is None:
         return np.zeros(len(column.values), dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""Node selectors: terms read from the API, and which nodes they match, all nodes at once."""
+"""Node selectors: read terms from the API and match them against all nodes at once."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ class Requirement(NamedTuple):
 
 
 class Term(NamedTuple):
-    """One NodeSelectorTerm: all its requirements must hold. One without any matches no node."""
+    """One NodeSelectorTerm: all its requirements must hold. An empty term matches no node."""
 
     expressions: tuple[Requirement, ...]
     fields: tuple[Requirement, ...]
@@ -38,14 +38,14 @@ class WeightedTerm(NamedTuple):
 
 
 class NodeAffinityTerms(NamedTuple):
-    """A NodeAffinity. `required` is None where there is none, and one without terms matches no node."""
+    """A NodeAffinity. `required` is None if it is not set; an empty list of terms matches no node."""
 
     required: tuple[Term, ...] | None = None
     preferred: tuple[WeightedTerm, ...] = ()
 
 
 def read_node_affinity(reader: Reader, value: Any, path: str) -> NodeAffinityTerms:
-    """The NodeAffinity `value` at `path`; what is malformed is noted with `reader`."""
+    """Return the NodeAffinity `value` at `path`; `reader` collects the errors."""
     if value is None:
         return NodeAffinityTerms()
     affinity = reader.object(value, path)
@@ -56,7 +56,7 @@ def read_node_affinity(reader: Reader, value: Any, path: str) -> NodeAffinityTer
 
 
 def read_node_selector(reader: Reader, value: Any, path: str) -> tuple[Term, ...] | None:
-    """The terms of the NodeSelector `value` at `path`, None without one; what is malformed is noted with `reader`."""
+    """Return the terms of the NodeSelector `value` at `path`, None without one; `reader` collects the errors."""
     if value is None:
         return None
     terms = reader.objects(reader.object(value, path).get("nodeSelectorTerms"), f"{path}.nodeSelectorTerms")
@@ -79,7 +79,7 @@ def _preferred(reader: Reader, value: Any, place: str) -> tuple[WeightedTerm, ..
 
 
 def _check_integers(reader: Reader, term: Term, path: str) -> None:
-    """Note what makes kube-scheduler give up on the pod; in a required term it only fails to match."""
+    """Report values of Gt and Lt that make kube-scheduler reject the pod; in a required term they only do not match."""
     for index, requirement in enumerate(term.expressions):
         if requirement.operator in ("Gt", "Lt") and not _is_integer(requirement.values):
             where = f"{path}.matchExpressions[{index}].values"
@@ -91,7 +91,7 @@ def _is_integer(values: tuple[str, ...]) -> bool:
 
 
 def _term(reader: Reader, term: Mapping[str, Any], path: str) -> Term:
-    """The term; one with a value that no label can have matches no node.
+    """Return the term; a term with an invalid label value matches no node.
 
     Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, newNodeSelectorTerm
     """
@@ -120,12 +120,12 @@ def _requirements(reader: Reader, value: Any, path: str) -> tuple[Requirement, .
 def any_matches(
     terms: Sequence[Term], labels: LabelColumns, rows: Mapping[str, int] | None, expired: Expired = never
 ) -> Mask:
-    """Which nodes one of `terms` matches: nodes with `labels`, called as `rows` tells; no terms match none.
+    """Return a mask of the nodes that one of `terms` matches; without terms, none. `rows` are the rows by node name.
 
-    `rows` None: the nodes are asked without their names, and every requirement of a field holds.
+    `rows` None: names are ignored, and every requirement of a field holds.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
 
     Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, LazyErrorNodeSelector.Match
     """
@@ -138,10 +138,12 @@ def any_matches(
 
 
 def matches(term: Term, labels: LabelColumns, rows: Mapping[str, int] | None, expired: Expired = never) -> Mask:
-    """Which nodes satisfy every requirement of `term`; an empty one matches none. `rows` as in `any_matches`.
+    """Return a mask of the nodes that satisfy every requirement of `term`; an empty term matches none.
+
+    `rows` as in `any_matches`.
 
     Raises:
-        DeadlineNearError: `expired()` holds.
+        DeadlineNearError: `expired()` returned true.
     """
     matching: Mask | None = None
     for requirement in in_time(term.expressions, expired):
@@ -151,7 +153,7 @@ def matches(term: Term, labels: LabelColumns, rows: Mapping[str, int] | None, ex
         for requirement in in_time(term.fields, expired):
             matched = _field_matches(requirement, labels.count, rows)
             matching = matched if matching is None else matching & matched
-    # Where the names are not asked, every requirement of a field holds.
+    # If names are ignored, every requirement of a field holds.
     return np.full(labels.count, bool(term.fields)) if matching is None else matching
 
 

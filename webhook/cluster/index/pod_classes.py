@@ -1,4 +1,4 @@
-"""Pods that are alike to every selector, and the pod affinity terms that they carry, numbered."""
+"""Numbered classes of pods that are equal to every selector, and the pod affinity terms that they carry."""
 
 from array import array
 from collections.abc import Iterable, Iterator
@@ -15,33 +15,33 @@ from webhook.kube.label_selector import LabelRequirement, LabelSelector, selecto
 
 _SMALLEST = 64
 
-# What a term of a running pod does to a pod that it speaks of: keep it out of the domain, draw it there because the
-# running pod required such a neighbour, or draw (or repel) it with the term's own weight.
+# The effect of a running pod's term on a pod that it selects: exclude it from the domain, attract it because the
+# running pod requires such a pod, or attract or repel it with the weight of the term.
 TermKind = Literal["bars", "required", "preferred"]
 
 
 class PodIdentity(Protocol):
-    """What selectors and affinity read of a pod."""
+    """The properties of a pod that selectors and affinity read."""
 
     @property
     def namespace(self) -> str:
-        """Its namespace."""
+        """Return its namespace."""
 
     @property
     def labels(self) -> Labels:
-        """Its labels."""
+        """Return its labels."""
 
     @property
     def is_terminating(self) -> bool:
-        """Whether it is being deleted."""
+        """Return true if it is being deleted."""
 
     @property
     def terms(self) -> PodTerms:
-        """Its own affinity to other pods."""
+        """Return its own pod affinity terms."""
 
 
 class CarriedTerm(NamedTuple):
-    """A term that running pods have: what it does, its weight, and the classes of these pods, once for each time."""
+    """A term of running pods: its effect, its weight, and the classes of these pods, once for each occurrence."""
 
     kind: TermKind
     weight: int
@@ -76,10 +76,10 @@ class _Codes:
         self.codes[number] = self.values.setdefault(value, len(self.values))
 
     def among(self, wanted: Iterable[str], count: int) -> Mask:
-        """Which of the first `count` classes have one of the `wanted` values."""
+        """Return a mask of the first `count` classes that have one of the `wanted` values."""
         answers = np.zeros(count, dtype=np.bool_)
-        # `found` is sized last, since another thread may add values and codes meanwhile: every code read before then is
-        # that of a value, and the last place stays free for the classes without a code.
+        # `found` is sized last, since another thread can add values and codes: every code read before has a value, and
+        # the last place stays free for the classes without a code.
         codes = self.codes[:count].copy()
         places = [self.values[value] for value in wanted if value in self.values]
         found = np.zeros(len(self.values) + 1, dtype=np.bool_)
@@ -88,7 +88,7 @@ class _Codes:
         return answers
 
     def present(self, count: int) -> Mask:
-        """Which of the first `count` classes have a value."""
+        """Return a mask of the first `count` classes that have a value."""
         answers = np.zeros(count, dtype=np.bool_)
         codes = self.codes[:count]
         answers[: len(codes)] = codes >= 0
@@ -96,11 +96,11 @@ class _Codes:
 
 
 class PodClasses:
-    """Numbers for pods: equal in namespace, labels, deletion and terms, they are of one class.
+    """Numbers for classes of pods, which are equal in namespace, labels, deletion and terms.
 
-    A class once numbered never changes and is never forgotten, so that tables of different moments may share them.
-    Any thread may number pods while others ask. A mask has the length that is asked for: the number of classes when
-    a table was made, so that all masks for one table have one length.
+    A class never changes and is never deleted, so tables of different moments can share them. Any thread can number
+    pods while others read. A mask has the requested length: the number of classes when a table was made, so all masks
+    for one table have the same length.
     """
 
     def __init__(self) -> None:
@@ -112,8 +112,8 @@ class PodClasses:
         self._terminating = _Codes(_SMALLEST)
         self._carry_terms = _Codes(_SMALLEST)
         self._carried: dict[tuple[TermKind, int, PodTerm], CarriedTerm] = {}
-        # Where to look for the terms that speak of a pod: a term that asks for one of a label's values is filed under
-        # each of them, any other one under None.
+        # The index of the terms that can select a pod: a term that requires one of some values of a label is filed
+        # under each value, other terms under None.
         self._filed: dict[tuple[str, str] | None, list[CarriedTerm]] = {}
         self._term_keys: frozenset[str] = frozenset()
 
@@ -122,16 +122,16 @@ class PodClasses:
 
     @property
     def term_keys(self) -> frozenset[str]:
-        """The labels that the selectors of carried terms read."""
+        """Return the label keys in the selectors of carried terms."""
         return self._term_keys
 
     @property
     def namespaces(self) -> frozenset[str]:
-        """The namespaces of the pods."""
+        """Return the namespaces of the pods."""
         return frozenset(self._namespaces.values)
 
     def number(self, pod: PodIdentity) -> int:
-        """The class of `pod`."""
+        """Return the class of `pod`."""
         key = (pod.namespace, tuple(pod.labels.items()), pod.is_terminating, pod.terms)
         known = self._numbers.get(key)
         if known is not None:
@@ -141,8 +141,8 @@ class PodClasses:
             return self._add(key, pod) if known is None else known
 
     def _add(self, key: object, pod: PodIdentity) -> int:
-        # The number is used up first and known last: other threads see the class complete or not at all, and where
-        # adding it fails, no pod has the number.
+        # The number is reserved first and published last: other threads see a complete class or none, and if adding
+        # fails, no pod has the number.
         number = self._count
         self._count += 1
         self._namespaces.put(number, pod.namespace)
@@ -176,20 +176,20 @@ class PodClasses:
         return known.classes
 
     def carry_terms(self, count: int) -> Mask:
-        """Return a mask of the first `count` classes: those with terms of their own."""
+        """Return a mask of the first `count` classes that have terms of their own."""
         return self._carry_terms.present(count)
 
     def terminating(self, count: int) -> Mask:
-        """Return a mask of the first `count` classes: those that are being deleted."""
+        """Return a mask of the first `count` classes that are being deleted."""
         return self._terminating.present(count)
 
     def selected(
         self, count: int, namespaces: Iterable[str] | None, selector: LabelSelector | None, expired: Expired = never
     ) -> Mask:
-        """Return a mask of the first `count` classes: those in `namespaces` (None: all) that `selector` selects.
+        """Return a mask of the first `count` classes in `namespaces` (None: all) that `selector` selects.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         if selector is None:
             return np.zeros(count, dtype=np.bool_)
@@ -212,13 +212,13 @@ class PodClasses:
         return np.zeros(count, dtype=np.bool_)
 
     def carried(self, namespace: str, namespace_labels: Labels, labels: Labels) -> Iterator[CarriedTerm]:
-        """The terms that speak of a pod with `labels` in `namespace`, which has `namespace_labels`."""
+        """Yield the terms that select a pod with `labels` in `namespace`, which has `namespace_labels`."""
         for found in self._filed_for(labels):
             if found.term.matches(namespace, namespace_labels, labels):
                 yield found
 
     def carried_by_namespace_labels(self, labels: Labels) -> Iterator[CarriedTerm]:
-        """Yield the terms that speak of a pod with `labels` in some namespaces, chosen by the labels of these."""
+        """Yield the terms that select a pod with `labels` in namespaces that they select by label."""
         for found in self._filed_for(labels):
             if found.term.chooses_namespaces and selector_matches(found.term.selector, labels):
                 yield found
@@ -229,7 +229,7 @@ class PodClasses:
 
 
 def _places(selector: LabelSelector | None) -> Iterable[tuple[str, str] | None]:
-    """Under which labels of a pod a term with `selector` is found."""
+    """Return the labels of a pod under which a term with `selector` is filed."""
     if selector is None:
         return ()
     for key, operator, values in selector:

@@ -1,4 +1,4 @@
-"""Pod affinity and anti-affinity: which pods a pod wants near, and which it keeps away."""
+"""Pod affinity and anti-affinity terms."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ Labels = Mapping[str, str]
 
 
 class PodTerm(NamedTuple):
-    """One PodAffinityTerm: the pods that it speaks of, and how near is near.
+    """One PodAffinityTerm: the pods that it selects, and the topology key.
 
-    `namespaces` holds the pod's own where the term names none. Of `namespace_selector` None selects no namespace and
-    an empty one all.
+    `namespaces` contains the pod's own namespace if the term has none. A `namespace_selector` of None selects no
+    namespace, an empty one selects all.
     """
 
     topology_key: str
@@ -27,11 +27,11 @@ class PodTerm(NamedTuple):
 
     @property
     def chooses_namespaces(self) -> bool:
-        """Return whether it chooses namespaces by their labels; an empty selector takes all without looking."""
+        """Return true if it selects namespaces by label; an empty selector needs no labels."""
         return bool(self.namespace_selector)
 
     def matches(self, namespace: str, namespace_labels: Labels, labels: Labels) -> bool:
-        """Whether it speaks of a pod with `labels` in `namespace`, which has `namespace_labels`.
+        """Return true if it selects a pod with `labels` in `namespace`, which has `namespace_labels`.
 
         Source: k8s.io/kube-scheduler/framework/types.go, AffinityTerm.Matches
         """
@@ -69,10 +69,10 @@ NO_TERMS = PodTerms()
 
 
 def read_pod_terms(reader: Reader, affinity: Any, namespace: str, labels: Labels) -> PodTerms:
-    """The terms in `spec.affinity` of a pod with `labels` in `namespace`; what is malformed is noted with `reader`.
+    """Return the terms in `spec.affinity` of a pod with `labels` in `namespace`; `reader` collects the errors.
 
-    `matchLabelKeys` and `mismatchLabelKeys` become part of the selectors, as when the API server stores a pod: the
-    scheduler does not read them.
+    `matchLabelKeys` and `mismatchLabelKeys` become part of the selectors, as in the API server: the scheduler does not
+    read them.
 
     Source: k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, applyMatchLabelKeysAndMismatchLabelKeys
     """
@@ -92,7 +92,7 @@ class _TermReader(NamedTuple):
     labels: Labels
 
     def part(self, value: Any, path: str) -> tuple[tuple[PodTerm, ...], tuple[WeightedPodTerm, ...]]:
-        """The required and the preferred terms of a PodAffinity or a PodAntiAffinity."""
+        """Return the required and the preferred terms of a PodAffinity or a PodAntiAffinity."""
         reader = self.reader
         part = reader.object(value, path)
         required = [

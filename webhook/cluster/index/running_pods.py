@@ -1,4 +1,4 @@
-"""The running pods in columns: which of them a selector selects, and on which nodes those are."""
+"""Index of the running pods: the pods that a selector matches, and their nodes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ Codes = NDArray[np.int32]
 
 
 class PodHolder(Protocol):
-    """Something with pods that run there: a node."""
+    """A node with running pods."""
 
     @property
     def pods(self) -> Sequence[PodIdentity]:
-        """The pods."""
+        """Return the pods."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunningPods:
-    """Every running pod by its class and the row of its node: `classes` numbers what is equal in all that is asked.
+    """The running pods by class and row of the node. `classes` numbers pods that are equal to every selector.
 
-    The carriers are, once more, the pods that have pod affinity terms of their own. Successive tables share one
-    `classes`, which only ever grows, so that a table of another moment costs what has changed. `class_count` is their
-    number when this table was made, and the length of all its masks: another thread may add classes at any time.
+    The carriers are the pods with pod affinity terms of their own. Successive tables share one `classes`, which only
+    grows, so the cost of the next table grows with the changes. `class_count` is the number of classes when this table
+    was made, and the length of all its masks: another thread can add classes at any time.
     """
 
     classes: PodClasses
@@ -42,15 +42,15 @@ class RunningPods:
 
     @classmethod
     def of(cls, nodes: Sequence[PodHolder]) -> "RunningPods":
-        """The pods of `nodes`, row by row."""
+        """Return the table of the pods of `nodes`, in rows."""
         classes = PodClasses()
         class_of = [classes.number(pod) for node in nodes for pod in node.pods]
         counts = [len(node.pods) for node in nodes]
         row_of = np.repeat(np.arange(len(nodes), dtype=np.int32), counts)
         return cls._table(classes, np.array(class_of, dtype=np.int32), row_of)
 
-    def replaced(self, nodes: Mapping[int, PodHolder]) -> "RunningPods":
-        """The table in which the pods of the rows in `nodes` are those given."""
+    def with_rows(self, nodes: Mapping[int, PodHolder]) -> "RunningPods":
+        """Return the table with the pods of `nodes` in place of those in the same rows."""
         changed = np.fromiter(nodes, dtype=np.int32, count=len(nodes))
         stay = ~np.isin(self.row_of, changed)
         added = [(self.classes.number(pod), row) for row, node in nodes.items() for pod in node.pods]
@@ -61,30 +61,30 @@ class RunningPods:
             np.concatenate((self.row_of[stay], new[:, 1])),
         )
 
-    def moved(self, row_now: NDArray[np.int32]) -> "RunningPods":
-        """The table in which the pods of row n are in row `row_now[n]`; they are gone where that is -1."""
+    def with_rows_moved(self, row_now: NDArray[np.int32]) -> "RunningPods":
+        """Return the table with the pods of row n in row `row_now[n]`; -1 removes them."""
         rows = row_now[self.row_of]
         stay = rows >= 0
         return self._table(self.classes, self.class_of[stay], rows[stay])
 
     @property
     def has_terms(self) -> bool:
-        """Whether a pod has pod affinity terms of its own."""
+        """Return true if a pod has pod affinity terms of its own."""
         return len(self.carrier_class_of) > 0
 
     @property
     def term_keys(self) -> frozenset[str]:
-        """The labels that the selectors of these terms read, and maybe more."""
+        """Return the label keys in the selectors of these terms; it can contain keys of removed pods."""
         return self.classes.term_keys if self.has_terms else frozenset()
 
     @property
     def is_fragmented(self) -> bool:
-        """Whether most of the numbered classes are of pods that are gone."""
+        """Return true if most classes belong to pods that no longer exist."""
         return len(self.classes) > 2 * len(self.class_of) + 1000
 
     @classmethod
     def none(cls) -> "RunningPods":
-        """The table without pods."""
+        """Return the table without pods."""
         return cls.of(())
 
     @classmethod
@@ -99,7 +99,7 @@ class RunningPods:
         """Return a mask of the classes in one of `namespaces` (None: all) that `selector` selects.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         return self.classes.selected(self.class_count, namespaces, selector, expired)
 
@@ -108,7 +108,7 @@ class RunningPods:
         return self.classes.terminating(self.class_count)
 
     def rows_of(self, selected: Mask) -> Codes:
-        """The row of each pod whose class is `selected`, in no order; a node with two such pods stands twice."""
+        """Return the row of each pod whose class is `selected`, unordered, once for each pod."""
         if not selected.any():
             return self.row_of[:0]
         return self.row_of[selected.take(self.class_of)]
@@ -121,22 +121,22 @@ class RunningPods:
         *,
         terminating: bool = True,
     ) -> Codes:
-        """The row of each pod in one of `namespaces` (None: all) that `selector` selects.
+        """Return the row of each pod in one of `namespaces` (None: all) that `selector` selects.
 
-        Without `terminating`, pods that are being deleted do not count.
+        Without `terminating`, pods that are being deleted are left out.
 
         Raises:
-            DeadlineNearError: `expired()` holds.
+            DeadlineNearError: `expired()` returned true.
         """
         selected = self.selected(namespaces, selector, expired)
         return self.rows_of(selected if terminating else selected & ~self.terminating())
 
     def carried(self, namespace: str, namespace_labels: Labels, labels: Labels) -> Iterator[CarriedTerm]:
-        """The terms of running pods that speak of a pod with `labels` in `namespace`."""
+        """Return the terms of running pods that select a pod with `labels` in `namespace`."""
         return self.classes.carried(namespace, namespace_labels, labels) if self.has_terms else iter(())
 
     def carrier_rows(self, carried: CarriedTerm) -> tuple[Codes, NDArray[np.int64]]:
-        """The row of each pod that carries a term, and how many times it does."""
+        """Return the row of each pod that carries a term, and how many times it does."""
         times = np.bincount(carried.numbers(), minlength=self.class_count)
         of_pods = times[self.carrier_class_of]
         found = np.flatnonzero(of_pods)
