@@ -51,7 +51,7 @@ def test_empty_cluster_is_legal() -> None:
     assert _snapshot().nodes == ()
 
 
-def test_other_kinds_are_passed_over() -> None:
+def test_other_kinds_are_ignored() -> None:
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
     other_node = {"apiVersion": "longhorn.io/v1beta2", "kind": "Node", "metadata": {"name": "a"}, "spec": "other"}
     assert _snapshot(config_map, other_node).nodes == ()
@@ -84,7 +84,7 @@ def test_node_without_allocatable_has_its_capacity() -> None:
     assert _snapshot(node).allocatable("cpu").tolist() == [7000]
 
 
-def test_malformed_objects_are_told_with_place_and_name() -> None:
+def test_malformed_objects_are_reported_with_place_and_name() -> None:
     node = make_node_object("a", capacity={"cpu": "many"})
     node["metadata"]["labels"]["zone"] = 5
     pod = make_pod("p").namespace("x").node_name("a").requests(memory="1GiB").obj()
@@ -103,13 +103,13 @@ def test_node_without_a_name_is_an_error() -> None:
     ]
 
 
-def test_node_that_stands_twice_is_an_error() -> None:
+def test_duplicate_node_is_an_error() -> None:
     assert _errors(make_node_object("a"), make_node_object("b"), make_node_object("a")) == [
         'cluster.yaml: Node a: metadata.name: Duplicate value: "a"; each Node must be given once'
     ]
 
 
-def test_pod_that_stands_twice_is_an_error() -> None:
+def test_duplicate_pod_is_an_error() -> None:
     pod = make_pod("p").namespace("x").node_name("a").obj()
     assert _errors(pod, pod) == [
         'cluster.yaml: Pod x/p: metadata.name: Duplicate value: "p"; each Pod must be given once'

@@ -131,7 +131,7 @@ def test_huge_amounts_are_cut_so_that_scores_stay_in_an_int64() -> None:
     assert np.iinfo(np.int64).max >= LARGEST_AMOUNT * 100
 
 
-def test_capacity_stands_for_an_allocatable_that_is_absent_not_for_an_empty_one() -> None:
+def test_capacity_replaces_a_missing_allocatable_but_not_an_empty_one() -> None:
     node = make_node_object("a")
     node["status"] = {"capacity": {"cpu": "4", "pods": "9"}}
     assert (Node.of(node).allocatable, Node.of(node).allowed_pods) == ({"cpu": 4000}, 9)

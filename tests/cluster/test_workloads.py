@@ -37,7 +37,7 @@ def _object(api_version: str, kind: str, selector: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_selector_is_read_as_its_kind_has_it(
+def test_selector_is_read_in_the_format_of_its_kind(
     api_version: str, kind: str, selector: Any, expected: LabelSelector | None
 ) -> None:
     content = _object(api_version, kind, selector)
@@ -53,7 +53,7 @@ def test_other_kinds_select_no_pods(api_version: str, kind: str) -> None:
     assert not snapshot_from_documents([document]).workloads
 
 
-def test_malformed_selector_is_told() -> None:
+def test_malformed_selector_is_reported() -> None:
     with pytest.raises(InvalidInput) as caught:
         SelectingObject.of(_object("v1", "Service", {"app": 1}))
     assert [error.path for error in caught.value.errors] == ["spec.selector[app]"]
@@ -94,11 +94,11 @@ def test_pods_are_selected_by_all_that_select_them(
         pytest.param(Owner("batch/v1", "Job", "train"), False, id="never looked up"),
     ],
 )
-def test_controller_may_be_lacking(owner: Owner | None, lacks: bool) -> None:
+def test_selector_of_a_controller_may_not_be_known(owner: Owner | None, lacks: bool) -> None:
     assert SelectingObjects.of([_OWNER]).lacks("x", owner) is lacks
 
 
-def test_every_controller_and_service_may_be_lacking_where_services_are_not_known() -> None:
+def test_no_selector_is_known_if_services_are_not_known() -> None:
     unknown = SelectingObjects.of([_OWNER], knows_services=False)
     assert [unknown.lacks("x", owner) for owner in (None, _REPLICA_SET)] == [True, True]
 

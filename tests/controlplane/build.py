@@ -1,4 +1,4 @@
-"""One build of the control plane's programs from their Go modules, told while it goes on."""
+"""Build the control plane's programs from their Go modules, with progress output."""
 
 import hashlib
 import platform
@@ -22,7 +22,7 @@ _REFUSED = re.compile(r"(?:^|\s)(?P<module>[\w.~/-]+@v[\w.+-]+): (?P<why>.+)$")
 
 
 class BuildFailed(Exception):  # noqa: N818 - a finding, told to the user as it stands
-    """The programs could not be built; names each module that could not be had, or the compiler's last words."""
+    """The programs could not be built; names each module that could not be downloaded, or the compiler's last lines."""
 
 
 def pinned_minor() -> int:
@@ -137,7 +137,7 @@ class _GoCommand:
 
 
 def explained(output: list[str]) -> str:
-    """What went wrong, from the output of a go command: every module it could not have, else its last lines."""
+    """Return the error in the output of a go command: each module that it could not download, else its last lines."""
     refused: dict[str, str] = {}
     for line in output:
         if found := _REFUSED.search(line):

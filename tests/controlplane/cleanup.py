@@ -1,4 +1,4 @@
-"""Making the control plane as it was before a test, whoever made what is there now."""
+"""Restore the control plane to its state before a test."""
 
 from contextlib import suppress
 
@@ -32,7 +32,7 @@ _NAMESPACED = (
     ("resource.k8s.io/v1", "ResourceClaim"),
     ("resource.k8s.io/v1", "ResourceClaimTemplate"),
 )
-# What there is of these is made by tests alone.
+# Only tests create objects of these kinds.
 _CLUSTER_SCOPED = (
     ("v1", "PersistentVolume"),
     ("storage.k8s.io/v1", "StorageClass"),
@@ -46,7 +46,7 @@ _WEBHOOK_CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookCon
 
 
 def remove_webhook_configurations(client: Client) -> bool:
-    """Whether there were any."""
+    """Return true if there were any."""
     found = [obj for kind in _WEBHOOK_CONFIGURATIONS for obj in client.list(kind, api_version=ADMISSION)]
     for obj in found:
         client.delete(obj["kind"], obj["metadata"]["name"], api_version=ADMISSION)
@@ -62,7 +62,7 @@ def remove_nodes(client: Client) -> Objects:
 
 
 def remove_namespaces(client: Client) -> Objects:
-    """What was removed from and with the namespaces of a test, and from `default`; storage and device classes go too.
+    """Remove the namespaces of a test, objects in `default`, and cluster-scoped objects; return what was removed.
 
     No controller empties and finalizes namespaces here, so that is done by hand: deleted first, they take nothing
     new from controllers that still run.

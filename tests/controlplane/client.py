@@ -1,4 +1,4 @@
-"""The Kubernetes API in raw objects: no model stands between a test and what the API server says."""
+"""A client of the Kubernetes API with raw objects, without a model between a test and the API server."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ Objects = list[Object]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a request gave: the object, the warnings for the user, and the id of its audit event."""
+    """The result of a request: the object, the warnings for the user, and the id of its audit event."""
 
     object: Object
     warnings: list[str]
@@ -38,7 +38,7 @@ class NotFound(ApiError):  # noqa: N818 - the API's own name of it
 
 
 class Client:
-    """Requests as one user. Kinds are given by their names; discovery tells their paths."""
+    """Requests as one user. Kinds are given by name; discovery returns their paths."""
 
     def __init__(self, pool: urllib3.PoolManager, url: str, user_headers: Iterable[tuple[str, str]] = ()) -> None:
         self._pool = pool

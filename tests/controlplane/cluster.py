@@ -18,7 +18,7 @@ from tests.support.builders import PodBuilder, Quantity, make_node_object
 _T = TypeVar("_T")
 _UNSCHEDULABLE = ("PodScheduled", "Unschedulable")
 
-# What keeps a nominated pod back.
+# The scheduling gate of a nominated pod.
 NOMINATION_GATE = "example.com/nomination"
 
 
@@ -141,7 +141,7 @@ class Cluster:
         return node
 
     def wait_unschedulable(self, pod: Object) -> str:
-        """What the scheduler says of the pod, once it found no node for it."""
+        """Return the scheduler's message once it found no node for the pod."""
 
         def verdict(current: Object) -> str | None:
             conditions = current["status"].get("conditions", [])
@@ -151,7 +151,7 @@ class Cluster:
         return self._wait_pod(pod, "being Unschedulable", verdict)
 
     def first_refusal(self, pod: Object) -> str:
-        """What the scheduler said of the pod when it first found no node for it, once it did."""
+        """Return the scheduler's message of the first time that it found no node for the pod."""
         return wait_for(lambda: self.first_refusal_yet(pod), f"no node for {_key(pod)}")
 
     def first_refusal_yet(self, pod: Object) -> str | None:
@@ -181,7 +181,7 @@ class Cluster:
         webhooks.settle(self.client, self.namespace)
 
     def audit_event(self, answer: Answer) -> Object:
-        """The API server's audit event of a request that wrote a pod; `annotations` tell what webhooks did."""
+        """Return the audit event of a request that wrote a pod; its `annotations` contain the changes of webhooks."""
 
         def written() -> Object | None:
             lines = self.control_plane.audit_log.read_text().splitlines()
@@ -193,7 +193,7 @@ class Cluster:
     def kubectl(
         self, *arguments: str, stdin: str | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        """What kubectl answered, in the test's namespace unless the arguments name one; see ControlPlane.kubectl."""
+        """Return kubectl's output, in the test's namespace unless the arguments name one; see ControlPlane.kubectl."""
         return self.control_plane.kubectl("--namespace", self.namespace, *arguments, stdin=stdin, check=check)
 
     def remove_everything(self) -> None:

@@ -75,11 +75,11 @@ class ControlPlane:
 
     @property
     def scheduler_runs(self) -> bool:
-        """Whether pods are scheduled at present."""
+        """Return true if the scheduler is running."""
         return "kube-scheduler" in self._processes
 
     def start_scheduler(self, configuration: Mapping[str, Any] | None = None) -> None:
-        """Start kube-scheduler, or start it anew with another KubeSchedulerConfiguration.
+        """Start kube-scheduler, or restart it with another KubeSchedulerConfiguration.
 
         Without one it is that of `scheduler_configuration`. The connection and the leader election are ours in
         either case. It has seen all objects when this returns.
@@ -140,7 +140,7 @@ class ControlPlane:
     def kubectl(
         self, *arguments: str, stdin: str | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        """What kubectl answered, run as the administrator.
+        """Return the output of kubectl as the administrator.
 
         Raises:
             CalledProcessError: it failed, and `check` was left on; with its output as notes.

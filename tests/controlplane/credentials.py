@@ -87,7 +87,7 @@ class _Authority:
         return certificate.public_bytes(serialization.Encoding.PEM), _pem(key)
 
     def _builder(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
-        """What all certificates have; without the key identifiers Python 3.13 and later refuse them."""
+        """Return the common parts of all certificates; Python 3.13 and later reject those without key identifiers."""
         issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         return (
             x509.CertificateBuilder()

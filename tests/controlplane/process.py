@@ -26,7 +26,7 @@ class StartFailed(Exception):  # noqa: N818 - says what happened
 
 
 class HeldPort:
-    """A free port on loopback that stays ours until it is closed.
+    """A free port on loopback that is reserved until it is closed.
 
     The program listens on it beside us (SO_REUSEPORT), so nobody can take it between choosing and listening, nor
     while the program is restarted. Nothing is ever delivered to a socket that does not listen.
@@ -75,7 +75,7 @@ class Process:
             raise StartFailed(f"{self.name}: not ready in time\n{self._tail()}") from late
 
     def stop(self) -> None:
-        """Kill it: whatever it holds is temporary, and a graceful end takes the API server seconds."""
+        """Kill the process: its data is temporary, and a graceful end of the API server takes seconds."""
         self._process.kill()
         self._process.wait()
 

@@ -1,4 +1,4 @@
-"""What kube-scheduler says in its log: what it has seen, and how it scored."""
+"""Read kube-scheduler's log: the objects that it has seen, and its scores."""
 
 import json
 import re
@@ -90,7 +90,7 @@ def scores_from_log(lines: Iterable[str], pod: str) -> Scores:
 
 
 def first_refusal_from_log(lines: Iterable[str], pod: str) -> str | None:
-    """What kube-scheduler said of `namespace/name` when it first found no node for it; None if it has not.
+    """Return kube-scheduler's message when it first found no node for `namespace/name`; None if there is none.
 
     It takes the nomination of a pod back that it finds no node for, and may say something else the next time.
 

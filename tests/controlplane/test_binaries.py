@@ -1,4 +1,4 @@
-"""Where the programs come from, and what is said when they cannot be had."""
+"""The sources of the control plane's binaries, and the errors if they are not available."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ REFUSED = "sigs.k8s.io/kustomize/kyaml@v0.21.1: reading https://proxy.example/ky
 
 
 def put_program(path: Path, *lines: str) -> None:
-    """A stand-in for a program: a shell script."""
+    """Create a shell script in place of a program."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(["#!/bin/sh", *lines]) + "\n")
     path.chmod(0o755)
@@ -25,7 +25,7 @@ def put_release(folder: Path, version: str, *programs: str) -> None:
 
 
 def environment(tmp_path: Path, **variables: str) -> dict[str, str]:
-    """An environment whose PATH has nothing but stand-ins, and whose cache is empty."""
+    """Return an environment whose PATH has only stand-ins, and whose cache is empty."""
     (tmp_path / "bin").mkdir(exist_ok=True)
     return {"PATH": f"{tmp_path / 'bin'}:/bin:/usr/bin", "XDG_CACHE_HOME": str(tmp_path / "cache"), **variables}
 
@@ -44,7 +44,7 @@ def test_kubebuilder_assets_are_taken_where_they_are(tmp_path: Path) -> None:
     assert found == {program: tmp_path / "assets" / program for program in PROGRAMS}
 
 
-def test_what_the_assets_lack_is_built(tmp_path: Path) -> None:
+def test_missing_assets_are_built(tmp_path: Path) -> None:
     put_release(tmp_path / "assets", f"v1.{pinned_minor() + 1}.0", "etcd", "kube-apiserver", "kubectl")
     put_go(tmp_path, WRITE_OUTPUT)
     told: list[str] = []
@@ -74,7 +74,7 @@ def test_a_build_is_done_once(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_assets_of_no_use_are_refused(tmp_path: Path, put: Callable[[Path], object], fault: str) -> None:
+def test_unusable_assets_are_rejected(tmp_path: Path, put: Callable[[Path], object], fault: str) -> None:
     folder = tmp_path / "assets"
     put(folder)
     with pytest.raises(MissingPrograms) as refusal:
@@ -82,7 +82,7 @@ def test_assets_of_no_use_are_refused(tmp_path: Path, put: Callable[[Path], obje
     assert str(refusal.value).startswith(f"KUBEBUILDER_ASSETS: Invalid value: '{folder}'; {fault}")
 
 
-def test_a_refused_module_is_named_with_the_way_in(tmp_path: Path) -> None:
+def test_module_that_cannot_be_downloaded_is_named_with_a_remedy(tmp_path: Path) -> None:
     put_go(tmp_path, f"echo 'main.go:12:2: {REFUSED}' >&2", "exit 1")
     with pytest.raises(MissingPrograms) as refusal:
         find_or_build(environment(tmp_path), ignore)
@@ -99,13 +99,13 @@ def test_nothing_half_written_is_left_of_a_failed_build(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "cache").rglob("*") if path.is_file()] == ["lock"]
 
 
-def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_read_only_cache_is_reported(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file, not a folder")
     with pytest.raises(MissingPrograms, match=r"the build failed: .*Not a directory"):
         find_or_build(environment(tmp_path), ignore)
 
 
-def test_without_a_toolchain_both_ways_to_one_are_told(tmp_path: Path) -> None:
+def test_missing_toolchain_is_reported_with_both_remedies(tmp_path: Path) -> None:
     put_go(tmp_path, version="go1.18.1")
     no_index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path), "PIP_CONFIG_FILE": "/dev/null"}
     with pytest.raises(MissingPrograms) as refusal:

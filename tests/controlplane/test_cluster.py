@@ -26,7 +26,7 @@ def test_a_pod_is_bound_to_the_node_that_has_room(cluster: Cluster) -> None:
     assert cluster.wait_bound(pod) == "with-gpu"
 
 
-def test_what_a_deleted_pod_had_is_free_at_once(cluster: Cluster) -> None:
+def test_resources_of_a_deleted_pod_are_free_at_once(cluster: Cluster) -> None:
     cluster.make_node("node-1", capacity=GPU)
     for number in range(5):
         pod = cluster.create(make_pod(f"pod-{number}").gpu(8)).object
@@ -126,7 +126,7 @@ def test_kubectl_works_in_the_namespace_of_the_test(cluster: Cluster) -> None:
     assert cluster.kubectl("get", "pod", "absent", check=False).returncode == 1
 
 
-def test_the_api_server_takes_what_the_builders_make(cluster: Cluster) -> None:
+def test_api_server_accepts_the_objects_of_the_builders(cluster: Cluster) -> None:
     node = make_node_object("node-1", annotations={"a": "b"}, taints=["key=value:NoSchedule", "key:NoExecute"])
     cluster.make_nodes(node)
     term = match_expressions(("zone", "In", ["a", "b"]), ("gpu", "Exists", []))
@@ -157,20 +157,20 @@ def test_the_api_server_takes_what_the_builders_make(cluster: Cluster) -> None:
     assert cluster.pods() == []
 
 
-def test_an_unknown_field_is_refused(cluster: Cluster) -> None:
+def test_unknown_field_is_rejected(cluster: Cluster) -> None:
     with pytest.raises(ApiError, match="unknown field") as refusal:
         cluster.create(make_pod().spec(nodeNmae="node-1"))
     assert (refusal.value.code, refusal.value.reason) == (400, "BadRequest")
 
 
-def test_warnings_of_the_api_server_are_told(cluster: Cluster) -> None:
+def test_warnings_of_the_api_server_are_returned(cluster: Cluster) -> None:
     answer = cluster.create(make_pod().node_selector("beta.kubernetes.io/arch", "amd64"))
     assert answer.warnings == [
         'spec.nodeSelector[beta.kubernetes.io/arch]: deprecated since v1.14; use "kubernetes.io/arch" instead'
     ]
 
 
-def test_another_user_may_do_what_rbac_lets_him(cluster: Cluster) -> None:
+def test_another_user_has_the_rights_that_rbac_grants(cluster: Cluster) -> None:
     nobody = cluster.client.impersonating("nobody", ["system:authenticated"])
     with pytest.raises(ApiError) as refusal:
         nobody.list("Pod", cluster.namespace)
@@ -183,7 +183,7 @@ def test_a_registered_webhook_is_in_force_at_once(cluster: Cluster) -> None:
         cluster.create(make_pod())
 
 
-def test_the_audit_event_tells_what_webhooks_did(cluster: Cluster) -> None:
+def test_audit_event_contains_the_changes_of_webhooks(cluster: Cluster) -> None:
     cluster.register_webhook("https://127.0.0.1:1/mutate", cluster.control_plane.ca_pem, failurePolicy="Ignore")
     event = cluster.audit_event(cluster.create(make_pod()))
     assert (

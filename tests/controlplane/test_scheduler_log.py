@@ -1,4 +1,4 @@
-"""How kube-scheduler's log is read."""
+"""Tests of reading kube-scheduler's log."""
 
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def test_a_line_half_written_is_read_when_it_is_whole(tmp_path: Path) -> None:
     log.wait_for_events("Add event for node", "node", ["n1", "n22"], since=0)
 
 
-def test_the_first_refusal_of_a_pod_is_read_with_its_quotes() -> None:
+def test_first_rejection_of_a_pod_is_read_with_its_quotes() -> None:
     told = [("b/p", "other"), ("a/p", 'claim \\"x\\" not found'), ("a/p", "later")]
     lines = [f'{PREFIX}"Unable to schedule pod; no fit; waiting" pod="{pod}" err="{text}"\n' for pod, text in told]
     assert first_refusal_from_log(lines, "a/p") == 'claim "x" not found'

@@ -1,4 +1,4 @@
-"""Claims that kube-scheduler begins to bind for a pod; nobody here completes that, so it is undone."""
+"""Claims that kube-scheduler starts to bind for a pod. No controller completes the binding, so it is undone."""
 
 import re
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ class Bindings:
         }
 
     def are_begun_for(self, pod: Object) -> bool:
-        """Whether a node for `pod` would make kube-scheduler bind a claim."""
+        """Return true if kube-scheduler would bind a claim when it finds a node for `pod`."""
         names = [each["persistentVolumeClaim"]["claimName"] for each in _claim_volumes(pod)]
         claims = [self._remembered.get((CLAIM, f"{pod['metadata']['namespace']}/{name}")) for name in names]
         return any(claim is not None and _BIND_COMPLETED not in claim["metadata"]["annotations"] for claim in claims)
@@ -102,7 +102,7 @@ def _claim_volumes(pod: Object) -> list[Object]:
 
 
 def _changing_part(obj: Object) -> Object:
-    """What kube-scheduler writes when it begins to bind."""
+    """The fields that kube-scheduler writes when it starts to bind."""
     part: Object = {"metadata": {"annotations": obj["metadata"].get("annotations") or {}}}
     return part | ({"spec": {"claimRef": obj["spec"]["claimRef"]}} if "claimRef" in obj["spec"] else {"spec": {}})
 

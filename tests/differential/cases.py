@@ -65,7 +65,7 @@ class _Dense(dict[str, Any]):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes every value out where it stands, without anchors."""
+    """Writes every value in place, without anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the signature is PyYAML's
         return True

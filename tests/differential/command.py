@@ -1,4 +1,4 @@
-"""What `placement-webhook check -o json` says of pods and a cluster, out of files as users have them."""
+"""Run `placement-webhook check -o json` with files of pods and a cluster, as users do."""
 
 import json
 from collections.abc import Sequence

@@ -24,7 +24,7 @@ _RUNTIME_CLASS = {
     "handler": RUNTIME_CLASS,
     "overhead": {"podFixed": OVERHEAD},
 }
-# What a cluster file may hold.
+# The kinds that a cluster file can contain.
 _KINDS = (
     ("v1", "Node"),
     ("v1", "Namespace"),
@@ -49,7 +49,7 @@ _Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a pod: its `node`, or kube-scheduler's `message` up to the first full stop.
+    """The result for a pod: its `node`, or kube-scheduler's `message` up to the first full stop.
 
     `scores` are the weighted ones of each plugin by node, none where a single node was feasible.
     """
@@ -116,7 +116,7 @@ class Judge:
         return [obj for api_version, kind in _KINDS for obj in self._client.list(kind, api_version=api_version)]
 
     def ask(self, pod: Object) -> tuple[Answer, Object]:
-        """What kube-scheduler makes of `pod`, and the pod as the API server stored it; it is gone afterwards.
+        """Return kube-scheduler's result for `pod`, and the pod as the API server stored it; delete it afterwards.
 
         Raises:
             ApiError: the API server refuses the pod.
@@ -202,7 +202,7 @@ class Judge:
         self._wait(event, [obj for obj in removed if counts(obj) and is_heeded(obj)], since)
 
     def _wait(self, event: str, objects: Iterable[Object], since: int) -> None:
-        """Wait for kube-scheduler's `event` of each object; of Services and controllers it tells none."""
+        """Wait for kube-scheduler's `event` of each object; it logs none of Services and controllers."""
         if not event:
             return
         names = ["/".join(part for part in _key(obj)[1:] if part) for obj in objects]
@@ -214,7 +214,7 @@ def _key(obj: Mapping[str, Any]) -> _Key:
 
 
 def _changes(obj: Object) -> bool:
-    """Whether it is a pod that is brought to a state in which it goes on counting."""
+    """Return true for a pod whose new state still counts on its node."""
     is_changed = obj["metadata"].get("deletionTimestamp") or obj.get("status")
     return bool(obj["kind"] == "Pod" and is_changed and counts(obj))
 

@@ -35,7 +35,7 @@ _KEPT: frozenset[_Path] = frozenset(
 
 
 def minimise(world: World, pod: Object, holds: Holds) -> tuple[World, Object]:
-    """A part of `world` and of `pod` of which `holds` is as true as of the whole."""
+    """Return a part of `world` and of `pod` for which `holds` is still true."""
     nodes = _fewest(world.nodes, lambda some: bool(some) and holds(world.with_nodes(some), pod))
     world = world.with_nodes(nodes)
     world = replace(world, pods=_fewest(world.pods, lambda some: holds(replace(world, pods=some), pod)))
@@ -53,7 +53,7 @@ def minimise(world: World, pod: Object, holds: Holds) -> tuple[World, Object]:
 
 
 def _fewest(items: tuple[T, ...], holds: Callable[[tuple[T, ...]], bool]) -> tuple[T, ...]:
-    """Some of `items`, of which none can be spared: tried are ever smaller pieces."""
+    """Return the `items` that cannot be removed; the tried pieces become smaller and smaller."""
     size = max(1, len(items) // 2)
     while items:
         spared = False

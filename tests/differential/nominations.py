@@ -7,7 +7,7 @@ from tests.differential.constraints import Object
 from tests.differential.dice import Dice
 from tests.differential.pods import base_pod
 
-# Pods of these classes drive nobody off: each question is to leave the cluster as it was.
+# Pods of these classes do not preempt others, so that a question does not change the cluster.
 PRIORITIES = {"differential-low": -10, "differential-high": 1000}
 PRIORITY_CLASSES: tuple[Object, ...] = tuple(
     {
@@ -44,7 +44,7 @@ def let_some_be_nominated(dice: Dice, pods: Sequence[Object], nodes: Sequence[st
 
 
 def is_heeded(obj: Object) -> bool:
-    """Whether kube-scheduler takes note of `obj`, a pod or anything else."""
+    """Return true if kube-scheduler reads `obj`, a pod or another object."""
     return bool(obj.get("spec", {}).get("schedulerName") != NO_SCHEDULER)
 
 

@@ -56,7 +56,7 @@ def _cases(control_plane: ControlPlane, first_seed: int) -> Iterator[tuple[str, 
 
 
 def _features(pod: Object, answer: Answer) -> set[str]:
-    """What the case shows: reasons, plugins that tell nodes apart, fields and operators of the pod."""
+    """The coverage of a case: reasons, plugins that distinguish nodes, fields and operators of the pod."""
     reasons = re.sub(r"^0/\d+ nodes are available: |\.$", "", answer.message).split(", ") if answer.message else []
     by_plugin: dict[str, set[int]] = {}
     for scores in answer.scores.values():

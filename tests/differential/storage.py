@@ -113,7 +113,7 @@ def _waiting(dice: Dice, namespace: str, name: str, node_names: Sequence[str]) -
 
 
 def _broken(dice: Dice, namespace: str, name: str, node_names: Sequence[str]) -> list[Object]:
-    """A bound claim of which something is gone, or is going."""
+    """Draw a bound claim with an object that is missing or is being deleted."""
     volume, claim = _bound(dice, namespace, name, node_names)
     form = dice.randint(0, 3)
     if form == 0:

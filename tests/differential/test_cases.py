@@ -1,4 +1,4 @@
-"""What kube-scheduler once answered is foretold: every file in cases/ is replayed without it."""
+"""Predictions match recorded answers of kube-scheduler: every file in cases/ is replayed without a control plane."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ CASES = sorted(FOLDER.glob("*.yaml"))
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_recorded_answer_is_foretold(path: Path) -> None:
+def test_recorded_answer_is_predicted(path: Path) -> None:
     case = read(path)
     assert compare(case.pod, case.snapshot(), case.answer) == []
 

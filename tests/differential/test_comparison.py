@@ -50,11 +50,11 @@ def _zeros(plugin: str, score: int = 0) -> Answer:
         pytest.param(_OPEN, Answer("c", "", {}), ["feasible nodes"], id="left open, none of them"),
     ],
 )
-def test_what_differs_is_named(placement: Placement, answer: Answer, kinds: list[str]) -> None:
+def test_differences_are_named(placement: Placement, answer: Answer, kinds: list[str]) -> None:
     assert [each.kind for each in disagreements(placement, answer, PROFILES["default-scheduler"])] == kinds
 
 
-def test_what_a_disagreement_does_not_need_goes() -> None:
+def test_minimising_removes_what_a_disagreement_does_not_need() -> None:
     nodes = tuple({"metadata": {"name": f"n{number}", "labels": {"a": "b"}}, "spec": {}} for number in range(9))
     pods = tuple({"metadata": {"name": f"p{n}", "namespace": "x"}, "spec": {"nodeName": f"n{n}"}} for n in range(9))
     pod = {"metadata": {"name": "p", "namespace": "x"}, "spec": {"tolerations": [{"key": "a"}, {"key": "b"}]}}
@@ -98,7 +98,7 @@ _FOUND = "seed-1-p: Disagreement(kind='verdict', foretold=('Feasible',"
 
 @pytest.mark.parametrize("fault", _FAULTS, ids=repr)
 @pytest.mark.parametrize("fewest", [2, 3])
-def test_what_is_not_answered_makes_a_disagreement_no_smaller(tmp_path: Path, fewest: int, fault: Exception) -> None:
+def test_missing_answer_does_not_shrink_a_disagreement(tmp_path: Path, fewest: int, fault: Exception) -> None:
     judge = _Judge(_THREE_NODES, fewest, fault)
 
     text = report(judge, _THREE_NODES, tried(judge, _POD), "seed-1-p", tmp_path)

@@ -1,4 +1,4 @@
-"""The real kube-scheduler is the judge of random pods on random clusters."""
+"""Predictions for random pods on random clusters match the real kube-scheduler."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from webhook.placement.config.loader import parse_profiles
 PODS_PER_WORLD = 25
 FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
 WORLDS = max(2, int(os.environ.get("DIFFERENTIAL_PODS", "350")) // PODS_PER_WORLD)
-# So many of the worlds are for profiles that the scheduler has to be started anew for.
+# The number of worlds with profiles for which the scheduler must restart.
 WORLDS_OF_OTHERS = max(1, WORLDS // 6)
 
 
@@ -39,7 +39,7 @@ def _agree(cluster: Cluster, seed: int, schedulers: tuple[str, ...], folder: Pat
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + WORLDS - WORLDS_OF_OTHERS))
-def test_what_is_foretold_for_random_pods_is_what_becomes_of_them(cluster: Cluster, seed: int, tmp_path: Path) -> None:
+def test_predictions_for_random_pods_match_kube_scheduler(cluster: Cluster, seed: int, tmp_path: Path) -> None:
     _agree(cluster, seed, (*STANDARD[:1] * 5, *STANDARD), tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""One pod before the judge: foretold first, then asked."""
+"""One trial: predict the placement of a pod, then compare it with kube-scheduler's."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ _MOST_QUESTIONS = 600
 
 
 class Asked(Protocol):
-    """What is asked about one pod: a `Judge`."""
+    """The interface of a scheduler that decides on one pod, such as `Judge`."""
 
     def establish(self, world: World) -> None:
         """Make the cluster what `world` says."""
@@ -57,7 +57,7 @@ class Trial(NamedTuple):
 
 
 def tried(judge: Asked, pod: Object) -> Trial:
-    """`pod` before the judge."""
+    """Return the trial of `pod`."""
     snapshot = judge.snapshot()
     answer, stored = judge.ask(pod)
     return Trial(pod, stored, answer, [*compare(pod, snapshot, answer), *compare(stored, snapshot, answer)])
@@ -113,7 +113,7 @@ def minimised(judge: Asked, world: World, trial: Trial) -> Case | None:
 
 
 def _tried_on(judge: Asked, world: World, pod: Object) -> Trial | None:
-    """Return `pod` before the judge in `world`; None where it refuses or does not answer."""
+    """Return the trial of `pod` in `world`; None if kube-scheduler rejects the world or does not answer."""
     try:
         judge.establish(world)
         return tried(judge, pod)

@@ -93,7 +93,7 @@ def pending_pods(dice: Dice, world: World, count: int, schedulers: Sequence[str]
 
 
 def counts(pod: Object) -> bool:
-    """Whether kube-scheduler counts the bound pod on its node."""
+    """Return true if kube-scheduler counts the bound pod on its node."""
     return pod.get("status", {}).get("phase") not in _ENDED
 
 

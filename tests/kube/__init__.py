@@ -1,1 +1,1 @@
-"""Tests of the facts of Kubernetes."""
+"""Tests of the rules of Kubernetes."""

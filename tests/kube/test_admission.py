@@ -116,7 +116,7 @@ def test_patch_and_patch_type_come_together() -> None:
     assert orjson.loads(base64.b64decode(response["patch"])) == operations
 
 
-def test_a_refusal_has_status_and_never_a_patch() -> None:
+def test_denial_has_a_status_and_no_patch() -> None:
     """Source: k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go, ToStatusErr"""
     response = answer("u", [{"op": "remove", "path": "/a"}], refusal=Refusal(422, "Invalid", "no"))
 
@@ -128,7 +128,7 @@ def test_a_refusal_has_status_and_never_a_patch() -> None:
     }
 
 
-def test_message_of_a_refusal_commands_no_terminal() -> None:
+def test_message_of_a_denial_has_no_terminal_control_characters() -> None:
     response = answer("u", refusal=Refusal(422, "Invalid", "one\x1b]0;\x07\ntwo\u202e\ud800"))
 
     assert response["status"]["message"] == "one\\x1b]0;\\x07\ntwo\\u202e\\ud800"
@@ -159,7 +159,7 @@ def test_warnings_and_audit_annotations_are_in_the_answer() -> None:
         ),
     ],
 )
-def test_warnings_fit_what_reaches_a_client(warnings: list[str], wanted: list[str]) -> None:
+def test_warnings_are_within_the_limits_of_the_api_server(warnings: list[str], wanted: list[str]) -> None:
     assert fit_warnings(warnings) == wanted
 
 

@@ -74,7 +74,7 @@ values = st.recursive(
 
 
 @given(st.dictionaries(texts, values, max_size=3))
-def test_json_read_as_yaml_is_what_it_is_as_json(content: dict[str, Any]) -> None:
+def test_json_parsed_as_yaml_has_the_same_value(content: dict[str, Any]) -> None:
     text = json.dumps(content, ensure_ascii=False)
 
     assert contents("---\n" + text) == contents(text) == [content]
@@ -167,7 +167,7 @@ def test_every_object_is_found_with_its_place(text: str, wanted: list[tuple[str,
         ),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(text: str | bytes, wanted: str) -> None:
+def test_invalid_text_is_reported_with_its_place(text: str | bytes, wanted: str) -> None:
     assert wanted in error(text)
 
 
@@ -181,7 +181,7 @@ def test_what_cannot_be_read_is_told_with_its_place(text: str | bytes, wanted: s
         pytest.param("{[1]: 2}", id="a list as key"),
     ],
 )
-def test_the_reader_without_libyaml_refuses_the_same(without_libyaml: ModuleType, text: str | bytes) -> None:
+def test_loader_without_libyaml_rejects_the_same_documents(without_libyaml: ModuleType, text: str | bytes) -> None:
     with pytest.raises(InvalidInput, match=r"^pods\.yaml(:\d+:\d+)?: Invalid value: .*must be YAML or JSON"):
         without_libyaml.parse(text, "pods.yaml")
 
@@ -206,11 +206,11 @@ def test_the_reader_without_libyaml_refuses_the_same(without_libyaml: ModuleType
         pytest.param("a: &x {b: *x}\n", id="an object inside itself"),
     ],
 )
-def test_what_json_cannot_hold_is_refused(text: str) -> None:
+def test_values_that_json_does_not_have_are_rejected(text: str) -> None:
     assert error(text).startswith("pods.yaml")
 
 
-def test_aliases_that_multiply_are_refused() -> None:
+def test_exponential_aliases_are_rejected() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
 
@@ -226,7 +226,7 @@ def test_aliases_that_multiply_are_refused() -> None:
         pytest.param("'{\"a\":' * 50_000 + '1' + '}' * 50_000", id="JSON"),
     ],
 )
-def test_huge_nesting_is_refused_and_kills_nobody(text: str) -> None:
+def test_deep_nesting_is_rejected_without_a_crash(text: str) -> None:
     script = f"""
 from webhook.kube.documents import parse
 from webhook.kube.field import InvalidInput
@@ -265,5 +265,5 @@ def test_json_may_be_nested_as_deep_as_yaml(mark: str) -> None:
         pytest.param(("a", "d", "y"), None, id="a parent is text"),
     ],
 )
-def test_field_is_none_where_there_is_no_value(path: tuple[str, ...], wanted: object) -> None:
+def test_field_is_none_without_a_value(path: tuple[str, ...], wanted: object) -> None:
     assert field({"a": {"b": None, "c": [1], "d": "x"}}, *path) == wanted

@@ -52,7 +52,7 @@ def test_an_error_can_be_put_under_a_place(path: str, moved: object, wanted: str
     assert moved(invalid(path, 1, "no")).path == wanted
 
 
-def test_all_errors_are_told_each_on_its_line() -> None:
+def test_each_error_is_on_its_own_line() -> None:
     error = InvalidInput([required("a", "must be set"), invalid("b", 1, "must be text")])
 
     assert [each.path for each in error.errors] == ["a", "b"]
@@ -82,7 +82,7 @@ class Counted(list[Any]):
             yield item
 
 
-def test_of_a_value_only_what_is_shown_is_rendered() -> None:
+def test_only_the_shown_part_of_a_value_is_rendered() -> None:
     items = Counted(range(1_000_000))
 
     assert shown({"items": items}).startswith('{"items": [0, 1, 2, ')
@@ -118,7 +118,7 @@ json_values = st.recursive(
 
 
 @given(json_values, st.integers(2, 130))
-def test_what_is_shown_is_the_beginning_of_the_json(value: object, limit: int) -> None:
+def test_shown_value_is_the_beginning_of_its_json(value: object, limit: int) -> None:
     whole = json.dumps(value, ensure_ascii=False)
 
     assert shown(value, limit) == (whole if len(whole) <= limit else whole[: limit - 1] + "…")
@@ -133,9 +133,9 @@ def test_what_is_shown_is_the_beginning_of_the_json(value: object, limit: int) -
     ],
     ids=["path", "value", "detail"],
 )
-def test_error_is_one_line_that_commands_no_terminal(error: FieldError) -> None:
+def test_error_is_one_line_without_control_characters(error: FieldError) -> None:
     assert str(error).isprintable()
 
 
-def test_error_is_short_whatever_its_path() -> None:
+def test_error_is_short_for_every_path() -> None:
     assert len(str(invalid("metadata.labels[" + "x" * 3_000_000, 1, "must be text"))) < 1200

@@ -1,4 +1,4 @@
-"""The operations of a patch are applied as any RFC 6902 implementation applies them."""
+"""Patches are applied like any RFC 6902 implementation applies them."""
 
 from copy import deepcopy
 from typing import Any

@@ -34,12 +34,12 @@ _selectors = st.fixed_dictionaries(
 
 
 @given(selector=st.none() | _selectors, labels=_labels)
-def test_read_selector_matches_what_the_raw_one_does(selector: Any, labels: dict[str, str]) -> None:
+def test_parsed_selector_matches_like_the_raw_selector(selector: Any, labels: dict[str, str]) -> None:
     read = read_label_selector(Reader(), selector, "selector")
     assert selector_matches(read, labels) is label_selector_matches(selector, labels)
 
 
-def test_malformed_fields_are_told() -> None:
+def test_malformed_fields_are_reported() -> None:
     reader = Reader()
     read_label_selector(reader, {"matchLabels": {"a": 1}, "matchExpressions": [{"key": 2}]}, "selector")
     assert [error.path for error in reader.errors] == ["selector.matchLabels[a]", "selector.matchExpressions[0].key"]

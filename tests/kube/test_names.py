@@ -44,6 +44,6 @@ def test_no_label_key(text: str) -> None:
 @pytest.mark.parametrize(
     "check", [is_dns_subdomain, is_label_value, is_qualified_name], ids=lambda check: check.__name__
 )
-def test_a_huge_text_is_refused_at_once(check: object) -> None:
+def test_huge_text_is_rejected_at_once(check: object) -> None:
     assert callable(check)
     assert not check("a-" * 1_000_000)

@@ -77,7 +77,7 @@ def test_a_volcano_job_makes_a_pod_for_each_task() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Service", "ConfigMap", "Namespace", "Node", "List", "SomethingNew"])
-def test_other_kinds_make_no_pod(kind: str) -> None:
+def test_other_kinds_create_no_pod(kind: str) -> None:
     assert pods({"apiVersion": "v1", "kind": kind}) == []
 
 
@@ -88,7 +88,7 @@ def test_an_owner_without_a_name_is_called_by_its_kind() -> None:
     assert "namespace" not in pod.content["metadata"]
 
 
-def test_name_and_namespace_are_the_owners_whatever_the_template_says() -> None:
+def test_name_and_namespace_are_those_of_the_owner_not_of_the_template() -> None:
     """Source: k8s.io/kubernetes/pkg/controller/controller_utils.go, GetPodFromTemplate copies neither."""
     template = {"metadata": {"name": "mine", "namespace": "elsewhere"}, "spec": {}}
 

@@ -61,7 +61,7 @@ def test_host_ports_of_a_pod(spec: dict[str, Any], expected: tuple[HostPort, ...
     reader.finish()
 
 
-def test_malformed_ports_are_told_with_their_fields() -> None:
+def test_malformed_ports_are_reported_with_their_fields() -> None:
     reader = Reader()
     read_host_ports(reader, {"hostNetwork": "yes", "containers": [{"ports": [{"hostPort": "80", "hostIP": 1}]}]})
     assert [error.path for error in reader.errors] == [

@@ -105,7 +105,7 @@ _NO_QUANTITIES = (
 @pytest.mark.parametrize(
     "quantity", [*_NO_QUANTITIES, "1" * 300, None, True, float("inf"), float("nan"), [], {}], ids=repr
 )
-def test_bad_quantity_is_refused_with_an_example(quantity: object) -> None:
+def test_invalid_quantity_is_rejected_with_an_example(quantity: object) -> None:
     for read in (value, milli_value):
         with pytest.raises(ValueError, match=r'must be a quantity: .* "500m", "2", "1\.5Gi" or "12e6"'):
             read(quantity)

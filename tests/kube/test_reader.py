@@ -1,4 +1,4 @@
-"""Raw objects are read with the types of Kubernetes' fields; all that does not fit is told at once."""
+"""Raw objects are read with the types of the API; all type errors are reported together."""
 
 from collections.abc import Callable
 from typing import Any
@@ -51,7 +51,7 @@ def test_value_of_the_right_type_is_read(read: Callable[[Reader, Any, str], Any]
         pytest.param(Reader.boolean, "yes", 'f: Invalid value: "yes"; must be true or false', id="boolean"),
     ],
 )
-def test_value_of_another_type_is_told(read: Callable[[Reader, Any, str], Any], value: Any, error: str) -> None:
+def test_value_of_another_type_is_reported(read: Callable[[Reader, Any, str], Any], value: Any, error: str) -> None:
     reader = Reader()
     read(reader, value, "f")
     with pytest.raises(InvalidInput) as caught:
@@ -59,7 +59,7 @@ def test_value_of_another_type_is_told(read: Callable[[Reader, Any, str], Any], 
     assert str(caught.value) == error
 
 
-def test_field_read_twice_is_told_once() -> None:
+def test_error_of_a_field_read_twice_is_reported_once() -> None:
     reader = Reader()
     reader.text(1, "f")
     reader.text(1, "f")

@@ -1,4 +1,4 @@
-"""What a pod requests, as kube-scheduler counts it."""
+"""Resource requests of a pod, as kube-scheduler counts them."""
 
 from typing import Any
 
@@ -179,7 +179,7 @@ def test_kinds_of_resources(name: str, extended: bool, scalar: bool, schedulable
         pytest.param(
             {"containers": [{"resources": {"requests": {"cpu": "lots", "memory": "-1"}}}]},
             ["spec.containers[0].resources.requests[cpu]", "spec.containers[0].resources.requests[memory]"],
-            id="every bad quantity is told",
+            id="every invalid quantity is reported",
         ),
         pytest.param(
             {"initContainers": [{}, {"resources": {"limits": {"cpu": True}}}]},
@@ -193,7 +193,7 @@ def test_kinds_of_resources(name: str, extended: bool, scalar: bool, schedulable
         pytest.param({"resources": {"requests": {1: "1"}}}, ["spec.resources.requests"], id="a resource named 1"),
     ],
 )
-def test_malformed_resources_are_told_with_their_fields(spec: dict[str, Any], paths: list[str]) -> None:
+def test_malformed_resources_are_reported_with_their_fields(spec: dict[str, Any], paths: list[str]) -> None:
     with pytest.raises(InvalidInput) as caught:
         pod_requests({"spec": spec})
     assert [error.path for error in caught.value.errors] == paths

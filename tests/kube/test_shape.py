@@ -1,4 +1,4 @@
-"""A pod has the types of a Pod in every field that is read, or every one that has not is named."""
+"""A pod whose fields have other types than those of a Pod is rejected with the names of the fields."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def nested(value: Any, *path: str | int) -> Any:
         pytest.param({"metadata": {"labels": {}}, "spec": {"tolerations": []}}, id="empty ones"),
     ],
 )
-def test_a_pod_is_let_through(pod: dict[str, Any]) -> None:
+def test_valid_pod_passes(pod: dict[str, Any]) -> None:
     check_pod(pod)
 
 
@@ -129,14 +129,14 @@ def test_metadata_and_spec_must_be_there(pod: dict[str, Any], wanted: list[str])
     assert errors(pod) == wanted
 
 
-def test_the_place_stands_before_the_path() -> None:
+def test_place_is_before_the_path() -> None:
     assert errors({"metadata": 1, "spec": {}}, "spec.template") == [
         "spec.template.metadata: Invalid value: 1; must be an object"
     ]
 
 
 def shaped_fields(shape: Any, *path: str | int) -> list[tuple[str | int, ...]]:
-    """The path of every field that the shape knows."""
+    """Yield the path of every field in the shape."""
     if isinstance(shape, Each):
         return [path, *shaped_fields(shape.item, *path, 0)]
     if isinstance(shape, dict):

@@ -111,7 +111,7 @@ _taints = [
 
 
 @given(wide=_tolerations, narrow=_tolerations)
-def test_what_the_narrow_one_tolerates_the_covering_one_tolerates(wide: Object, narrow: Object) -> None:
+def test_covering_toleration_tolerates_all_taints_of_the_covered_one(wide: Object, narrow: Object) -> None:
     if covers(wide, narrow):
         assert all(tolerates(wide, taint) for taint in _taints if tolerates(narrow, taint))
 

@@ -10,7 +10,7 @@ UNSAFE = "\x00\x07\x08\t\r\x1b\x7f\x80\x85\x9b\xad\u061c\u200e\u2028\u202e\u2066
 
 
 @pytest.mark.parametrize("character", UNSAFE, ids=ascii)
-def test_what_could_command_a_terminal_is_an_escape(character: str) -> None:
+def test_terminal_control_characters_are_escaped(character: str) -> None:
     escape = character.encode("unicode_escape").decode()
 
     assert printable(f"a{character}b") == f"a{escape}b"
@@ -23,17 +23,17 @@ def test_line_break_is_an_escape_but_in_lines() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a b", "训练 é", "日本　語", "שלום", r"C:\x1b", "😀"])
-def test_other_text_is_left_as_it_is(text: str) -> None:
+def test_other_text_is_unchanged(text: str) -> None:
     assert printable(text) == printable_lines(text) == text
 
 
 @given(st.text())
-def test_escaping_twice_is_escaping_once(text: str) -> None:
+def test_escaping_is_idempotent(text: str) -> None:
     assert printable(printable(text)) == printable(text)
 
 
 @given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)), st.booleans())
-def test_escaped_json_is_the_same_value_and_commands_no_terminal(value: object, ascii_only: bool) -> None:
+def test_escaped_json_has_the_same_value_and_no_control_characters(value: object, ascii_only: bool) -> None:
     escaped = escaped_json(json.dumps(value, ensure_ascii=ascii_only, indent="\t"))
 
     assert json.loads(escaped) == value

@@ -1,4 +1,4 @@
-"""The handles by which CSI drivers know the volumes of older kinds that they have taken over."""
+"""CSI volume handles of migrated in-tree volumes."""
 
 from typing import Any
 

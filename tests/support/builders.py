@@ -96,7 +96,7 @@ class PodBuilder:
         return self._with(lambda pod: pod["spec"].setdefault("initContainers", []).append(added))
 
     def sidecar(self, name: str, /, **amounts: Quantity) -> Self:
-        """Add an init container that requests `amounts` and goes on running (restartPolicy Always)."""
+        """Add a sidecar that requests `amounts` (an init container with restartPolicy Always)."""
         added = _container(name, amounts) | {"restartPolicy": "Always"}
         return self._with(lambda pod: pod["spec"].setdefault("initContainers", []).append(added))
 
@@ -140,7 +140,7 @@ class PodBuilder:
         return self.spec(affinity=affinity)
 
     def require_node(self, *terms: Mapping[str, Any]) -> Self:
-        """Add required nodeSelectorTerms, of which one must match; see `match_expressions`."""
+        """Add required nodeSelectorTerms, one of which must match; see `match_expressions`."""
         return self._with(lambda pod: _required_node_terms(pod).extend(deepcopy(dict(term)) for term in terms))
 
     def prefer_node(self, weight: int, term: Mapping[str, Any]) -> Self:
@@ -189,7 +189,7 @@ def make_pod(name: str = "pod") -> PodBuilder:
 
 
 def match_expressions(*expressions: tuple[str, str, list[str]]) -> dict[str, Any]:
-    """A nodeSelectorTerm of `(key, operator, values)`, all of which must hold."""
+    """Return a nodeSelectorTerm of `(key, operator, values)`, which must all hold."""
     return {
         "matchExpressions": [
             {"key": key, "operator": operator} | ({"values": values} if values else {})

@@ -33,7 +33,7 @@ def make_counters(node: str, counters: Mapping[str, str], **spec: Any) -> Object
 
 
 def make_device(name: str, capacity: Mapping[str, str] | None = None, **fields: Any) -> Object:
-    """A device; a field that is a list or an object stands as it is, any other is an attribute."""
+    """Return a device; a field that is a list or an object is copied, any other is an attribute."""
     kept = {key: value for key, value in fields.items() if isinstance(value, (list, dict)) or key == "nodeName"}
     attributes = {key: _attribute(value) for key, value in fields.items() if key not in kept}
     device: Object = {"name": name, **kept}

@@ -1,4 +1,4 @@
-"""How many examples a property test draws: fewer in `make test-fast`."""
+"""The number of examples of a property test: fewer in `make test-fast`."""
 
 from hypothesis import settings
 

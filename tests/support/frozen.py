@@ -1,4 +1,4 @@
-"""Pods that shout when somebody writes to them."""
+"""Pods that raise an error when code writes to them."""
 
 from typing import Any, NoReturn
 

@@ -23,7 +23,7 @@ def server_context(pair: KeyPair) -> ssl.SSLContext:
 
 
 def closed_port() -> int:
-    """A port on 127.0.0.1 where nobody listens."""
+    """Return a port on 127.0.0.1 without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port

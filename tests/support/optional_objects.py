@@ -23,7 +23,7 @@ def _with_group(kind: str, namespace: str, content: Object) -> Object:
         "ResourceSlice",
         "PriorityClass",
     )
-    metadata = {"name": f"further-{kind.lower()}"} | ({} if is_of_cluster else {"namespace": namespace})
+    metadata = {"name": f"optional-{kind.lower()}"} | ({} if is_of_cluster else {"namespace": namespace})
     return {"apiVersion": OPTIONAL_KINDS[kind].api_version, "kind": kind, "metadata": metadata, **content}
 
 
@@ -68,7 +68,7 @@ def _contents(variant: str) -> dict[str, Object]:
             "spec": {
                 "attacher": "disk.example.com",
                 "nodeName": f"node-{variant}",
-                "source": {"persistentVolumeName": "further-persistentvolume"},
+                "source": {"persistentVolumeName": "optional-persistentvolume"},
             }
         },
         "DeviceClass": {"spec": {"extendedResourceName": f"example.com/gpu-{variant}"}},

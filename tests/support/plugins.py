@@ -23,7 +23,7 @@ def node(name: str, *pods: PodBuilder, images: Mapping[str, int] | None = None, 
 
 
 def pod_info(pod: PodBuilder) -> PodInfo:
-    """What plugins read of `pod`."""
+    """Return the PodInfo of `pod`."""
     reader = Reader()
     info = PodInfo.of(reader, pod.obj())
     reader.finish()

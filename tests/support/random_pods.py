@@ -15,7 +15,7 @@ Strategy = st.SearchStrategy[Any]
 
 
 def optional(**fields: Strategy) -> Strategy:
-    """An object with any of `fields`, each of which may also be null."""
+    """Draw an object with any of `fields`, each with a value or null."""
     return st.fixed_dictionaries({}, optional={key: st.none() | value for key, value in fields.items()})
 
 

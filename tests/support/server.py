@@ -35,7 +35,7 @@ LOOPBACK = Address("127.0.0.1", 0)
 
 @dataclass(slots=True)
 class Clock:
-    """A monotonic clock that stands until it is moved."""
+    """A monotonic clock that advances only when a test moves it."""
 
     seconds: float = 1000.0
 
@@ -44,7 +44,7 @@ class Clock:
 
 
 def make_effort() -> Effort:
-    """Return a work budget of 150 ms, of which no time passes."""
+    """Return a work budget of 150 ms that is never spent."""
     return Effort(None, 150, monotonic_seconds=Clock(), worked_seconds=lambda: 0.0)
 
 

@@ -49,7 +49,7 @@ def make_pv(
 
 
 def available(volume: Object) -> Object:
-    """`volume` as a controller marks it when nobody has it."""
+    """Return `volume` as a controller marks it when no claim is bound to it."""
     return volume | {"status": {"phase": "Available"}}
 
 

@@ -1,4 +1,4 @@
-"""What a snapshot says, as plain values that can be compared: made anew or kept up, it must say the same."""
+"""Snapshots as plain comparable values: a rebuilt and an updated snapshot must be equal."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Records into cases: a cluster, a pod, the plugin that was asked, and what it said of which node."""
+"""Convert records to cases: a cluster, a pod, the plugin, and its result for each node."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ _SCORING = (_SCORE, _NORMALIZE_SCORE)
 
 @dataclass(frozen=True)
 class Answer:
-    """What the plugin says of a node, or of the pod whatever the node."""
+    """The result of the plugin for a node, or for the pod on all nodes."""
 
     code: str
     reasons: tuple[str, ...]

@@ -96,7 +96,7 @@ def _records(go: Path, module: Path, package: str, environ: Mapping[str, str]) -
         command = [str(go), *arguments]
         outcome = _outcome(command, module, {**environ, "TRACED_FOLDER": folder})
         found = Path(folder) / "records"
-        # A test of upstream's that fails, as for want of time, has told as much as one that passes.
+        # A failed upstream test, such as one with a timeout, has recorded as much as one that passes.
         if not found.exists():
             raise _failed(command, outcome)
         records = [json.loads(line) for line in found.read_text().splitlines()]
@@ -105,7 +105,7 @@ def _records(go: Path, module: Path, package: str, environ: Mapping[str, str]) -
 
 
 def _tests(output: str) -> dict[int, str]:
-    """The test of each record, by its number, which the tests' output tells."""
+    """Return the test of each record by number, from the output of the tests."""
     found = {}
     for line in output.splitlines():
         event = json.loads(line)

@@ -1,4 +1,4 @@
-"""What `check` would say of upstream's cases, and whether that is what kube-scheduler's plugin says."""
+"""Compare the results of `check` for upstream's cases with those of kube-scheduler's plugins."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -73,13 +73,13 @@ APART = (
     Apart("DynamicResources", "in-flight-claim", "", "a claim whose allocation kube-scheduler has not yet written"),
 )
 _ANY_NODE = "any-node"
-# What a test hands over beside its node infos says nothing that a cluster would not.
+# Other arguments of a test add nothing to its node infos.
 _PASSED_OVER = ("Node", "Pod")
 _NEEDED = ("PrioritySort", "DefaultBinder")
 
 
 class Outcome(NamedTuple):
-    """How a case went, and what there is to say of it; `apart` is why it was set aside."""
+    """The outcome of a case and its explanation; `apart` is the reason to set it aside."""
 
     kind: str
     detail: str = ""
@@ -164,7 +164,7 @@ def _compared_scores(case: Case, profile: Profile, info: PodInfo, snapshot: Snap
 
 
 def _passing(case: Case, snapshot: Snapshot) -> Mapping[str, bool] | None:
-    """Whether each node that was asked about passes, by the names that the nodes have in the snapshot."""
+    """Return for each node of the case true if it passes, by its name in the snapshot."""
     names = _names(case)
     if case.for_all is not None:
         return {info.node.name: case.for_all.passes for info in snapshot.nodes}

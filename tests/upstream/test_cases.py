@@ -47,7 +47,7 @@ def test_cycle_is_one_case(tmp_path: Path) -> None:
     assert set(case.nodes) == {"a", "b"}
 
 
-def test_node_that_is_asked_twice_makes_two_cases(tmp_path: Path) -> None:
+def test_node_with_two_calls_makes_two_cases(tmp_path: Path) -> None:
     first, second = _cases(
         tmp_path,
         _record("PreFilter", "Success"),
@@ -57,13 +57,13 @@ def test_node_that_is_asked_twice_makes_two_cases(tmp_path: Path) -> None:
     assert (first.answers["a"].passes, second.answers["a"].passes) == (True, False)
 
 
-def test_pre_filter_that_refuses_speaks_for_all_nodes(tmp_path: Path) -> None:
+def test_pre_filter_rejection_applies_to_all_nodes(tmp_path: Path) -> None:
     (case,) = _cases(tmp_path, _record("PreFilter", "UnschedulableAndUnresolvable", reasons=["why"]))
     assert case.for_all is not None
     assert (case.for_all.passes, case.for_all.reasons) == (False, ("why",))
 
 
-def test_pre_filter_that_goes_on_says_nothing_alone(tmp_path: Path) -> None:
+def test_successful_pre_filter_alone_makes_no_case(tmp_path: Path) -> None:
     assert _cases(tmp_path, _record("PreFilter", "Success")) == []
 
 

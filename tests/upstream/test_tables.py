@@ -23,6 +23,6 @@ def test_no_answer_contradicts_kube_scheduler(judged: list[Judged], plugin: str)
     assert any(outcome.kind == AGREES for _, outcome in own)
 
 
-def test_what_is_set_aside_would_contradict(judged: list[Judged]) -> None:
+def test_cases_set_aside_would_contradict(judged: list[Judged]) -> None:
     used = {outcome.apart for _, outcome in judged if outcome.apart}
     assert [each for each in APART if each not in used] == []

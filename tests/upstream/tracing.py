@@ -98,7 +98,7 @@ func {maker}(
 	return plugin, err
 }}
 """
-# The binder has tests of its own, by which most of what VolumeBinding does is told.
+# The binder has tests of its own, which cover most of VolumeBinding.
 _BINDER = """
 func (b *volumeBinder) FindPodVolumes(
 	logger klog.Logger, pod *v1.Pod, claims *PodVolumeClaims, node *v1.Node,

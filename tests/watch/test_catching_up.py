@@ -1,4 +1,4 @@
-"""After a break a view is current as of the moment that the API server proves, and this comes soon."""
+"""After an interruption the view soon becomes current, as of a time that the API server confirms."""
 
 import asyncio
 import time
@@ -30,7 +30,7 @@ ADDED = ("ADDED", versioned_node("b", 5))
 async def reflecting(
     api: FakeApi, folder: Path, timing: Timing = TIMING, on_reachable: Callable[[], None] = lambda: None
 ) -> AsyncIterator[Reflector]:
-    """A reflector of nodes, running."""
+    """Run a reflector of nodes."""
     connect = ClientConfig(api.kubeconfig(folder)).connect
     reflector = Reflector(NODE, ClusterCache(), connect, timing, on_reachable=on_reachable)
     task = asyncio.create_task(reflector.run())
@@ -43,12 +43,12 @@ async def reflecting(
 
 
 def watches(api: FakeApi) -> list[int]:
-    """How long each of the watches was to last, in seconds."""
+    """Return the requested length of each watch in seconds."""
     return [int(each["timeoutSeconds"]) for each in api.asked if "watch" in each]
 
 
 @pytest.mark.parametrize("last", [("ADDED", versioned_node("c", 100)), bookmark(100)], ids=["event", "bookmark"])
-def test_events_of_the_past_prove_nothing(tmp_path: Path, last: tuple[str, dict[str, Any]]) -> None:
+def test_old_events_do_not_make_the_view_current(tmp_path: Path, last: tuple[str, dict[str, Any]]) -> None:
     told, ends = asyncio.Event(), asyncio.Event()
 
     async def watch(request: web.Request) -> web.StreamResponse:
@@ -102,12 +102,10 @@ CAUGHT_UP = range(24, 37)
         ),
     ],
 )
-def test_watches_are_short_until_the_view_is_proved_current(
-    tmp_path: Path, script: list[Answer], expected: list[Any]
-) -> None:
+def test_watches_are_short_until_the_view_is_current(tmp_path: Path, script: list[Answer], expected: list[Any]) -> None:
     async def run() -> list[int]:
         async with fake_api(NODES, page([versioned_node("a")], "4"), *script) as api:
-            # Other kinds have changed: no event of this one comes near.
+            # Other kinds have changed: no event of this kind reaches the version.
             api.newest = "1000"
             async with reflecting(api, tmp_path) as reflector:
                 await until(lambda: len(watches(api)) == len(expected))
@@ -118,7 +116,7 @@ def test_watches_are_short_until_the_view_is_proved_current(
         assert seconds in wanted
 
 
-def test_view_that_is_as_new_as_the_server_is_current_at_once(tmp_path: Path) -> None:
+def test_view_with_the_newest_version_is_current_at_once(tmp_path: Path) -> None:
     async def run() -> None:
         async with fake_api(NODES, page([versioned_node("a")], "4"), BREAK) as api:
             api.newest = "4"
@@ -130,7 +128,7 @@ def test_view_that_is_as_new_as_the_server_is_current_at_once(tmp_path: Path) ->
     asyncio.run(run())
 
 
-def test_one_that_reaches_the_server_wakes_those_that_wait_for_it(tmp_path: Path) -> None:
+def test_reflector_that_reaches_the_server_wakes_the_others(tmp_path: Path) -> None:
     patient = Timing(first_pause_seconds=1000, longest_pause_seconds=1000)
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -153,14 +151,14 @@ def test_one_that_reaches_the_server_wakes_those_that_wait_for_it(tmp_path: Path
 
 
 @pytest.mark.parametrize(("longest_age", "watch"), [(3600, 24), (60, 24), (20, 8), (5, 2), (1, 1)])
-def test_quiet_view_is_proved_current_within_the_age_that_the_policy_allows(longest_age: int, watch: int) -> None:
+def test_quiet_view_stays_within_the_age_that_the_policy_allows(longest_age: int, watch: int) -> None:
     assert timing_for(longest_age).watch_seconds == watch
 
 
 def test_quiet_view_is_current_soon_after_the_api_server_is_back(cluster: Cluster) -> None:
-    """Neither the end of the usual watches is waited for, nor the pauses of all that wait for the API server."""
+    """The reflectors wait neither for the end of normal watches nor for their own backoff."""
     timing = Timing(watch_seconds=200, first_pause_seconds=0.1, longest_pause_seconds=200)
-    # The scheduler would wait half a minute before it follows the API server again, and the next test for it.
+    # The scheduler would reconnect only after half a minute, and the next test would wait for it.
     cluster.control_plane.stop_scheduler()
     with following_in_thread(cluster.control_plane.kubeconfig, timing=timing) as live:
         cluster.control_plane.stop_api_server()

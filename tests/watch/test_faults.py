@@ -1,4 +1,4 @@
-"""A fault of ours while the cluster is followed costs what it touches, is told and counted, and ends nothing else."""
+"""Internal errors of the live view are logged and counted, and affect only the failing part."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,12 +21,12 @@ PODS = "/api/v1/pods"
 
 
 class Worn(ClusterCache):
-    """A cache that makes no snapshot while it is `broken`."""
+    """A cache that raises instead of making a snapshot while it is `broken`."""
 
     broken = False
 
     def snapshot(self) -> Snapshot:
-        """The snapshot, unless it is broken."""
+        """Return the snapshot unless the cache is broken."""
         if self.broken:
             raise RuntimeError("worn out")
         return super().snapshot()
@@ -35,7 +35,7 @@ class Worn(ClusterCache):
 def told(
     folder: Path, path: str, *script: Answer, until_seen: Callable[[LiveCluster], Awaitable[None]], **made_with: Any
 ) -> tuple[int, list[str]]:
-    """How many faults were told of, and the log's lines about faults, after `until_seen`."""
+    """Return the number of reported errors and their log lines, after `until_seen`."""
     faults: list[int] = []
 
     async def run() -> None:
@@ -55,10 +55,8 @@ def told(
     return len(faults), [each["event"] for each in logs if each["log_level"] == "error"]
 
 
-def test_view_that_cannot_be_renewed_stands_and_grows_old_until_it_can(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Every watch ends soon and in good order: each kind is known to be current all the time.
+def test_view_that_cannot_be_updated_is_kept_and_becomes_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Every watch ends soon without an error: each kind is always known to be current.
     monkeypatch.setattr("tests.support.fake_api.quiet", events(lasting_seconds=0.05))
     cache, arrives = Worn(), asyncio.Event()
 
@@ -79,7 +77,7 @@ def test_view_that_cannot_be_renewed_stands_and_grows_old_until_it_can(
     assert found == (1, ["the view cannot be renewed"])
 
 
-def test_view_that_was_never_made_is_not_there_yet(tmp_path: Path) -> None:
+def test_view_without_a_first_snapshot_is_not_ready(tmp_path: Path) -> None:
     cache = Worn()
     cache.broken = True
 
@@ -94,7 +92,7 @@ def test_view_that_was_never_made_is_not_there_yet(tmp_path: Path) -> None:
     assert found == (1, ["the view cannot be renewed"])
 
 
-def test_feed_goes_on_where_it_is_when_somebody_who_is_told_fails(tmp_path: Path) -> None:
+def test_failing_callback_does_not_interrupt_the_watch(tmp_path: Path) -> None:
     def fail(*_: Any) -> None:
         raise RuntimeError("no ear")
 

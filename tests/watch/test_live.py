@@ -1,4 +1,4 @@
-"""The view of a real API server is what that server has, whatever happens in between."""
+"""The view of a real API server equals the server's state, also after failures."""
 
 import json
 import random
@@ -25,7 +25,7 @@ Object = dict[str, Any]
 
 
 def wait_same(live: LiveCluster, client: Client) -> dict[str, Any]:
-    """What the view says, once it says what a fresh list does."""
+    """Return the view once it equals a new list."""
 
     def is_same() -> dict[str, Any] | None:
         kinds = dict.fromkeys((of.kind, of.api_version) for of in RESOURCES)
@@ -86,7 +86,7 @@ def _delete_pod(client: Client, namespace: str, pod: str, _: str) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_view_after_random_churn_is_a_fresh_list(cluster: Cluster, seed: int) -> None:
+def test_view_after_random_changes_equals_a_new_list(cluster: Cluster, seed: int) -> None:
     chance = random.Random(seed)
     churn(cluster.client, cluster.namespace, 20, chance)
     with following_in_thread(cluster.control_plane.kubeconfig) as live:
@@ -95,12 +95,12 @@ def test_view_after_random_churn_is_a_fresh_list(cluster: Cluster, seed: int) ->
         assert seen["namespaces"]
 
 
-def test_cluster_without_nodes_is_a_view_too(cluster: Cluster) -> None:
+def test_cluster_without_nodes_has_a_view(cluster: Cluster) -> None:
     with following_in_thread(cluster.control_plane.kubeconfig) as live:
         assert wait_same(live, cluster.client)["nodes"] == []
 
 
-def test_view_comes_back_right_after_the_api_server_was_killed(cluster: Cluster) -> None:
+def test_view_recovers_after_the_api_server_was_killed(cluster: Cluster) -> None:
     chance = random.Random(3)
     churn(cluster.client, cluster.namespace, 40, chance)
     with following_in_thread(cluster.control_plane.kubeconfig) as live:
@@ -117,13 +117,13 @@ def test_view_comes_back_right_after_the_api_server_was_killed(cluster: Cluster)
         wait_for(lambda: "fresh" in live.snapshot().rows, "a watch that goes on")
 
 
-def test_annotations_of_a_namespace_are_seen_as_they_change(cluster: Cluster) -> None:
+def test_changed_annotations_of_a_namespace_are_seen(cluster: Cluster) -> None:
     with following_in_thread(cluster.control_plane.kubeconfig) as live:
         cluster.client.patch("Namespace", cluster.namespace, {"metadata": {"annotations": {"a": "1"}}})
         wait_for(lambda: live.snapshot().namespace_annotations(cluster.namespace).get("a") == "1", "the annotation")
 
 
-def test_bound_pods_are_told_as_they_are_bound(cluster: Cluster) -> None:
+def test_bound_pods_are_reported(cluster: Cluster) -> None:
     bound: list[str] = []
     cluster.make_node("a")
     cluster.create(make_pod("before").node_name("a"))
@@ -132,7 +132,7 @@ def test_bound_pods_are_told_as_they_are_bound(cluster: Cluster) -> None:
         wait_for(lambda: bound == ["after"], lambda: f"the bound pods: {bound}")
 
 
-def test_a_nominated_pod_that_is_bound_counts_once_all_the_while(cluster: Cluster) -> None:
+def test_nominated_pod_always_counts_once_while_it_is_bound(cluster: Cluster) -> None:
     cluster.make_node("a")
     with following_in_thread(cluster.control_plane.kubeconfig) as live:
 
@@ -141,7 +141,7 @@ def test_a_nominated_pod_that_is_bound_counts_once_all_the_while(cluster: Cluste
             return sum(len(each) for each in snapshot.nominated.by_node.values()), int(snapshot.load.pods.sum())
 
         def until(wanted: tuple[int, int]) -> set[tuple[int, int]]:
-            """What is seen until `wanted` is."""
+            """Return the observed values up to `wanted`."""
             seen: list[tuple[int, int]] = []
 
             def is_seen() -> bool:
@@ -165,8 +165,8 @@ REQUIRED_KINDS = {resource.kind for resource in REQUIRED_RESOURCES}
 
 
 @pytest.fixture
-def further(cluster: Cluster) -> Iterator[None]:
-    """An object of each further kind, until the test ends."""
+def optional(cluster: Cluster) -> Iterator[None]:
+    """An object of each optional kind, until the test ends."""
     objects = optional_objects(cluster.namespace)
     for content in objects:
         cluster.create(content)
@@ -178,17 +178,17 @@ def further(cluster: Cluster) -> Iterator[None]:
             cluster.client.delete(kind, name, namespace=namespace, api_version=api_version)
 
 
-@pytest.mark.usefixtures("further")
-def test_further_kinds_are_followed(cluster: Cluster) -> None:
+@pytest.mark.usefixtures("optional")
+def test_optional_kinds_are_watched(cluster: Cluster) -> None:
     with following_in_thread(cluster.control_plane.kubeconfig) as live:
         wait_for(lambda: kinds_in_view(live) == KINDS, "every kind")
         seen = wait_same(live, cluster.client)
         kinds = ("storage", "csi", "devices", "workloads")
         assert [name for name in kinds if not seen[name] or not all(seen[name])] == []
         before = live.snapshot()
-        cluster.client.delete("DeviceClass", "further-deviceclass", api_version="resource.k8s.io/v1")
+        cluster.client.delete("DeviceClass", "optional-deviceclass", api_version="resource.k8s.io/v1")
         labels = {"spec": {"selector": {"app": "other"}}}
-        cluster.client.patch("Service", "further-service", labels, namespace=cluster.namespace)
+        cluster.client.patch("Service", "optional-service", labels, namespace=cluster.namespace)
         wait_for(lambda: live.snapshot().devices.classes == {}, "the view without the class")
         assert wait_same(live, cluster.client)["workloads"] != seen["workloads"]
         assert said(before) == seen
@@ -199,7 +199,7 @@ RBAC = "rbac.authorization.k8s.io/v1"
 
 @contextmanager
 def limited_to(cluster: Cluster, folder: Path, rules: list[Object]) -> Iterator[Path]:
-    """The kubeconfig of a service account that may do what `rules` say."""
+    """Return the kubeconfig of a service account with the rights in `rules`."""
     name, client = "limited", cluster.client
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
     role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}
@@ -229,15 +229,15 @@ def limited_to(cluster: Cluster, folder: Path, rules: list[Object]) -> Iterator[
 (SHIPPED,) = [each for each in read("base/rbac.yaml") if each["kind"] == "ClusterRole"]
 
 
-@pytest.mark.usefixtures("further")
-def test_shipped_role_lets_every_kind_be_read(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("optional")
+def test_shipped_role_can_read_every_kind(cluster: Cluster, tmp_path: Path) -> None:
     with limited_to(cluster, tmp_path, SHIPPED["rules"]) as kubeconfig, following_in_thread(kubeconfig) as live:
         wait_for(lambda: kinds_in_view(live) == KINDS, lambda: f"every kind: {kinds_in_view(live)}")
         wait_same(live, cluster.client)
 
 
-@pytest.mark.usefixtures("further")
-def test_kinds_that_rbac_refuses_leave_the_others_working(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("optional")
+def test_kinds_that_rbac_forbids_do_not_affect_the_others(cluster: Cluster, tmp_path: Path) -> None:
     cluster.make_node("a")
     with limited_to(cluster, tmp_path, SHIPPED["rules"][:1]) as kubeconfig, following_in_thread(kubeconfig) as live:
         pod = cluster.create(make_pod("bound").node_name("a").requests(cpu="1"))
@@ -252,7 +252,7 @@ def test_kinds_that_rbac_refuses_leave_the_others_working(cluster: Cluster, tmp_
         wait_same(live, cluster.client)
 
 
-def test_pod_with_thousands_of_tolerations_is_absorbed_and_answered(cluster: Cluster) -> None:
+def test_pod_with_thousands_of_tolerations_is_watched_and_evaluated(cluster: Cluster) -> None:
     cluster.make_node("a", taints=["key-1999=v:NoSchedule"])
     cluster.make_node("b")
     tolerations = [{"key": f"key-{number}", "value": "v", "effect": "NoSchedule"} for number in range(2000)]

@@ -1,4 +1,4 @@
-"""Whatever an API server does, the view comes to what the server has."""
+"""The view becomes equal to the API server's state after every kind of failure."""
 
 import asyncio
 import time
@@ -34,7 +34,7 @@ async def following(api: FakeApi, folder: Path, token: str = "", timing: Timing 
 
 
 def followed(folder: Path, *script: Answer, wanted: list[str], asked: int) -> FakeApi:
-    """The server after its script, when the view holds the wanted nodes and so many requests have come."""
+    """Return the server after its script, when the view has the expected nodes and the number of requests has come."""
 
     async def run() -> FakeApi:
         async with fake_api(NODES, *script) as api, following(api, folder) as live:
@@ -45,7 +45,7 @@ def followed(folder: Path, *script: Answer, wanted: list[str], asked: int) -> Fa
     return asyncio.run(run())
 
 
-def test_pages_are_read_to_the_end_and_watched_from_there(tmp_path: Path) -> None:
+def test_list_is_read_to_the_last_page_and_then_watched(tmp_path: Path) -> None:
     api = followed(
         tmp_path,
         page([versioned_node("a")], "7", "next"),
@@ -62,7 +62,7 @@ def test_pages_are_read_to_the_end_and_watched_from_there(tmp_path: Path) -> Non
     assert fourth["resourceVersion"] == "9"
 
 
-def test_watch_goes_on_from_the_last_bookmark(tmp_path: Path) -> None:
+def test_watch_continues_from_the_last_bookmark(tmp_path: Path) -> None:
     api = followed(tmp_path, page([versioned_node("a")], "7"), events(bookmark(30)), wanted=["a"], asked=3)
     assert [each.get("resourceVersion") for each in api.asked] == [None, "7", "30"]
 
@@ -91,24 +91,24 @@ GONE = refusal(410, "Expired")
         pytest.param([GONE, page([versioned_node("a")], "9")], [None, None, "9"], id="at the first page"),
     ],
 )
-def test_410_is_answered_with_a_new_list(tmp_path: Path, script: list[Answer], versions: list[str | None]) -> None:
+def test_410_leads_to_a_new_list(tmp_path: Path, script: list[Answer], versions: list[str | None]) -> None:
     api = followed(tmp_path, *script, wanted=["a"], asked=len(versions))
     assert [each.get("resourceVersion") for each in api.asked][: len(versions)] == versions
 
 
-def test_list_forgotten_between_pages_is_asked_for_in_one_piece(tmp_path: Path) -> None:
+def test_list_that_expires_between_pages_is_requested_without_pages(tmp_path: Path) -> None:
     api = followed(tmp_path, page([], "1", "next"), GONE, page([versioned_node("a")], "9"), wanted=["a"], asked=4)
     assert [each.get("limit") for each in api.asked[:3]] == ["100", "100", "0"]
 
 
-def test_list_forgotten_in_one_piece_too_is_asked_for_in_pages_again(tmp_path: Path) -> None:
+def test_list_that_expires_without_pages_is_requested_in_pages_again(tmp_path: Path) -> None:
     api = followed(tmp_path, page([], "1", "next"), GONE, GONE, page([versioned_node("a")], "9"), wanted=["a"], asked=5)
     assert [each.get("limit") for each in api.asked[:4]] == ["100", "100", "0", "100"]
 
 
 @pytest.mark.parametrize("code", [410, 504])
-def test_list_that_is_refused_at_its_first_page_is_asked_for_again_after_a_pause(tmp_path: Path, code: int) -> None:
-    """Only a list forgotten between two pages is asked for in one piece at once."""
+def test_list_that_fails_at_its_first_page_is_retried_after_a_pause(tmp_path: Path, code: int) -> None:
+    """Only a list that expires between two pages is requested at once without pages."""
     with capture_logs() as logs:
         api = followed(tmp_path, refusal(code, "Refused"), page([versioned_node("a")], "9"), wanted=["a"], asked=3)
 
@@ -121,14 +121,14 @@ def test_list_that_is_refused_at_its_first_page_is_asked_for_again_after_a_pause
 
 
 @pytest.mark.parametrize("code", [400, 410, 422, 504])
-def test_version_that_cannot_be_watched_from_is_answered_with_a_new_list(tmp_path: Path, code: int) -> None:
+def test_invalid_resource_version_leads_to_a_new_list(tmp_path: Path, code: int) -> None:
     script = (page([versioned_node("old")], "4"), refusal(code, "Refused"), page([versioned_node("a")], "9"))
     api = followed(tmp_path, *script, wanted=["a"], asked=4)
     assert [each.get("resourceVersion") for each in api.asked] == [None, "4", None, "9"]
 
 
 @pytest.mark.parametrize("code", [429, 500, 503])
-def test_version_is_kept_where_a_watch_fails_for_another_reason(tmp_path: Path, code: int) -> None:
+def test_version_is_kept_if_a_watch_fails_for_another_reason(tmp_path: Path, code: int) -> None:
     script = (page([versioned_node("a")], "4"), refusal(code, "Trouble"))
     api = followed(tmp_path, *script, wanted=["a"], asked=3)
     assert [each.get("resourceVersion") for each in api.asked] == [None, "4", "4"]
@@ -144,20 +144,20 @@ def test_version_is_kept_where_a_watch_fails_for_another_reason(tmp_path: Path, 
         pytest.param(events(("ADDED", versioned_node("b", 5)), ("STRANGE", {})), id="unknown event"),
     ],
 )
-def test_broken_watch_goes_on_from_the_last_event(tmp_path: Path, broken: Answer) -> None:
+def test_interrupted_watch_continues_from_the_last_event(tmp_path: Path, broken: Answer) -> None:
     after = events(("ADDED", versioned_node("c", 6)), lasting_seconds=0.05)
     api = followed(tmp_path, page([versioned_node("a")], "4"), broken, after, wanted=["a", "b", "c"], asked=4)
     assert [each.get("resourceVersion") for each in api.asked] == [None, "4", "5", "6"]
 
 
 @pytest.mark.parametrize("code", [429, 500, 503, 504])
-def test_failing_server_is_asked_again(tmp_path: Path, code: int) -> None:
+def test_failed_request_is_retried(tmp_path: Path, code: int) -> None:
     failure = refusal(code, "Trouble")
     followed(tmp_path, failure, failure, page([versioned_node("a")], "4"), failure, wanted=["a"], asked=5)
 
 
-def test_expired_token_is_read_anew(tmp_path: Path) -> None:
-    """The token that stands in the file when the server refuses the one before is the one that is used next."""
+def test_expired_token_is_read_again(tmp_path: Path) -> None:
+    """When the server rejects a token, the reflector uses the token that is in the file then."""
     token = tmp_path / "token"
     token.write_text("first")
 
@@ -193,8 +193,8 @@ DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 
 
 @pytest.mark.parametrize("code", [403, 404])
-def test_kind_that_is_refused_is_not_known_until_it_is_given(tmp_path: Path, code: int) -> None:
-    """It is logged once, the others go on, and it is asked for again."""
+def test_forbidden_kind_is_not_known_until_it_is_readable(tmp_path: Path, code: int) -> None:
+    """It is logged once and retried, and the other kinds continue."""
     refused = refusal(code, "Refused")
     gpu = {"metadata": {"name": "gpu", "resourceVersion": "4"}, "spec": {}}
 
@@ -213,7 +213,7 @@ def test_kind_that_is_refused_is_not_known_until_it_is_given(tmp_path: Path, cod
     assert f"{code} because Refused" in told[0]["error"]
 
 
-def test_kind_that_is_refused_later_is_known_no_more(tmp_path: Path) -> None:
+def test_kind_that_becomes_forbidden_is_no_longer_known(tmp_path: Path) -> None:
     gpu = {"metadata": {"name": "gpu", "resourceVersion": "4"}, "spec": {}}
     known: list[bool] = []
 
@@ -229,7 +229,7 @@ def test_kind_that_is_refused_later_is_known_no_more(tmp_path: Path) -> None:
     assert known[-1] is False
 
 
-def test_view_is_as_old_as_its_last_proof(tmp_path: Path) -> None:
+def test_view_age_is_the_time_since_it_was_known_to_be_current(tmp_path: Path) -> None:
     async def run() -> None:
         async with fake_api(NODES, page([versioned_node("a")], "4"), events(bookmark(5), lasting_seconds=60)) as api:
             live = LiveCluster(ClientConfig(api.kubeconfig(tmp_path)).connect, timing=TIMING)
@@ -244,8 +244,8 @@ def test_view_is_as_old_as_its_last_proof(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_silent_connection_is_given_up(tmp_path: Path) -> None:
-    """A peer that is gone without a word looks like a watch in which nothing happens, for too long."""
+def test_silent_connection_is_closed(tmp_path: Path) -> None:
+    """A lost peer looks like a watch without events that lasts too long."""
     timing = Timing(watch_seconds=0, silence_seconds=0.2, first_pause_seconds=0.001, longest_pause_seconds=0.01)
 
     async def run() -> None:
@@ -256,8 +256,8 @@ def test_silent_connection_is_given_up(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_server_that_ends_each_watch_at_once_is_not_asked_without_pause(tmp_path: Path) -> None:
-    """Each such watch is a failure, and the pauses grow with the failures in a row."""
+def test_watches_that_end_at_once_are_retried_with_pauses(tmp_path: Path) -> None:
+    """Each such watch is a failure, and the pauses grow with consecutive failures."""
     timing = Timing(first_pause_seconds=0.001, longest_pause_seconds=0.01, shortest_watch_seconds=1.0)
 
     async def run() -> int:
@@ -270,5 +270,5 @@ def test_server_that_ends_each_watch_at_once_is_not_asked_without_pause(tmp_path
         asked = asyncio.run(run())
     paused = [each for each in logs if each["event"] == "feed interrupted" and each["kind"] == "Node"]
     assert {each["error"] for each in paused} == {"the API server ended a watch at once"}
-    # Before the last watch that was asked for: the list, and watches with a pause behind each.
+    # Before the last watch: the list, and watches with a pause after each.
     assert [each["failures"] for each in paused][: asked - 2] == list(range(1, asked - 1))

@@ -65,14 +65,14 @@ def test_namespaces_alone_are_those_of_now() -> None:
     assert cache.namespaces_only().namespaces == {}
 
 
-def test_a_huge_amount_that_comes_by_an_event_is_cut_as_in_a_list() -> None:
+def test_huge_amount_of_an_event_is_capped_as_in_a_list() -> None:
     cache = cache_of(make_node_object("a"))
     cache.snapshot()
     cache.apply("Node", "MODIFIED", make_node_object("a", capacity={"memory": "8Ei"}))
     assert cache.snapshot().allocatable("memory").tolist() == [LARGEST_AMOUNT]
 
 
-def test_each_change_is_a_new_generation_and_leaves_the_old_one_as_it_was() -> None:
+def test_each_change_makes_a_new_generation_and_keeps_the_old_one() -> None:
     cache = cache_of(make_node_object("a"), make_node_object("b"), pod(cpu="1"))
     before = cache.snapshot()
     cache.apply("Pod", "ADDED", pod("q", node_name="b", cpu="2"))
@@ -104,7 +104,7 @@ def test_an_event_about_a_label_leaves_taints_and_other_labels_shared() -> None:
     assert after.pods is before.pods
 
 
-def test_pods_may_be_told_before_their_node() -> None:
+def test_pods_may_arrive_before_their_node() -> None:
     cache = cache_of(pod(cpu="3"))
     assert cache.snapshot().nodes == ()
     cache.apply("Node", "ADDED", make_node_object("a"))
@@ -119,7 +119,7 @@ def test_pods_of_a_node_that_went_and_came_again_count() -> None:
     assert requested(cache.snapshot()) == [3000]
 
 
-def test_node_that_comes_or_goes_leaves_the_classes_of_pods_shared() -> None:
+def test_added_or_deleted_node_keeps_the_pod_classes_shared() -> None:
     others = [
         each
         for name in "bcd"
@@ -138,13 +138,13 @@ def test_node_that_comes_or_goes_leaves_the_classes_of_pods_shared() -> None:
     assert requested(before) == [1000, 2000, 2000, 2000]
 
 
-def test_pod_that_ended_counts_no_more() -> None:
+def test_ended_pod_does_not_count() -> None:
     cache = cache_of(make_node_object("a"), pod())
     cache.apply("Pod", "MODIFIED", pod() | {"status": {"phase": "Succeeded"}})
     assert requested(cache.snapshot()) == [0]
 
 
-def test_event_that_comes_twice_counts_once() -> None:
+def test_repeated_event_counts_once() -> None:
     cache = cache_of(make_node_object("a"))
     for _ in range(2):
         cache.apply("Pod", "ADDED", pod())
@@ -154,7 +154,7 @@ def test_event_that_comes_twice_counts_once() -> None:
     assert requested(cache.snapshot()) == [0]
 
 
-def test_list_takes_out_what_it_does_not_hold() -> None:
+def test_list_deletes_objects_that_it_does_not_contain() -> None:
     cache = cache_of(make_node_object("a"), make_node_object("b"), pod("p"), pod("q"), namespace("x"), namespace("y"))
     cache.replace("Pod", [pod("q", cpu="5")])
     cache.replace("Node", [make_node_object("a")])
@@ -168,7 +168,7 @@ def test_list_that_breaks_off_takes_nothing_out() -> None:
     assert requested(cache.snapshot()) == [3000]
 
 
-def test_malformed_node_is_left_out_and_told_once() -> None:
+def test_malformed_node_is_left_out_and_reported_once() -> None:
     cache = cache_of(make_node_object("a"), make_node_object("b"), pod(cpu="1"))
     bad = make_node_object("a", capacity={"cpu": "many"})
     told = [cache.apply("Node", "MODIFIED", bad) for _ in range(2)]
@@ -191,7 +191,7 @@ def test_malformed_pod_is_left_out_until_it_is_deleted() -> None:
     assert cache.invalid == {}
 
 
-def test_malformed_slice_is_left_out_and_told() -> None:
+def test_malformed_slice_is_left_out_and_reported() -> None:
     cache = cache_of(make_node_object("a"))
     (good,) = [each for each in optional_objects("x") if each["kind"] == "ResourceSlice"]
     bad = {**good, "metadata": {"name": "bad"}, "spec": {**good["spec"], "devices": [{"attributes": 3}]}}
@@ -211,7 +211,7 @@ def test_annotations_of_a_namespace_are_those_of_its_last_event() -> None:
     assert cache.snapshot().namespace_annotations("x") == {"a": "2"}
 
 
-def test_pods_of_one_template_share_what_is_equal() -> None:
+def test_pods_of_one_template_share_equal_values() -> None:
     cache = cache_of(make_node_object("a"), pod("p"), pod("q"))
     first, second = cache.snapshot().nodes[0].pods
     assert first.requests is second.requests
@@ -332,7 +332,7 @@ def whole_cache() -> ClusterCache:
 _NOT_OF_NODES = ("namespaces", "workloads", "storage", "csi", "devices", "priority_classes")
 
 
-def test_other_nodes_leave_what_is_not_of_nodes_as_it_was() -> None:
+def test_changed_nodes_keep_the_fields_that_do_not_depend_on_nodes() -> None:
     cache = whole_cache()
     before = cache.snapshot()
     cache.apply("Node", "ADDED", make_node_object("b"))
@@ -352,7 +352,7 @@ def test_update_that_does_not_know_a_field_makes_all_anew(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("content", optional_objects("x"), ids=lambda content: content["kind"])
-def test_further_kind_is_told_when_its_list_is_complete(content: Object) -> None:
+def test_optional_kind_is_known_when_its_list_is_complete(content: Object) -> None:
     kind, cache = content["kind"], cache_of(make_node_object("a"))
     before = cache.snapshot()
     listing = cache.listing(kind)
@@ -378,7 +378,7 @@ def test_kind_without_an_object_is_known_to_be_empty() -> None:
     assert cache.snapshot().storage.volumes is None
 
 
-def test_event_that_says_nothing_new_of_a_further_kind_changes_nothing() -> None:
+def test_event_without_a_change_of_an_optional_kind_changes_nothing() -> None:
     cache = whole_cache()
     before = cache.snapshot()
     for content in optional_objects("x"):

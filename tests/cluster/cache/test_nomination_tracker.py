@@ -52,7 +52,7 @@ def test_a_pod_that_is_bound_counts_once(bound_is_told_first: bool) -> None:
     assert places(cache) == ([], 1)
 
 
-def test_a_pod_that_is_gone_counts_no_more_once_nobody_tells_that_it_is_bound() -> None:
+def test_deleted_pod_does_not_count_once_it_is_not_reported_as_bound() -> None:
     cache = cache_of_waiting()
     cache.compact()
     cache.apply(NOMINATED_PODS, "DELETED", _WAITS)
@@ -83,7 +83,7 @@ def test_a_pod_that_leaves_again_is_held_as_long_as_the_first_time() -> None:
     assert places(cache) == ([], 0)
 
 
-def test_to_let_go_of_nothing_is_no_change() -> None:
+def test_compacting_nothing_is_no_change() -> None:
     cache = cache_of_waiting()
     cache.apply(NOMINATED_PODS, "DELETED", _WAITS)
     cache.compact()
@@ -116,7 +116,7 @@ def test_other_nodes_leave_nominations_as_they_were() -> None:
     assert cache.snapshot().nominated is before.nominated
 
 
-def test_what_says_nothing_new_changes_nothing() -> None:
+def test_repeated_nomination_changes_nothing() -> None:
     cache = cache_of_waiting()
     before = cache.snapshot()
     cache.apply(NOMINATED_PODS, "MODIFIED", _WAITS)
@@ -144,7 +144,7 @@ def test_nominated_pods_of_a_file(pod: Object, is_nominated: bool) -> None:
     assert nominated_to(read(pod)) == (["p"] if is_nominated else [])
 
 
-def test_a_malformed_nomination_is_told_with_its_place() -> None:
+def test_malformed_nomination_is_reported_with_its_field() -> None:
     with pytest.raises(InvalidInput) as caught:
         read(_WAITS | {"status": {"nominatedNodeName": 7}})
     assert [error.path for error in caught.value.errors] == ["cluster: Pod p: status.nominatedNodeName"]

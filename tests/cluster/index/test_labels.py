@@ -1,4 +1,4 @@
-"""Label columns answer for all nodes what `requirement_matches` answers for one."""
+"""Label columns return for all nodes what `requirement_matches` returns for one."""
 
 from collections.abc import Mapping
 

@@ -34,7 +34,7 @@ def _terms(*terms: dict[str, str]) -> tuple[Term, ...]:
         pytest.param(None, {_ZONE: "__"}, None, id="a label without a zone"),
     ],
 )
-def test_zones_are_asked_by_the_drivers_key(required: Terms, labels: dict[str, str], wanted: Terms) -> None:
+def test_zones_use_the_topology_key_of_the_driver(required: Terms, labels: dict[str, str], wanted: Terms) -> None:
     assert translated(required, labels, _GCE) == wanted
 
 

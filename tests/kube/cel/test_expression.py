@@ -132,7 +132,7 @@ def test_parentheses_do_not_count_as_depth() -> None:
     assert _holds("(" * 4_000 + "true" + ")" * 4_000) is True
 
 
-def test_caches_are_bounded_by_the_length_of_what_users_write() -> None:
+def test_caches_are_bounded_by_the_length_of_user_input() -> None:
     caches = (expression._short, expression._long, functions._compiled)
 
     def misses() -> list[int]:

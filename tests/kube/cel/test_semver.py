@@ -28,7 +28,7 @@ def test_order_of_versions(lower: str, higher: str) -> None:
     assert not parse_semver(higher) < parse_semver(lower)
 
 
-def test_build_metadata_makes_no_difference() -> None:
+def test_comparisons_ignore_build_metadata() -> None:
     assert parse_semver("1.0.0+a") == parse_semver("1.0.0+b")
     assert hash(parse_semver("1.0.0+a")) == hash(parse_semver("1.0.0"))
 
@@ -53,5 +53,5 @@ def test_build_metadata_makes_no_difference() -> None:
         *("1.2.3+", "1.2.3-ü", "1.2.3-1_0", "١.2.3", "1.2.9223372036854775808", f"1.2.3-{'a' * 251}", 3, None),
     ],
 )
-def test_what_is_no_version(text: object) -> None:
+def test_invalid_version(text: object) -> None:
     assert not is_semver(text)
