@@ -28,7 +28,7 @@ class MissingPrograms(Exception):  # noqa: N818 - a finding: tests skip on it
 
 
 def find_or_build(environ: Mapping[str, str], progress: Progress) -> dict[str, Path]:
-    """The path of each of PROGRAMS.
+    """Return the path of each of PROGRAMS.
 
     Raises:
         MissingPrograms: KUBEBUILDER_ASSETS names a folder of no use, or the build failed.
@@ -60,7 +60,7 @@ def _assets(value: str) -> dict[str, Path]:
 
 
 def _fault(program: Path) -> str | None:
-    """Why a program is of no use; another release says other words, and serves other APIs."""
+    """Return the reason why a program is unusable, such as another release, which has other messages and APIs."""
     if program.name not in _OF_THE_RELEASE:
         return None
     try:

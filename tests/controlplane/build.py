@@ -21,7 +21,7 @@ _MODULES_TOLD = 10
 _REFUSED = re.compile(r"(?:^|\s)(?P<module>[\w.~/-]+@v[\w.+-]+): (?P<why>.+)$")
 
 
-class BuildFailed(Exception):  # noqa: N818 - a finding, told to the user as it stands
+class BuildFailed(Exception):  # noqa: N818 - a finding that is shown to the user
     """The programs could not be built; names each module that could not be downloaded, or the compiler's last lines."""
 
 
@@ -31,7 +31,7 @@ def pinned_minor() -> int:
 
 
 def built(cache: Path, environ: Mapping[str, str], progress: Progress) -> Path:
-    """The folder of the five programs, built if this version of them never was.
+    """Return the folder of the five programs, built if this version of them never was.
 
     They are one binary under five names. The key of the folder is a hash of the Go module, so another release is
     another folder. `go.sum` pins every module by its hash, hence no checksum database is asked.
@@ -99,7 +99,7 @@ class _GoCommand:
         self._progress = progress
 
     def __call__(self, *arguments: str, doing: str) -> list[str]:
-        """The lines of its output, standard error included.
+        """Return the lines of its output, standard error included.
 
         Raises:
             BuildFailed: the command failed.

@@ -54,7 +54,7 @@ def remove_webhook_configurations(client: Client) -> bool:
 
 
 def remove_nodes(client: Client) -> Objects:
-    """The nodes that were removed."""
+    """Return the nodes that were removed."""
     nodes = client.list("Node")
     for node in nodes:
         client.delete("Node", node["metadata"]["name"])

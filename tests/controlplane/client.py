@@ -47,7 +47,7 @@ class Client:
         self._resources: dict[tuple[str, str], tuple[str, bool]] = {}
 
     def impersonating(self, user: str, groups: Iterable[str] = ()) -> "Client":
-        """A client that acts as `user`, for what RBAC lets that one do."""
+        """Return a client that acts as `user`, for what RBAC lets that one do."""
         headers = [("Impersonate-User", user), *(("Impersonate-Group", group) for group in groups)]
         return Client(self._pool, self._url, headers)
 
@@ -60,7 +60,7 @@ class Client:
         body: Any = None,
         content_type: str = "application/json",
     ) -> Answer:
-        """One request, answered with success.
+        """Send one request and return its result.
 
         Raises:
             ApiError: it was refused.
@@ -83,7 +83,7 @@ class Client:
         return Answer(content, warnings, response.headers.get("Audit-Id", ""))
 
     def get(self, kind: str, name: str, namespace: str | None = None, *, api_version: str = "v1") -> Object:
-        """One object."""
+        """Return one object."""
         return self.request("GET", self._path(api_version, kind, namespace, name)).object
 
     def list(
@@ -95,7 +95,7 @@ class Client:
         label_selector: str = "",
         field_selector: str = "",
     ) -> Objects:
-        """The objects of a kind, in all namespaces where none is given, each with its kind and apiVersion."""
+        """Return the objects of a kind, in all namespaces where none is given, each with its kind and apiVersion."""
         query = {"labelSelector": label_selector, "fieldSelector": field_selector}
         answer = self.request("GET", self._path(api_version, kind, namespace), query=query)
         return [{"apiVersion": api_version, "kind": kind, **item} for item in answer.object["items"]]
@@ -180,6 +180,6 @@ def _decoded(response: urllib3.BaseHTTPResponse) -> Object:
 
 
 def _warning_text(value: str) -> str:
-    """The text of a Warning header: `299 - "text"`."""
+    """Return the text of a Warning header: `299 - "text"`."""
     quoted = value.partition('"')[2].removesuffix('"')
     return quoted.replace('\\"', '"').replace("\\\\", "\\")

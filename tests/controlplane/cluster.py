@@ -43,7 +43,7 @@ class Cluster:
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
     ) -> str:
-        """The name of a new namespace; one never used before, if none is given."""
+        """Return the name of a new namespace; one never used before, if none is given."""
         name = name or f"test-{uuid.uuid4().hex[:8]}"
         metadata = {"name": name, "labels": dict(labels or {}), "annotations": dict(annotations or {})}
         self.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
@@ -60,7 +60,7 @@ class Cluster:
         allocatable: Mapping[str, Quantity] | None = None,
         unschedulable: bool = False,
     ) -> Object:
-        """A new node, as `make_node_object` describes it."""
+        """Return a new node, as `make_node_object` describes it."""
         node = make_node_object(
             name,
             labels=labels,
@@ -73,7 +73,7 @@ class Cluster:
         return self.make_nodes(node)[0]
 
     def make_nodes(self, *nodes: Object) -> Objects:
-        """New nodes, as the API server has them."""
+        """Return new nodes, as the API server has them."""
         since = self.control_plane.scheduler_log.end()
         made = [self.client.create(node).object for node in nodes]
         self._wait_for_scheduler("Add event for node", "node", made, since)
@@ -90,7 +90,7 @@ class Cluster:
         return answer
 
     def nominate(self, pod: Object | PodBuilder, node: str, *, wait: bool = True) -> Object:
-        """A new pod that waits, kept back by a gate, for the node that it is nominated to.
+        """Return a new pending pod with a nominated node, held back by a scheduling gate.
 
         The scheduler hears of the nomination after it has heard of the pod: of a gated pod it takes note in no other
         order. `wait` for that, unless it is none of its pods.
@@ -123,11 +123,11 @@ class Cluster:
         self._wait_for_scheduler("Delete event for scheduled pod", "pod", _bound([current]), since)
 
     def pods(self, selector: str = "", *, namespace: str | None = None) -> Objects:
-        """The pods of a namespace (the test's) that a label selector selects."""
+        """Return the pods of a namespace (the test's) that a label selector selects."""
         return self.client.list("Pod", namespace or self.namespace, label_selector=selector)
 
     def wait_pods(self, count: int, selector: str = "", *, namespace: str | None = None) -> Objects:
-        """The pods, once there are that many."""
+        """Return the pods, once there are that many."""
 
         def enough() -> Objects | None:
             found = self.pods(selector, namespace=namespace)
@@ -136,7 +136,7 @@ class Cluster:
         return wait_for(enough, f"{count} pods {selector}")
 
     def wait_bound(self, pod: Object) -> str:
-        """The name of the node that the scheduler gave to the pod, once it did."""
+        """Return the name of the node that the scheduler gave to the pod, once it did."""
         node: str = self._wait_pod(pod, "a node", lambda current: current["spec"].get("nodeName"))
         return node
 
@@ -155,7 +155,7 @@ class Cluster:
         return wait_for(lambda: self.first_refusal_yet(pod), f"no node for {_key(pod)}")
 
     def first_refusal_yet(self, pod: Object) -> str | None:
-        """The same, None if it has not come yet."""
+        """Return the same, None if it has not happened yet."""
         since = self._log_began_of_pod.get(_key(pod), self._log_began)
         return first_refusal_from_log(self.control_plane.scheduler_log.lines(since), _key(pod))
 
@@ -222,12 +222,12 @@ class Cluster:
 
 
 def _bound(objects: Objects) -> Objects:
-    """The pods that the scheduler counts on their nodes."""
+    """Return the pods that the scheduler counts on their nodes."""
     pods = [obj for obj in objects if obj["kind"] == "Pod" and obj["spec"].get("nodeName")]
     return [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
 
 
 def _key(obj: Object) -> str:
-    """`namespace/name`, or the name of what has no namespace."""
+    """Return `namespace/name`, or the name of what has no namespace."""
     metadata = obj["metadata"]
     return "/".join(part for part in (metadata.get("namespace"), metadata["name"]) if part)

@@ -14,7 +14,7 @@ CONTROLLERS = ("deployment-controller", "replicaset-controller", "job-controller
 
 
 def kubeconfig(credentials: Credentials, url: str) -> dict[str, Any]:
-    """The administrator's kubeconfig, with the certificates in it."""
+    """Return the administrator's kubeconfig, with the certificates in it."""
     user = {
         "client-certificate-data": _base64(credentials.admin_certificate),
         "client-key-data": _base64(credentials.admin_key),
@@ -31,7 +31,7 @@ def kubeconfig(credentials: Credentials, url: str) -> dict[str, Any]:
 
 
 def audit_policy() -> dict[str, Any]:
-    """Whole events of what is done to pods, webhooks' patches included; nothing of the rest."""
+    """Return whole events of what is done to pods, webhooks' patches included; nothing of the rest."""
     pods = {
         "level": "RequestResponse",
         "verbs": ["create", "update", "patch"],
@@ -46,7 +46,7 @@ def audit_policy() -> dict[str, Any]:
 
 
 def scheduler_configuration() -> dict[str, Any]:
-    """The scheduler of the tests, under three names.
+    """Return the scheduler of the tests, under three names.
 
     `volcano` is a stand-in for the batch scheduler of that name: the default plugins. `binpack` fills a node before
     it opens the next. All nodes are scored, so that the scores of a pod name every feasible one.

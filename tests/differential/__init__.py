@@ -1,4 +1,4 @@
-"""Random clusters and pods: what is foretold for each pod is what the real kube-scheduler makes of it.
+"""Random clusters and pods: the prediction for each pod matches the real kube-scheduler.
 
 `worlds.py`, with `constraints.py`, `pods.py`, `storage.py` and their neighbours, draws clusters and pods from a seed,
 `random_profiles.py` scheduler configurations; `judge.py` puts them on the real control plane and asks kube-scheduler

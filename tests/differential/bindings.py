@@ -43,7 +43,7 @@ class Bindings:
         return any(claim is not None and _BIND_COMPLETED not in claim["metadata"]["annotations"] for claim in claims)
 
     def chosen_node(self, pod: Object, since: int) -> str | None:
-        """The node for which kube-scheduler has begun to bind the claims of `pod`."""
+        """Return the node for which kube-scheduler has begun to bind the claims of `pod`."""
         pattern = re.compile(_ASSUMED.format(pod=re.escape(key(pod))))
         return next((found.group(1) for line in self._log.lines(since) if (found := pattern.search(line))), None)
 
@@ -63,7 +63,7 @@ class Bindings:
         """Return when kube-scheduler has taken in all classes, claims and volumes; it needs a node to say so.
 
         It says nothing of single ones, but knows the last of each kind after all others: a pod that uses these and
-        can be nowhere is told so once they are known.
+        can be nowhere is reported once they are known.
         """
         self._settled += 1
         name = f"last-{self._settled}"
@@ -92,7 +92,7 @@ def _in_namespace(obj: Object, namespace: str) -> Object:
 
 
 def key(obj: Object) -> str:
-    """`namespace/name`, or the name of what has no namespace."""
+    """Return `namespace/name`, or the name of what has no namespace."""
     metadata = obj["metadata"]
     return "/".join(part for part in (metadata.get("namespace"), metadata["name"]) if part)
 
@@ -102,13 +102,13 @@ def _claim_volumes(pod: Object) -> list[Object]:
 
 
 def _changing_part(obj: Object) -> Object:
-    """The fields that kube-scheduler writes when it starts to bind."""
+    """Return the fields that kube-scheduler writes when it starts to bind."""
     part: Object = {"metadata": {"annotations": obj["metadata"].get("annotations") or {}}}
     return part | ({"spec": {"claimRef": obj["spec"]["claimRef"]}} if "claimRef" in obj["spec"] else {"spec": {}})
 
 
 def _difference(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> Object:
-    """The merge patch that makes `now` what is `wanted`."""
+    """Return the merge patch from `now` to `wanted`."""
     patch: Object = {}
     for field in now.keys() | wanted.keys():
         before, after = now.get(field), wanted.get(field)

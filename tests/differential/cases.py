@@ -28,7 +28,7 @@ class Case:
     answer: Answer
 
     def snapshot(self) -> Snapshot:
-        """The cluster."""
+        """Return the cluster."""
         return snapshot_from_documents(Document("cluster", obj) for obj in self.world.objects)
 
     def write(self, path: Path) -> None:
@@ -47,16 +47,16 @@ class Case:
 
 
 def read(path: Path) -> Case:
-    """The case in the file `path`."""
+    """Return the case in the file `path`."""
     (document,) = parse(path.read_text(), path.name)
     content = document.content
     world = World(*(tuple(content.get(part, ())) for part in _PARTS))
-    told = content["answer"]
+    answer = content["answer"]
     return Case(
         content["why"],
         world,
         content["pod"],
-        Answer(told.get("node"), told.get("message", ""), told.get("scores", {})),
+        Answer(answer.get("node"), answer.get("message", ""), answer.get("scores", {})),
     )
 
 

@@ -13,7 +13,7 @@ from webhook.placement.framework.result import Placement
 def foretold_by_command(
     folder: Path, cluster: Sequence[Object], pods: Sequence[Object], configuration: Object = CONFIGURATION
 ) -> list[Placement]:
-    """The answers for `pods`, in their order; `cluster` is written as `kubectl get -A -o json` prints it."""
+    """Return the answers for `pods`, in their order; `cluster` is written as `kubectl get -A -o json` prints it."""
     arguments = ["check", "-o", "json"]
     for flag, content in (
         ("--cluster", {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": cluster}),
@@ -28,14 +28,14 @@ def foretold_by_command(
     return [_placement(json.loads(line)) for line in run.output.splitlines()]
 
 
-def _placement(told: Object) -> Placement:
-    nodes = told["nodes"]
+def _placement(result: Object) -> Placement:
+    nodes = result["nodes"]
     return Placement(
-        told["verdict"],
-        told["node"],
+        result["verdict"],
+        result["node"],
         nodes["total"],
         nodes["feasible"],
-        told["message"],
-        told["scores"],
-        tuple(told["unmodelled"]),
+        result["message"],
+        result["scores"],
+        tuple(result["unmodelled"]),
     )

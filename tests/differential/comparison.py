@@ -12,12 +12,12 @@ class Disagreement(NamedTuple):
     """One thing on which both say something else; `kind` names the thing, the rest is for people."""
 
     kind: str
-    foretold: object
+    predicted: object
     real: object
 
 
 def disagreements(placement: Placement, answer: Answer, profile: Profile) -> list[Disagreement]:
-    """All of them; none where `placement` foretold `answer`, or leaves open what differs.
+    """Return all of them; none if `placement` predicted `answer`, or does not decide what differs.
 
     A placement leaves open what `unmodelled` plugins would say: with the verdict Unknown they may bar nodes, with
     any other they may only change the scores of their own, and the choice. Plugins that `profile` does not have must
@@ -63,17 +63,17 @@ def _of_nodes(placement: Placement, answer: Answer, profile: Profile) -> Iterato
 def _of_scores(placement: Placement, answer: Answer, profile: Profile) -> Iterator[Disagreement]:
     if not answer.scores:
         return
-    foretold, real = _by_plugin(placement.scores), _by_plugin(answer.scores)
+    predicted, real = _by_plugin(placement.scores), _by_plugin(answer.scores)
     known = {plugin.name for plugin, _ in profile.scores}
-    for plugin in sorted((foretold.keys() | real.keys()) - {"total"} - set(placement.unmodelled)):
-        ours, theirs = foretold.get(plugin), real.get(plugin)
+    for plugin in sorted((predicted.keys() | real.keys()) - {"total"} - set(placement.unmodelled)):
+        ours, theirs = predicted.get(plugin), real.get(plugin)
         is_silent = plugin not in known and not any((theirs or {}).values())
         if ours != theirs and not is_silent:
             yield Disagreement(f"scores of {plugin}", ours, theirs)
 
 
 def _by_plugin(scores: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-    """`{plugin: {node: score}}`."""
+    """Return `{plugin: {node: score}}`."""
     found: dict[str, dict[str, int]] = {}
     for node, each in scores.items():
         for plugin, score in each.items():

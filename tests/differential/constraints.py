@@ -34,7 +34,7 @@ _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 
 
 def labels(dice: Dice, vocabulary: Mapping[str, tuple[str, ...]], percent: float) -> dict[str, str]:
-    """A value of each label, each there `percent` of the time."""
+    """Return a value of each label, each there `percent` of the time."""
     return {key: dice.choice(values) for key, values in vocabulary.items() if dice.chance(percent)}
 
 
@@ -58,7 +58,7 @@ def tolerations(dice: Dice) -> list[Object]:
 
 
 def node_selector(dice: Dice) -> dict[str, str]:
-    """A label of nodes or two."""
+    """Return a label of nodes or two."""
     return {key: dice.choice(NODE_LABELS[key]) for key in dice.some((ZONE, "use", "product"), 1, 2)}
 
 
@@ -107,7 +107,7 @@ def _node_requirement(dice: Dice, node_names: Sequence[str], *, required: bool) 
 
 
 def label_selector(dice: Dice) -> Object | None:
-    """A selector of pods: none at all, one of everything, or some requirements."""
+    """Return a selector of pods: none at all, one of everything, or some requirements."""
     form = dice.randint(0, 9)
     if form == 0:
         return None
@@ -142,7 +142,7 @@ def pod_affinity(dice: Dice, namespaces: Sequence[str], percent_required: float)
 
 
 def pod_term(dice: Dice, namespaces: Sequence[str]) -> Object:
-    """One PodAffinityTerm."""
+    """Return one PodAffinityTerm."""
     term: Object = {"topologyKey": dice.choice(TOPOLOGY_KEYS)}
     if (selector := label_selector(dice)) is not None:
         term["labelSelector"] = selector

@@ -10,7 +10,7 @@ _CLASSES = {"known": "gpu", "unknown": "nowhere"}
 
 
 def random_devices(dice: Dice, namespaces: Sequence[str]) -> tuple[Object, ...]:
-    """A class, and claims of each namespace, some with alternatives."""
+    """Return a class, and claims of each namespace, some with alternatives."""
     claims = [
         _claim(dice, name, device_class, namespace)
         for namespace in namespaces

@@ -106,13 +106,13 @@ class Judge:
                 self._made[_key(pod)] = pod
 
     def snapshot(self) -> Snapshot:
-        """The cluster as a cluster file has it: read back from the API server."""
+        """Return the cluster as a cluster file has it: read back from the API server."""
         if self._snapshot is None:
             self._snapshot = snapshot_from_documents(Document("cluster", obj) for obj in self.objects())
         return self._snapshot
 
     def objects(self) -> list[Object]:
-        """The objects of the cluster as the API server has them."""
+        """Return the objects of the cluster as the API server has them."""
         return [obj for api_version, kind in _KINDS for obj in self._client.list(kind, api_version=api_version)]
 
     def ask(self, pod: Object) -> tuple[Answer, Object]:
@@ -133,7 +133,7 @@ class Judge:
         return answer, stored
 
     def _stored(self, pod: Object) -> Object:
-        """`pod` made, and nominated if it is to be, which it can be only while a gate keeps it back."""
+        """Create `pod`, nominated if `pod` has a nominated node, which requires a scheduling gate; return it."""
         if "status" not in pod:
             return self._cluster.create(pod).object
         stored = self._nominate(pod)
@@ -148,7 +148,7 @@ class Judge:
         )
 
     def _outcome(self, pod: Object, since: int) -> tuple[str | None, str, bool] | None:
-        """The node or the message, and whether the node is as yet one for which kube-scheduler binds claims."""
+        """Return the node or the message, and whether the node is as yet one for which kube-scheduler binds claims."""
         current = self._client.get("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
         if node := current["spec"].get("nodeName"):
             return node, "", False
@@ -156,7 +156,7 @@ class Judge:
         said = [each["message"] for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"]
         if said and "nominatedNodeName" in pod["status"]:
             # Its first message is that of its gate, its last may be from a time when its nomination was taken back.
-            said = [told for told in (self._cluster.first_refusal_yet(pod),) if told is not None]
+            said = [result for result in (self._cluster.first_refusal_yet(pod),) if result is not None]
         if said:
             return None, said[0], False
         chosen = self._bindings.chosen_node(pod, since) if self._bindings.are_begun_for(pod) else None
@@ -220,7 +220,7 @@ def _changes(obj: Object) -> bool:
 
 
 def _as_first_written(obj: Object) -> Object:
-    """`obj` without the state that only later requests can bring it to."""
+    """Return `obj` without the state that only later requests can bring it to."""
     if obj["kind"] == "Node":
         return obj
     metadata = {key: value for key, value in obj["metadata"].items() if key != "deletionTimestamp"}
@@ -228,6 +228,6 @@ def _as_first_written(obj: Object) -> Object:
 
 
 def _up_to_full_stop(message: str) -> str:
-    """The first sentence; names of resources and labels have full stops, too, but no space behind them."""
+    """Return the first sentence; full stops in names of resources and labels have no space after them."""
     sentence, stop, _ = message.partition(". ")
     return sentence + stop.strip()

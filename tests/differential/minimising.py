@@ -71,7 +71,7 @@ def _fewest(items: tuple[T, ...], holds: Callable[[tuple[T, ...]], bool]) -> tup
 
 
 def _plainest(objects: tuple[Object, ...], holds: Callable[[tuple[Object, ...]], bool]) -> tuple[Object, ...]:
-    """`objects` with only the fields that cannot be spared."""
+    """Return `objects` with only the fields that cannot be removed."""
     for index in range(len(objects)):
         spared: set[_Path] = set()
         while path := next((each for each in _paths(objects[index]) if each not in spared | _KEPT), None):

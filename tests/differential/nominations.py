@@ -26,7 +26,7 @@ _SCHEDULERS = ("default-scheduler",) * 6 + ("binpack", NO_SCHEDULER)
 
 
 def random_nominated_pods(dice: Dice, nodes: Sequence[str], namespaces: Sequence[str]) -> tuple[Object, ...]:
-    """Pods that are nominated to some of `nodes`; in most clusters none is."""
+    """Return pods that are nominated to some of `nodes`; in most clusters none is."""
     if not dice.chance(35):
         return ()
     return tuple(_nominated_pod(dice, f"kept-{number}", nodes, namespaces) for number in range(_count(dice, nodes)))

@@ -36,7 +36,7 @@ Feature = Callable[[Dice, Object, Sequence[str], Sequence[str]], None]
 
 
 def base_pod(dice: Dice, name: str, namespace: str) -> Object:
-    """A pod with labels, containers and all that these bring with them."""
+    """Return a pod with labels, containers and all that these bring with them."""
     pod_labels = constraints.labels(dice, constraints.POD_LABELS, 70)
     pod_labels |= constraints.labels(dice, constraints.REVISION_LABELS, 40)
     spec: Object = {"containers": [_container(dice, f"c{index}") for index in range(1 + dice.chance(25))]}
@@ -99,7 +99,7 @@ def _add_host_ports(dice: Dice, spec: Object) -> None:
 
 
 def random_pod(dice: Dice, name: str, namespaces: Sequence[str], node_names: Sequence[str]) -> Object:
-    """A pod that waits for a node, with up to four kinds of constraints."""
+    """Return a pending pod with up to four kinds of constraints."""
     pod = base_pod(dice, name, dice.choice(namespaces))
     for add in dice.some(_FEATURES, 0, 4):
         add(dice, pod["spec"], namespaces, node_names)

@@ -56,7 +56,7 @@ def _cases(control_plane: ControlPlane, first_seed: int) -> Iterator[tuple[str, 
 
 
 def _features(pod: Object, answer: Answer) -> set[str]:
-    """The coverage of a case: reasons, plugins that distinguish nodes, fields and operators of the pod."""
+    """Return the coverage of a case: reasons, plugins that distinguish nodes, fields and operators of the pod."""
     reasons = re.sub(r"^0/\d+ nodes are available: |\.$", "", answer.message).split(", ") if answer.message else []
     by_plugin: dict[str, set[int]] = {}
     for scores in answer.scores.values():
@@ -68,7 +68,7 @@ def _features(pod: Object, answer: Answer) -> set[str]:
 
 
 def _fields(value: Any, name: str = "") -> Iterator[str]:
-    """The names of fields that constrain, with what a choice of words decided on."""
+    """Yield the names of fields that constrain, with what a choice of words decided on."""
     if isinstance(value, dict):
         for key, child in value.items():
             if key in ("operator", "whenUnsatisfiable", "nodeAffinityPolicy", "nodeTaintsPolicy"):

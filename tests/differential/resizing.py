@@ -21,13 +21,13 @@ _CONDITIONS: tuple[list[Object], ...] = (
 
 
 def random_resize(dice: Dice, pod: Object) -> Object:
-    """A status of `pod` in which containers have other resources than they ask for."""
+    """Return a status of `pod` in which containers have other resources than they ask for."""
     status: Object = {"phase": "Running", "conditions": dice.choice(_CONDITIONS)}
     if "resources" in pod["spec"]:
         status |= {"resources": {"requests": dice.choice(_OF_PODS)}, "allocatedResources": dice.choice(_OF_PODS)}
     for containers, statuses in (("containers", "containerStatuses"), ("initContainers", "initContainerStatuses")):
-        if told := [_container_status(dice, each["name"]) for each in pod["spec"].get(containers, ())]:
-            status[statuses] = told
+        if reported := [_container_status(dice, each["name"]) for each in pod["spec"].get(containers, ())]:
+            status[statuses] = reported
     return status
 
 

@@ -82,7 +82,7 @@ def _volume(dice: Dice, name: str, storage_class: str, node_names: Sequence[str]
 
 
 def _free_volume(dice: Dice, name: str, namespaces: Sequence[str], node_names: Sequence[str]) -> Object:
-    """A volume that no claim has, or that is kept for one."""
+    """Return a volume that is not bound, or is reserved for a claim."""
     volume = _volume(dice, name, dice.choice(("local", "local", "made")), node_names)
     if dice.chance(15):
         volume["spec"]["claimRef"] = {"namespace": dice.choice(namespaces), "name": dice.choice(_CLAIMS)}

@@ -34,8 +34,8 @@ def _zeros(plugin: str, score: int = 0) -> Answer:
 @pytest.mark.parametrize(
     ("placement", "answer", "kinds"),
     [
-        pytest.param(_FEASIBLE, _BOUND, [], id="as foretold"),
-        pytest.param(_WAITING, _UNSCHEDULABLE, [], id="as foretold, no node"),
+        pytest.param(_FEASIBLE, _BOUND, [], id="as predicted"),
+        pytest.param(_WAITING, _UNSCHEDULABLE, [], id="as predicted, no node"),
         pytest.param(_FEASIBLE, _UNSCHEDULABLE, ["verdict", "message"], id="verdict"),
         pytest.param(_WAITING, _BOUND, ["verdict", "feasible nodes"], id="verdict, the other way"),
         pytest.param(_WAITING, replace(_UNSCHEDULABLE, message="0/3: no."), ["message"], id="message"),
@@ -93,7 +93,7 @@ class _Judge:
 _THREE_NODES = World((), (), tuple(make_node_object(name) for name in "abc"), ())
 _POD = make_pod("p").namespace("x").toleration("a", operator="Exists").obj()
 _FAULTS = (TimeoutError("an answer: not within 30 s"), ApiError(409, {"reason": "Conflict", "message": "again"}))
-_FOUND = "seed-1-p: Disagreement(kind='verdict', foretold=('Feasible',"
+_FOUND = "seed-1-p: Disagreement(kind='verdict', predicted=('Feasible',"
 
 
 @pytest.mark.parametrize("fault", _FAULTS, ids=repr)

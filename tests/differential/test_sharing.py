@@ -21,10 +21,10 @@ def test_other_names_change_no_placement(seed: int) -> None:
     # Nodes, namespaces and pods alone: what is renamed.
     objects = [*world.namespaces, *world.nodes, *world.pods]
     for pod in pending_pods(dice, world, 10):
-        told = []
+        results = []
         for cluster in ([*objects, pod], with_other_names(deepcopy([*objects, pod]))):
             asked = cluster[-1]
             snapshot = snapshot_from_documents(Document("cluster", each) for each in cluster)
             placement = Scheduler().place(asked, snapshot)
-            told.append((placement.verdict, placement.message, [*map(dict, placement.scores.values())]))
-        assert told[0] == told[1]
+            results.append((placement.verdict, placement.message, [*map(dict, placement.scores.values())]))
+        assert results[0] == results[1]

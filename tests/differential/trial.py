@@ -37,7 +37,7 @@ class Asked(Protocol):
 
 
 def profile_of(pod: Object) -> Profile:
-    """The profile that kube-scheduler uses for `pod`."""
+    """Return the profile that kube-scheduler uses for `pod`."""
     return PROFILES[pod["spec"].get("schedulerName", "default-scheduler")]
 
 
@@ -48,7 +48,7 @@ def compare(pod: Object, snapshot: Snapshot, answer: Answer) -> list[Disagreemen
 
 
 class Trial(NamedTuple):
-    """A pod as a user wrote it and as the API server stored it, what became of it, and what else was foretold."""
+    """A pod as a user wrote it and as the API server stored it, what became of it, and what else was predicted."""
 
     written: Object
     stored: Object
@@ -109,7 +109,7 @@ def minimised(judge: Asked, world: World, trial: Trial) -> Case | None:
     again = _tried_on(judge, small_world, small_pod)
     if again is None or not again.disagreements:
         return None
-    return Case(f"{kind}: another one was foretold", small_world, small_pod, again.answer)
+    return Case(f"{kind}: another one was predicted", small_world, small_pod, again.answer)
 
 
 def _tried_on(judge: Asked, world: World, pod: Object) -> Trial | None:

@@ -24,7 +24,7 @@ def random_workloads(dice: Dice, namespaces: Sequence[str]) -> tuple[Object, ...
 
 
 def owner_reference(dice: Dice) -> Object:
-    """The controller of a pod: one that may be there, or one of a kind that is not."""
+    """Return the controller of a pod: one that may be there, or one of a kind that is not."""
     api_version, kind = dice.choice(_OWNERS)
     return {"apiVersion": api_version, "kind": kind, "name": dice.choice(_NAMES), "uid": "owner", "controller": True}
 

@@ -39,19 +39,19 @@ class World:
     storage: tuple[Object, ...] = ()
 
     def with_nodes(self, nodes: Sequence[Object]) -> "World":
-        """The same with those nodes alone, and the pods on them."""
+        """Return the same with those nodes alone, and the pods on them."""
         names = {node["metadata"]["name"] for node in nodes}
         pods = tuple(pod for pod in self.pods if pod["spec"]["nodeName"] in names)
         return replace(self, nodes=tuple(nodes), pods=pods)
 
     @property
     def objects(self) -> tuple[Object, ...]:
-        """All of them, in the order in which they can be made."""
+        """Return all of them, in the order in which they can be made."""
         return (*self.namespaces, *self.workloads, *self.storage, *self.nodes, *self.pods, *self.nominated)
 
 
 def random_world(dice: Dice, sizes: Sequence[tuple[int, int]] = SIZES) -> World:
-    """A cluster of one of `sizes`, with up to four pods a node."""
+    """Return a cluster of one of `sizes`, with up to four pods a node."""
     names = [f"node-{number:02}" for number in range(dice.randint(*dice.choice(sizes)))]
     namespaces = tuple(_namespace(dice, name) for name in NAMESPACES[: dice.randint(2, 3)])
     percent_tainted = dice.choice((10, 30, 60))
@@ -77,7 +77,7 @@ def _with_storage(dice: Dice, world: World) -> World:
 
 
 def pending_pods(dice: Dice, world: World, count: int, schedulers: Sequence[str] = ()) -> list[Object]:
-    """Pods to ask about in `world`, of the default scheduler or of `schedulers`."""
+    """Return pods to ask about in `world`, of the default scheduler or of `schedulers`."""
     namespaces = [each["metadata"]["name"] for each in world.namespaces]
     nodes = [each["metadata"]["name"] for each in world.nodes]
     pods = [random_pod(dice, f"pending-{number}", namespaces, nodes) for number in range(count)]

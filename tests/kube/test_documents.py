@@ -237,10 +237,10 @@ except InvalidInput as error:
 """
     root = Path(documents.__file__).parents[2]
 
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=root, timeout=60)
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=root, timeout=60)
 
-    assert (told.returncode, told.stderr) == (0, "")
-    assert told.stdout.startswith("deep.yaml")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("deep.yaml")
 
 
 @pytest.mark.parametrize("mark", ["", "---\n"], ids=["JSON", "YAML"])

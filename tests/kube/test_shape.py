@@ -19,7 +19,7 @@ def errors(pod: dict[str, Any], where: str = "") -> list[str]:
 
 
 def nested(value: Any, *path: str | int) -> Any:
-    """`value` under `path`: text steps are keys, numbers lists of one item."""
+    """Return `value` under `path`: text steps are keys, numbers lists of one item."""
     for step in reversed(path):
         value = [value] if isinstance(step, int) else {step: value}
     return value

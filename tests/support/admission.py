@@ -15,13 +15,13 @@ USAGE = f"{DOMAIN}/node.usage"
 
 
 def policy_with(**spec: Any) -> Policy:
-    """A policy whose spec is the default one but for these fields, in camelCase."""
+    """Return a policy whose spec is the default one but for these fields, in camelCase."""
     document = {"apiVersion": API_VERSION, "kind": KIND, "spec": spec}
     return Policy(PolicyDocument.model_validate(document))
 
 
 def make_request(pod: dict[str, Any] | None, *, namespace: str = "default", **fields: Any) -> AdmissionRequest:
-    """The request to create `pod`; other fields of AdmissionRequest by keyword."""
+    """Return the request to create `pod`; other fields of AdmissionRequest by keyword."""
     request: dict[str, Any] = {
         "uid": "uid-1",
         "operation": "CREATE",
@@ -40,5 +40,5 @@ def make_request(pod: dict[str, Any] | None, *, namespace: str = "default", **fi
 def admit_pod(
     pod: dict[str, Any], policy: Policy | None = None, cluster: ClusterView | None = None, *, namespace: str = "default"
 ) -> Verdict:
-    """The verdict on the creation of `pod`."""
+    """Return the verdict on the creation of `pod`."""
     return admit(make_request(pod, namespace=namespace), policy or policy_with(), cluster)

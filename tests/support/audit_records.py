@@ -30,12 +30,12 @@ INFEASIBLE = PlacementEntry(
 
 
 def at(seconds: float) -> str:
-    """A record's time, so many seconds after the start of them all."""
+    """Return the time of a record, in seconds after the first record."""
     return (START + timedelta(seconds=seconds)).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def make_record(number: int = 0, **fields: Any) -> AuditRecord:
-    """The record of admission `number`, one a second; `fields` differ from a patched training pod's."""
+    """Return the record of admission `number`, one a second; `fields` differ from a patched training pod's."""
     record = AuditRecord(
         time=at(number),
         decision=f"d{number:04}",
@@ -65,12 +65,12 @@ def make_record(number: int = 0, **fields: Any) -> AuditRecord:
 
 
 def encode(record: AuditRecord | Draft, sequence: int, previous: str, rotation: Rotation | None = None) -> bytes:
-    """The record as one line of JSON, without the newline at its end."""
+    """Return the record as one line of JSON, without the newline at its end."""
     return seal(record, sequence, previous, rotation)[0]
 
 
 def chain_lines(records: Iterable[AuditRecord], previous: str = "", first_sequence: int = 1) -> list[bytes]:
-    """The lines of a chain, as the writer makes them."""
+    """Return the lines of a chain, as the writer makes them."""
     lines = []
     for sequence, record in enumerate(records, start=first_sequence):
         line = encode(record, sequence, previous)
@@ -80,7 +80,7 @@ def chain_lines(records: Iterable[AuditRecord], previous: str = "", first_sequen
 
 
 def write_lines(path: Path, lines: Iterable[bytes]) -> Path:
-    """A file of these lines."""
+    """Return a file of these lines."""
     path.write_bytes(b"".join(line + b"\n" for line in lines))
     return path
 

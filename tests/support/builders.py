@@ -24,11 +24,11 @@ class PodBuilder:
         self._pod = pod
 
     def obj(self) -> dict[str, Any]:
-        """The pod, as a copy of its own."""
+        """Return the pod, as a copy of its own."""
         return deepcopy(self._pod)
 
     def template(self) -> dict[str, Any]:
-        """The pod as a pod template: labels, annotations and spec, without name and namespace."""
+        """Return the pod as a pod template: labels, annotations and spec, without name and namespace."""
         pod = self.obj()
         kept = {key: pod["metadata"][key] for key in ("labels", "annotations") if key in pod["metadata"]}
         return {"metadata": kept, "spec": pod["spec"]}
@@ -177,7 +177,7 @@ class PodBuilder:
 
 
 def make_pod(name: str = "pod") -> PodBuilder:
-    """A builder of a pod with one container, `main`."""
+    """Return a builder of a pod with one container, `main`."""
     return PodBuilder(
         {
             "apiVersion": "v1",
@@ -208,7 +208,7 @@ def make_node_object(
     allocatable: Mapping[str, Quantity] | None = None,
     unschedulable: bool = False,
 ) -> dict[str, Any]:
-    """A Ready node with NODE_CAPACITY and what `capacity` adds or changes.
+    """Return a Ready node with NODE_CAPACITY and what `capacity` adds or changes.
 
     `taints` are written as kubectl writes them: `key=value:Effect` or `key:Effect`. `allocatable` is the capacity
     where it is not given. The node has its name as `kubernetes.io/hostname`, as a kubelet labels it.

@@ -23,7 +23,7 @@ def make_artifacts(
     server_age: timedelta = timedelta(0),
     ca: KeyPair | None = None,
 ) -> Artifacts:
-    """A directory's worth of certificates, the server's issued `server_age` ago."""
+    """Return a directory's worth of certificates, the server's issued `server_age` ago."""
     ca = ca or issue_ca(now=NOW - server_age)
     server = issue_server(ca, dns_names=dns_names, ip_addresses=ip_addresses, now=NOW - server_age)
     return Artifacts(ca.certificate, ca.key, server.certificate, server.key)

@@ -31,23 +31,23 @@ INFEASIBLE = make_pod("infeasible").gpu(16)
 
 
 def as_list(*objects: dict[str, Any] | PodBuilder) -> str:
-    """A v1 List of `objects`, as JSON."""
+    """Return a v1 List of `objects`, as JSON."""
     items = [each.obj() if isinstance(each, PodBuilder) else each for each in objects]
     return orjson.dumps({"apiVersion": "v1", "kind": "List", "items": items}).decode()
 
 
 def write_cluster(folder: Path, *more: dict[str, Any] | PodBuilder) -> Path:
-    """The cluster file in `folder`, with `more` objects in it."""
+    """Return the cluster file in `folder`, with `more` objects in it."""
     path = folder / "cluster.json"
     path.write_text(as_list(*NODES, LOAD, *more))
     return path
 
 
 def documents(text: str) -> list[dict[str, Any]]:
-    """The objects in `text`, YAML or JSON."""
+    """Return the objects in `text`, YAML or JSON."""
     return [document.content for document in parse(text, "output")]
 
 
 def lines(text: str) -> list[Any]:
-    """The JSON values in `text`, one a line."""
+    """Return the JSON values in `text`, one a line."""
     return [orjson.loads(line) for line in text.splitlines()]

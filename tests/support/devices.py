@@ -11,7 +11,7 @@ OF_DRIVER = f'device.driver == "{DRIVER}"'
 
 
 def make_shared_device(name: str, capacity: Mapping[str, str], policy: Object | None = None, **fields: Any) -> Object:
-    """A device that can be allocated several times; the `policy` is that of each of its capacities."""
+    """Return a device that can be allocated several times; the `policy` is that of each of its capacities."""
     capacities = {
         key: {"value": value} | ({"requestPolicy": policy} if policy else {}) for key, value in capacity.items()
     }
@@ -19,7 +19,7 @@ def make_shared_device(name: str, capacity: Mapping[str, str], policy: Object | 
 
 
 def make_part(name: str, counters: Mapping[str, str], **fields: Any) -> Object:
-    """A device that consumes counters of the set `card` of its pool."""
+    """Return a device that consumes counters of the set `card` of its pool."""
     amounts = {key: {"value": value} for key, value in counters.items()}
     return make_device(name, consumesCounters=[{"counterSet": "card", "counters": amounts}], **fields)
 
@@ -54,7 +54,7 @@ def _attribute(value: object) -> Object:
 
 
 def make_cards(count: int, first: int = 0, **attributes: Any) -> list[Object]:
-    """So many devices, alike but for their names."""
+    """Return devices that differ only in their names."""
     return [make_device(f"card-{number}", **attributes) for number in range(first, first + count)]
 
 
@@ -68,7 +68,7 @@ def make_slice(
     count: int = 1,
     **spec: Any,
 ) -> Object:
-    """A ResourceSlice of a node, or of those that `spec` says; the pool is called by the node."""
+    """Return a ResourceSlice of a node, or of those that `spec` says; the pool is called by the node."""
     fields: Object = {
         "driver": driver,
         "pool": {"name": pool or node, "generation": generation, "resourceSliceCount": count},
@@ -81,14 +81,14 @@ def make_slice(
 
 
 def selected(*expressions: str) -> list[Object]:
-    """The `selectors` of a class or a request."""
+    """Return the `selectors` of a class or a request."""
     return [{"cel": {"expression": each}} for each in expressions]
 
 
 def make_device_class(
     name: str = "gpu", *expressions: str, extended_resource: str = "", any_driver: bool = False
 ) -> Object:
-    """A DeviceClass that takes the devices for which these expressions hold.
+    """Return a DeviceClass that takes the devices for which these expressions hold.
 
     Without any, it takes those of the driver; with `any_driver`, it has no selectors.
     """
@@ -100,7 +100,7 @@ def make_device_class(
 
 
 def exactly(name: str = "cards", count: int = 1, *expressions: str, device_class: str = "gpu", **fields: Any) -> Object:
-    """A request for so many devices; none: for all."""
+    """Return a request for a number of devices; None: for all."""
     request: Object = {"deviceClassName": device_class, **fields}
     request |= {"allocationMode": "ExactCount", "count": count} if count else {"allocationMode": "All"}
     if expressions:
@@ -109,7 +109,7 @@ def exactly(name: str = "cards", count: int = 1, *expressions: str, device_class
 
 
 def first_of(name: str, **alternatives: Object) -> Object:
-    """A request for the first of `alternatives`, each made by `exactly`."""
+    """Return a request for the first of `alternatives`, each made by `exactly`."""
     return {
         "name": name,
         "firstAvailable": [{"name": each, **request["exactly"]} for each, request in alternatives.items()],
@@ -117,7 +117,7 @@ def first_of(name: str, **alternatives: Object) -> Object:
 
 
 def constrained(claim: Object, attribute: str, *requests: str, distinct: bool = False) -> Object:
-    """`claim` with a constraint that its devices agree in an attribute, or that they are `distinct` in it."""
+    """Return `claim` with a constraint that its devices agree in an attribute, or that they are `distinct` in it."""
     kind = "distinctAttribute" if distinct else "matchAttribute"
     constraint: Object = {kind: attribute} | ({"requests": list(requests)} if requests else {})
     devices = claim["spec"]["devices"]
@@ -125,7 +125,7 @@ def constrained(claim: Object, attribute: str, *requests: str, distinct: bool = 
 
 
 def allocated(claim: Object, pool: str, *devices: str, **fields: Any) -> Object:
-    """`claim` with devices of the pool of a node, to be used there; `fields` are those of each result."""
+    """Return `claim` with devices of the pool of a node, to be used there; `fields` are those of each result."""
     names = [request["name"] for request in claim["spec"]["devices"]["requests"]]
     results = [
         {"request": fields.get("request", names[0]), "driver": DRIVER, "pool": pool, "device": device}
@@ -142,13 +142,13 @@ def allocated(claim: Object, pool: str, *devices: str, **fields: Any) -> Object:
 
 
 def claiming(*claims: str, template: bool = False) -> list[Object]:
-    """The `resourceClaims` of a pod."""
+    """Return the `resourceClaims` of a pod."""
     field = "resourceClaimTemplateName" if template else "resourceClaimName"
     return [{"name": f"c{number}", field: claim} for number, claim in enumerate(claims)]
 
 
 def make_resource_claim(name: str, *requests: Mapping[str, Any], template: bool = False) -> Object:
-    """A ResourceClaim of `requests`, or the template of one."""
+    """Return a ResourceClaim of `requests`, or the template of one."""
     spec: Object = {"devices": {"requests": list(requests)}}
     return {
         "apiVersion": "resource.k8s.io/v1",

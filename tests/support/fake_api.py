@@ -42,7 +42,7 @@ class FakeApi:
         return await (self.script.pop(0) if self.script else quiet)(request)
 
     def kubeconfig(self, folder: Path, token: str = "") -> Path:
-        """A kubeconfig of this server; `token` is the name of a file."""
+        """Return a kubeconfig of this server; `token` is the name of a file."""
         content = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -75,13 +75,13 @@ async def fake_api(path: str, *script: Answer) -> AsyncIterator[FakeApi]:
 
 
 def page(items: list[Object], version: str = "1", continuation: str = "") -> Answer:
-    """One page of a list."""
+    """Return one page of a list."""
     metadata = {"resourceVersion": version} | ({"continue": continuation} if continuation else {})
     return json({"kind": "List", "apiVersion": "v1", "metadata": metadata, "items": items})
 
 
 def json(content: Object, status: int = 200) -> Answer:
-    """One object."""
+    """Return one object."""
 
     async def answer(_: web.Request) -> web.StreamResponse:
         return web.Response(body=orjson.dumps(content), status=status, content_type="application/json")
@@ -90,12 +90,12 @@ def json(content: Object, status: int = 200) -> Answer:
 
 
 def refusal(code: int, reason: str) -> Answer:
-    """A Status with that code."""
+    """Return a Status with that code."""
     return json({"kind": "Status", "code": code, "reason": reason, "message": f"because {reason}"}, code)
 
 
 def events(*given: tuple[str, Object], cut: bytes = b"", lasting_seconds: float = 0.0) -> Answer:
-    """A watch with these events, which then ends in good order, or with `cut` and without an end."""
+    """Return a watch with these events, which then ends normally, or with `cut` and without an end."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -114,5 +114,5 @@ def events(*given: tuple[str, Object], cut: bytes = b"", lasting_seconds: float 
 
 
 async def quiet(request: web.Request) -> web.StreamResponse:
-    """A watch in which nothing happens for a while."""
+    """Return a watch without events for a while."""
     return await events(lasting_seconds=60)(request)

@@ -21,7 +21,7 @@ class FrozenList(list[Any]):
 
 
 def frozen(value: Any) -> Any:
-    """`value` with all its objects and lists frozen."""
+    """Return `value` with all its objects and lists frozen."""
     if isinstance(value, dict):
         return FrozenObject({key: frozen(inner) for key, inner in value.items()})
     return FrozenList(map(frozen, value)) if isinstance(value, list) else value

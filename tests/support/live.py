@@ -31,14 +31,14 @@ _THREAD_TIMING = Timing(
 
 
 def versioned_node(name: str, version: int = 1, **facts: Any) -> Object:
-    """A node with this resourceVersion."""
+    """Return a node with this resourceVersion."""
     content = make_node_object(name, **facts)
     content["metadata"]["resourceVersion"] = str(version)
     return content
 
 
 def bookmark(version: int) -> tuple[str, Object]:
-    """A BOOKMARK event of a watch of nodes."""
+    """Return a BOOKMARK event of a watch of nodes."""
     return "BOOKMARK", {"kind": "Node", "apiVersion": "v1", "metadata": {"resourceVersion": str(version)}}
 
 
@@ -50,7 +50,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 def names(live: LiveCluster) -> list[str]:
-    """The names of the nodes in the view."""
+    """Return the names of the nodes in the view."""
     return [info.node.name for info in live.snapshot().nodes]
 
 
@@ -95,5 +95,5 @@ def following_in_thread(
 
 
 def kinds_in_view(live: LiveCluster) -> frozenset[str]:
-    """The kinds that have been listed and are not refused."""
+    """Return the kinds that have been listed and are readable."""
     return frozenset(each.resource.kind for each in live._reflectors if each.current_as_of_seconds is not None)

@@ -12,7 +12,7 @@ Object = dict[str, Any]
 
 
 def read(path: str) -> list[Object]:
-    """The objects of one file of deploy/."""
+    """Return the objects of one file of deploy/."""
     return [document.content for document in parse((DEPLOY / path).read_bytes(), path)]
 
 

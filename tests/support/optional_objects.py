@@ -8,7 +8,7 @@ Object = dict[str, Any]
 
 
 def optional_objects(namespace: str, variant: str = "1") -> list[Object]:
-    """An object of each kind; those of another `variant` have the same names and say something else."""
+    """Return an object of each kind; those of another `variant` have the same names and say something else."""
     return [_with_group(kind, namespace, content) for kind, content in _contents(variant).items()]
 
 

@@ -15,7 +15,7 @@ from webhook.placement.pod.pod_info import PodInfo
 
 
 def node(name: str, *pods: PodBuilder, images: Mapping[str, int] | None = None, **fields: Any) -> NodeInfo:
-    """A node as `make_node_object` makes it, with `pods` running there and `images` pulled, which have
+    """Return a node as `make_node_object` makes it, with `pods` running there and `images` pulled, which have
     these sizes in bytes."""
     made = make_node_object(name, **fields)
     made["status"]["images"] = [{"names": [name], "sizeBytes": size} for name, size in (images or {}).items()]
@@ -31,7 +31,7 @@ def pod_info(pod: PodBuilder) -> PodInfo:
 
 
 def rejections(plugin: FilterPlugin, pod: PodBuilder, *nodes: NodeInfo) -> Mapping[str, list[str]]:
-    """Why each rejected node is rejected, the reasons sorted."""
+    """Return the sorted reasons for each rejected node."""
     snapshot = Snapshot.of(nodes)
     found: dict[str, list[str]] = {}
     for reason, rejected in sorted(plugin.filter(pod_info(pod), snapshot, never), key=lambda failure: failure.reason):
@@ -41,7 +41,7 @@ def rejections(plugin: FilterPlugin, pod: PodBuilder, *nodes: NodeInfo) -> Mappi
 
 
 def scores(plugin: ScorePlugin, pod: PodBuilder, *nodes: NodeInfo) -> list[int]:
-    """The scores of all `nodes`, in the order of their names, before weighting."""
+    """Return the scores of all `nodes`, in the order of their names, before weighting."""
     found = plugin.score(pod_info(pod), Snapshot.of(nodes), np.arange(len(nodes)), never)
     assert found is not None
     return [int(score) for score in found]

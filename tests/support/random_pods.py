@@ -98,7 +98,7 @@ def annotations() -> Strategy:
 
 
 def pods() -> Strategy:
-    """Pods with a valid workload type."""
+    """Return pods with a valid workload type."""
     labels = st.dictionaries(st.sampled_from(["jobtype", "app", "a/b~c"]), st.sampled_from(["binpacked", "x"]))
     metadata = st.fixed_dictionaries(
         {"name": st.just("worker"), "annotations": annotations()}, optional={"labels": st.none() | labels}

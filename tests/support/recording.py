@@ -21,7 +21,7 @@ class Recording:
     requests: list[dict[str, Any]] = field(default_factory=list)
 
     def pods(self) -> list[str]:
-        """The names of the pods asked about, or what their names begin with."""
+        """Return the names of the pods asked about, or what their names begin with."""
         metadata = [request["object"]["metadata"] for request in self.requests]
         return [each.get("name") or each["generateName"] for each in metadata]
 

@@ -49,7 +49,7 @@ def make_effort() -> Effort:
 
 
 def utc_now() -> datetime:
-    """The time in UTC."""
+    """Return the time in UTC."""
     return datetime.now(UTC)
 
 
@@ -79,7 +79,7 @@ class World:
         return Answering(self, Admissions(surroundings, self.metrics))
 
     def dispatcher(self) -> Dispatcher:
-        """The dispatcher of this world's admissions, on the clock of its event loop."""
+        """Return the dispatcher of this world's admissions, on the clock of its event loop."""
         admissions = self.admissions().admissions
         return Dispatcher(admissions, lambda: self.policy, lambda: self.cluster, SmallLane(), LargeLane())
 
@@ -93,7 +93,7 @@ class World:
         self.records.append(parse_line(encode(draft, 0, FIRST)))
 
     def count(self, name: str, **labels: str) -> float:
-        """The value of a metric."""
+        """Return the value of a metric."""
         value = self.metrics.registry.get_sample_value(f"placement_webhook_{name}", labels)
         return 0.0 if value is None else value
 
@@ -107,7 +107,7 @@ class Answering:
     lane: Lane = field(default_factory=SmallLane)
 
     def answer(self, body: bytes, arrived_seconds: float, deadline_seconds: float | None) -> Answer:
-        """The answer to the review in `body`; after the deadline, without the placement check."""
+        """Return the answer to the review in `body`; after the deadline, without the placement check."""
         world = self.world
         budget = world.policy.spec.placement_check.work_budget_milliseconds
         effort = Effort(deadline_seconds, budget, monotonic_seconds=world.clock, worked_seconds=lambda: 0.0)
@@ -125,7 +125,7 @@ def write_certificate(folder: Path, issued_ago: timedelta = timedelta()) -> KeyP
 
 
 def issued(ca: KeyPair, now: datetime | None = None) -> KeyPair:
-    """A server certificate for 127.0.0.1 under `ca`."""
+    """Return a server certificate for 127.0.0.1 under `ca`."""
     return issue_server(ca, dns_names=["localhost"], ip_addresses=["127.0.0.1"], now=now or utc_now())
 
 
@@ -213,7 +213,7 @@ def running_in_thread(world: World, folder: Path, **settings: Any) -> Iterator[R
 
 
 def review(pod: dict[str, Any] | None, **request: Any) -> dict[str, Any]:
-    """The AdmissionReview of the creation of `pod`, as the API server sends it."""
+    """Return the AdmissionReview of the creation of `pod`, as the API server sends it."""
     kind = {"group": "", "version": "v1", "kind": "Pod"}
     resource = {"group": "", "version": "v1", "resource": "pods"}
     asked = {
@@ -234,5 +234,5 @@ def review(pod: dict[str, Any] | None, **request: Any) -> dict[str, Any]:
 
 
 def review_bytes(pod: dict[str, Any] | None, **request: Any) -> bytes:
-    """The same as the body of a request."""
+    """Return the same as the body of a request."""
     return orjson.dumps(review(pod, **request))

@@ -15,7 +15,7 @@ def make_pvc(
     bound: bool = True,
     **spec: Any,
 ) -> Object:
-    """A PersistentVolumeClaim; with `volume` it names one and is bound to it unless `bound` is false."""
+    """Return a PersistentVolumeClaim; with `volume` it names one and is bound to it unless `bound` is false."""
     annotations = {"pv.kubernetes.io/bind-completed": "yes"} if volume and bound else {}
     fields: Object = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}} | spec
     fields["storageClassName"] = storage_class or ""
@@ -34,7 +34,7 @@ def make_pv(
     storage: str = "1Gi",
     **spec: Any,
 ) -> Object:
-    """A PersistentVolume of a CSI driver, reached from nodes whose labels are `on`."""
+    """Return a PersistentVolume of a CSI driver, reached from nodes whose labels are `on`."""
     fields: Object = {
         "accessModes": ["ReadWriteOnce"],
         "capacity": {"storage": storage},
@@ -60,7 +60,7 @@ def make_storage_class(
     provisioner: str = "disk.example.com",
     topologies: list[Mapping[str, list[str]]] | None = None,
 ) -> Object:
-    """A StorageClass that waits for a pod to bind claims, or does not."""
+    """Return a StorageClass that waits for a pod to bind claims, or does not."""
     made: Object = {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
@@ -77,7 +77,7 @@ def make_storage_class(
 
 
 def make_csi_node(name: str, **limits: int) -> Object:
-    """The CSINode of a node, where a driver `DRIVER.example.com` can have so many volumes attached."""
+    """Return the CSINode of a node, with the volume limit of each driver `DRIVER.example.com`."""
     drivers = [
         {"name": f"{driver}.example.com", "nodeID": name, "topologyKeys": None, "allocatable": {"count": count}}
         for driver, count in limits.items()
@@ -87,7 +87,7 @@ def make_csi_node(name: str, **limits: int) -> Object:
 
 
 def make_csi_driver(name: str = "disk.example.com", *, tracks_capacity: bool = False) -> Object:
-    """A CSIDriver, which reports the capacity that it has left, or does not."""
+    """Return a CSIDriver, which reports the capacity that it has left, or does not."""
     spec = {"storageCapacity": tracks_capacity}
     return {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": name}, "spec": spec}
 
@@ -109,12 +109,12 @@ def make_capacity(
 
 
 def make_attachment(node: str, volume: str, driver: str = "disk.example.com") -> Object:
-    """A VolumeAttachment of a PersistentVolume."""
+    """Return a VolumeAttachment of a PersistentVolume."""
     spec = {"attacher": driver, "nodeName": node, "source": {"persistentVolumeName": volume}}
     metadata = {"name": f"{node}-{volume}"}
     return {"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": metadata, "spec": spec}
 
 
 def uses(*claims: str) -> list[Object]:
-    """The `volumes` of a pod that uses these claims."""
+    """Return the `volumes` of a pod that uses these claims."""
     return [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": name}} for i, name in enumerate(claims)]

@@ -106,7 +106,7 @@ SAID: Mapping[str, Callable[[Snapshot], Any]] = {
 
 
 def made_anew(objects: Iterable[Object]) -> Snapshot:
-    """The snapshot of a cluster file of `objects`."""
+    """Return the snapshot of a cluster file of `objects`."""
     return snapshot_from_documents(Document("objects", each) for each in objects)
 
 

@@ -46,7 +46,7 @@ class Case:
 
 
 def read_cases(folder: Path) -> list[Case]:
-    """The cases of all files of records in `folder`."""
+    """Return the cases of all files of records in `folder`."""
     found: list[Case] = []
     for path in sorted(folder.glob("*.jsonl")):
         records = [json.loads(line) for line in path.read_text().splitlines()]
@@ -56,7 +56,7 @@ def read_cases(folder: Path) -> list[Case]:
 
 
 def _cases(records: Iterable[Mapping[str, Any]]) -> Iterator[Case]:
-    """A pre-filter opens a case, which the filters of the same cycle join; one node twice makes another case."""
+    """Yield cases: a pre-filter starts one, the filters of the same cycle are added; a repeated node starts another."""
     open_cases: dict[tuple[str, str, str], tuple[Mapping[str, Any], Case]] = {}
     for record in records:
         if record["point"] == "PreEnqueue" and record["code"] == SUCCESS and record["plugin"] != "SchedulingGates":
@@ -85,7 +85,7 @@ def _cases(records: Iterable[Mapping[str, Any]]) -> Iterator[Case]:
 
 
 def _score_cases(records: Iterable[Mapping[str, Any]]) -> Iterator[Case]:
-    """The scores of one cycle are a case; where they are normalized, these count."""
+    """Yield a case for the scores of each cycle: the normalized ones if there are any."""
     open_cases: dict[tuple[str, str, str], Case] = {}
     for record in records:
         if record["code"] != SUCCESS or not record["state"]:

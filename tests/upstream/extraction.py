@@ -27,12 +27,12 @@ _SKIPPED_TESTS = (
 _RECORD = "TRACED "
 
 
-class ExtractionFailed(Exception):  # noqa: N818 - a finding, told to the user as it stands
+class ExtractionFailed(Exception):  # noqa: N818 - a finding that is shown to the user
     """Upstream's tests could not be run: no Go toolchain, no modules, or they do not compile."""
 
 
 def extracted(environ: Mapping[str, str], progress: Progress) -> Path:
-    """The folder with a file of records for each package, extracted if this version of it never was.
+    """Return the folder with a file of records for each package, extracted if this version of it never was.
 
     Each line of a file is a JSON object as golang/traced.go writes it, with the name of the `test` that it is of.
 
@@ -71,7 +71,7 @@ def _extract(target: Path, environ: Mapping[str, str], progress: Progress) -> No
 
 
 def _traced_module(go: Path, folder: Path, environ: Mapping[str, str]) -> Path:
-    """A module in `folder` like that of the control plane, with Kubernetes replaced by the traced copy of it.
+    """Return a module in `folder` like that of the control plane, with Kubernetes replaced by the traced copy of it.
 
     Kubernetes' own go.sum pins what its tests need beyond.
     """

@@ -226,7 +226,7 @@ def _items(case: Case) -> Iterator[Object]:
 
 
 def _running(pod: Object, node_name: str, seen: set[tuple[str, str]]) -> Object:
-    """`pod` as it runs on the node; tests often leave its name out, or give one twice."""
+    """Return `pod` as it runs on the node; tests often leave its name out, or give one twice."""
     metadata = pod["metadata"]
     namespace, name = metadata.get("namespace") or "default", metadata.get("name", "")
     if not name or (namespace, name) in seen:

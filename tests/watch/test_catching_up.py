@@ -49,13 +49,13 @@ def watches(api: FakeApi) -> list[int]:
 
 @pytest.mark.parametrize("last", [("ADDED", versioned_node("c", 100)), bookmark(100)], ids=["event", "bookmark"])
 def test_old_events_do_not_make_the_view_current(tmp_path: Path, last: tuple[str, dict[str, Any]]) -> None:
-    told, ends = asyncio.Event(), asyncio.Event()
+    applied, ends = asyncio.Event(), asyncio.Event()
 
     async def watch(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
         await response.write(_line(*ADDED))
-        told.set()
+        applied.set()
         await ends.wait()
         await response.write(_line(*last))
         await asyncio.sleep(60)
@@ -65,7 +65,7 @@ def test_old_events_do_not_make_the_view_current(tmp_path: Path, last: tuple[str
         async with fake_api(NODES, page([versioned_node("a")], "4"), BREAK, watch) as api:
             api.newest = "100"
             async with reflecting(api, tmp_path) as reflector:
-                await asyncio.wait_for(told.wait(), 10)
+                await asyncio.wait_for(applied.wait(), 10)
                 broken_seconds = reflector.current_as_of_seconds
                 assert broken_seconds is not None
                 asked_seconds = time.monotonic()

@@ -32,7 +32,7 @@ class Worn(ClusterCache):
         return super().snapshot()
 
 
-def told(
+def faults_and_log(
     folder: Path, path: str, *script: Answer, until_seen: Callable[[LiveCluster], Awaitable[None]], **made_with: Any
 ) -> tuple[int, list[str]]:
     """Return the number of reported errors and their log lines, after `until_seen`."""
@@ -73,7 +73,9 @@ def test_view_that_cannot_be_updated_is_kept_and_becomes_stale(tmp_path: Path, m
         cache.broken = False
         await until(lambda: names(live) == ["a", "b"] and live.age_seconds() < 0.5)
 
-    found = told(tmp_path, NODES, page([versioned_node("a")], "4"), *[watch] * 1000, until_seen=seen, cache=cache)
+    found = faults_and_log(
+        tmp_path, NODES, page([versioned_node("a")], "4"), *[watch] * 1000, until_seen=seen, cache=cache
+    )
     assert found == (1, ["the view cannot be renewed"])
 
 
@@ -88,7 +90,7 @@ def test_view_without_a_first_snapshot_is_not_ready(tmp_path: Path) -> None:
         cache.broken = False
         await until(lambda: names(live) == ["a"])
 
-    found = told(tmp_path, NODES, page([versioned_node("a")], "4"), until_seen=seen, cache=cache)
+    found = faults_and_log(tmp_path, NODES, page([versioned_node("a")], "4"), until_seen=seen, cache=cache)
     assert found == (1, ["the view cannot be renewed"])
 
 
@@ -106,6 +108,6 @@ def test_failing_callback_does_not_interrupt_the_watch(tmp_path: Path) -> None:
     bound = make_pod("bound").node_name("a").obj()
     bound["metadata"]["resourceVersion"] = "5"
     script = (page([], "4"), events(("ADDED", bound), lasting_seconds=60))
-    faults, lines = told(tmp_path, PODS, *script, until_seen=seen, on_bound=fail, on_page=fail, cache=cache)
+    faults, lines = faults_and_log(tmp_path, PODS, *script, until_seen=seen, on_bound=fail, on_page=fail, cache=cache)
     assert faults == len(lines) > 1
     assert set(lines) == {"what follows the feed failed"}

@@ -184,9 +184,9 @@ def test_malformed_node_is_left_out_and_logged_once(tmp_path: Path) -> None:
             wanted=["a", "c"],
             asked=3,
         )
-    (told,) = [each for each in logs if each["event"] == "object left out of the view"]
-    assert told["name"] == "bad"
-    assert 'status.allocatable[cpu]: Invalid value: "many"' in told["error"]
+    (entry,) = [each for each in logs if each["event"] == "object left out of the view"]
+    assert entry["name"] == "bad"
+    assert 'status.allocatable[cpu]: Invalid value: "many"' in entry["error"]
 
 
 DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
@@ -208,9 +208,9 @@ def test_forbidden_kind_is_not_known_until_it_is_readable(tmp_path: Path, code: 
 
     with capture_logs() as logs:
         asyncio.run(run())
-    told = [each for each in logs if each["event"] == "kind is not known"]
-    assert [(each["kind"], each["log_level"]) for each in told] == [("DeviceClass", "warning")] * 2
-    assert f"{code} because Refused" in told[0]["error"]
+    entries = [each for each in logs if each["event"] == "kind is not known"]
+    assert [(each["kind"], each["log_level"]) for each in entries] == [("DeviceClass", "warning")] * 2
+    assert f"{code} because Refused" in entries[0]["error"]
 
 
 def test_kind_that_becomes_forbidden_is_no_longer_known(tmp_path: Path) -> None:

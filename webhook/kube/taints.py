@@ -88,10 +88,10 @@ def with_default_tolerations(tolerations: Iterable[Toleration]) -> Tolerations:
     Source: k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds/admission.go
     """
     own = Tolerations(tolerations)
-    told = {each.key for each in own if each.effect in ("", NO_EXECUTE)}
-    if "" in told:
+    keys = {each.key for each in own if each.effect in ("", NO_EXECUTE)}
+    if "" in keys:
         return own
-    return Tolerations((*own, *(each for each in _DEFAULT_TOLERATIONS if each.key not in told)))
+    return Tolerations((*own, *(each for each in _DEFAULT_TOLERATIONS if each.key not in keys)))
 
 
 _DEFAULT_TOLERATIONS = (

@@ -1,4 +1,4 @@
-"""The cache says what a snapshot of the same objects, made anew, would say."""
+"""A snapshot of the cache equals a rebuilt snapshot of the same objects."""
 
 from collections.abc import Iterable
 from dataclasses import fields
@@ -171,10 +171,10 @@ def test_list_that_breaks_off_takes_nothing_out() -> None:
 def test_malformed_node_is_left_out_and_reported_once() -> None:
     cache = cache_of(make_node_object("a"), make_node_object("b"), pod(cpu="1"))
     bad = make_node_object("a", capacity={"cpu": "many"})
-    told = [cache.apply("Node", "MODIFIED", bad) for _ in range(2)]
-    assert told[0] is not None
-    assert told[1] is None
-    assert told[0].message.startswith('status.allocatable[cpu]: Invalid value: "many"; must be a quantity')
+    problems = [cache.apply("Node", "MODIFIED", bad) for _ in range(2)]
+    assert problems[0] is not None
+    assert problems[1] is None
+    assert problems[0].message.startswith('status.allocatable[cpu]: Invalid value: "many"; must be a quantity')
     assert [info.node.name for info in cache.snapshot().nodes] == ["b"]
     assert set(cache.invalid) == {("Node", Key("", "a"))}
     assert cache.apply("Node", "MODIFIED", make_node_object("a")) is None
@@ -278,7 +278,7 @@ def _watched(kind: str, turn: int) -> tuple[str, ...]:
 
 
 def _follow(cache: ClusterCache, held: dict[tuple[str, str, str], Object], kind: str, given: Any) -> None:
-    """Take one step, in the cache and in the plain books. Two watches tell of pods, in one order or the other."""
+    """Take one step, in the cache and in the model. Two watches report pods, in either order."""
     if kind == "LOOK":
         cache.snapshot()
     elif kind == "LIST":
@@ -313,7 +313,7 @@ def test_any_events_come_to_the_same_as_a_snapshot_made_anew(steps: list[tuple[s
 
 
 def test_updates_know_every_field_of_a_snapshot() -> None:
-    """Else every event would make all of it anew."""
+    """Otherwise every event would rebuild everything."""
     assert {each.name for each in fields(Snapshot)} == KNOWN_FIELDS
     assert {each.name for each in fields(Load)} == KNOWN_LOAD_FIELDS
 

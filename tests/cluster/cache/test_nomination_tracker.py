@@ -1,4 +1,4 @@
-"""A pod that is nominated, then bound, counts once all the while, in whichever order two watches tell of it."""
+"""A pod that is nominated and then bound always counts once, for both orders of the events of two watches."""
 
 from typing import Any
 
@@ -41,13 +41,13 @@ def test_a_nominated_pod_takes_nothing_yet() -> None:
     assert places(cache_of_waiting()) == (["p"], 0)
 
 
-@pytest.mark.parametrize("bound_is_told_first", [True, False])
-def test_a_pod_that_is_bound_counts_once(bound_is_told_first: bool) -> None:
+@pytest.mark.parametrize("bound_comes_first", [True, False])
+def test_a_pod_that_is_bound_counts_once(bound_comes_first: bool) -> None:
     cache = cache_of_waiting()
-    told = [("Pod", "ADDED", _BOUND), (NOMINATED_PODS, "DELETED", _WAITS)]
-    first, second = told if bound_is_told_first else reversed(told)
+    events = [("Pod", "ADDED", _BOUND), (NOMINATED_PODS, "DELETED", _WAITS)]
+    first, second = events if bound_comes_first else reversed(events)
     cache.apply(*first)
-    assert places(cache) == (([], 1) if bound_is_told_first else (["p"], 0))
+    assert places(cache) == (([], 1) if bound_comes_first else (["p"], 0))
     cache.apply(*second)
     assert places(cache) == ([], 1)
 
