@@ -162,8 +162,15 @@ def test_quiet_view_is_current_soon_after_the_api_server_is_back(cluster: Cluste
     cluster.control_plane.stop_scheduler()
     with following_in_thread(cluster.control_plane.kubeconfig, timing=timing) as live:
         cluster.control_plane.stop_api_server()
+        stopped_seconds = time.monotonic()
         try:
             wait_for(lambda: live.age_seconds() > 5, "a view that grows old")
         finally:
             cluster.control_plane.restart_api_server()
-        wait_for(lambda: live.age_seconds() < 3, lambda: f"a young view: {live.age_seconds():.1f} s")
+
+        def is_current_since_the_stop() -> bool:
+            now_seconds = time.monotonic()
+            return live.age_seconds() < now_seconds - stopped_seconds
+
+        # Once proven current, the view ages until the end of a watch, which a slow machine may take to restart.
+        wait_for(is_current_since_the_stop, lambda: f"a view proven current: {live.age_seconds():.1f} s")
