@@ -3,8 +3,6 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from webhook.kube.label_selector import (
     LabelRequirement,
@@ -15,28 +13,27 @@ from webhook.kube.label_selector import (
     with_label_keys,
 )
 from webhook.kube.reader import Reader
-from webhook.kube.selectors import label_selector_matches
 
-_values = st.sampled_from(("a", "b", ""))
-_labels = st.dictionaries(st.sampled_from(("k", "l")), _values)
-_expressions = st.fixed_dictionaries(
-    {
-        "key": st.sampled_from(("k", "l", "absent")),
-        "operator": st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Like")),
-        "values": st.lists(_values, max_size=2),
-    }
+_INFERENCE = {"key": "use", "operator": "In", "values": ["inference"]}
+_LABELS = {"use": "training", "size": "5"}
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        pytest.param(None, False, id="none matches nothing"),
+        pytest.param({}, True, id="an empty one matches everything"),
+        pytest.param({"matchLabels": {"use": "training"}}, True, id="labels"),
+        pytest.param({"matchLabels": {"use": "hybrid"}}, False, id="other labels"),
+        pytest.param({"matchLabels": {"use": "training"}, "matchExpressions": [_INFERENCE]}, False, id="ANDed"),
+        pytest.param(
+            {"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["1"]}]}, False, id="no Gt here"
+        ),
+    ],
 )
-
-
-_selectors = st.fixed_dictionaries(
-    {}, optional={"matchLabels": _labels, "matchExpressions": st.lists(_expressions, max_size=2)}
-)
-
-
-@given(selector=st.none() | _selectors, labels=_labels)
-def test_parsed_selector_matches_like_the_raw_selector(selector: Any, labels: dict[str, str]) -> None:
+def test_label_selector(selector: Any, expected: bool) -> None:
     read = read_label_selector(Reader(), selector, "selector")
-    assert selector_matches(read, labels) is label_selector_matches(selector, labels)
+    assert selector_matches(read, _LABELS) is expected
 
 
 def test_malformed_fields_are_reported() -> None:

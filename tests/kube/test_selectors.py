@@ -4,17 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook.kube.selectors import (
-    field_requirement_matches,
-    label_selector_matches,
-    parse_integer,
-    required_node_affinity_matches,
-    requirement_matches,
-    set_matches,
-    term_is_empty,
-    term_matches,
-    terms_match,
-)
+from webhook.kube.selectors import field_requirement_matches, parse_integer, requirement_matches, term_is_empty
 
 Object = dict[str, Any]
 
@@ -93,81 +83,6 @@ def test_field_requirement(key: str, operator: str, values: list[str], expected:
 _NODE_1 = {"key": "metadata.name", "operator": "In", "values": ["node-1"]}
 
 
-@pytest.mark.parametrize(
-    ("term", "expected"),
-    [
-        pytest.param({"matchExpressions": [_TRAINING]}, True, id="one requirement"),
-        pytest.param({"matchExpressions": [_TRAINING, _INFERENCE]}, False, id="requirements are ANDed"),
-        pytest.param({"matchFields": [_NODE_1]}, True, id="field"),
-        pytest.param({"matchExpressions": [_TRAINING], "matchFields": [_NODE_1]}, True, id="labels and field"),
-        pytest.param({"matchExpressions": [_INFERENCE], "matchFields": [_NODE_1]}, False, id="field alone of both"),
-        pytest.param({}, False, id="an empty term matches nothing"),
-        pytest.param({"matchExpressions": [], "matchFields": None}, False, id="so does one of empty lists"),
-    ],
-)
-def test_term(term: Object, expected: bool) -> None:
-    assert term_matches(term, _LABELS, "node-1") is expected
-
-
 def test_term_without_requirements_is_empty() -> None:
     assert term_is_empty({"matchExpressions": []})
     assert not term_is_empty({"matchFields": [_NODE_1]})
-
-
-def test_terms_are_ored_and_none_matches_nothing() -> None:
-    assert terms_match([{}, {"matchExpressions": [_INFERENCE]}, {"matchExpressions": [_TRAINING]}], _LABELS, "node-1")
-    assert not terms_match([], _LABELS, "node-1")
-
-
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        pytest.param({}, True, id="nothing asked"),
-        pytest.param({"nodeSelector": {"use": "training"}}, True, id="nodeSelector"),
-        pytest.param({"nodeSelector": {"use": "training", "size": "6"}}, False, id="nodeSelector is ANDed"),
-        pytest.param({"affinity": {"nodeAffinity": None}}, True, id="null affinity"),
-        pytest.param(
-            {
-                "nodeSelector": {"use": "training"},
-                "affinity": {
-                    "nodeAffinity": {
-                        "requiredDuringSchedulingIgnoredDuringExecution": {
-                            "nodeSelectorTerms": [{"matchExpressions": [_INFERENCE]}]
-                        }
-                    }
-                },
-            },
-            False,
-            id="nodeSelector and affinity are ANDed",
-        ),
-        pytest.param(
-            {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}},
-            False,
-            id="required affinity without terms matches nothing",
-        ),
-    ],
-)
-def test_required_node_affinity(spec: Object, expected: bool) -> None:
-    assert required_node_affinity_matches(spec, _LABELS, "node-1") is expected
-
-
-@pytest.mark.parametrize(
-    ("selector", "expected"),
-    [
-        pytest.param(None, False, id="none matches nothing"),
-        pytest.param({}, True, id="an empty one matches everything"),
-        pytest.param({"matchLabels": {"use": "training"}}, True, id="labels"),
-        pytest.param({"matchLabels": {"use": "hybrid"}}, False, id="other labels"),
-        pytest.param({"matchLabels": {"use": "training"}, "matchExpressions": [_INFERENCE]}, False, id="ANDed"),
-        pytest.param(
-            {"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["1"]}]}, False, id="no Gt here"
-        ),
-    ],
-)
-def test_label_selector(selector: Object | None, expected: bool) -> None:
-    assert label_selector_matches(selector, _LABELS) is expected
-
-
-def test_set_needs_every_label() -> None:
-    assert set_matches({}, {})
-    assert not set_matches({"empty": ""}, {})

@@ -12,7 +12,6 @@ from webhook.kube.taints import (
     Tolerations,
     covers,
     tolerates,
-    tolerates_any,
     with_default_tolerations,
 )
 
@@ -56,8 +55,9 @@ def test_alpha_operators_tolerate_nothing(operator: str) -> None:
 
 
 def test_one_toleration_of_many_is_enough() -> None:
-    assert tolerates_any([{"key": "use", "operator": "Exists"}, {"key": "gpu", "value": "H20"}], _TAINT)
-    assert not tolerates_any([], _TAINT)
+    many = [{"key": "use", "operator": "Exists"}, {"key": "gpu", "value": "H20"}]
+    assert Tolerations(map(Toleration.of, many)).tolerate(Taint.of(_TAINT))
+    assert not Tolerations().tolerate(Taint.of(_TAINT))
 
 
 _EVERYTHING = {"operator": "Exists"}

@@ -9,11 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.placement import oracle_kube, oracle_resources
+from tests.support.builders import make_node_object, make_pod
+from webhook.cluster.index.labels import LabelColumns
+from webhook.cluster.index.node_selector import any_matches, read_node_selector
+from webhook.cluster.node_info import Node, NodeInfo
+from webhook.cluster.snapshot import Snapshot
 from webhook.kube import quantity, resource_names, selectors
+from webhook.kube.deadline import never
 from webhook.kube.label_selector import read_label_selector, selector_matches
 from webhook.kube.reader import Reader
 from webhook.kube.resources import PodResources, pod_requests, read_pod_resources
-from webhook.kube.taints import Taint, Toleration, Tolerations, tolerates, tolerates_any
+from webhook.kube.taints import Taint, Toleration, Tolerations, tolerates
+from webhook.placement.framework.node_inclusion import required_affinity_matches
+from webhook.placement.pod.pod_info import PodInfo
 
 Object = dict[str, Any]
 
@@ -209,20 +217,23 @@ def test_gt_and_lt_compare_in_the_same_way(operator: str, label: str, bound: str
 
 @given(_terms, _labels)
 def test_a_term_matches_the_same_nodes(term: Object, labels: dict[str, str]) -> None:
-    assert selectors.term_matches(term, labels, "n") is oracle_kube.term_matches(term, labels, "n")
+    read = read_node_selector(Reader(), {"nodeSelectorTerms": [term]}, "selector")
+    assert read is not None
+    matches = any_matches(read, LabelColumns([labels]), {"n": 0})
+    assert bool(matches[0]) is oracle_kube.term_matches(term, labels, "n")
 
 
 @given(_fields(nodeSelector=_maybe(_labels), affinity=_maybe(_fields(nodeAffinity=_maybe(_node_affinity)))), _labels)
 def test_a_pod_may_be_on_the_same_nodes(spec: Object, labels: dict[str, str]) -> None:
-    assert selectors.required_node_selector(spec) == oracle_kube.required_node_selector(spec)
-    matches = selectors.required_node_affinity_matches(spec, labels, "n")
-    assert matches is oracle_kube.required_node_affinity_matches(spec, labels, "n")
+    pod = PodInfo.of(Reader(), make_pod().spec(**spec).obj())
+    nodes = Snapshot.of([NodeInfo.of(Node.of(make_node_object("n", labels=labels)))])
+    matches = required_affinity_matches(pod, nodes, never)
+    assert bool(matches[0]) is oracle_kube.required_node_affinity_matches(spec, labels, "n")
 
 
 @given(_label_selectors, _labels)
 def test_a_label_selector_selects_the_same(selector: Object | None, labels: dict[str, str]) -> None:
     expected = oracle_kube.label_selector_matches(selector, labels)
-    assert selectors.label_selector_matches(selector, labels) is expected
     assert selector_matches(read_label_selector(Reader(), selector, "selector"), labels) is expected
 
 
@@ -254,7 +265,6 @@ def test_each_toleration_tolerates_the_same_taints() -> None:
 @given(st.lists(_tolerations, max_size=4), _taints)
 def test_one_of_many_tolerations_is_enough(tolerations: list[Object], taint: Object) -> None:
     expected = oracle_kube.tolerates_any([*tolerations], taint)
-    assert tolerates_any(tolerations, taint) is expected
     assert Tolerations(map(Toleration.of, tolerations)).tolerate(Taint.of(taint)) is expected
 
 

@@ -1,6 +1,6 @@
 """Node selectors and label selectors, as raw objects of the API."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 NAME_FIELD = "metadata.name"
@@ -68,61 +68,3 @@ def field_requirement_matches(requirement: Mapping[str, Any], name: str) -> bool
 def term_is_empty(term: Mapping[str, Any]) -> bool:
     """Return true if `term` has no requirements; an empty term matches no node."""
     return not term.get("matchExpressions") and not term.get("matchFields")
-
-
-def term_matches(term: Mapping[str, Any], labels: Mapping[str, str], name: str) -> bool:
-    """Return true if the node `name` with `labels` satisfies every requirement of one NodeSelectorTerm.
-
-    Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, nodeSelectorTerm.match
-    """
-    if term_is_empty(term):
-        return False
-    return all(requirement_matches(each, labels) for each in term.get("matchExpressions") or ()) and all(
-        field_requirement_matches(each, name) for each in term.get("matchFields") or ()
-    )
-
-
-def terms_match(terms: Iterable[Mapping[str, Any]], labels: Mapping[str, str], name: str) -> bool:
-    """Return true if one of `terms` matches. Terms are ORed; an empty list matches no node.
-
-    Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, LazyErrorNodeSelector.Match
-    """
-    return any(term_matches(term, labels, name) for term in terms)
-
-
-def required_node_affinity_matches(spec: Mapping[str, Any], labels: Mapping[str, str], name: str) -> bool:
-    """Return true if the node matches both nodeSelector and required node affinity of `spec`.
-
-    Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, RequiredNodeAffinity.Match
-    """
-    if not set_matches(spec.get("nodeSelector") or {}, labels):
-        return False
-    required = required_node_selector(spec)
-    return required is None or terms_match(required.get("nodeSelectorTerms") or (), labels, name)
-
-
-def required_node_selector(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the NodeSelector of the required node affinity, None if there is none."""
-    node_affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    selector: Mapping[str, Any] | None = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    return selector
-
-
-def set_matches(wanted: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    """Return true if `labels` contain every key and value of `wanted`, a `nodeSelector` or `matchLabels`."""
-    return all(labels.get(key) == value for key, value in wanted.items())
-
-
-def label_selector_matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """Return true if `labels` satisfy a LabelSelector. A null selector matches nothing, an empty one everything.
-
-    Source: k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go, LabelSelectorAsSelector
-    """
-    if selector is None:
-        return False
-    expressions: Sequence[Mapping[str, Any]] = selector.get("matchExpressions") or ()
-    if any(expression.get("operator") in ("Gt", "Lt") for expression in expressions):
-        return False
-    return set_matches(selector.get("matchLabels") or {}, labels) and all(
-        requirement_matches(expression, labels) for expression in expressions
-    )

@@ -111,14 +111,6 @@ def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
     return Toleration.of(toleration).tolerates(Taint.of(taint))
 
 
-def tolerates_any(tolerations: Iterable[Mapping[str, Any]], taint: Mapping[str, Any]) -> bool:
-    """Return true if one of `tolerations` tolerates `taint`.
-
-    Source: k8s.io/component-helpers/scheduling/corev1/helpers.go, TolerationsTolerateTaint
-    """
-    return any(tolerates(toleration, taint) for toleration in tolerations)
-
-
 def covers(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> bool:
     """Return true if `wide` tolerates every taint that `narrow` tolerates, for at least as long.
 
