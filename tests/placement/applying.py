@@ -9,7 +9,7 @@ from typing import Any
 from webhook.kube.quantity import milli_value
 from webhook.placement.suggest.changes import Change, Evict, Free, Uncordon
 from webhook.placement.suggest.pod_changes import (
-    Request,
+    ReduceRequest,
     TolerateTaint,
     WithoutHostPort,
     WithoutNodeSelector,
@@ -121,7 +121,7 @@ def _(change: WithoutSpread, world: World) -> None:
 
 
 @_apply.register
-def _(change: Request, world: World) -> None:
+def _(change: ReduceRequest, world: World) -> None:
     """One container asks for all."""
     spec = world.pod["spec"]
     holders = [spec, *(spec.get("initContainers") or []), *spec["containers"]]

@@ -1,4 +1,4 @@
-"""Why a pod that no node could ever take may be taken even so: no denial is to rest on what passes or is not known."""
+"""Reasons not to deny an Infeasible pod: transient node conditions and resources that are not known."""
 
 from collections.abc import Callable
 
@@ -8,28 +8,31 @@ from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.unmodelled import unknown_resources
 
 
-def doubt(info: PodInfo, snapshot: Snapshot, fitting: Callable[[PodInfo], int]) -> str:
-    """A doubt about `Infeasible`, or empty; `fitting`: how many nodes of `snapshot`, emptied, take such a pod."""
-    patient = _patient(info, snapshot)
-    if patient is not info and (count := fitting(patient)):
+def deny_exemption(info: PodInfo, snapshot: Snapshot, count_fitting: Callable[[PodInfo], int]) -> str:
+    """Return the reason not to deny an Infeasible pod, `info`; empty if there is none.
+
+    `count_fitting` returns how many nodes of `snapshot`, without their pods, can take a pod.
+    """
+    tolerating = _tolerating_conditions(info, snapshot)
+    if tolerating is not info and (count := count_fitting(tolerating)):
         nodes = "1 node" if count == 1 else f"{count} nodes"
         return f"{nodes} would do that {'is' if count == 1 else 'are'} cordoned, not ready or not well"
     unknown = unknown_resources(info, snapshot)
     if not unknown:
         return ""
-    rest = tuple([each for each in patient.requests if each[0] not in unknown])
-    if not fitting(patient._replace(requests=rest)):
+    rest = tuple([each for each in tolerating.requests if each[0] not in unknown])
+    if not count_fitting(tolerating._replace(requests=rest)):
         return ""
     return f"no node offers {', '.join(unknown)}, and whether a DeviceClass stands behind it is not known"
 
 
-def _patient(info: PodInfo, snapshot: Snapshot) -> PodInfo:
-    """The pod as if it tolerated the states of nodes that pass: cordoned for a while, not ready, short of memory."""
+def _tolerating_conditions(info: PodInfo, snapshot: Snapshot) -> PodInfo:
+    """Return the pod with tolerations for transient node conditions: cordoned, not ready, under memory pressure."""
     taints = {taint.key for taints in snapshot.taints.classes for taint in taints}
-    passing = {key for key in taints if key.startswith(CONDITION_DOMAINS)}
+    transient = {key for key in taints if key.startswith(CONDITION_DOMAINS)}
     if snapshot.unschedulable.any():
-        passing.add(UNSCHEDULABLE)
-    if not passing:
+        transient.add(UNSCHEDULABLE)
+    if not transient:
         return info
-    tolerated = (Toleration(key, "Exists", "", "") for key in passing)
+    tolerated = (Toleration(key, "Exists", "", "") for key in transient)
     return info._replace(tolerations=Tolerations((*info.tolerations, *tolerated)))

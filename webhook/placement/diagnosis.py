@@ -1,4 +1,4 @@
-"""Why each node cannot take a pod: every filter asked about every node, off the hot path."""
+"""Reasons of each node that cannot take a pod, from every filter for every node. Not on the hot path."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,9 +27,9 @@ class Rejection(NamedTuple):
 
 
 def rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Rejection]:
-    """Whatever a pre-filter or filter of `profile` has against one of `nodes`.
+    """Yield all rejections of `nodes` by the pre-filters and filters of `profile`.
 
-    Unlike in a scheduling cycle, a node that one plugin rejects is shown to the others too.
+    Unlike in a scheduling cycle, a node that one plugin rejects is evaluated by the others, too.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -37,31 +37,31 @@ def rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired: Expired
     nominated = nodes.rows.get(pod.nomination.node_name)
     named: list[tuple[int, str, frozenset[str]]] = []
     for step, pre_filter in enumerate(profile.pre_filters):
-        preselection = pre_filter.pre_filter(pod, nodes)
-        if preselection.refusal:
+        result = pre_filter.pre_filter(pod, nodes)
+        if result.reason:
             every = np.ones(len(nodes.nodes), dtype=np.bool_)
-            yield Rejection(step, pre_filter.name, preselection.refusal, every)
-        elif preselection.node_names is not None:
-            named.append((step, pre_filter.name, preselection.node_names))
-    against = frozenset[str]()
+            yield Rejection(step, pre_filter.name, result.reason, every)
+        elif result.node_names is not None:
+            named.append((step, pre_filter.name, result.node_names))
+    rejecting = frozenset[str]()
     if named and nominated is not None:
-        against = plugins_against(profile, pod, nodes, nominated, expired)
-    for rejection in _outside(named, nodes, against):
+        rejecting = rejecting_plugins(profile, pod, nodes, nominated, expired)
+    for rejection in _pre_filter_rejections(named, nodes, rejecting):
         if nominated is not None:
             rejection.rejected[nominated] = False
         yield rejection
     yield from _filter_rejections(profile, pod, nodes, expired)
 
 
-def _outside(
-    named: Sequence[tuple[int, str, frozenset[str]]], nodes: Snapshot, against: frozenset[str]
+def _pre_filter_rejections(
+    named: Sequence[tuple[int, str, frozenset[str]]], nodes: Snapshot, rejecting: frozenset[str]
 ) -> Iterator[Rejection]:
-    """The nodes that are not among those that a pre-filter has `named`, by its step and plugin."""
+    """Yield the nodes that each pre-filter excludes; `named` are its step, its plugin and the nodes that it names."""
     if not named:
         return
     leaves_none = not frozenset.intersection(*(names for _, _, names in named))
     plugins = {plugin for _, plugin, _ in named}
-    reason = pre_filter_rejection(plugins if leaves_none else plugins | against, leaves_none=leaves_none)
+    reason = pre_filter_rejection(plugins if leaves_none else plugins | rejecting, leaves_none=leaves_none)
     for step, plugin, names in named:
         rejected = np.ones(len(nodes.nodes), dtype=np.bool_)
         rejected[[nodes.rows[name] for name in names if name in nodes.rows]] = False
@@ -80,21 +80,21 @@ def _filter_rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired:
             yield Rejection(step, plugin.name, reason, rejected)
 
 
-def plugins_against(profile: Profile, pod: PodInfo, nodes: Snapshot, row: int, expired: Expired) -> frozenset[str]:
-    """The first plugin whose filter rejects the node in `row`; none if that can take the pod.
+def rejecting_plugins(profile: Profile, pod: PodInfo, nodes: Snapshot, row: int, expired: Expired) -> frozenset[str]:
+    """Return the first plugin whose filter rejects the node in `row`; empty if the node can take the pod.
 
     Raises:
         DeadlineNearError: `expired()` holds.
     """
-    against = (each.plugin for each in _filter_rejections(profile, pod, nodes, expired) if each.rejected[row])
-    return frozenset(itertools.islice(against, 1))
+    names = (each.plugin for each in _filter_rejections(profile, pod, nodes, expired) if each.rejected[row])
+    return frozenset(itertools.islice(names, 1))
 
 
 def explain(profile: Profile, pod: PodInfo, nodes: Snapshot) -> NodeToStatus:
-    """For each node that cannot take `pod`, why: all reasons of the first plugin that rejects it.
+    """Return for each node that cannot take `pod` all reasons of the first plugin that rejects the node.
 
-    These are the reasons that kube-scheduler's message counts. A pre-filter's refusal is the reason of every node. If
-    the node that the pod is nominated to can take it, that is the reason of all the others.
+    kube-scheduler's message counts these reasons. The reason of a pre-filter that rejects all nodes applies to every
+    node. If the pod's nominated node can take it, the nomination is the reason of all other nodes.
     """
     first: dict[int, int] = {}
     reasons: dict[int, list[str]] = {}

@@ -14,7 +14,7 @@ from webhook.kube.resources import PodResources
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.unmodelled import UnsupportedFeatures
 
-# The answers to pods of one template are looked up a thousand times a second; templates in use are hundreds.
+# Pods of one template share a cached answer, which is read a thousand times a second; hundreds of templates are in use.
 ANSWER_CACHE_BYTES = 8 * 1024 * 1024
 
 
@@ -25,11 +25,11 @@ class PodSignature:
     info: PodInfo
     unsupported: UnsupportedFeatures
     size_bytes: int = field(default=0, compare=False)
-    """The memory that it takes at most, for the caches that keep it."""
+    """The upper bound of its memory, for caches."""
 
     @classmethod
     def of(cls, pod: Mapping[str, Any], expired: Expired = never, size_bytes: int | None = None) -> "PodSignature":
-        """Return the signature of `pod`, a raw object of the API; `size_bytes` is its memory, where it is known.
+        """Return the signature of `pod`, a raw API object; `size_bytes` is its memory, if known.
 
         Raises:
             InvalidInput: a field of the pod that is read is malformed; holds every error.
@@ -41,7 +41,7 @@ class PodSignature:
     def read(
         cls, reader: Reader, pod: Mapping[str, Any], resources: PodResources | None, size_bytes: int
     ) -> "PodSignature":
-        """Return the signature of `pod`, whose `resources` may have been read before.
+        """Return the signature of `pod`; `resources` are the pod's, if they have been read before.
 
         Raises:
             InvalidInput: a field of the pod that is read is malformed; holds every error.
@@ -53,14 +53,14 @@ class PodSignature:
 
 
 def deadline_reader(expired: Expired) -> Reader:
-    """Return a reader that ends with DeadlineNearError once `expired()` holds."""
+    """Return a reader that raises DeadlineNearError once `expired()` holds."""
     return Reader(partial(_end_if, expired))
 
 
 def _size_bytes(pod: Mapping[str, Any]) -> int:
     try:
         return parsed_bytes(orjson.dumps(pod))
-    except orjson.JSONEncodeError:  # nested deeper than it writes
+    except orjson.JSONEncodeError:  # nested too deeply for orjson
         return ANSWER_CACHE_BYTES
 
 

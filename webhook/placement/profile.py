@@ -1,4 +1,4 @@
-"""Scheduler profiles: which plugins run, and what they prefer."""
+"""Scheduler profiles: the plugins that run, and their args."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,9 +22,9 @@ BUILT_IN_SCHEDULERS = frozenset((DEFAULT_SCHEDULER, "binpack-scheduler"))
 
 @dataclass(frozen=True, slots=True)
 class Enabled:
-    """The names of the plugins that run at each extension point, in their order, scores with their weights.
+    """The names of the plugins that run at each extension point, in order; score plugins with their weights.
 
-    A plugin that is not modelled stands among them.
+    They include plugins that are not modelled.
     """
 
     pre_filter: tuple[str, ...]
@@ -33,34 +33,34 @@ class Enabled:
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
-    """What kube-scheduler asks besides the plugins here, such as an extender; it is named and not modelled.
+class UnmodelledStep:
+    """A step of kube-scheduler that is named but not modelled, such as an extender.
 
-    `resources`: it has a say about pods that request one of them; none: about every pod. `only_ranks`: it bars no node.
+    It applies to pods that request one of `resources`; if that is empty, to every pod. `scores_only`: it excludes no
+    node.
     """
 
     name: str
     resources: frozenset[str] = frozenset()
-    only_ranks: bool = False
+    scores_only: bool = False
 
-    def concerns(self, info: PodInfo) -> bool:
-        """Whether it has a say about the pod."""
+    def applies_to(self, info: PodInfo) -> bool:
+        """Return whether the step applies to the pod."""
         return not self.resources or any(resource in self.resources for resource, _ in info.requests)
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The plugins of one KubeSchedulerProfile, in their order; `scores` with their weights.
+    """The plugins of one KubeSchedulerProfile, in order; `scores` with their weights.
 
-    `enabled` is None where every plugin runs in the default order. `outside` names what is asked besides the plugins
-    and is not modelled, such as an extender. `scheduler_names` are those of all profiles of the same
-    kube-scheduler.
+    `enabled` is None if every plugin runs in the default order. `unmodelled_steps` are the steps that are not modelled,
+    such as extenders. `scheduler_names` are those of all profiles of the same kube-scheduler.
     """
 
     name: str
     args: PluginArgs
     enabled: Enabled | None
-    outside: tuple["Outside", ...]
+    unmodelled_steps: tuple["UnmodelledStep", ...]
     scheduler_names: frozenset[str]
     pre_enqueues: tuple[PreEnqueuePlugin, ...] = field(compare=False)
     pre_filters: tuple[PreFilterPlugin, ...] = field(compare=False)
@@ -73,12 +73,12 @@ class Profile:
         name: str,
         args: PluginArgs = PluginArgs(),  # noqa: B008 - immutable
         enabled: Enabled | None = None,
-        outside: tuple["Outside", ...] = (),
+        unmodelled_steps: tuple["UnmodelledStep", ...] = (),
         scheduler_names: frozenset[str] = BUILT_IN_SCHEDULERS,
     ) -> "Profile":
-        """The profile of the plugins that are `enabled`, as `args` tell them.
+        """Return the profile that runs the `enabled` plugins with `args`.
 
-        A gated pod is kept back by every profile: an API server refuses to bind it.
+        Every profile runs PreEnqueue: an API server does not bind a gated pod.
         """
         table = registrations(args)
         every = tuple(plugin.name for plugin, _ in table)
@@ -91,7 +91,7 @@ class Profile:
             name,
             args,
             enabled,
-            outside,
+            unmodelled_steps,
             scheduler_names,
             tuple(plugin for plugin, _ in table if isinstance(plugin, PreEnqueuePlugin)),
             _in_order(enabled.pre_filter if enabled else every, pre_filters),
@@ -102,23 +102,23 @@ class Profile:
     def unmodelled(
         self, info: PodInfo, required: frozenset[str], preferred: frozenset[str]
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """What may bar the pod from nodes and is not modelled, and what is not modelled and keeps no verdict back.
+        """Return the names that are not modelled: those that may exclude nodes, and those that only affect scores.
 
-        `required` and `preferred` are the plugins of which that is so, whether or not the profile runs them.
+        `required` and `preferred` are these plugins before the profile's enabled plugins are considered.
         """
         if self.enabled:
-            # Nominated pods keep their nodes whichever plugins run.
+            # Nominated pods keep their nodes with any set of plugins.
             required &= {*self.enabled.filter, DEFAULT_PREEMPTION}
             preferred &= {name for name, _ in self.enabled.score} | ({NodeVolumeLimits.name} & set(self.enabled.filter))
         if PodTopologySpread.name in preferred:
-            # That is so of default constraints, on pods whose controller or Services are not known.
+            # Default constraints apply to pods whose controller or Services are not known.
             actions = {constraint.when_unsatisfiable for constraint in self.args.default_constraints}
             required |= {PodTopologySpread.name} if DO_NOT_SCHEDULE in actions else frozenset()
             preferred -= frozenset() if SCHEDULE_ANYWAY in actions else {PodTopologySpread.name}
-        outside = [each for each in self.outside if each.concerns(info)]
+        unmodelled_steps = [each for each in self.unmodelled_steps if each.applies_to(info)]
         return (
-            required | {each.name for each in outside if not each.only_ranks},
-            preferred | {each.name for each in outside if each.only_ranks},
+            required | {each.name for each in unmodelled_steps if not each.scores_only},
+            preferred | {each.name for each in unmodelled_steps if each.scores_only},
         )
 
 
@@ -126,10 +126,10 @@ def _in_order(names: Iterable[str], plugins: Mapping[str, T]) -> tuple[T, ...]:
     return tuple(plugins[name] for name in names if name in plugins)
 
 
-# kube-scheduler without a configuration: the emptier node is the better one.
+# kube-scheduler without a configuration: prefer the least allocated node.
 DEFAULT = Profile.of("default")
 
-# deploy/scheduler/kube-scheduler-configuration.yaml: the fuller node is the better one, GPUs first of all.
+# deploy/scheduler/kube-scheduler-configuration.yaml: prefer the most allocated node, GPUs above all.
 BINPACK = Profile.of(
     "binpack",
     PluginArgs(

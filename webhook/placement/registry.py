@@ -1,7 +1,7 @@
 """The table of the plugins that are built into kube-scheduler 1.36, one row each.
 
-Everything that is known of a plugin by its name follows from its row: the default order, weights and extension points,
-the args that a KubeSchedulerConfiguration can give it, and whether a class here models it.
+A row holds all facts about a plugin: its place in the default order, its weight and extension points, its args in a
+KubeSchedulerConfiguration, and the class that models it, if any.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ from webhook.placement.pod.spread_constraint import SYSTEM_DEFAULT_CONSTRAINTS, 
 
 @dataclass(frozen=True, slots=True)
 class PluginArgs:
-    """What a profile tells its plugins; the defaults are kube-scheduler's.
+    """The args of a profile's plugins; the defaults are kube-scheduler's.
 
     `default_constraints` are the topology spread constraints of pods without their own; `system_defaulted`: they are
     kube-scheduler's own.
@@ -66,10 +66,9 @@ class PluginArgs:
 class Row(NamedTuple):
     """One plugin of kube-scheduler.
 
-    `points` are those of its extension points that matter to the meaning of a profile. `weight` is the default weight
-    of its scores; 0: none. `is_default`: kube-scheduler runs it without being configured to. `args` is the model of
-    its args, if it takes any that this release knows. `make` returns the plugin for the args of a profile; None: it is
-    not modelled.
+    `points` are its extension points that affect a profile. `weight` is the default weight of its scores, 0 if it has
+    none. `is_default`: kube-scheduler enables it by default. `args` is the model of its args, if any. `make` returns
+    the plugin for the args of a profile; it is None if the plugin is not modelled.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/registry.go
     """
@@ -165,7 +164,7 @@ PLUGIN_BY_NAME: Mapping[str, Row] = {row.name: row for row in PLUGINS}
 
 
 class Registration(NamedTuple):
-    """One modelled plugin; its scores count `weight` times. A weight of 0: it does not score."""
+    """One modelled plugin, and the weight of its scores; 0 if it does not score."""
 
     plugin: Plugin
     weight: int = 0

@@ -8,21 +8,21 @@ from webhook.kube.resource_names import PODS
 from webhook.kube.wellknown import ARCH_LABEL, HOSTNAME_LABEL, OS_LABEL
 from webhook.policy.node_template import NodeTemplate
 
-# What a kubelet allows and labels where nobody tells it otherwise.
+# The defaults of a kubelet.
 _DEFAULT_PODS = "110"
 _DEFAULT_LABELS = {OS_LABEL: "linux", ARCH_LABEL: "amd64"}
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateNode:
-    """A node as it would be right after it was added from the template `name`: nothing runs there."""
+    """A new, empty node of the template `name`."""
 
     name: str
     info: NodeInfo
 
     @classmethod
     def of(cls, template: NodeTemplate) -> "TemplateNode":
-        """The empty node of `template`. Its name, like its hostname label, is one that no node can have."""
+        """Return the empty node of `template`. Its name and hostname label are not valid names of real nodes."""
         node_name = f"<{template.name}>"
         node = {
             "metadata": {
@@ -36,5 +36,5 @@ class TemplateNode:
 
 
 def template_nodes(templates: Iterable[NodeTemplate]) -> tuple[TemplateNode, ...]:
-    """The nodes of a policy's `templates`, in their order."""
+    """Return a node for each of a policy's `templates`, in order."""
     return tuple(TemplateNode.of(template) for template in templates)

@@ -1,4 +1,4 @@
-"""What a pod asks of kube-scheduler that no plugin here models, by the names of kube-scheduler's plugins."""
+"""The kube-scheduler plugins that are relevant to a pod but are not, or cannot be, evaluated."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -33,51 +33,50 @@ _CLAIM_PLUGINS = (VolumeRestrictions.name, NodeVolumeLimits.name, VolumeBinding.
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedFeatures:
-    """What a pod holds that the plugins here do not read: `required` are plugins that may bar it from nodes."""
+    """Pod features that no plugin here reads; `required` are the kube-scheduler plugins that may exclude nodes."""
 
     required: frozenset[str]
 
     @classmethod
     def of(cls, reader: Reader, pod: Mapping[str, Any]) -> "UnsupportedFeatures":
-        """The unsupported of `pod`; `reader` collects the errors."""
+        """Return the unsupported features of `pod`; report malformed fields to `reader`."""
         spec = reader.object(pod.get("spec"), "spec")
         return cls(frozenset(_required(reader, spec)))
 
     def on(self, snapshot: Snapshot, info: PodInfo, expired: Expired = never) -> tuple[frozenset[str], frozenset[str]]:
-        """The plugins that may bar the pod, `info`, from nodes of `snapshot`; those that keep no verdict back.
+        """Return the plugins that may exclude nodes of `snapshot` for the pod, `info`, and those that only score.
 
-        Where the controller of the pod, or what Services there are, is not known, neither is how its pods are spread by
-        default.
+        Default topology spread constraints are unknown if the pod's controller or the Services are not known.
 
         Raises:
             DeadlineNearError: `expired()` holds.
         """
         inter_pod = info.inter_pod
-        ranked = set()
+        preferred = set()
         if not inter_pod.spread and snapshot.workloads.lacks(inter_pod.namespace, inter_pod.owner):
-            ranked.add(PodTopologySpread.name)
+            preferred.add(PodTopologySpread.name)
         if (info.volumes.claims or info.volumes.attached_inline) and snapshot.storage.limits is None:
-            # A node without a CSINode has no limits, and that none has a CSINode is as well possible.
-            ranked.add(NodeVolumeLimits.name)
+            # A node without a CSINode has no limits, and possibly no node has a CSINode.
+            preferred.add(NodeVolumeLimits.name)
         if _lacks_attachments(info.volumes, snapshot):
-            # A volume that is attached without a running pod is about to be detached, or waits for one.
-            ranked.add(NodeVolumeLimits.name)
-        required = set(_of_volumes(info.volumes, snapshot))
+            # A volume that is attached without a running pod is being detached, or its pod is starting.
+            preferred.add(NodeVolumeLimits.name)
+        required = set(_volume_plugins(info.volumes, snapshot))
         if info.preemption.class_name and snapshot.nominated:
-            # Which of these pods it has to yield to is a matter of its priority.
+            # The pod's priority decides which nominated pods count.
             required.add(DEFAULT_PREEMPTION)
-        if kinds := _of_namespaces(inter_pod, snapshot):
-            (required if "bars" in kinds else ranked).add(InterPodAffinity.name)
+        if kinds := _namespace_effects(inter_pod, snapshot):
+            (required if "bars" in kinds else preferred).add(InterPodAffinity.name)
         if (info.device_claims or info.by_container) and not device_feasibility(info, snapshot, expired).is_decided:
             required.add(DynamicResources.name)
-        return self.required | required, frozenset(ranked)
+        return self.required | required, frozenset(preferred)
 
 
 def unknown_resources(info: PodInfo, snapshot: Snapshot) -> tuple[str, ...]:
-    """The resources that a pod, `info`, asks for and no node offers, though a DeviceClass may stand behind them.
+    """Return the requested resources that no node offers but that an unknown DeviceClass may back.
 
-    What is not modelled or not known can bar nodes, never open one, with this exception: kube-scheduler looks for
-    devices of a class in ResourceSlices. Where classes are known, so is behind which resources they stand.
+    Unmodelled or unknown objects can only exclude nodes, with this exception: kube-scheduler looks for devices of a
+    class in ResourceSlices. If the DeviceClasses are known, no resource is unknown.
     """
     if snapshot.devices.classes is not None:
         return ()
@@ -90,13 +89,13 @@ def unknown_resources(info: PodInfo, snapshot: Snapshot) -> tuple[str, ...]:
     )
 
 
-def _of_namespaces(inter_pod: InterPodInfo, snapshot: Snapshot) -> set[TermKind]:
-    """Return what terms of pod affinity do that choose namespaces by labels, of which some are not known.
+def _namespace_effects(inter_pod: InterPodInfo, snapshot: Snapshot) -> set[TermKind]:
+    """Return the kinds of pod affinity terms that select namespaces by labels that are not known.
 
-    A namespace with a pod exists: an API server would not have taken the pod without it.
+    The namespace of a pod exists: an API server rejects a pod without one.
     """
     is_known = inter_pod.namespace in snapshot.namespaces or not inter_pod.namespace
-    kinds = set(_choosing(inter_pod.terms))
+    kinds = set(_kinds_with_namespace_selector(inter_pod.terms))
     if kinds and is_known and snapshot.pods.classes.namespaces <= snapshot.namespaces.keys():
         kinds.clear()
     if not is_known and snapshot.pods.has_terms:
@@ -104,27 +103,27 @@ def _of_namespaces(inter_pod: InterPodInfo, snapshot: Snapshot) -> set[TermKind]
     return kinds
 
 
-def _choosing(terms: PodTerms) -> Iterator[TermKind]:
+def _kinds_with_namespace_selector(terms: PodTerms) -> Iterator[TermKind]:
     if any(term.chooses_namespaces for term in (*terms.required, *terms.anti_required)):
         yield "bars"
     if any(weighted.term.chooses_namespaces for weighted in terms.preferred):
         yield "preferred"
 
 
-def _of_volumes(volumes: PodVolumes, snapshot: Snapshot) -> Iterator[str]:
-    """The plugins that would have to know more of the pod's volumes than `snapshot` tells."""
+def _volume_plugins(volumes: PodVolumes, snapshot: Snapshot) -> Iterator[str]:
+    """Yield the plugins that need volume objects of the pod that `snapshot` lacks."""
     storage = snapshot.storage
     if any(not volume.handle for volume in volumes.attached_inline):
         yield NodeVolumeLimits.name
     for use in volumes.claims:
         claim = None if storage.claims is None else storage.claims.get((volumes.namespace, use.name))
         if claim is not None:
-            yield from _of_claim(claim, snapshot)
+            yield from _claim_plugins(claim, snapshot)
         elif storage.claims is None or use.is_ephemeral:
             yield from _CLAIM_PLUGINS
 
 
-def _of_claim(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[str]:
+def _claim_plugins(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[str]:
     storage = snapshot.storage
     plugins = (VolumeBinding.name, VolumeZone.name, NodeVolumeLimits.name)
     if claim.volume_name:
@@ -142,7 +141,7 @@ def _of_claim(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[str]
 
 
 def _may_be_translated(volume: PersistentVolume, storage: Storage) -> bool:
-    """Return whether nodes may leave the volume to a CSI driver that cannot take it over, or that may not be theirs."""
+    """Return whether some nodes may migrate the volume to a CSI driver in a way that is not known."""
     if volume.migrated is None:
         return False
     if storage.limits is None:
@@ -152,9 +151,9 @@ def _may_be_translated(volume: PersistentVolume, storage: Storage) -> bool:
 
 
 def _may_lack_capacity(claim: PersistentVolumeClaim, snapshot: Snapshot) -> bool:
-    """Return whether a volume may have to be made by a driver whose capacity matters and is not known.
+    """Return whether the claim may be provisioned by a driver that tracks capacity, and the capacity is not known.
 
-    A provisioner whose name is none that a CSIDriver can have reports no capacity.
+    A provisioner whose name no CSIDriver can have reports no capacity.
     """
     storage_class = (snapshot.storage.classes or {}).get(claim.storage_class)
     if storage_class is None or not storage_class.waits_for_consumer:
@@ -169,7 +168,7 @@ def _may_lack_capacity(claim: PersistentVolumeClaim, snapshot: Snapshot) -> bool
 
 
 def _lacks_attachments(volumes: PodVolumes, snapshot: Snapshot) -> bool:
-    """Return whether a node has a limit for a driver of the pod and the volumes attached to it are not known."""
+    """Return whether a node limits a driver that the pod uses, and its VolumeAttachments are not known."""
     limits = snapshot.storage.limits
     if snapshot.csi.attachments is not None or not limits:
         return False

@@ -51,7 +51,11 @@ def test_deployed_file_has_the_default_profile_and_binpack() -> None:
     profiles = parse_profiles(_DEPLOYED.read_bytes(), _DEPLOYED.name)
     assert list(profiles) == ["default-scheduler", "binpack-scheduler"]
     for read, built_in in zip(profiles.values(), (DEFAULT, BINPACK), strict=True):
-        assert (read.args, read.enabled, read.outside) == (built_in.args, built_in.enabled, built_in.outside)
+        assert (read.args, read.enabled, read.unmodelled_steps) == (
+            built_in.args,
+            built_in.enabled,
+            built_in.unmodelled_steps,
+        )
         assert (_names(read), _weights(read)) == (_names(built_in), _weights(built_in))
 
 

@@ -69,7 +69,7 @@ def test_nodes_that_do_not_match_are_rejected(pod: PodBuilder, rejected: str) ->
         pytest.param(make_pod().require_node(_named("t", operator="NotIn")), PreFilterResult(), id="NotIn names none"),
         pytest.param(
             make_pod().require_node(_named("t", "h")),
-            PreFilterResult(refusal=ERR_REASON_CONFLICT),
+            PreFilterResult(reason=ERR_REASON_CONFLICT),
             id="t and h at once",
         ),
         pytest.param(

@@ -10,7 +10,7 @@ from tests.support.builders import PodBuilder, make_node_object, make_pod, match
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.placement.scheduler import PodSignature, Scheduler
-from webhook.placement.suggest.pod_changes import Request, TolerateTaint, WithoutRequirement
+from webhook.placement.suggest.pod_changes import ReduceRequest, TolerateTaint, WithoutRequirement
 
 Object = dict[str, Any]
 
@@ -34,7 +34,7 @@ def _pools(cluster: Cluster) -> None:
         pytest.param(
             make_pod("waiting").gpu(8).node_selector("product", "A100"), [TolerateTaint], "a100", id="a taint"
         ),
-        pytest.param(make_pod("waiting").gpu(5), [Request], "h20", id="fewer"),
+        pytest.param(make_pod("waiting").gpu(5), [ReduceRequest], "h20", id="fewer"),
         pytest.param(
             _TOLERANT.gpu(4).require_node(match_expressions(("product", "In", ["L40S"]))),
             [WithoutRequirement],

@@ -31,7 +31,7 @@ from webhook.placement.plugins.node_resources_fit import (
     most_requested_score,
 )
 from webhook.placement.pod.spread_constraint import SpreadConstraint
-from webhook.placement.profile import Enabled, Outside, Profile
+from webhook.placement.profile import Enabled, Profile, UnmodelledStep
 from webhook.placement.registry import GANG_SCHEDULING, PLUGIN_BY_NAME, PluginArgs
 from webhook.policy.fields import StrictModel
 from webhook.policy.loader import field_error
@@ -80,7 +80,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _profiles(configuration: KubeSchedulerConfiguration, errors: list[FieldError]) -> Mapping[str, Profile]:
-    outside = tuple(_extenders(configuration))
+    unmodelled_steps = tuple(_extenders(configuration))
     ignored = frozenset(
         resource.name
         for extender in configuration.extenders
@@ -103,19 +103,21 @@ def _profiles(configuration: KubeSchedulerConfiguration, errors: list[FieldError
         errors += plugin_errors(profile.plugins, f"{path}.plugins")
         args = _plugin_args(profile, path, errors)
         args = replace(args, ignored_resources=args.ignored_resources | ignored)
-        found[name] = _profile(name, profile, args, outside)
+        found[name] = _profile(name, profile, args, unmodelled_steps)
     names = frozenset(found)
     return {name: replace(profile, scheduler_names=names) for name, profile in found.items()}
 
 
-def _profile(name: str, profile: KubeSchedulerProfile, args: PluginArgs, outside: tuple[Outside, ...]) -> Profile:
+def _profile(
+    name: str, profile: KubeSchedulerProfile, args: PluginArgs, unmodelled_steps: tuple[UnmodelledStep, ...]
+) -> Profile:
     expansion = expand(profile.plugins)
     enabled: Enabled | None = _enabled(expansion)
     if enabled == _enabled(expand(Plugins())):
         enabled = None
     if GANG_SCHEDULING in expansion.multi_point:
-        outside += (Outside(GANG_SCHEDULING),)
-    return Profile.of(name, args, enabled, outside)
+        unmodelled_steps += (UnmodelledStep(GANG_SCHEDULING),)
+    return Profile.of(name, args, enabled, unmodelled_steps)
 
 
 def _enabled(expansion: Expansion) -> Enabled:
@@ -126,12 +128,12 @@ def _enabled(expansion: Expansion) -> Enabled:
     )
 
 
-def _extenders(configuration: KubeSchedulerConfiguration) -> Iterator[Outside]:
+def _extenders(configuration: KubeSchedulerConfiguration) -> Iterator[UnmodelledStep]:
     for extender in configuration.extenders:
         if extender.filter_verb or extender.prioritize_verb or extender.bind_verb:
             resources = frozenset(resource.name for resource in extender.managed_resources)
-            only_ranks = not (extender.filter_verb or extender.bind_verb)
-            yield Outside(f"extender {extender.url_prefix}".strip(), resources, only_ranks=only_ranks)
+            scores_only = not (extender.filter_verb or extender.bind_verb)
+            yield UnmodelledStep(f"extender {extender.url_prefix}".strip(), resources, scores_only=scores_only)
 
 
 def _plugin_args(profile: KubeSchedulerProfile, path: str, errors: list[FieldError]) -> PluginArgs:

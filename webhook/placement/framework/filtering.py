@@ -17,13 +17,13 @@ from webhook.placement.pod.pod_info import PodInfo
 class PreFilterOutcome(NamedTuple):
     """The result of all pre-filters.
 
-    `node_names` are the only nodes left, None for all, and `plugins` the plugins that named them; `refusal` is the
+    `node_names` are the only nodes left, None for all, and `plugins` the plugins that named them; `reason` is the
     reason of a plugin that rejects every node.
     """
 
     node_names: frozenset[str] | None
     plugins: Sequence[str]
-    refusal: str = ""
+    reason: str = ""
 
 
 def run_pre_filters(
@@ -39,8 +39,8 @@ def run_pre_filters(
     plugins: list[str] = []
     for plugin in pre_filters:
         result = plugin.pre_filter(pod, nodes)
-        if result.refusal and not (ignore_transient and result.is_transient):
-            return PreFilterOutcome(names, plugins, result.refusal)
+        if result.reason and not (ignore_transient and result.is_transient):
+            return PreFilterOutcome(names, plugins, result.reason)
         if result.node_names is not None:
             names = result.node_names if names is None else names & result.node_names
             plugins.append(plugin.name)

@@ -30,12 +30,12 @@ class Failure(NamedTuple):
 class PreFilterResult:
     """What a plugin knows of the nodes before it has seen one.
 
-    `node_names`: the only nodes in question; None: all are. `refusal`: why no node at all is; empty: some may be.
-    `is_transient`: the refusal goes away without any node's doing, as when a claim of the pod comes to be bound.
+    `node_names`: the only nodes in question; None: all are. `reason`: why no node at all is; empty: some may be.
+    `is_transient`: the reason goes away without any node's doing, as when a claim of the pod comes to be bound.
     """
 
     node_names: frozenset[str] | None = None
-    refusal: str = ""
+    reason: str = ""
     is_transient: bool = False
 
 

@@ -90,14 +90,14 @@ class Placement:
         return cls("Unknown", None, 0, 0, message, is_final=is_final)
 
 
-def fit_error(total: int, reasons: Mapping[str, int], refusal: str = "") -> str:
+def fit_error(total: int, reasons: Mapping[str, int], pre_filter_msg: str = "") -> str:
     """kube-scheduler's FailedScheduling text for `total` nodes, of which none will do.
 
-    `reasons`: how many nodes fail for each; `refusal`: why no node was looked at, instead.
+    `reasons`: how many nodes fail for each; `pre_filter_msg`: why no node was looked at, instead.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, FitError.Error
     """
-    parts = refusal or ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+    parts = pre_filter_msg or ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
     return f"0/{total} nodes are available: {parts}."
 
 

@@ -14,7 +14,7 @@ def not_found(name: str) -> str:
     return f'persistentvolumeclaim "{name}" not found'
 
 
-def foreign(claim: PersistentVolumeClaim | None, volumes: PodVolumes) -> str:
+def owner_error(claim: PersistentVolumeClaim | None, volumes: PodVolumes) -> str:
     """Return what there is to say of a claim that has the name of an ephemeral one and was made for another pod.
 
     A pod that is not stored yet is known by its name.

@@ -33,10 +33,10 @@ class DynamicResources:
         """No node, where a claim of `pod` is not fit for use, or a request names a device class that there is not."""
         for use in pod.device_claims:
             claim = resource_claim(use, nodes.devices)
-            if refusal := _unfit(use, claim, nodes):
-                return PreFilterResult(refusal=refusal, is_transient=True)
-            if claim is not None and (refusal := _of_unknown_class(claim, nodes)):
-                return PreFilterResult(refusal=refusal)
+            if reason := _claim_rejection(use, claim, nodes):
+                return PreFilterResult(reason=reason, is_transient=True)
+            if claim is not None and (reason := _unknown_class_rejection(claim, nodes)):
+                return PreFilterResult(reason=reason)
         return PreFilterResult()
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
@@ -65,7 +65,7 @@ class DynamicResources:
         return default_normalize(device_feasibility(pod, nodes, expired).preferred[rows])
 
 
-def _unfit(use: PodResourceClaim, claim: ResourceClaim | None, nodes: Snapshot) -> str:
+def _claim_rejection(use: PodResourceClaim, claim: ResourceClaim | None, nodes: Snapshot) -> str:
     """Why the claim does not let the pod into the scheduling queue; empty where it does, or is not known."""
     if claim is not None:
         if claim.is_being_deleted and not use.is_template:
@@ -82,7 +82,7 @@ def _unfit(use: PodResourceClaim, claim: ResourceClaim | None, nodes: Snapshot) 
     return f'could not find ResourceClaim "{use.namespace}/{use.name}"'
 
 
-def _of_unknown_class(claim: ResourceClaim, nodes: Snapshot) -> str:
+def _unknown_class_rejection(claim: ResourceClaim, nodes: Snapshot) -> str:
     classes = nodes.devices.classes
     if classes is None or claim.allocation is not None:
         return ""

@@ -38,7 +38,7 @@ class NodeAffinity:
             names |= frozenset.intersection(*named)
         if not pod.required:
             return PreFilterResult()
-        return PreFilterResult(node_names=frozenset(names)) if names else PreFilterResult(refusal=ERR_REASON_CONFLICT)
+        return PreFilterResult(node_names=frozenset(names)) if names else PreFilterResult(reason=ERR_REASON_CONFLICT)
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes that miss a label of nodeSelector, or that no required term matches."""

@@ -10,7 +10,7 @@ from webhook.cluster.storage.storage import Storage
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.volumes import NO_VOLUMES, AttachedVolume, PodVolumes
 from webhook.placement.framework.interface import Failure
-from webhook.placement.framework.volume_claims import attached_volumes, foreign, not_found
+from webhook.placement.framework.volume_claims import attached_volumes, not_found, owner_error
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"
@@ -30,8 +30,8 @@ class NodeVolumeLimits:
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """The nodes that would have more volumes of a driver attached than they can; all where a claim is unfit."""
         storage = nodes.storage
-        if not nodes.is_without_pods and (refusal := _refusal(pod.volumes, storage)):
-            return (Failure(refusal, np.ones(len(nodes.nodes), dtype=np.bool_)),)
+        if not nodes.is_without_pods and (reason := _claim_rejection(pod.volumes, storage)):
+            return (Failure(reason, np.ones(len(nodes.nodes), dtype=np.bool_)),)
         wanted = set(attached_volumes(pod.volumes, storage))
         if not wanted or not storage.limits:
             return ()
@@ -43,14 +43,14 @@ class NodeVolumeLimits:
         return (Failure(ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED, full),)
 
 
-def _refusal(volumes: PodVolumes, storage: Storage) -> str:
+def _claim_rejection(volumes: PodVolumes, storage: Storage) -> str:
     """Return why no node is asked because of a claim: VolumeBinding, if it is enabled, refuses these earlier."""
     for use in volumes.claims if storage.claims is not None else ():
         claim = (storage.claims or {}).get((volumes.namespace, use.name))
         if claim is None and not use.is_ephemeral:
             return f"looking up PVC {volumes.namespace}/{use.name}: {not_found(use.name)}"
-        if use.is_ephemeral and (refusal := foreign(claim, volumes)):
-            return refusal
+        if use.is_ephemeral and (reason := owner_error(claim, volumes)):
+            return reason
     return ""
 
 

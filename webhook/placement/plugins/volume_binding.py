@@ -15,7 +15,7 @@ from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.label_selector import LabelSelector, selector_matches
 from webhook.kube.volumes import MIGRATIONS
 from webhook.placement.framework.interface import Failure, PreFilterResult
-from webhook.placement.framework.volume_claims import foreign, not_found
+from webhook.placement.framework.volume_claims import not_found, owner_error
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
@@ -46,11 +46,11 @@ class VolumeBinding:
             claim = storage.claims.get((pod.volumes.namespace, use.name))
             if claim is None and use.is_ephemeral:
                 continue
-            refusal = _unfit(claim, use.name) or (foreign(claim, pod.volumes) if use.is_ephemeral else "")
-            if refusal:
-                return PreFilterResult(refusal=refusal, is_transient=True)
+            reason = _claim_rejection(claim, use.name) or (owner_error(claim, pod.volumes) if use.is_ephemeral else "")
+            if reason:
+                return PreFilterResult(reason=reason, is_transient=True)
         if any(_waits_for_controller(claim, storage) for claim in _claims(pod, storage)):
-            return PreFilterResult(refusal=UNBOUND_IMMEDIATE, is_transient=True)
+            return PreFilterResult(reason=UNBOUND_IMMEDIATE, is_transient=True)
         return PreFilterResult()
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
@@ -83,7 +83,7 @@ def _claims(pod: PodInfo, storage: Storage) -> Iterator[PersistentVolumeClaim]:
             yield claim
 
 
-def _unfit(claim: PersistentVolumeClaim | None, name: str) -> str:
+def _claim_rejection(claim: PersistentVolumeClaim | None, name: str) -> str:
     if claim is None:
         return not_found(name)
     if claim.is_lost:

@@ -30,7 +30,7 @@ class VolumeRestrictions:
         claims = nodes.storage.claims
         for use in pod.volumes.claims if claims is not None else ():
             if not use.is_ephemeral and claims is not None and (pod.volumes.namespace, use.name) not in claims:
-                return PreFilterResult(refusal=not_found(use.name), is_transient=True)
+                return PreFilterResult(reason=not_found(use.name), is_transient=True)
         return PreFilterResult()
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:

@@ -37,8 +37,8 @@ class VolumeZone:
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """No node, as long as a claim of `pod` or its volume is missing, or it is to be bound before the pod is."""
         for use in pod.volumes.claims if nodes.storage.claims is not None else ():
-            if not use.is_ephemeral and (refusal := _refusal((pod.volumes.namespace, use.name), nodes.storage)):
-                return PreFilterResult(refusal=refusal, is_transient=True)
+            if not use.is_ephemeral and (reason := _claim_rejection((pod.volumes.namespace, use.name), nodes.storage)):
+                return PreFilterResult(reason=reason, is_transient=True)
         return PreFilterResult()
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
@@ -58,7 +58,7 @@ class VolumeZone:
         return (Failure(ERR_REASON_CONFLICT, has_zone & ~reached),)
 
 
-def _refusal(key: NamespacedName, storage: Storage) -> str:
+def _claim_rejection(key: NamespacedName, storage: Storage) -> str:
     """Return why no node is asked because of the claim `key`; empty where that is not so, or not known.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone/volume_zone.go, getPVbyPod

@@ -14,7 +14,7 @@ from webhook.kube.taints import UNSCHEDULABLE
 from webhook.placement.pod.pod_info import PodInfo
 
 
-class Situation(NamedTuple):
+class Scenario(NamedTuple):
     """A pod that waits, and the nodes that it waits for."""
 
     pod: PodInfo
@@ -24,8 +24,8 @@ class Situation(NamedTuple):
 class Change(Protocol):
     """One thing that would be otherwise."""
 
-    def apply(self, situation: Situation) -> Situation:
-        """`situation` as it would be then."""
+    def apply(self, scenario: Scenario) -> Scenario:
+        """`scenario` as it would be then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class Free:
     pods: int = 0
     ports: tuple[HostPort, ...] = ()
 
-    def apply(self, situation: Situation) -> Situation:
+    def apply(self, scenario: Scenario) -> Scenario:
         """The pods that give the amounts up go on running, so that no more is freed than is told."""
-        pod, nodes = situation
+        pod, nodes = scenario
         info = nodes.nodes[nodes.rows[self.node]]
         freed = dict(self.amounts)
         requested = {resource: amount - freed.get(resource, 0) for resource, amount in info.requested.items()}
         running = tuple(self._without_ports(each) for each in info.pods[self.pods :])
-        return Situation(pod, _with_node(nodes, replace(info, pods=running, requested=requested)))
+        return Scenario(pod, _with_node(nodes, replace(info, pods=running, requested=requested)))
 
     def _without_ports(self, running: RunningPod) -> RunningPod:
         kept = tuple(port for port in running.host_ports if not any(port.conflicts(each) for each in self.ports))
@@ -58,13 +58,13 @@ class Evict:
     node: str
     pods: tuple[tuple[str, str], ...]
 
-    def apply(self, situation: Situation) -> Situation:
+    def apply(self, scenario: Scenario) -> Scenario:
         """With all that they took."""
-        pod, nodes = situation
+        pod, nodes = scenario
         info = nodes.nodes[nodes.rows[self.node]]
         gone = set(self.pods)
         staying = (running for running in info.pods if (running.namespace, running.name) not in gone)
-        return Situation(pod, _with_node(nodes, NodeInfo.of(info.node, staying)))
+        return Scenario(pod, _with_node(nodes, NodeInfo.of(info.node, staying)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,13 @@ class Uncordon:
 
     node: str
 
-    def apply(self, situation: Situation) -> Situation:
+    def apply(self, scenario: Scenario) -> Scenario:
         """As `kubectl uncordon` and the node lifecycle controller leave it."""
-        pod, nodes = situation
+        pod, nodes = scenario
         info = nodes.nodes[nodes.rows[self.node]]
         taints = tuple(taint for taint in info.node.taints if taint.key != UNSCHEDULABLE)
         node = replace(info.node, unschedulable=False, taints=taints)
-        return Situation(pod, _with_node(nodes, replace(info, node=node)))
+        return Scenario(pod, _with_node(nodes, replace(info, node=node)))
 
 
 def _with_node(nodes: Snapshot, info: NodeInfo) -> Snapshot:

@@ -11,9 +11,9 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.ports import HostPort
 from webhook.placement.suggest.amount_text import rounded_down, rounded_up
-from webhook.placement.suggest.changes import Change, Evict, Free, Situation, Uncordon
+from webhook.placement.suggest.changes import Change, Evict, Free, Scenario, Uncordon
 from webhook.placement.suggest.node_groups import NodeGroup
-from webhook.placement.suggest.pod_changes import Request, WithoutHostPort
+from webhook.placement.suggest.pod_changes import ReduceRequest, WithoutHostPort
 
 Share = NDArray[np.float64]
 
@@ -30,91 +30,91 @@ class CapacityChange:
 
 
 def capacity_changes(
-    group: NodeGroup, situation: Situation, running: Snapshot, expired: Expired
+    group: NodeGroup, scenario: Scenario, running: Snapshot, expired: Expired
 ) -> Iterator[CapacityChange]:
     """What would make room on the best node of `group` for it.
 
-    `running` are the same nodes without the nominated pods, if `situation` has such: from these nothing is freed.
+    `running` are the same nodes without the nominated pods, if `scenario` has such: from these nothing is freed.
 
     Raises:
         DeadlineNearError: `expired()` holds.
     """
     row = int(group.rows[0])
     if not group.lacks_capacity:
-        yield CapacityChange(row, _uncordoned(group, situation.nodes, row))
+        yield CapacityChange(row, _uncordon(group, scenario.nodes, row))
         return
     if not group.has_too_many_pods:
-        yield from _less(group, situation)
-    change = _evicted(group, situation, expired) or _freed(group, situation, running)
+        yield from _reduce_requests(group, scenario)
+    change = _evict(group, scenario, expired) or _free_on_best_node(group, scenario, running)
     if change is not None:
         yield change
 
 
-def _less(group: NodeGroup, situation: Situation) -> Iterator[CapacityChange]:
+def _reduce_requests(group: NodeGroup, scenario: Scenario) -> Iterator[CapacityChange]:
     """Ask for what is free, on the node where that is the largest part of what the pod asks for."""
-    pod, nodes = situation
-    asked = dict(pod.requests)
-    shares = [_free(nodes, group, resource) / asked[resource] for resource in group.short]
+    pod, nodes = scenario
+    requested = dict(pod.requests)
+    shares = [_free(nodes, group, resource) / requested[resource] for resource in group.short]
     row = _first_largest(group, np.minimum.reduce([np.ones(len(group.rows)), *shares]))
     requests = tuple(
-        Request(resource, rounded_down(resource, _free_at(nodes, resource, row)), asked[resource])
+        ReduceRequest(resource, rounded_down(resource, _free_at(nodes, resource, row)), requested[resource])
         for resource in group.short
     )
     if all(request.amount > 0 for request in requests):
-        ports = tuple(WithoutHostPort(port) for port in _taken_ports(situation, row)) if group.has_taken_ports else ()
-        yield CapacityChange(row, (*_uncordoned(group, nodes, row), *requests, *ports))
+        ports = tuple(WithoutHostPort(port) for port in _taken_ports(scenario, row)) if group.has_taken_ports else ()
+        yield CapacityChange(row, (*_uncordon(group, nodes, row), *requests, *ports))
 
 
-def _freed(group: NodeGroup, situation: Situation, running: Snapshot) -> CapacityChange | None:
+def _free_on_best_node(group: NodeGroup, scenario: Scenario, running: Snapshot) -> CapacityChange | None:
     """Free what is missing, on the node where that is the smallest part of what the pod asks for."""
-    pod, nodes = situation
-    asked = dict(pod.requests)
-    could = nodes.allowed_pods[group.rows] > 0
+    pod, nodes = scenario
+    requested = dict(pod.requests)
+    is_large_enough = nodes.allowed_pods[group.rows] > 0
     shares = []
     for resource in group.short:
-        could &= nodes.allocatable(resource)[group.rows] >= asked[resource]
-        shares.append(_free(nodes, group, resource) / asked[resource])
-    if not could.any():
+        is_large_enough &= nodes.allocatable(resource)[group.rows] >= requested[resource]
+        shares.append(_free(nodes, group, resource) / requested[resource])
+    if not is_large_enough.any():
         return None
     share = np.minimum.reduce([np.ones(len(group.rows)), *shares])
-    row = _first_largest(group, np.where(could, share, -np.inf))
+    row = _first_largest(group, np.where(is_large_enough, share, -np.inf))
     info = nodes.nodes[row]
     amounts = []
     for resource in group.short:
-        missing = asked[resource] - _free_at(nodes, resource, row)
+        missing = requested[resource] - _free_at(nodes, resource, row)
         amounts.append((resource, min(rounded_up(resource, missing), int(running.requested(resource)[row]))))
     free = Free(
         info.node.name,
         tuple(amounts),
         pods=max(len(info.pods) + 1 - info.node.allowed_pods, 0) if group.has_too_many_pods else 0,
-        ports=_taken_ports(situation, row) if group.has_taken_ports else (),
+        ports=_taken_ports(scenario, row) if group.has_taken_ports else (),
     )
-    return CapacityChange(row, (*_uncordoned(group, nodes, row), free))
+    return CapacityChange(row, (*_uncordon(group, nodes, row), free))
 
 
-def _evicted(group: NodeGroup, situation: Situation, expired: Expired) -> CapacityChange | None:
+def _evict(group: NodeGroup, scenario: Scenario, expired: Expired) -> CapacityChange | None:
     """Evict pods of lower priority, if the pod may, on the node where the fewest are enough."""
     best: tuple[int, int, tuple[RunningPod, ...]] | None = None
     for row in in_time(group.rows[:_MOST_SEARCHED].tolist(), expired):
-        victims = _victims(situation, row)
+        victims = _victims(scenario, row)
         if victims and (best is None or len(victims) < best[0]):
             best = (len(victims), row, victims)
     if best is None:
         return None
     _, row, victims = best
-    name = situation.nodes.nodes[row].node.name
+    name = scenario.nodes.nodes[row].node.name
     evict = Evict(name, tuple((each.namespace, each.name) for each in victims))
-    return CapacityChange(row, (*_uncordoned(group, situation.nodes, row), evict))
+    return CapacityChange(row, (*_uncordon(group, scenario.nodes, row), evict))
 
 
-def _victims(situation: Situation, row: int) -> tuple[RunningPod, ...]:
+def _victims(scenario: Scenario, row: int) -> tuple[RunningPod, ...]:
     """The pods of the node whose end makes enough room, those of the lowest priority first; none if no such will do."""
-    pod, nodes = situation
+    pod, nodes = scenario
     info = nodes.nodes[row]
     missing = {
         resource: lack for resource, amount in pod.requests if (lack := amount - _free_at(nodes, resource, row)) > 0
     }
-    ports = set(_taken_ports(situation, row))
+    ports = set(_taken_ports(scenario, row))
     places = len(info.pods) + 1 - info.node.allowed_pods
     victims: list[RunningPod] = []
     lower = [running for running in info.pods if pod.preemption.can_preempt(running.priority)]
@@ -132,7 +132,7 @@ def _victims(situation: Situation, row: int) -> tuple[RunningPod, ...]:
     return tuple(victims) if done else ()
 
 
-def _uncordoned(group: NodeGroup, nodes: Snapshot, row: int) -> tuple[Change, ...]:
+def _uncordon(group: NodeGroup, nodes: Snapshot, row: int) -> tuple[Change, ...]:
     return (Uncordon(nodes.nodes[row].node.name),) if group.is_cordoned else ()
 
 
@@ -149,14 +149,14 @@ def _first_largest(group: NodeGroup, share: Share) -> int:
     return int(group.rows[int(share.argmax())])
 
 
-def _taken_ports(situation: Situation, row: int) -> tuple[HostPort, ...]:
+def _taken_ports(scenario: Scenario, row: int) -> tuple[HostPort, ...]:
     """The ports that the pod wants and pods of the node have."""
     taken: dict[tuple[str, int], list[HostPort]] = {}
-    for running in situation.nodes.nodes[row].pods:
+    for running in scenario.nodes.nodes[row].pods:
         for port in running.host_ports:
             taken.setdefault((port.protocol, port.port), []).append(port)
     return tuple(
         port
-        for port in dict.fromkeys(situation.pod.host_ports)
+        for port in dict.fromkeys(scenario.pod.host_ports)
         if any(port.conflicts(each) for each in taken.get((port.protocol, port.port), ()))
     )

@@ -24,7 +24,7 @@ from webhook.placement.plugins.node_unschedulable import NodeUnschedulable
 from webhook.placement.plugins.taint_toleration import TaintToleration
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import Profile
-from webhook.placement.suggest.changes import Change, Situation
+from webhook.placement.suggest.changes import Change, Scenario
 from webhook.placement.suggest.pod_changes import (
     TolerateTaint,
     WithoutNodeSelector,
@@ -48,7 +48,7 @@ _TAINTS = TaintToleration.name
 _OTHER = "other"
 
 # What the pod could do without, by the reason that it is the cause of.
-_DROPPED: Mapping[str, Change] = {
+_CHANGE_BY_REASON: Mapping[str, Change] = {
     inter_pod_affinity.ERR_REASON_AFFINITY: WithoutPodAffinity(),
     inter_pod_affinity.ERR_REASON_ANTI_AFFINITY: WithoutPodAntiAffinity(),
     pod_topology_spread.ERR_REASON_CONSTRAINTS_NOT_MATCH: WithoutSpread(),
@@ -84,7 +84,7 @@ class NodeGroup:
         return len(self.changes) + len(self.short) + self.has_too_many_pods + self.has_taken_ports + self.is_cordoned
 
 
-def node_groups(profile: Profile, situation: Situation, most: int, expired: Expired) -> list[NodeGroup]:
+def node_groups(profile: Profile, scenario: Scenario, most: int, expired: Expired) -> list[NodeGroup]:
     """At most `most` groups of nodes about which something can be done: the fewest obstacles first, then the largest.
 
     What plugins have against a node that none of the changes is about leaves the node out.
@@ -92,22 +92,22 @@ def node_groups(profile: Profile, situation: Situation, most: int, expired: Expi
     Raises:
         DeadlineNearError: `expired()` holds.
     """
-    pod, nodes = situation
+    pod, nodes = scenario
     if not nodes.nodes:
         return []
-    masks = _masks(rejections(profile, pod, nodes, expired), situation, expired)
+    masks = _masks(rejections(profile, pod, nodes, expired), scenario, expired)
     needs, need_of = _needs(pod, nodes) if masks.pop(_TAINTS, None) is not None else ([()], None)
-    told = [key for key in masks if key != _OTHER]
-    codes = np.zeros(len(nodes.nodes), dtype=np.int64) if need_of is None else need_of << len(told)
-    for place, key in enumerate(told):
+    encoded = [key for key in masks if key != _OTHER]
+    codes = np.zeros(len(nodes.nodes), dtype=np.int64) if need_of is None else need_of << len(encoded)
+    for place, key in enumerate(encoded):
         codes |= masks[key].astype(np.int64) << place
     codes[masks[_OTHER]] = -1
     groups = []
     distinct, counts = np.unique(codes, return_counts=True)
     for code, count in zip(distinct.tolist(), counts.tolist(), strict=True):
-        need = needs[code >> len(told)] if code >= 0 else None
+        need = needs[code >> len(encoded)] if code >= 0 else None
         if need is not None:
-            keys = [key for place, key in enumerate(told) if code >> place & 1]
+            keys = [key for place, key in enumerate(encoded) if code >> place & 1]
             groups.append((len(keys) + len(need), -count, code, (*need, *keys)))
     return [_group(np.flatnonzero(codes == code), keys) for _, _, code, keys in sorted(groups, key=_by_size)[:most]]
 
@@ -128,9 +128,9 @@ def _group(rows: Rows, keys: tuple[Change | str, ...]) -> NodeGroup:
     )
 
 
-def _masks(found: Iterable[Rejection], situation: Situation, expired: Expired) -> Masks:
+def _masks(found: Iterable[Rejection], scenario: Scenario, expired: Expired) -> Masks:
     """Which nodes each obstacle keeps the pod from; the key of taints says only that there are some."""
-    pod, nodes = situation
+    pod, nodes = scenario
     nothing = np.zeros(len(nodes.nodes), dtype=np.bool_)
     masks: Masks = {_OTHER: nothing}
     by_affinity = nothing
@@ -165,7 +165,7 @@ def _key(plugin: str, reason: str) -> Change | str:
         return reason
     if plugin in (_CORDON, _PORTS, _TAINTS):
         return plugin
-    return _DROPPED.get(reason, _OTHER)
+    return _CHANGE_BY_REASON.get(reason, _OTHER)
 
 
 def _affinity_masks(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator[tuple[Change, Mask]]:

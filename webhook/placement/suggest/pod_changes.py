@@ -8,7 +8,7 @@ from webhook.kube.ports import HostPort
 from webhook.kube.taints import Toleration, Tolerations
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE
-from webhook.placement.suggest.changes import Situation
+from webhook.placement.suggest.changes import Scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,11 @@ class TolerateTaint:
     def __str__(self) -> str:
         return f"{self.key}={self.value}" if self.value else self.key
 
-    def apply(self, situation: Situation) -> Situation:
+    def apply(self, scenario: Scenario) -> Scenario:
         """With the toleration beside those that the pod has."""
-        pod, nodes = situation
+        pod, nodes = scenario
         added = Toleration(self.key, "Equal", self.value, "")
-        return Situation(pod._replace(tolerations=Tolerations({*pod.tolerations, added})), nodes)
+        return Scenario(pod._replace(tolerations=Tolerations({*pod.tolerations, added})), nodes)
 
 
 _OPERATORS = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<", "Exists": "exists", "DoesNotExist": "does not exist"}
@@ -45,12 +45,12 @@ class WithoutRequirement:
             return f"the requirement {words}"
         return f"the requirement {words} " + (f"[{', '.join(values)}]" if operator.endswith("In") else " ".join(values))
 
-    def apply(self, situation: Situation) -> Situation:
+    def apply(self, scenario: Scenario) -> Scenario:
         """A term that requires nothing else makes the whole affinity void: terms are ORed."""
-        pod, nodes = situation
+        pod, nodes = scenario
         terms = [self._less(term) for term in satisfiable_terms(pod)]
         is_void = any(not term.expressions and not term.fields for term in terms)
-        return Situation(pod._replace(required=None if is_void or not terms else tuple(terms)), nodes)
+        return Scenario(pod._replace(required=None if is_void or not terms else tuple(terms)), nodes)
 
     def _less(self, term: Term) -> Term:
         kept = tuple(each for each in term[self.is_of_field] if each != self.requirement)
@@ -64,12 +64,12 @@ class WithoutTerms:
     def __str__(self) -> str:
         return "the nodeSelectorTerms of its required node affinity"
 
-    def apply(self, situation: Situation) -> Situation:
+    def apply(self, scenario: Scenario) -> Scenario:
         """One term is left, or none."""
-        pod, nodes = situation
+        pod, nodes = scenario
         common = common_term(pod)
         required = (common,) if common.expressions or common.fields else None
-        return Situation(pod._replace(required=required), nodes)
+        return Scenario(pod._replace(required=required), nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,11 @@ class WithoutNodeSelector:
     def __str__(self) -> str:
         return f"the nodeSelector {self.key}={self.value}"
 
-    def apply(self, situation: Situation) -> Situation:
+    def apply(self, scenario: Scenario) -> Scenario:
         """The other labels stay."""
-        pod, nodes = situation
+        pod, nodes = scenario
         kept = tuple(pair for pair in pod.node_selector if pair != (self.key, self.value))
-        return Situation(pod._replace(node_selector=kept), nodes)
+        return Scenario(pod._replace(node_selector=kept), nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +98,11 @@ class WithoutHostPort:
     def __str__(self) -> str:
         return f"the host port {self.port.port}/{self.port.protocol}"
 
-    def apply(self, situation: Situation) -> Situation:
+    def apply(self, scenario: Scenario) -> Scenario:
         """The other ports stay."""
-        pod, nodes = situation
+        pod, nodes = scenario
         kept = tuple(port for port in pod.host_ports if port != self.port)
-        return Situation(pod._replace(host_ports=kept), nodes)
+        return Scenario(pod._replace(host_ports=kept), nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +112,11 @@ class WithoutPodAffinity:
     def __str__(self) -> str:
         return "its required podAffinity"
 
-    def apply(self, situation: Situation) -> Situation:
+    def apply(self, scenario: Scenario) -> Scenario:
         """What it prefers stays."""
-        pod, nodes = situation
+        pod, nodes = scenario
         terms = replace(pod.inter_pod.terms, required=())
-        return Situation(pod._replace(inter_pod=replace(pod.inter_pod, terms=terms)), nodes)
+        return Scenario(pod._replace(inter_pod=replace(pod.inter_pod, terms=terms)), nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +126,11 @@ class WithoutPodAntiAffinity:
     def __str__(self) -> str:
         return "its required podAntiAffinity"
 
-    def apply(self, situation: Situation) -> Situation:
+    def apply(self, scenario: Scenario) -> Scenario:
         """What it prefers stays."""
-        pod, nodes = situation
+        pod, nodes = scenario
         terms = replace(pod.inter_pod.terms, anti_required=())
-        return Situation(pod._replace(inter_pod=replace(pod.inter_pod, terms=terms)), nodes)
+        return Scenario(pod._replace(inter_pod=replace(pod.inter_pod, terms=terms)), nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,25 +140,25 @@ class WithoutSpread:
     def __str__(self) -> str:
         return f"its topologySpreadConstraints that are {DO_NOT_SCHEDULE}"
 
-    def apply(self, situation: Situation) -> Situation:
+    def apply(self, scenario: Scenario) -> Scenario:
         """Those that only rank nodes stay."""
-        pod, nodes = situation
+        pod, nodes = scenario
         kept = tuple(each for each in pod.inter_pod.spread if each.when_unsatisfiable != DO_NOT_SCHEDULE)
-        return Situation(pod._replace(inter_pod=replace(pod.inter_pod, spread=kept)), nodes)
+        return Scenario(pod._replace(inter_pod=replace(pod.inter_pod, spread=kept)), nodes)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ReduceRequest:
     """The pod requests `amount` of a resource, less than the `asked` that it does."""
 
     resource: str
     amount: int
-    asked: int
+    requested: int
 
-    def apply(self, situation: Situation) -> Situation:
+    def apply(self, scenario: Scenario) -> Scenario:
         """In what must be free as in what is scored."""
-        pod, nodes = situation
-        return Situation(
+        pod, nodes = scenario
+        return Scenario(
             pod._replace(requests=self._less(pod.requests), scoring_requests=self._less(pod.scoring_requests)), nodes
         )
 

@@ -6,10 +6,10 @@ from typing import TypeVar
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.wellknown import HOSTNAME_LABEL
 from webhook.placement.suggest.amount_text import amount_text
-from webhook.placement.suggest.changes import Change, Evict, Free, Situation, Uncordon
+from webhook.placement.suggest.changes import Change, Evict, Free, Scenario, Uncordon
 from webhook.placement.suggest.pod_changes import (
     WITHOUT,
-    Request,
+    ReduceRequest,
     TolerateTaint,
     WithoutNodeSelector,
     WithoutRequirement,
@@ -21,23 +21,23 @@ _MOST_VALUES = 3
 T = TypeVar("T")
 
 
-def suggestion_text(changes: Sequence[Change], row: int, count: int, meant: Rows, situation: Situation) -> str:
+def suggestion_text(changes: Sequence[Change], row: int, count: int, fitting_rows: Rows, scenario: Scenario) -> str:
     """One sentence: after `changes`, `count` nodes can take the pod.
 
-    The changes were made up for the node in `row`; the nodes in `meant` were kept from the pod by the same obstacles.
+    The changes are derived from the node in `row`. The nodes in `fitting_rows` have the same obstacles.
     """
-    requests = _of(changes, Request)
+    requests = _of(changes, ReduceRequest)
     of_node = [change for change in changes if isinstance(change, (Free, Evict, Uncordon))]
     if len(changes) == len(requests) == 1:
-        return _ask_for(requests, row, situation)
+        return _ask_for(requests, row, scenario)
     subject = f"{count} node would fit" if count == 1 else f"{count} nodes would fit"
     if of_node:
-        name = situation.nodes.nodes[row].node.name
+        name = scenario.nodes.nodes[row].node.name
         verb = "fits" if len(of_node) == len(changes) else "would fit"
         subject = f"{name} {verb} once {_joined(_event(change) for change in of_node)}"
     parts = [subject]
     if dropped := [change for change in changes if isinstance(change, WITHOUT)]:
-        parts.append(f"without {_joined(_dropped(change, meant, situation.nodes) for change in dropped)}")
+        parts.append(f"without {_joined(_dropped(change, fitting_rows, scenario.nodes) for change in dropped)}")
     conditions = []
     if tolerated := _of(changes, TolerateTaint):
         conditions.append(f"tolerated {_joined(map(str, tolerated))}")
@@ -48,23 +48,23 @@ def suggestion_text(changes: Sequence[Change], row: int, count: int, meant: Rows
     return " ".join(parts)
 
 
-def _ask_for(requests: Sequence[Request], row: int, situation: Situation) -> str:
+def _ask_for(requests: Sequence[ReduceRequest], row: int, scenario: Scenario) -> str:
     (request,) = requests
     resource = request.resource
     text = f"ask for {_amounts(requests)}"
-    return f"{text}: the largest free block{_place(row, situation)} is {amount_text(resource, request.amount)}"
+    return f"{text}: the largest free block{_place(row, scenario)} is {amount_text(resource, request.amount)}"
 
 
-def _amounts(requests: Iterable[Request]) -> str:
+def _amounts(requests: Iterable[ReduceRequest]) -> str:
     return _joined(
-        f"{amount_text(each.resource, each.amount)} {each.resource} instead of {amount_text(each.resource, each.asked)}"
-        for each in requests
+        f"{amount_text(resource, amount)} {resource} instead of {amount_text(resource, requested)}"
+        for resource, amount, requested in ((each.resource, each.amount, each.requested) for each in requests)
     )
 
 
-def _place(row: int, situation: Situation) -> str:
+def _place(row: int, scenario: Scenario) -> str:
     """By which label the pod has chosen its nodes, with the value that the node in `row` has."""
-    pod, nodes = situation
+    pod, nodes = scenario
     labels = nodes.nodes[row].node.labels
     keys = [each.key for each in common_term(pod).expressions if each.operator == "In"]
     keys += [key for key, _ in pod.node_selector]
@@ -92,7 +92,7 @@ def _event(change: Free | Evict | Uncordon) -> str:
     return _joined(events)
 
 
-def _dropped(change: Change, meant: Rows, nodes: Snapshot) -> str:
+def _dropped(change: Change, fitting_rows: Rows, nodes: Snapshot) -> str:
     """What the pod would not ask, and what the nodes have there."""
     if isinstance(change, WithoutRequirement) and not change.is_of_field:
         key, operator, _ = change.requirement
@@ -102,8 +102,8 @@ def _dropped(change: Change, meant: Rows, nodes: Snapshot) -> str:
         key = change.key
     else:
         return str(change)
-    values = list(dict.fromkeys(nodes.nodes[row].node.labels.get(key, "none") for row in meant.tolist()))
-    return f"{change} ({'they have' if len(meant) > 1 else 'it has'} {_cut(values)})"
+    values = list(dict.fromkeys(nodes.nodes[row].node.labels.get(key, "none") for row in fitting_rows.tolist()))
+    return f"{change} ({'they have' if len(fitting_rows) > 1 else 'it has'} {_cut(values)})"
 
 
 def _cut(values: Sequence[str]) -> str:

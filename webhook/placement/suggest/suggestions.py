@@ -15,10 +15,10 @@ from webhook.kube.deadline import Expired, in_time
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.profile import Profile
-from webhook.placement.suggest.changes import Change, Situation
+from webhook.placement.suggest.changes import Change, Scenario
 from webhook.placement.suggest.free_capacity import capacity_changes
 from webhook.placement.suggest.node_groups import NodeGroup, node_groups
-from webhook.placement.suggest.pod_changes import WITHOUT, Request
+from webhook.placement.suggest.pod_changes import WITHOUT, ReduceRequest
 from webhook.placement.suggest.suggestion_text import suggestion_text
 
 # Smaller changes come first, so that what is beyond these bounds would not be given anyway.
@@ -27,10 +27,10 @@ _MOST_TRIED = 12
 _MOST_CHANGES = 3
 
 # Kinds of changes, the smaller first. A pod that waits asks for nothing impossible: the room comes first.
-_INFEASIBLE_ORDER = ("TolerateTaint", "Without", "Request", "Evict", "Free", "Uncordon", "MuchLess")
-_WAITING_ORDER = ("Request", "Evict", "Free", "TolerateTaint", "Without", "Uncordon", "MuchLess")
+_INFEASIBLE_ORDER = ("TolerateTaint", "Without", "ReduceRequest", "Evict", "Free", "Uncordon", "HalveRequest")
+_WAITING_ORDER = ("ReduceRequest", "Evict", "Free", "TolerateTaint", "Without", "Uncordon", "HalveRequest")
 
-Passes = Callable[[Situation], Mask]
+FeasibleNodes = Callable[[Scenario], Mask]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +53,28 @@ class _Candidate:
 
 def suggest(
     profile: Profile,
-    situation: Situation,
+    scenario: Scenario,
     verdict: PlacementVerdict,
-    passes: Passes,
+    feasible_nodes: FeasibleNodes,
     most: int,
     expired: Expired,
 ) -> tuple[Suggestion, ...]:
     """At most `most` suggestions for the pod, which no node can take now: the best first.
 
-    `passes` runs every filter. The pods nominated to a node take room of it that cannot be had.
+    `feasible_nodes` runs every filter. The pods nominated to a node take room of it that cannot be had.
 
     Raises:
         DeadlineNearError: `expired()` holds.
     """
-    pod, nodes = situation
+    pod, nodes = scenario
     with_nominated = nodes_with_nominated_pods(pod, nodes, profile.scheduler_names, expired)
-    all_nominated = Situation(pod, with_nominated.snapshot) if with_nominated else situation
+    all_nominated = Scenario(pod, with_nominated.snapshot) if with_nominated else scenario
     order = _WAITING_ORDER if verdict == "Waiting" else _INFEASIBLE_ORDER
     candidates = [
-        _Candidate((*group.changes, *way.changes), way.row, group)
-        for group in in_time(node_groups(profile, situation, _MOST_GROUPS, expired), expired)
+        _Candidate((*group.changes, *change.changes), change.row, group)
+        for group in in_time(node_groups(profile, scenario, _MOST_GROUPS, expired), expired)
         if group.obstacles <= _MOST_CHANGES
-        for way in capacity_changes(group, all_nominated, nodes, expired)
+        for change in capacity_changes(group, all_nominated, nodes, expired)
     ]
     candidates.sort(key=lambda each: (len(each.changes), *_rank(each, order), -len(each.group.rows)))
     found: list[Suggestion] = []
@@ -82,7 +82,7 @@ def suggest(
         if len(found) == most or (found and len(candidate.changes) > len(found[0].changes) + 1):
             break
         if not any(set(known.changes) <= set(candidate.changes) for known in found):
-            found += _proven(candidate, situation, passes)
+            found += _verified(candidate, scenario, feasible_nodes)
     return tuple(found)
 
 
@@ -91,17 +91,17 @@ def _rank(candidate: _Candidate, order: Sequence[str]) -> list[int]:
 
 
 def _kind(change: Change) -> str:
-    if isinstance(change, Request) and 2 * change.amount < change.asked:
-        return "MuchLess"
+    if isinstance(change, ReduceRequest) and 2 * change.amount < change.requested:
+        return "HalveRequest"
     return "Without" if isinstance(change, WITHOUT) else type(change).__name__
 
 
-def _proven(candidate: _Candidate, situation: Situation, passes: Passes) -> Iterator[Suggestion]:
-    after = situation
+def _verified(candidate: _Candidate, scenario: Scenario, feasible_nodes: FeasibleNodes) -> Iterator[Suggestion]:
+    after = scenario
     for change in candidate.changes:
         after = change.apply(after)
-    rows = np.flatnonzero(passes(after))
+    rows = np.flatnonzero(feasible_nodes(after))
     if len(rows):
-        meant = np.intersect1d(rows, candidate.group.rows)
-        text = suggestion_text(candidate.changes, candidate.row, len(rows), meant, situation)
+        fitting_rows = np.intersect1d(rows, candidate.group.rows)
+        text = suggestion_text(candidate.changes, candidate.row, len(rows), fitting_rows, scenario)
         yield Suggestion(text, candidate.changes, len(rows))
