@@ -8,7 +8,7 @@ from webhook.cluster.snapshot import Column, Rows, Snapshot
 
 
 class DomainCounts:
-    """What running pods weigh in each topology domain; a node has what its domains have, by all keys together."""
+    """The weight of running pods in each topology domain; a node has the sum of its domains over all keys."""
 
     __slots__ = ("_nodes", "_sums")
 
@@ -18,13 +18,13 @@ class DomainCounts:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no pod was counted in any domain."""
+        """Return whether no pod was counted in any domain."""
         return not self._sums
 
     def add(self, topology_key: str, pods: Codes, weight: int | NDArray[np.int64]) -> None:
-        """Count `pods`, by the rows where they run, with `weight`, or each with its own.
+        """Count `pods`, given as the rows of their nodes, with one `weight` or one each.
 
-        Pods on nodes without the label count nowhere.
+        Pods on nodes without the label are not counted.
         """
         codes, size = self._nodes.labels.domains(topology_key)
         domains = codes[pods]
@@ -40,9 +40,9 @@ class DomainCounts:
         self._sums[topology_key] = added if known is None else known + added
 
     def sums(self, rows: Rows) -> Column:
-        """What the nodes in `rows` have."""
+        """Return the weight of each node in `rows`."""
         total = np.zeros(len(rows), dtype=np.int64)
         for topology_key, sums in self._sums.items():
-            # The last is the sum of nodes without the label, and 0.
+            # The last sum stands for nodes without the label; it is 0.
             total += sums[self._nodes.labels.domains(topology_key).codes[rows]]
         return total

@@ -17,8 +17,8 @@ from webhook.placement.pod.pod_info import PodInfo
 class PreFilterOutcome(NamedTuple):
     """The result of all pre-filters.
 
-    `node_names` are the only nodes left, None for all, and `plugins` the plugins that named them; `reason` is the
-    reason of a plugin that rejects every node.
+    `node_names` are the only candidates, None for all nodes, and `plugins` named them. `reason` is that of a plugin
+    that rejects every node.
     """
 
     node_names: frozenset[str] | None
@@ -31,7 +31,7 @@ def run_pre_filters(
 ) -> PreFilterOutcome:
     """Return the nodes that all `pre_filters` name.
 
-    `ignore_transient`: go on after a rejection that passes without a change of any node.
+    `ignore_transient`: continue after a rejection that can disappear without a change of a node.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunPreFilterPlugins
     """
@@ -50,10 +50,10 @@ def run_pre_filters(
 
 
 def pre_filter_rejection(plugins: Collection[str], *, leaves_none: bool) -> str:
-    """The reason of a node that is not among those that the pre-filters of `plugins` name, each of them.
+    """Return the reason of a node that the pre-filters of `plugins` exclude.
 
-    `leaves_none`: there is no name that all of them have. Else `plugins` has the one, too, that rejected the node which
-    the pod is nominated to: it had its turn before.
+    `leaves_none`: the plugins name no node in common. Otherwise `plugins` includes the plugin that rejected the pod's
+    nominated node, which kube-scheduler evaluates first.
 
     Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, findNodesThatFitPod, and framework/runtime/framework.go,
     RunPreFilterPlugins

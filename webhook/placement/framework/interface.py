@@ -1,8 +1,8 @@
-"""The contract of a plugin: what it gets, and what it answers for all nodes at once.
+"""The plugin interface. A method evaluates all nodes at once.
 
-A plugin that filters or scores is given `expired`, too. Where a pod can have any number of something, and each costs a
-look at the cluster, it goes through them by `in_time` (webhook/kube/deadline.py), which raises once `expired()`
-holds: the answer is then Unknown.
+Filter and score methods get `expired`. They iterate over user-controlled lists with `in_time`
+(webhook/kube/deadline.py) if each item reads the cluster. `in_time` raises once `expired()` holds, and the verdict is
+Unknown.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ MAX_NODE_SCORE = 100
 
 
 class Failure(NamedTuple):
-    """The nodes, row by row, that a filter rejects for one reason, worded as kube-scheduler words it."""
+    """The nodes, as a mask of rows, that a filter rejects for one reason, in kube-scheduler's words."""
 
     reason: str
     rejected: Mask
@@ -28,10 +28,10 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
-    """What a plugin knows of the nodes before it has seen one.
+    """The result of a pre-filter.
 
-    `node_names`: the only nodes in question; None: all are. `reason`: why no node at all is; empty: some may be.
-    `is_transient`: the reason goes away without any node's doing, as when a claim of the pod comes to be bound.
+    `node_names` are the only candidates; None: all nodes. `reason` is why the plugin rejects all nodes; empty: it does
+    not. `is_transient`: the rejection can disappear without a change of a node, such as when a claim is bound.
     """
 
     node_names: frozenset[str] | None = None
@@ -40,7 +40,7 @@ class PreFilterResult:
 
 
 class Plugin(Protocol):
-    """Has the name of the kube-scheduler plugin that it follows."""
+    """A plugin with the name of the kube-scheduler plugin that it models."""
 
     name: str
 
@@ -50,34 +50,34 @@ class PreEnqueuePlugin(Plugin, Protocol):
     """Keeps pods out of the scheduling queue."""
 
     def pre_enqueue(self, pod: PodInfo) -> str:
-        """Why `pod` does not enter the scheduling queue; empty: it does."""
+        """Return why `pod` does not enter the scheduling queue; empty if it does."""
 
 
 @runtime_checkable
 class PreFilterPlugin(Plugin, Protocol):
-    """Narrows the nodes down before any is looked at."""
+    """A plugin that restricts the candidates before nodes are filtered."""
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
-        """Which of `nodes` are in question for `pod`."""
+        """Return which of `nodes` are candidates for `pod`."""
 
 
 @runtime_checkable
 class FilterPlugin(Plugin, Protocol):
-    """Rejects nodes."""
+    """A plugin that rejects nodes."""
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterable[Failure]:
-        """Which of `nodes` cannot take `pod`, by reason; a node may fail for several. Empty where all can.
+        """Return the `nodes` that cannot take `pod`, by reason; empty if all can. A node may fail for several reasons.
 
-        Failures are looked at one by one, so a plugin that may have many need not make them all at once.
+        The caller reads failures one by one, so a plugin with many can yield them.
         """
 
 
 @runtime_checkable
 class CrossNodeFilterPlugin(FilterPlugin, Protocol):
-    """A filter that may reject a node for pods that run on another."""
+    """A filter that may reject a node because of pods on other nodes."""
 
     def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> bool:
-        """Whether it has anything to ask about `pod` and `nodes`: where not, kube-scheduler skips it in Filter.
+        """Return whether the filter applies to `pod` and `nodes`; if not, kube-scheduler skips it.
 
         Raises:
             DeadlineNearError: `expired()` holds.
@@ -86,20 +86,20 @@ class CrossNodeFilterPlugin(FilterPlugin, Protocol):
 
 @runtime_checkable
 class ScorePlugin(Plugin, Protocol):
-    """Ranks the nodes that passed every filter."""
+    """A plugin that scores the feasible nodes."""
 
     def skips(self, pod: PodInfo) -> bool:
-        """Whether it has nothing to say about `pod`, and is absent from the scores."""
+        """Return whether the plugin does not score `pod`, and is absent from the scores."""
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired) -> Column | None:
-        """The score of each of the feasible `rows` of `nodes`, normalized to 0–MAX_NODE_SCORE, not yet weighted.
+        """Return the score of each of the feasible `rows` of `nodes`, normalized to 0–MAX_NODE_SCORE, not weighted.
 
-        None where on these nodes it has nothing to say about `pod`, and is absent from the scores.
+        None if the plugin does not score `pod` on these nodes, and is absent from the scores.
         """
 
 
 class Certainty(NamedTuple):
-    """Whether the `scores` of a plugin are known; `verdict`: whether kube-scheduler gets as far as to score."""
+    """Whether the `scores` of a plugin are known, and whether kube-scheduler is known to score (`verdict`)."""
 
     scores: bool = True
     verdict: bool = True
@@ -107,7 +107,7 @@ class Certainty(NamedTuple):
 
 @runtime_checkable
 class UncertainScorePlugin(ScorePlugin, Protocol):
-    """Ranks nodes by something that may not be known."""
+    """A score plugin that reads objects that may not be known."""
 
     def certainty(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Certainty:
         """Return how certain the scores of `nodes` for `pod` are.
@@ -118,7 +118,7 @@ class UncertainScorePlugin(ScorePlugin, Protocol):
 
 
 def default_normalize(scores: Column, *, reverse: bool = False) -> Column:
-    """`scores` (none negative, at least one) scaled such that the largest becomes MAX_NODE_SCORE, or 0 in `reverse`.
+    """Scale `scores` (at least one, none negative) so that the largest becomes MAX_NODE_SCORE, or 0 with `reverse`.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/helper/normalize_score.go, DefaultNormalizeScore
     """

@@ -1,4 +1,4 @@
-"""Which nodes a pod may use at all by their labels and their taints; several plugins ask."""
+"""Node affinity and taint checks that several plugins share."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ _HARD = (NO_SCHEDULE, NO_EXECUTE)
 
 
 def required_affinity_matches(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
-    """The nodes that `pod` may be on by its nodeSelector and its required node affinity, both.
+    """Return the nodes that match both the nodeSelector and the required node affinity of `pod`.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -31,7 +31,7 @@ def required_affinity_matches(pod: PodInfo, nodes: Snapshot, expired: Expired) -
 
 
 def untolerated(pod: PodInfo, nodes: Snapshot) -> Mask:
-    """The nodes with a NoSchedule or NoExecute taint that `pod` does not tolerate.
+    """Return the nodes with a NoSchedule or NoExecute taint that `pod` does not tolerate.
 
     Source: k8s.io/component-helpers/scheduling/corev1/helpers.go, FindMatchingUntoleratedTaint
     """

@@ -1,7 +1,7 @@
-"""Nodes with the pods added that are nominated to them, to which a pod that waits has to yield.
+"""Nodes with their nominated pods, which have precedence over a pending pod.
 
-kube-scheduler shows each node to the filters twice where there are such pods: first with them, then without. So a pod
-takes no place that is kept for another, and does not count on a neighbour who is not there yet.
+kube-scheduler filters a node with nominated pods twice: with these pods and without them. So a pod does not take space
+that is reserved for another, and does not depend on a pod that is not bound yet.
 
 Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods
 """
@@ -22,7 +22,7 @@ from webhook.placement.pod.pod_info import PodInfo
 
 
 class NodesWithNominatedPods:
-    """The nodes in `rows` with the nominated pods that count for `pod`."""
+    """The nodes in `rows` with the nominated pods that have precedence over `pod`."""
 
     def __init__(
         self,
@@ -42,21 +42,21 @@ class NodesWithNominatedPods:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The nodes with all these pods at once."""
+        """The nodes with all these pods."""
         if self._snapshot is None:
             self._snapshot = _with_pods(self._nodes, self._pods_by_row)
         return self._snapshot
 
-    def failures(self, plugin: FilterPlugin, asked: Mask) -> Iterable[Failure]:
-        """Which of the `rows` that are `asked` for `plugin` rejects.
+    def failures(self, plugin: FilterPlugin, candidates: Mask) -> Iterable[Failure]:
+        """Return which `candidates` with nominated pods `plugin` rejects.
 
-        What a plugin sees of other nodes, it sees without the pods that are nominated to these. One that has nothing
-        to say while these pods are away is not asked: kube-scheduler decides on that before it adds them.
+        For each node, the plugin sees the other nodes without their nominated pods. A plugin that is not relevant
+        without nominated pods is skipped: kube-scheduler decides this before it adds them.
 
         Raises:
             DeadlineNearError: `expired()` holds.
         """
-        rows = asked & self.rows
+        rows = candidates & self.rows
         if not isinstance(plugin, CrossNodeFilterPlugin):
             failures = plugin.filter(self._pod, self.snapshot, self._expired)
             return (Failure(reason, rejected & rows) for reason, rejected in failures)
@@ -78,22 +78,22 @@ class NodesWithNominatedPods:
 def nodes_with_nominated_pods(
     pod: PodInfo, nodes: Snapshot, scheduler_names: frozenset[str], expired: Expired = never
 ) -> NodesWithNominatedPods | None:
-    """The nodes to which pods are nominated to which `pod` has to yield; None where there are none.
+    """Return the nodes with nominated pods that have precedence over `pod`; None if there are none.
 
-    These are pods of its own priority or a higher one, but not itself, that the same kube-scheduler is to bind: its
-    profiles have `scheduler_names`.
+    These are other pods of the same or a higher priority that the same kube-scheduler, with profiles for
+    `scheduler_names`, binds.
     """
     if not nodes.nominated:
         return None
     found = {
         nodes.rows[name]: kept
         for name, nominated in nodes.nominated.by_node.items()
-        if name in nodes.rows and (kept := _yielded_to(pod, nominated, scheduler_names))
+        if name in nodes.rows and (kept := _with_precedence(pod, nominated, scheduler_names))
     }
     return NodesWithNominatedPods(pod, nodes, found, expired) if found else None
 
 
-def _yielded_to(
+def _with_precedence(
     pod: PodInfo, nominated: Sequence[NominatedPod], scheduler_names: frozenset[str]
 ) -> tuple[RunningPod, ...]:
     own = pod.nomination.scheduler_name

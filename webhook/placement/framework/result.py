@@ -1,4 +1,4 @@
-"""The answer of the placement check."""
+"""The result of the placement check."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,21 +13,21 @@ NO_NODES = "no nodes available to schedule pods"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreTable:
-    """The weighted scores of the feasible nodes of a snapshot: `by_plugin[...][n]` is that of the node in `rows[n]`."""
+    """The weighted scores of the feasible nodes; the n-th score of a plugin is that of the node in `rows[n]`."""
 
     rows: Rows
     totals: Column
     by_plugin: tuple[tuple[str, Column], ...]
 
     def best_row(self) -> int:
-        """The row of the highest total; of several the first, which is the first by name."""
+        """Return the row of the highest total; of equal ones the first by node name."""
         return int(self.rows[self.totals.argmax()])
 
 
 class Scores(Mapping[str, Mapping[str, int]]):
     """The weighted scores of the feasible nodes, by node and plugin, with their `total`.
 
-    The table is worked out when first asked for: admission needs the best node alone, and keeps many answers.
+    The table is computed on first use: admission needs only the best node, and caches many placements.
     """
 
     __slots__ = ("_evaluate", "_nodes", "_table")
@@ -65,11 +65,11 @@ class Scores(Mapping[str, Mapping[str, int]]):
 class Placement:
     """Whether a pod can be placed, and where.
 
-    `node` is the best one where the verdict is Feasible. `feasible` of `total` nodes pass every filter. `message` has
-    kube-scheduler's words up to its first full stop. `scores` has an entry for each node that passes; a single one is
-    taken without being scored. `unmodelled` are the kube-scheduler plugins that have a say and are not modelled.
-    `suggestions` tell what would make the pod fit, the best first. `deny_exemption` is the reason not to deny the pod
-    although the verdict is Infeasible; empty: it may be denied.
+    `node` is the best node if the verdict is Feasible. `feasible` of `total` nodes pass every filter. `message` has
+    kube-scheduler's words up to its first full stop. `scores` has an entry for each feasible node; a single node is not
+    scored. `unmodelled` are the plugins that are relevant to the pod but were not evaluated. `suggestions` are changes
+    that make the pod fit, the best first. `deny_exemption` is the reason not to deny an Infeasible pod; empty if it may
+    be denied.
     """
 
     verdict: PlacementVerdict
@@ -82,18 +82,18 @@ class Placement:
     suggestions: tuple[str, ...] = ()
     deny_exemption: str = ""
     is_final: bool = field(default=True, compare=False)
-    """Whether asking again on the same snapshot gives the same: not where the deadline has ended the work."""
+    """False if the deadline ended the evaluation, so that another one on the same snapshot may differ."""
 
     @classmethod
     def unknown(cls, message: str, *, is_final: bool = True) -> "Placement":
-        """Return the answer where the scheduler was not asked, or not to the end; `message` says why."""
+        """Return the placement of a pod that was not, or not fully, evaluated; `message` is the reason."""
         return cls("Unknown", None, 0, 0, message, is_final=is_final)
 
 
 def fit_error(total: int, reasons: Mapping[str, int], pre_filter_msg: str = "") -> str:
-    """kube-scheduler's FailedScheduling text for `total` nodes, of which none will do.
+    """Return kube-scheduler's FailedScheduling text for `total` nodes, none of them feasible.
 
-    `reasons`: how many nodes fail for each; `pre_filter_msg`: why no node was looked at, instead.
+    `reasons` counts the nodes rejected for each reason. `pre_filter_msg` replaces them if a pre-filter rejected all.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, FitError.Error
     """
@@ -102,13 +102,13 @@ def fit_error(total: int, reasons: Mapping[str, int], pre_filter_msg: str = "") 
 
 
 def with_templates(message: str, templates: Sequence[str]) -> str:
-    """`message`, and in a sentence of its own the node templates of which a new node could take the pod."""
+    """Return `message` and a sentence with the node templates that could take the pod."""
     noun = "Node template" if len(templates) == 1 else "Node templates"
     return f"{message.removesuffix('.')}. {noun} {', '.join(templates)} could take it."
 
 
 def to_check_json(pod_name: str, placement: Placement) -> dict[str, Any]:
-    """What `check -o json` prints for the pod `pod_name` (`namespace/name`)."""
+    """Return the output of `check -o json` for the pod `pod_name` (`namespace/name`)."""
     return {
         "pod": pod_name,
         "verdict": placement.verdict,

@@ -1,4 +1,4 @@
-"""What plugins have in common to say of the claims that a pod uses."""
+"""Checks of a pod's PersistentVolumeClaims that several plugins share."""
 
 from collections.abc import Iterator
 
@@ -10,14 +10,14 @@ _DRIVERS = {each.plugin: each.driver for each in MIGRATIONS.values()}
 
 
 def not_found(name: str) -> str:
-    """Return the words for a claim that is missing."""
+    """Return the reason of a missing claim."""
     return f'persistentvolumeclaim "{name}" not found'
 
 
 def owner_error(claim: PersistentVolumeClaim | None, volumes: PodVolumes) -> str:
-    """Return what there is to say of a claim that has the name of an ephemeral one and was made for another pod.
+    """Return the reason if the claim of an ephemeral volume belongs to another pod; empty if it does not.
 
-    A pod that is not stored yet is known by its name.
+    A pod that is not stored yet has no UID and is identified by its name.
 
     Source: k8s.io/component-helpers/storage/ephemeral/ephemeral.go, VolumeIsForPod
     """
@@ -32,16 +32,16 @@ def owner_error(claim: PersistentVolumeClaim | None, volumes: PodVolumes) -> str
 
 
 def attached_volumes(volumes: PodVolumes, storage: Storage) -> Iterator[AttachedVolume]:
-    """Yield what drivers attach for a pod with `volumes`, as far as `storage` tells it."""
+    """Yield the volumes that drivers attach for a pod with `volumes`, as far as `storage` knows them."""
     yield from (volume for volume in volumes.attached_inline if volume.handle)
     for use in volumes.claims:
         claim = (storage.claims or {}).get((volumes.namespace, use.name))
-        volume = _of_claim(claim, storage) if claim else None
+        volume = _volume_of(claim, storage) if claim else None
         if volume is not None and volume.driver and volume.handle:
             yield volume
 
 
-def _of_claim(claim: PersistentVolumeClaim, storage: Storage) -> AttachedVolume | None:
+def _volume_of(claim: PersistentVolumeClaim, storage: Storage) -> AttachedVolume | None:
     volume = (storage.volumes or {}).get(claim.volume_name)
     if volume is not None:
         return volume.csi or volume.migrated

@@ -1,1 +1,1 @@
-"""What the plugins read of a pending pod."""
+"""The parts of a pending pod that plugins read."""

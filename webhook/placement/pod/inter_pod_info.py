@@ -1,4 +1,4 @@
-"""What a pod that waits for a node has to do with other pods: who it is to them, and who they are to it."""
+"""The parts of a pending pod that relate it to other pods."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from webhook.placement.pod.spread_constraint import SpreadConstraint, read_sprea
 
 @dataclass(frozen=True, slots=True)
 class InterPodInfo:
-    """A pod's namespace, labels and controller, by which others select it; its own terms and spread constraints."""
+    """The namespace, labels and controller that other pods select a pod by, and its terms and spread constraints."""
 
     namespace: str
     labels: tuple[tuple[str, str], ...] = ()
@@ -24,7 +24,7 @@ class InterPodInfo:
 
     @classmethod
     def of(cls, reader: Reader, pod: Mapping[str, Any]) -> "InterPodInfo":
-        """What `pod`, a raw API object, says of it; `reader` collects the errors."""
+        """Return the info of `pod`, a raw API object; report malformed fields to `reader`."""
         metadata = reader.object(pod.get("metadata"), "metadata")
         spec = reader.object(pod.get("spec"), "spec")
         namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
@@ -39,7 +39,7 @@ class InterPodInfo:
         )
 
     def normalized_for(self, snapshot: Snapshot) -> "InterPodInfo":
-        """The same, less what nothing on `snapshot` reads: so the pods of one template stay alike."""
+        """Return the info without what nothing on `snapshot` reads, so that pods of one template are equal."""
         owner = self.owner if not self.spread and self.owner is not None and self.owner.is_looked_up else None
         read = {*snapshot.pods.term_keys, *snapshot.nominated.term_keys, *self._read_keys()}
         if not self.spread:
@@ -58,7 +58,7 @@ class InterPodInfo:
 
 
 def _owner(reader: Reader, references: Any) -> Owner | None:
-    """The controller among the owners; there is one at most."""
+    """Return the controller among the owner references; there is at most one."""
     if references is None:
         return None
     owner = None

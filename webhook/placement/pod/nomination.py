@@ -1,4 +1,4 @@
-"""Who keeps a node for a pod that waits: its scheduler, and its own nomination."""
+"""The scheduler and the nominated node of a pending pod."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -10,9 +10,9 @@ from webhook.kube.wellknown import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 
 
 class Nomination(NamedTuple):
-    """The scheduler that a pod names, and the node that it is nominated to, empty without one.
+    """The scheduler that a pod names, and its nominated node, empty without one.
 
-    Only with one does it have a namespace and a name, by which it is told from the other nominated pods.
+    `namespace` and `name` identify the pod among the nominated pods; they are empty without a nominated node.
     """
 
     scheduler_name: str = DEFAULT_SCHEDULER
@@ -22,7 +22,7 @@ class Nomination(NamedTuple):
 
     @classmethod
     def of(cls, reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, Any]) -> "Nomination":
-        """What `pod`, a raw API object with that `spec`, says; `reader` collects the errors."""
+        """Return the nomination of `pod`, a raw API object with `spec`; report malformed fields to `reader`."""
         scheduler_name = reader.text(spec.get("schedulerName"), "spec.schedulerName") or DEFAULT_SCHEDULER
         if not pod.get("status"):
             return _DEFAULT_NOMINATION if scheduler_name == DEFAULT_SCHEDULER else cls(scheduler_name)
@@ -35,11 +35,11 @@ class Nomination(NamedTuple):
         return cls(scheduler_name, node_name, namespace, reader.text(metadata.get("name"), "metadata.name"))
 
     def normalized_for(self, snapshot: Snapshot) -> "Nomination":
-        """The same, less what makes no difference on `snapshot`: so pods of all schedulers are one question."""
+        """Return the nomination, or the default one if it does not matter on `snapshot`."""
         return self if self.node_name or snapshot.nominated else _DEFAULT_NOMINATION
 
     def is_in(self, nominated: NominatedPod) -> bool:
-        """Whether that is the pod itself."""
+        """Return whether `nominated` is the pod itself."""
         pod = nominated.pod
         return bool(self.node_name) and (pod.namespace, pod.name) == (self.namespace, self.name)
 

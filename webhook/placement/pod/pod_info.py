@@ -1,4 +1,4 @@
-"""What the plugins read of a pod that waits for a node."""
+"""The part of a pending pod that the plugins read."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -23,9 +23,9 @@ _TEXT_OR_NONE = frozenset((str, type(None)))
 
 
 class PodResourceClaim(NamedTuple):
-    """A ResourceClaim that a pod uses, or the ResourceClaimTemplate out of which one is made for it.
+    """A ResourceClaim that a pod uses, or the ResourceClaimTemplate of a claim that is not created yet.
 
-    `owner` is the pod itself where the claim was made from a template: no other may own the claim.
+    `owner` is the pod itself if the claim was created from a template; the claim must belong to it.
     """
 
     namespace: str
@@ -35,15 +35,14 @@ class PodResourceClaim(NamedTuple):
 
 
 class PodInfo(NamedTuple):
-    """The part of a pod that placement depends on: pods with equal ones get the same answer on the same snapshot.
+    """The part of a pod that its placement depends on; equal parts get equal placements on the same snapshot.
 
     Amounts are pairs of resource and thousandths of a core for cpu, bytes or units for all else. `requests` must be
-    free on the node, zero ones left out; `scoring_requests` count a default for each container without a request of
-    cpu or memory. `by_container` are the requests of the containers with extended resources. `required` is None without
-    required node affinity, and one without terms matches no node. `images` has one for each of `containers` that names
-    one, init containers among them, and for each image volume. `stored` is the pod itself where it is stored and
-    requests extended resources. `inter_pod` is what it has to do with other pods. `preemption` tells which pods it may
-    drive off, `nominee` whom a node is kept for. `tolerations` are its own and those that the API server adds.
+    free on the node; they omit zeros. `scoring_requests` include a default for each container without a request of cpu
+    or memory. `by_container` are the requests of the containers with extended resources. `required` is None without
+    required node affinity; one without terms matches no node. `images` are those of containers, init containers and
+    image volumes; `containers` counts containers and init containers. `stored` identifies the pod if it is stored and
+    requests extended resources. `tolerations` include those that the API server adds.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -67,9 +66,9 @@ class PodInfo(NamedTuple):
 
     @classmethod
     def of(cls, reader: Reader, pod: Mapping[str, Any], resources: PodResources | None = None) -> "PodInfo":
-        """Return what the plugins read of `pod`, a raw object of the API; what is malformed is noted with `reader`.
+        """Return the info of `pod`, a raw API object; report malformed fields to `reader`.
 
-        `resources` are those of the pod, where they have been read before.
+        `resources` are the pod's, if they have been read before.
         """
         spec = reader.object(pod.get("spec"), "spec")
         if resources is None:
@@ -98,7 +97,7 @@ class PodInfo(NamedTuple):
         )
 
     def normalized_for(self, snapshot: Snapshot) -> "PodInfo":
-        """The same, less what makes no difference on `snapshot`."""
+        """Return the info without the parts that do not matter on `snapshot`."""
         devices = snapshot.devices
         is_backed = bool(self.by_container) and devices.back_any(self.requests)
         return self._replace(
@@ -132,7 +131,7 @@ def _device_claims(reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, An
         return ()
     metadata = reader.object(pod.get("metadata"), "metadata")
     namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
-    made = _made_claims(reader, pod)
+    generated = _generated_claims(reader, pod)
     found = []
     for path, use in reader.objects(spec.get("resourceClaims"), "spec.resourceClaims"):
         name = reader.text(use.get("resourceClaimName"), f"{path}.resourceClaimName")
@@ -140,15 +139,15 @@ def _device_claims(reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, An
         own = reader.text(use.get("name"), f"{path}.name")
         if name:
             found.append(PodResourceClaim(namespace, name, is_template=False))
-        elif own not in made:
+        elif own not in generated:
             found.append(PodResourceClaim(namespace, template, is_template=True))
-        elif made[own]:
-            found.append(PodResourceClaim(namespace, made[own], is_template=False, owner=_reference(reader, pod)))
+        elif generated[own]:
+            found.append(PodResourceClaim(namespace, generated[own], is_template=False, owner=_reference(reader, pod)))
     return tuple(found)
 
 
 def _stored(reader: Reader, pod: Mapping[str, Any]) -> PodReference | None:
-    """Return the pod where it is stored: a new one has no uid yet."""
+    """Return a reference to the pod if it is stored; a new pod has no UID."""
     return _reference(reader, pod) if reader.object(pod.get("metadata"), "metadata").get("uid") else None
 
 
@@ -159,8 +158,8 @@ def _reference(reader: Reader, pod: Mapping[str, Any]) -> PodReference:
     )
 
 
-def _made_claims(reader: Reader, pod: Mapping[str, Any]) -> Mapping[str, str]:
-    """The claims that a controller has made out of templates, by the pod's names for them; empty: none is needed.
+def _generated_claims(reader: Reader, pod: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the claims that a controller created from templates, by the pod's names for them; empty: none needed.
 
     Source: k8s.io/dynamic-resource-allocation/resourceclaim/resourceclaim.go, Name
     """

@@ -1,4 +1,4 @@
-"""What lets a pod drive off others: its priority."""
+"""The priority of a pending pod."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -9,9 +9,9 @@ from webhook.kube.reader import Reader
 
 
 class Preemption(NamedTuple):
-    """A pod's priority, None until its class is looked up; `is_never`: it drives off nobody.
+    """A pod's priority, None until its class is looked up; `is_never`: the pod never preempts.
 
-    `class_name` is left where the class is not known; the pod then counts as one of priority 0.
+    `class_name` is set if the class is not known; the pod then has priority 0.
     """
 
     priority: int | None
@@ -20,14 +20,14 @@ class Preemption(NamedTuple):
 
     @classmethod
     def of(cls, reader: Reader, spec: Mapping[str, Any]) -> "Preemption":
-        """What `spec` of a pod says of it: an API server has looked the class up, a file may just name it."""
+        """Return the preemption of a pod with `spec`: an API server resolves the class, a file may only name it."""
         is_never = reader.text(spec.get("preemptionPolicy"), "spec.preemptionPolicy") == NEVER
         if spec.get("priority") is not None:
             return cls(reader.integer(spec["priority"], "spec.priority"), is_never=is_never)
         return cls(None, reader.text(spec.get("priorityClassName"), "spec.priorityClassName"), is_never)
 
     def normalized_for(self, snapshot: Snapshot) -> "Preemption":
-        """The same, the class looked up among those of the cluster."""
+        """Return the preemption with the class looked up in `snapshot`."""
         if self.priority is not None:
             return self
         found = priority_class_named(self.class_name, snapshot.priority_classes)
@@ -36,5 +36,5 @@ class Preemption(NamedTuple):
         return Preemption(found.value, "", self.is_never or found.never_preempts)
 
     def can_preempt(self, priority: int) -> bool:
-        """Whether a pod of `priority` can be driven off."""
+        """Return whether the pod can preempt a pod of `priority`."""
         return not self.is_never and (self.priority or 0) > priority

@@ -1,4 +1,4 @@
-"""Topology spread constraints of a pod that waits for a node."""
+"""Topology spread constraints of a pending pod."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -16,10 +16,10 @@ _INT32 = 2**31 - 1
 
 
 class SpreadConstraint(NamedTuple):
-    """One TopologySpreadConstraint, its `matchLabelKeys` made part of the selector.
+    """One TopologySpreadConstraint; the selector includes its `matchLabelKeys`.
 
-    `honors_affinity`: nodes that the pod's nodeSelector and node affinity rule out do not count; `honors_taints`: nor
-    do those with taints that the pod does not tolerate.
+    `honors_affinity`: nodes that do not match the pod's nodeSelector and node affinity do not count. `honors_taints`:
+    nodes with untolerated taints do not count.
     """
 
     topology_key: str
@@ -41,7 +41,7 @@ SYSTEM_DEFAULT_CONSTRAINTS = (
 def read_spread_constraints(
     reader: Reader, spec: Mapping[str, Any], labels: Mapping[str, str]
 ) -> tuple[SpreadConstraint, ...]:
-    """The constraints of a pod with `spec` and `labels`; `reader` collects the errors.
+    """Return the constraints of a pod with `spec` and `labels`; report malformed fields to `reader`.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/common.go,
     filterTopologySpreadConstraints
