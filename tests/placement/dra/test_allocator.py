@@ -5,9 +5,9 @@ import pytest
 from webhook.cluster.dra.resource_claim import DeviceRequest
 from webhook.kube.deadline import DeadlineNearError
 from webhook.placement.dra.allocator import (
+    ALLOCATED,
     FREE,
     TAINTED,
-    TAKEN,
     AvailableDevices,
     Candidate,
     Choice,
@@ -29,13 +29,13 @@ def _stock(count: int, state: int, **fields: object) -> AvailableDevices:
 
 
 def test_devices_that_are_passed_over_are_counted_now_and_then() -> None:
-    taken = _stock(3_000, TAKEN)
+    taken = _stock(3_000, ALLOCATED)
     choice = _choice(DeviceRequest("r", "gpu"))
     assert allocate([choice], [], taken, StepBudget()) is None
     with pytest.raises(DeadlineNearError):
         allocate([choice], [], taken, StepBudget(expired=lambda: True))
     with pytest.raises(SearchAbortedError):
-        allocate([choice], [], taken, StepBudget(looks=2))
+        allocate([choice], [], taken, StepBudget(inspections=2))
 
 
 def test_claim_that_gets_too_many_devices_by_any_alternative_is_an_error() -> None:
@@ -63,7 +63,7 @@ def test_counters_of_a_tainted_device_are_not_given_back() -> None:
     stock = AvailableDevices([tainted, free], [(3,)])
     choice = _choice(DeviceRequest("r", "gpu"))
     assert allocate([choice], [], stock, StepBudget()) is None
-    assert allocate([choice], [], stock, StepBudget(), leaks=False) == (0,)
+    assert allocate([choice], [], stock, StepBudget(), leaks_counters=False) == (0,)
 
 
 def test_a_constraint_that_breaks_for_all_devices_is_an_error() -> None:

@@ -21,7 +21,7 @@ _CLASSES = (make_device_class("gpu", extended_resource=_GPU), make_device_class(
 def _lots(pod: PodBuilder, *nodes: Object) -> list[tuple[list[int], list[tuple[str, str, int]]]]:
     snapshot = snapshot_from_documents(Document("c", each) for each in (*nodes, *_CLASSES))
     found = []
-    for rows, claim in extended_resource_claims(pod_info(pod), snapshot, never).lots:
+    for rows, claim in extended_resource_claims(pod_info(pod), snapshot, never).needs:
         requests = [request for choice in (claim.requests if claim else ()) for request in choice.requests]
         found.append((rows.tolist(), [(each.name, each.device_class, each.amount) for each in requests]))
     return found

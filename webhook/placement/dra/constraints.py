@@ -7,7 +7,7 @@ from webhook.cluster.dra.device import AttributeValue
 
 
 class AttributeRule(NamedTuple):
-    """The attribute that a constraint is about."""
+    """The attribute that a constraint compares."""
 
     attribute: str
     is_distinct: bool
@@ -15,10 +15,10 @@ class AttributeRule(NamedTuple):
 
 @dataclass(slots=True)
 class ConstraintState:
-    """The devices that a constraint has been asked about, entered and taken out as kube-scheduler does.
+    """The devices that count for a constraint, added and removed as kube-scheduler does.
 
-    Of the devices of one request, a constraint for distinct values remembers one value: that of the last device, and
-    none after that is taken out.
+    A constraint for distinct values stores one value for each request: that of its last device, and none once that is
+    removed.
 
     Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/constraint.go, and
     allocator_incubating.go, matchAttributeConstraint
@@ -30,7 +30,7 @@ class ConstraintState:
     by_request: dict[str, AttributeValue] = field(default_factory=dict)
 
     def add(self, request: str, value: AttributeValue | None) -> bool:
-        """Enter a device with this value for `request`, and return whether it may be."""
+        """Add a device with this value for `request`, and return whether the constraint allows it."""
         if value is None:
             return False
         if self.rule.is_distinct:
@@ -45,6 +45,6 @@ class ConstraintState:
         return True
 
     def remove(self, request: str) -> None:
-        """Take out the last device of `request`."""
+        """Remove the last device of `request`."""
         self.by_request.pop(request.partition("/")[0], None)
         self.count -= 1

@@ -1,4 +1,4 @@
-"""Devices that are handed out in parts: what requests consume of their capacities, and of the counters of pools."""
+"""Partial allocation of devices: consumable capacities, and the counters of pools."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,8 +9,10 @@ from webhook.cluster.dra.resource_claim import DeviceRequest
 from webhook.cluster.dra.resource_slice import PoolName, ResourceSlice, Slices
 
 
-def parts_of(device: Device, request: DeviceRequest, room: Mapping[str, int]) -> tuple[int, ...] | None:
-    """Return what `request` consumes of each capacity, in the order of names; None where there is not enough `room`.
+def consumed_capacity(
+    device: Device, request: DeviceRequest, free_capacity: Mapping[str, int]
+) -> tuple[int, ...] | None:
+    """Return what `request` consumes of each capacity, by name; None if there is not enough `free_capacity`.
 
     Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go,
     CmpRequestOverCapacity
@@ -21,29 +23,29 @@ def parts_of(device: Device, request: DeviceRequest, room: Mapping[str, int]) ->
     amounts = []
     for name in sorted(device.capacity):
         amount = consumed(requested.get(name), device.capacity[name])
-        if amount is None or amount > room[name]:
+        if amount is None or amount > free_capacity[name]:
             return None
         amounts.append(amount)
     return tuple(amounts)
 
 
 class FreeCounters(NamedTuple):
-    """What is `left` of the counters of a pool, in the order of their names.
+    """The amounts `left` of the counters of a pool, in the order of their names.
 
-    `is_invalid`: a set stands twice, or a device consumes a counter that there is not. `is_odd`: which devices
-    kube-scheduler counts depends on what it looks at first.
+    `is_invalid`: a counter set is duplicate, or a device consumes a counter that does not exist. `is_unpredictable`:
+    the devices that kube-scheduler counts depend on the node that it evaluates first.
     """
 
     left: tuple[int, ...] = ()
     is_invalid: bool = False
-    is_odd: bool = False
+    is_unpredictable: bool = False
 
 
 _NO_COUNTERS = FreeCounters()
 
 
 class PoolCounters:
-    """Tells what devices that claims have got leave of the counters of pools.
+    """Compute what allocated devices leave of the counters of pools.
 
     Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go,
     checkAvailableCounters, and pools_incubating.go, buildPool
@@ -62,7 +64,7 @@ class PoolCounters:
         self._places: dict[tuple[PoolName, int], dict[CounterName, int]] = {}
 
     def of(self, slices: Sequence[ResourceSlice]) -> FreeCounters:
-        """Return what is left of the counters of the pool that `slices` are a part of."""
+        """Return the free counters of the pool that `slices` belong to."""
         key = slices[0].pool_name, slices[0].generation
         left = self._left.get(key)
         if left is None:
@@ -73,7 +75,7 @@ class PoolCounters:
         return left
 
     def places(self, resource_slice: ResourceSlice) -> Mapping[CounterName, int]:
-        """Return the place of each counter of the slice's pool."""
+        """Return the index of each counter of the slice's pool."""
         key = resource_slice.pool_name, resource_slice.generation
         places = self._places.get(key)
         if places is None:
@@ -92,7 +94,7 @@ class PoolCounters:
 
     def _count(self, slices: Sequence[ResourceSlice], places: Mapping[CounterName, int]) -> FreeCounters:
         if len(slices) != slices[0].slice_count or slices[0].pool in self._slices.ambiguous_pools:
-            return FreeCounters(is_odd=True)
+            return FreeCounters(is_unpredictable=True)
         sets = [counter_set for each in slices for counter_set, _ in each.counter_sets]
         devices = [device for each in slices for device in each.devices]
         if len(set(sets)) != len(sets) or any(name not in places for each in devices for name, _ in each.counters):

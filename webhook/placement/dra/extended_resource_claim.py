@@ -21,59 +21,59 @@ _NAME = "<extended-resources>"
 
 
 class ExtendedResourceNeed(NamedTuple):
-    """Nodes that lack the same backed resources, in `rows`, and the claim for these; None where nothing is lacking."""
+    """Nodes, in `rows`, that lack the same backed resources, and the claim for these; None if they lack none."""
 
     rows: Rows
     claim: ResourceClaim | None
 
 
 class ExtendedResourceClaims(NamedTuple):
-    """What a pod's extended resources need of each node.
+    """The claims that a pod's extended resources need on each node.
 
-    `unoffered` are the nodes that lack a resource that no DeviceClass backs. `is_known` is False where it is not known
-    which class backs a resource.
+    `lacks_resource` are the nodes that lack a resource that no DeviceClass backs. `is_known` is False if the class of a
+    resource is not known.
     """
 
-    lots: Sequence[ExtendedResourceNeed]
-    unoffered: Mask
+    needs: Sequence[ExtendedResourceNeed]
+    lacks_resource: Mask
     is_known: bool
 
 
 def extended_resource_claims(pod: PodInfo, nodes: Snapshot, expired: Expired) -> ExtendedResourceClaims:
-    """Return what the extended resources of `pod` need of each of `nodes`, where a DeviceClass backs one of them.
+    """Return the claims that the extended resources of `pod` need on each of `nodes`.
 
     Raises:
         DeadlineNearError: `expired()` holds.
     """
     count = len(nodes.nodes)
     everywhere = np.arange(count)
-    unoffered = np.zeros(count, dtype=np.bool_)
-    asked = [name for name, _ in pod.requests if may_name_device_class(name)] if pod.by_container else []
-    if not any(map(nodes.devices.back, asked)):
-        return ExtendedResourceClaims((ExtendedResourceNeed(everywhere, None),), unoffered, is_known=True)
+    lacks_resource = np.zeros(count, dtype=np.bool_)
+    resources = [name for name, _ in pod.requests if may_name_device_class(name)] if pod.by_container else []
+    if not any(map(nodes.devices.back, resources)):
+        return ExtendedResourceClaims((ExtendedResourceNeed(everywhere, None),), lacks_resource, is_known=True)
     backed = []
-    for name in in_time(asked, expired):
+    for name in in_time(resources, expired):
         if nodes.devices.back(name):
             backed.append(name)
         else:
-            unoffered |= ~_stands_in_allocatable(name, nodes)
-    lots = [
+            lacks_resource |= ~_lists_in_allocatable(name, nodes)
+    needs = [
         ExtendedResourceNeed(rows, _claim(pod, lacking, nodes.devices))
-        for rows, lacking in _lots(backed, nodes, expired)
+        for rows, lacking in _rows_by_lacking(backed, nodes, expired)
     ]
-    return ExtendedResourceClaims(lots, unoffered, all(map(nodes.devices.is_class_known, backed)))
+    return ExtendedResourceClaims(needs, lacks_resource, all(map(nodes.devices.is_class_known, backed)))
 
 
-def _stands_in_allocatable(resource: str, nodes: Snapshot) -> Mask:
-    """Return the nodes that list the resource, were it with an amount of 0."""
+def _lists_in_allocatable(resource: str, nodes: Snapshot) -> Mask:
+    """Return the nodes that list the resource in `allocatable`, even with an amount of 0."""
     offered = nodes.allocatable(resource) > 0
     if offered.all() or resource not in nodes.allocatable_columns:
         return offered
     return np.array([resource in info.node.allocatable for info in nodes.nodes], dtype=np.bool_)
 
 
-def _lots(backed: Sequence[str], nodes: Snapshot, expired: Expired) -> Iterator[tuple[Rows, frozenset[str]]]:
-    """Yield the nodes that lack the same of the `backed` resources, and what they lack."""
+def _rows_by_lacking(backed: Sequence[str], nodes: Snapshot, expired: Expired) -> Iterator[tuple[Rows, frozenset[str]]]:
+    """Yield groups of nodes that lack the same `backed` resources, and these resources."""
     kinds: dict[bytes, int] = {}
     lacks = np.array([nodes.allocatable(resource) == 0 for resource in in_time(backed, expired)], dtype=np.bool_)
     kind_of = np.array([kinds.setdefault(each.tobytes(), len(kinds)) for each in lacks.T], dtype=np.intp)
@@ -103,8 +103,8 @@ def _claim(pod: PodInfo, resources: frozenset[str], devices: Devices) -> Resourc
     )
 
 
-class _Need(NamedTuple):
-    """How many devices one container needs. `position` is that of the resource among the names that it requests."""
+class _ContainerDevices(NamedTuple):
+    """The number of devices that one container needs; `position` is the index of the resource among its requests."""
 
     place: int
     position: int
@@ -112,17 +112,17 @@ class _Need(NamedTuple):
     is_short_lived: bool
 
     def request(self, class_name: str) -> DeviceRequest:
-        """Return the request that kube-scheduler makes of it."""
+        """Return the device request that kube-scheduler creates."""
         return DeviceRequest(f"container-{self.place}-request-{self.position}", class_name, amount=self.amount)
 
 
 def _requests(resource: str, class_name: str, by_container: Sequence[ContainerRequests]) -> Iterator[DeviceRequest]:
     """Yield the requests for one resource.
 
-    An init container that ends uses devices of the long-lived containers after it, and what it lacks is shared with
-    the other init containers that end: the largest such rest is one request.
+    An init container that ends uses the devices of the long-lived containers after it. Init containers that end share
+    the devices that they need beyond these: the largest such amount is one request.
     """
-    needs = list(_needs(resource, by_container))
+    needs = list(_container_devices(resource, by_container))
     later = sum(need.amount for need in needs if not need.is_short_lived)
     rests = []
     for need in needs:
@@ -135,10 +135,10 @@ def _requests(resource: str, class_name: str, by_container: Sequence[ContainerRe
         yield max(rests, key=lambda need: need.amount).request(class_name)
 
 
-def _needs(resource: str, by_container: Sequence[ContainerRequests]) -> Iterator[_Need]:
-    """Yield what each container needs; an amount that is not whole is passed over, as kube-scheduler does."""
+def _container_devices(resource: str, by_container: Sequence[ContainerRequests]) -> Iterator[_ContainerDevices]:
+    """Yield what each container needs; fractional amounts are skipped, as in kube-scheduler."""
     for place, is_short_lived, amounts in by_container:
         milli = dict(amounts).get(resource, 0)
         if milli and milli % 1000 == 0:
             position = sorted([name for name, _ in amounts]).index(resource)
-            yield _Need(place, position, milli // 1000, is_short_lived)
+            yield _ContainerDevices(place, position, milli // 1000, is_short_lived)

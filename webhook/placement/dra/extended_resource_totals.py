@@ -1,4 +1,4 @@
-"""How many devices nodes have for an extended resource that a DeviceClass backs, as the scores count them."""
+"""The devices of nodes for an extended resource that a DeviceClass backs, as scores count them."""
 
 from collections.abc import Sequence
 from operator import is_
@@ -16,22 +16,22 @@ from webhook.placement.dra.selection import Selection, accessible_nodes
 from webhook.placement.dra.step_budget import SearchAbortedError
 from webhook.placement.pod.pod_info import PodInfo
 
-# So many answers are kept, for as long as the device objects of the cluster hold.
+# The number of cached answers; a change of the device objects clears them.
 _MOST_ANSWERS = 64
-_NOT_SEEN = "allowMultipleAllocations"
+_NOT_SET_WHEN_SCORING = "allowMultipleAllocations"
 
 
 class Amounts(NamedTuple):
-    """What each node offers of a resource, and what of it is requested."""
+    """The capacity of each node for a resource, and the requested amount."""
 
     capacity: Column
     requested: Column
 
 
 def amounts(pod: PodInfo, resource: str, requested: Column, nodes: Snapshot, expired: Expired) -> Amounts:
-    """Return what each of `nodes` offers of `resource`, and what of it is `requested`, devices of a class counted.
+    """Return the capacity of each of `nodes` for `resource`, and the requested amount, including devices.
 
-    Devices count where a node does not offer the resource itself. What is not known of them is left out.
+    Devices count if a node does not offer the resource itself. Unknown devices do not count.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -40,55 +40,59 @@ def amounts(pod: PodInfo, resource: str, requested: Column, nodes: Snapshot, exp
     calculateResourceAllocatableRequest
     """
     capacity = nodes.allocatable(resource)
-    if not pod.by_container or not _is_asked(pod, resource) or (totals := _totals(resource, nodes, expired)) is None:
+    if (
+        not pod.by_container
+        or not _is_requested(pod, resource)
+        or (totals := _totals(resource, nodes, expired)) is None
+    ):
         return Amounts(capacity, requested)
     counts = (capacity == 0) & (totals.capacity > 0)
     return Amounts(np.where(counts, totals.capacity, capacity), np.where(counts, totals.requested, requested))
 
 
-def are_known(pod: PodInfo, resource: str, nodes: Snapshot, expired: Expired) -> bool:
-    """Return whether all is known that `amounts` counts.
+def are_totals_known(pod: PodInfo, resource: str, nodes: Snapshot, expired: Expired) -> bool:
+    """Return whether everything that `amounts` counts is known.
 
     Raises:
         DeadlineNearError: `expired()` holds.
     """
-    if not is_counted(pod, resource, nodes):
+    if not counts_devices(pod, resource, nodes):
         return True
     return nodes.devices.is_class_known(resource) and _totals(resource, nodes, expired) is not None
 
 
-def is_counted(pod: PodInfo, resource: str, nodes: Snapshot) -> bool:
+def counts_devices(pod: PodInfo, resource: str, nodes: Snapshot) -> bool:
     """Return whether devices of a class may count for `resource` on one of `nodes`."""
-    return nodes.devices.back(resource) and _is_asked(pod, resource) and not nodes.allocatable(resource).all()
+    return nodes.devices.back(resource) and _is_requested(pod, resource) and not nodes.allocatable(resource).all()
 
 
-def _is_asked(pod: PodInfo, resource: str) -> bool:
+def _is_requested(pod: PodInfo, resource: str) -> bool:
     return any(name == resource for name, _ in pod.requests)
 
 
 class _Answer(NamedTuple):
-    facts: tuple[object, ...]
+    inputs: tuple[object, ...]
     totals: Amounts | None
 
 
 def _totals(resource: str, nodes: Snapshot, expired: Expired) -> Amounts | None:
-    """Return the devices of each node, and those of them that claims have; None where that is not known."""
+    """Return the devices and the allocated devices of each node; None if they are not known."""
     answers: dict[Any, _Answer] = nodes.devices.answers
     key = ("totals", resource)
-    facts = (nodes.labels, nodes.rows)
+    inputs = (nodes.labels, nodes.rows)
     answer = answers.get(key)
-    if answer is None or not all(map(is_, answer.facts, facts)):
+    if answer is None or not all(map(is_, answer.inputs, inputs)):
         if len(answers) >= _MOST_ANSWERS:
             answers.clear()
         device_class, slices = nodes.devices.class_of(resource), nodes.devices.slices
         known = device_class is not None and slices is not None and nodes.devices.claims is not None
-        totals = _counted(device_class, slices, nodes, expired) if known and device_class and slices else None
-        answer = answers[key] = _Answer(facts, totals)
+        totals = _count_devices(device_class, slices, nodes, expired) if known and device_class and slices else None
+        answer = answers[key] = _Answer(inputs, totals)
     return answer.totals
 
 
-def _counted(device_class: DeviceClass, slices: Slices, nodes: Snapshot, expired: Expired) -> Amounts | None:
-    """Return the devices that the class takes, in all slices: older generations and broken pools are counted, too.
+def _count_devices(device_class: DeviceClass, slices: Slices, nodes: Snapshot, expired: Expired) -> Amounts | None:
+    """Count the devices that the class selects in all slices, including older generations and invalid pools.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/resource_allocation.go,
     calculateDRAResourceTotals
@@ -101,7 +105,7 @@ def _counted(device_class: DeviceClass, slices: Slices, nodes: Snapshot, expired
             found = selection.taken(each, device_class.selectors)
         except SearchAbortedError:
             return None
-        if None in found or _is_seen_otherwise(each, device_class):
+        if None in found or _selects_differently_when_scoring(each, device_class):
             return None
         selected = [device for device, is_selected in zip(each.devices, found, strict=True) if is_selected]
         if each.access is not None:
@@ -115,15 +119,15 @@ def _counted(device_class: DeviceClass, slices: Slices, nodes: Snapshot, expired
 def _count(
     devices: Sequence[Device], resource_slice: ResourceSlice, where: Mask | list[int], totals: Amounts, nodes: Snapshot
 ) -> None:
-    """Add `devices` of the slice to `totals` of the nodes `where` they are reached from."""
+    """Add `devices` of the slice to `totals` of the nodes that can access them."""
     taken = nodes.devices.allocated.get(resource_slice.pool_name, ())
     shared = nodes.devices.shared.get(resource_slice.pool_name, {})
     totals.capacity[where] += len(devices)
     totals.requested[where] += sum(device.name in taken or device.name in shared for device in devices)
 
 
-def _is_seen_otherwise(resource_slice: ResourceSlice, device_class: DeviceClass) -> bool:
-    """Return whether kube-scheduler shows selectors something else when it scores than when it allocates."""
+def _selects_differently_when_scoring(resource_slice: ResourceSlice, device_class: DeviceClass) -> bool:
+    """Return whether selectors may see other devices when kube-scheduler scores than when it allocates."""
     return any(each.allows_multiple_allocations for each in resource_slice.devices) and any(
-        _NOT_SEEN in (expression or "") for expression in device_class.selectors
+        _NOT_SET_WHEN_SCORING in (expression or "") for expression in device_class.selectors
     )

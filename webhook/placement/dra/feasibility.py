@@ -1,4 +1,4 @@
-"""On which nodes the claims of a pod can have their devices."""
+"""The nodes on which the claims of a pod can be allocated."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,24 +27,24 @@ from webhook.placement.dra.pools import NodeDevices, NodePools, SelectedRequest
 from webhook.placement.dra.step_budget import SearchAbortedError, StepBudget
 from webhook.placement.pod.pod_info import PodInfo, PodResourceClaim
 
-# So many answers are kept, for as long as the device objects of the cluster hold.
+# The number of cached answers; a change of the device objects clears them.
 _MOST_ANSWERS = 64
-# The answer for a pod with more claims and requests is not worth the room.
+# Answers for pods with more claims and requests are not cached.
 _MOST_PARTS = 256
 # Source: k8s.io/api/resource/v1/types.go, FirstAvailableDeviceRequestMaxSize
 _MOST_ALTERNATIVES = 8
 
 
 class DeviceFeasibility(NamedTuple):
-    """What the claims of a pod make of each node.
+    """The result of a pod's claims for each node.
 
-    `unoffered`: an extended resource is missing that no DeviceClass backs; `unallocatable`: devices are missing;
-    `invalid`: so they are, and a pool is not fit for use; `unavailable`: the devices that a claim has got are not
-    reached from there. `preferred` is how far up in lists of alternatives its claims come there. `is_decided`: no node
-    is let through of which it is not known whether it will do.
+    `lacks_resource`: the node lacks an extended resource that no DeviceClass backs. `unallocatable`: devices are
+    missing. `invalid`: devices are missing, and a pool is invalid. `unavailable`: the node cannot access the devices
+    that are allocated to a claim. `preferred` is the score of the alternatives that the claims get. `is_decided`: the
+    result of every node that is not rejected is known.
     """
 
-    unoffered: Mask
+    lacks_resource: Mask
     unallocatable: Mask
     invalid: Mask
     unavailable: Mask
@@ -53,18 +53,18 @@ class DeviceFeasibility(NamedTuple):
 
     @property
     def rejected(self) -> Mask:
-        """The nodes that will not do, for whichever reason."""
-        return self.unoffered | self.unallocatable | self.invalid | self.unavailable
+        """The nodes that are rejected for any reason."""
+        return self.lacks_resource | self.unallocatable | self.invalid | self.unavailable
 
 
 def resource_claim(use: PodResourceClaim, devices: Devices) -> ResourceClaim | None:
-    """The claim, or the template of one, that a pod uses; None where it is not there, or not known."""
+    """Return the claim or claim template that a pod uses; None if it does not exist or is not known."""
     known = devices.templates if use.is_template else devices.claims
     return (known or {}).get((use.namespace, use.name))
 
 
 def device_feasibility(pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> DeviceFeasibility:
-    """What the claims of `pod`, and its extended resources that a DeviceClass backs, make of each of `nodes`.
+    """Return on which `nodes` the claims of `pod`, and its extended resources that a DeviceClass backs, fit.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -72,11 +72,11 @@ def device_feasibility(pod: PodInfo, nodes: Snapshot, expired: Expired = never) 
     answers: dict[Any, _Answer] = nodes.devices.answers
     extended = tuple([each for each in pod.requests if may_name_device_class(each[0])]) if pod.by_container else ()
     key = (pod.device_claims, pod.by_container, extended, nodes.is_without_pods)
-    facts = (nodes.labels, nodes.rows, nodes.allocatable_columns if extended else None)
+    inputs = (nodes.labels, nodes.rows, nodes.allocatable_columns if extended else None)
     answer = answers.get(key)
-    # Pods come and go without a change of these.
-    if answer is None or not all(map(is_, answer.facts, facts)):
-        answer = _Answer(facts, _fit(pod, nodes, expired))
+    # Starting and ending pods do not change these.
+    if answer is None or not all(map(is_, answer.inputs, inputs)):
+        answer = _Answer(inputs, _feasibility(pod, nodes, expired))
         if len(answers) >= _MOST_ANSWERS:
             answers.clear()
         if len(pod.device_claims) + sum([len(each.amounts) for each in pod.by_container]) <= _MOST_PARTS:
@@ -85,51 +85,53 @@ def device_feasibility(pod: PodInfo, nodes: Snapshot, expired: Expired = never) 
 
 
 class _Answer(NamedTuple):
-    facts: tuple[object, ...]
+    inputs: tuple[object, ...]
     fit: DeviceFeasibility
 
 
 @dataclass(slots=True)
 class _Plan:
-    """What is to be allocated: the choices of all claims, and all that is asked of a device."""
+    """The choices of all claims, and all requests and constraints on devices."""
 
     choices: list[Choice]
-    asks: list[SelectedRequest]
+    requests: list[SelectedRequest]
     rules: list[AttributeRule]
 
 
-def _fit(pod: PodInfo, nodes: Snapshot, expired: Expired) -> DeviceFeasibility:
+def _feasibility(pod: PodInfo, nodes: Snapshot, expired: Expired) -> DeviceFeasibility:
     claims = [resource_claim(use, nodes.devices) for use in pod.device_claims]
     known = [claim for claim in claims if claim is not None]
-    demand = extended_resource_claims(pod, nodes, expired)
-    needs_devices = bool(pod.device_claims) or any(lot.claim for lot in demand.lots)
-    is_decided = demand.is_known and (not needs_devices or _is_known(pod, nodes.devices))
-    fit = _fit_of(known, demand, nodes, expired, is_decided=is_decided)
+    extended = extended_resource_claims(pod, nodes, expired)
+    needs_devices = bool(pod.device_claims) or any(need.claim for need in extended.needs)
+    is_decided = extended.is_known and (not needs_devices or _is_known(pod, nodes.devices))
+    fit = _feasibility_of(known, extended, nodes, expired, is_decided=is_decided)
     if not nodes.is_without_pods or all(claim.allocation is None for claim in known):
         return fit
-    # A claim may keep the devices that it has got, which slices need not have any more, or lose them with its pods.
+    # A claim may keep its devices, which slices need not have any more, or lose them with its pods.
     lost = [replace(claim, allocation=None) for claim in known]
-    anew = _fit_of(lost, demand, nodes, expired, is_decided=is_decided)
-    rejected = fit.rejected & anew.rejected
+    reallocated = _feasibility_of(lost, extended, nodes, expired, is_decided=is_decided)
+    rejected = fit.rejected & reallocated.rejected
     nothing = np.zeros_like(rejected)
-    return DeviceFeasibility(nothing, rejected, nothing, nothing, anew.preferred, fit.is_decided and anew.is_decided)
+    return DeviceFeasibility(
+        nothing, rejected, nothing, nothing, reallocated.preferred, fit.is_decided and reallocated.is_decided
+    )
 
 
-def _fit_of(
+def _feasibility_of(
     claims: Sequence[ResourceClaim],
-    demand: ExtendedResourceClaims,
+    extended: ExtendedResourceClaims,
     nodes: Snapshot,
     expired: Expired,
     *,
     is_decided: bool,
 ) -> DeviceFeasibility:
-    """What `claims` and the `demand` make of each node; claims that have got devices keep them."""
+    """Return the result of `claims` and the `extended` claims for each node; allocated claims keep their devices."""
     count = len(nodes.nodes)
     unavailable = np.zeros(count, dtype=np.bool_)
-    waiting = []
+    unallocated = []
     for claim in in_time(claims, expired):
         if claim.allocation is None:
-            waiting.append(claim)
+            unallocated.append(claim)
             continue
         is_decided = is_decided and claim.allocation.is_known
         if claim.allocation.has_failed:
@@ -138,12 +140,12 @@ def _fit_of(
             unavailable |= ~any_matches(claim.allocation.terms, nodes.labels, nodes.rows, expired)
     unallocatable, invalid = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.bool_)
     preferred = np.full(count, sum(map(_preferred_of_allocated, claims)), dtype=np.int64)
-    fit = DeviceFeasibility(demand.unoffered, unallocatable, invalid, unavailable, preferred, is_decided)
-    for lot in in_time(demand.lots, expired):
-        lot_claims = [*waiting, lot.claim] if lot.claim else waiting
-        if any(claim.requests for claim in lot_claims) and not _allocate(lot_claims, lot.rows, fit, nodes, expired):
+    fit = DeviceFeasibility(extended.lacks_resource, unallocatable, invalid, unavailable, preferred, is_decided)
+    for need in in_time(extended.needs, expired):
+        need_claims = [*unallocated, need.claim] if need.claim else unallocated
+        if any(claim.requests for claim in need_claims) and not _allocate(need_claims, need.rows, fit, nodes, expired):
             fit = fit._replace(is_decided=False)
-    offered = ~demand.unoffered
+    offered = ~extended.lacks_resource
     unallocatable, invalid = fit.unallocatable & offered, fit.invalid & offered
     return fit._replace(
         unallocatable=unallocatable, invalid=invalid, unavailable=unavailable & offered & ~(unallocatable | invalid)
@@ -151,44 +153,44 @@ def _fit_of(
 
 
 def _is_known(pod: PodInfo, devices: Devices) -> bool:
-    """Whether all objects are known that say what the claims of the pod are and what others have taken."""
+    """Return whether the pod's claims, and the devices allocated to others, are known."""
     if devices.claims is None or any(use.is_template and devices.templates is None for use in pod.device_claims):
         return False
     return len(set(pod.device_claims)) == len(pod.device_claims) or all(use.is_template for use in pod.device_claims)
 
 
 def _preferred_of_allocated(claim: ResourceClaim) -> int:
-    got = set(claim.allocation.requests) if claim.allocation else set()
+    allocated = set(claim.allocation.requests) if claim.allocation else set()
     return sum(
         _MOST_ALTERNATIVES - place
         for alternatives in claim.requests
         if alternatives.is_list
         for place, request in enumerate(alternatives.requests)
-        if request.name in got
+        if request.name in allocated
     )
 
 
 def _allocate(
-    claims: Sequence[ResourceClaim], rows_asked: Rows, fit: DeviceFeasibility, nodes: Snapshot, expired: Expired
+    claims: Sequence[ResourceClaim], rows_to_check: Rows, fit: DeviceFeasibility, nodes: Snapshot, expired: Expired
 ) -> bool:
-    """Enter into `fit` what claims that have no devices yet make of the nodes in `rows_asked`.
+    """Write the result of unallocated claims for the nodes in `rows_to_check` to `fit`.
 
-    Returns whether that is known of all of them.
+    Return whether it is known for all of them.
     """
-    plan, slices = _planned(claims, nodes.devices), nodes.devices.slices
+    plan, slices = _plan(claims, nodes.devices), nodes.devices.slices
     if plan is None or slices is None:
         return False
-    inventory = NodePools(slices, nodes, plan.asks, [rule.attribute for rule in plan.rules], expired)
+    pools = NodePools(slices, nodes, plan.requests, [rule.attribute for rule in plan.rules], expired)
     alike: dict[NodeDevices, list[int]] = {}
     try:
-        for row in in_time(rows_asked.tolist(), expired):
-            alike.setdefault(inventory.of(row), []).append(row)
+        for row in in_time(rows_to_check.tolist(), expired):
+            alike.setdefault(pools.of(row), []).append(row)
     except SearchAbortedError:
         return False
     budget = StepBudget(expired=expired)
     is_decided = True
     for found, rows in in_time(alike.items(), expired):
-        chosen = _chosen(plan, found, budget, is_without_pods=nodes.is_without_pods)
+        chosen = _chosen_alternatives(plan, found, budget, is_without_pods=nodes.is_without_pods)
         if chosen is None:
             (fit.invalid if found.is_invalid else fit.unallocatable)[rows] = True
         elif chosen == _UNDECIDED:
@@ -197,7 +199,7 @@ def _allocate(
             fit.preferred[rows] += sum(
                 _MOST_ALTERNATIVES - place
                 for choice, place in zip(plan.choices, chosen, strict=True)
-                if "/" in choice.wanted[0].request.name
+                if "/" in choice.alternatives[0].request.name
             )
     return is_decided
 
@@ -205,23 +207,25 @@ def _allocate(
 _UNDECIDED = (-1,)
 
 
-def _chosen(plan: _Plan, found: NodeDevices, budget: StepBudget, *, is_without_pods: bool) -> tuple[int, ...] | None:
-    """The alternatives that the choices get on nodes that have what was `found`; None: there is not enough."""
-    if found.is_odd:
+def _chosen_alternatives(
+    plan: _Plan, found: NodeDevices, budget: StepBudget, *, is_without_pods: bool
+) -> tuple[int, ...] | None:
+    """Return the alternatives that the choices get on nodes with the devices `found`; None if there are not enough."""
+    if found.is_unpredictable:
         return _UNDECIDED
     if (found.is_incomplete or found.is_invalid) and (
-        is_without_pods or any(ask.wanted.request.takes_all for ask in plan.asks)
+        is_without_pods or any(selected.indexed.request.takes_all for selected in plan.requests)
     ):
         return _UNDECIDED
     try:
-        stock = AvailableDevices(found.candidates, found.counters)
-        return allocate(plan.choices, plan.rules, stock, budget, leaks=not is_without_pods)
+        available = AvailableDevices(found.candidates, found.counters)
+        return allocate(plan.choices, plan.rules, available, budget, leaks_counters=not is_without_pods)
     except SearchAbortedError:
         return _UNDECIDED
 
 
-def _planned(claims: Sequence[ResourceClaim], devices: Devices) -> _Plan | None:
-    """The plan for `claims`; None where one asks for something that is not modelled, or for an unknown class."""
+def _plan(claims: Sequence[ResourceClaim], devices: Devices) -> _Plan | None:
+    """Return the plan for `claims`; None if a request is not modelled or its class is not known."""
     plan = _Plan([], [], [])
     for number, claim in enumerate(claims):
         if not all(constraint.attribute for constraint in claim.constraints):
@@ -235,9 +239,9 @@ def _planned(claims: Sequence[ResourceClaim], devices: Devices) -> _Plan | None:
                 if device_class is None or not request.is_modelled:
                     return None
                 wanted.append(
-                    IndexedRequest(request, len(plan.asks), _constraints_of(request.name, claim.constraints, first))
+                    IndexedRequest(request, len(plan.requests), _constraints_of(request.name, claim.constraints, first))
                 )
-                plan.asks.append(SelectedRequest(wanted[-1], (*device_class.selectors, *request.selectors)))
+                plan.requests.append(SelectedRequest(wanted[-1], (*device_class.selectors, *request.selectors)))
             if not wanted:
                 return None
             plan.choices.append(Choice(tuple(wanted), number))
@@ -245,7 +249,7 @@ def _planned(claims: Sequence[ResourceClaim], devices: Devices) -> _Plan | None:
 
 
 def _most(choice: Choice) -> int:
-    return max(each.request.amount for each in choice.wanted)
+    return max(each.request.amount for each in choice.alternatives)
 
 
 def _constraints_of(request: str, constraints: Sequence[AttributeConstraint], first: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The devices that can be reached from a node, pool by pool, as far as the requests of a pod are concerned."""
+"""The devices that a node can access and a pod's requests select, by pool."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,48 +13,48 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE
-from webhook.placement.dra.allocator import FREE, REFUSED, TAINTED, TAKEN, Candidate, IndexedRequest
-from webhook.placement.dra.counters import PoolCounters, parts_of
+from webhook.placement.dra.allocator import ALLOCATED, FREE, NOT_SELECTED, TAINTED, Candidate, IndexedRequest
+from webhook.placement.dra.counters import PoolCounters, consumed_capacity
 from webhook.placement.dra.selection import Selection, accessible_nodes
 
 
 class SelectedRequest(NamedTuple):
     """A request, and all selectors that a device must satisfy: those of the class, then its own."""
 
-    wanted: IndexedRequest
+    indexed: IndexedRequest
     selectors: Selectors
 
 
 @dataclass(frozen=True, slots=True)
 class NodeDevices:
-    """What a node has. `counters` are what pools have left of their counters, for the candidates that consume some.
+    """The devices of a node; `counters` are the free counters of the pools, for candidates that consume some.
 
-    `is_odd`: a device, or its pool, is one that is not modelled, or not known to be selected. `is_incomplete`: a pool
-    lacks slices; `is_invalid`: a pool has two devices of one name, or counters that do not fit together. Neither gives
-    devices.
+    `is_unpredictable`: a device or its pool is not modelled, or it is not known whether a device is selected.
+    `is_incomplete`: a pool lacks slices. `is_invalid`: a pool has two devices of one name, or inconsistent counters.
+    Incomplete and invalid pools give no devices.
     """
 
     candidates: tuple[Candidate, ...]
     counters: tuple[tuple[int, ...], ...]
-    is_odd: bool
+    is_unpredictable: bool
     is_incomplete: bool
     is_invalid: bool
 
 
 @dataclass(slots=True)
-class _Gathered:
+class _NodeDevicesBuilder:
     candidates: list[Candidate] = field(default_factory=list)
     candidates_with_conditions: list[Candidate] = field(default_factory=list)
     counters: list[tuple[int, ...]] = field(default_factory=list)
-    is_odd: bool = False
+    is_unpredictable: bool = False
     is_incomplete: bool = False
     is_invalid: bool = False
 
 
 class NodePools:
-    """Tells for each node of `nodes` what it has of what is asked; `attributes` are those of the constraints.
+    """Find the devices of each of `nodes` that `requests` select; `attributes` are those of the constraints.
 
-    Where nodes are emptied, every device is free, and what keeps claims from one is taken to pass.
+    On nodes without pods, every device is free and every device taint is tolerated.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -66,17 +66,17 @@ class NodePools:
         self,
         slices: Slices,
         nodes: Snapshot,
-        asks: Sequence[SelectedRequest],
+        requests: Sequence[SelectedRequest],
         attributes: Sequence[str],
         expired: Expired,
     ) -> None:
         self._slices = slices
         self._nodes = nodes
-        self._asks = asks
+        self._requests = requests
         self._attributes = attributes
         self._taken = {} if nodes.is_without_pods else nodes.devices.allocated
         self._shared_by_claims = {} if nodes.is_without_pods else nodes.devices.shared
-        self._want_capacity = any(ask.wanted.request.capacity for ask in asks)
+        self._requests_capacity = any(selected.indexed.request.capacity for selected in requests)
         self._counters = PoolCounters(slices, self._taken, self._shared_by_claims)
         self._selection = Selection(expired)
         self._known: dict[object, Candidate] = {}
@@ -85,27 +85,27 @@ class NodePools:
         self._shared = self._shared_of_rows(expired)
 
     def of(self, row: int) -> NodeDevices:
-        """What the node in `row` has.
+        """Return the devices of the node in `row`.
 
         Raises:
             SearchAbortedError: the selectors take too long.
             DeadlineNearError: `expired()` holds.
         """
         local = self._slices.of_node.get(self._nodes.nodes[row].node.name, ())
-        gathered = _Gathered()
+        builder = _NodeDevicesBuilder()
         for slices in _newest((*local, *self._shared[row])):
-            self._add_pool(row, slices, gathered)
-        # kube-scheduler prefers devices that need not be made ready.
+            self._add_pool(row, slices, builder)
+        # kube-scheduler prefers devices without binding conditions.
         return NodeDevices(
-            (*gathered.candidates, *gathered.candidates_with_conditions),
-            tuple(gathered.counters),
-            gathered.is_odd,
-            gathered.is_incomplete,
-            gathered.is_invalid,
+            (*builder.candidates, *builder.candidates_with_conditions),
+            tuple(builder.counters),
+            builder.is_unpredictable,
+            builder.is_incomplete,
+            builder.is_invalid,
         )
 
     def _shared_of_rows(self, expired: Expired) -> Sequence[tuple[ResourceSlice, ...]]:
-        """The slices that are not of one node alone, for each node that it is reached from."""
+        """Return for each node the accessible slices that do not belong to one node."""
         count = len(self._nodes.nodes)
         if not self._slices.shared:
             return [()] * count
@@ -135,123 +135,131 @@ class NodePools:
         mask[where] = True
         return mask
 
-    def _add_pool(self, row: int, slices: Sequence[ResourceSlice], gathered: _Gathered) -> None:
-        """Add what a pool has for the node; `slices` are those of it that concern the node."""
+    def _add_pool(self, row: int, slices: Sequence[ResourceSlice], builder: _NodeDevicesBuilder) -> None:
+        """Add the devices of a pool for the node; `slices` are the slices of the pool that the node can access."""
         first = slices[0]
         if len(slices) != first.slice_count:
             everywhere = self._slices.of_pool[first.pool_name]
             if any(each.generation > first.generation for each in everywhere):
-                # kube-scheduler passes such a pool over; once it is renewed, it may have devices for this node.
-                gathered.is_incomplete |= self._nodes.is_without_pods
+                # kube-scheduler skips such a pool; its next generation may have devices for this node.
+                builder.is_incomplete |= self._nodes.is_without_pods
                 return
             if sum(each.generation == first.generation for each in everywhere) != first.slice_count:
-                gathered.is_incomplete = True
+                builder.is_incomplete = True
                 return
-        giving = slices
+        device_slices = slices
         if any(each.counter_sets for each in slices):
-            giving = [each for each in slices if not each.counter_sets]
-        names = frozenset[str]().union(*[each.device_names for each in giving])
+            device_slices = [each for each in slices if not each.counter_sets]
+        names = frozenset[str]().union(*[each.device_names for each in device_slices])
         counters = self._counters.of(slices)
-        if len(names) != sum(len(each.devices) for each in giving) or counters.is_invalid:
-            gathered.is_invalid = True
+        if len(names) != sum(len(each.devices) for each in device_slices) or counters.is_invalid:
+            builder.is_invalid = True
             return
-        found = [each for one in giving for each in self._candidates(row, one)]
-        gathered.is_odd |= None in found or (counters.is_odd and bool(found))
+        found = [each for one in device_slices for each in self._candidates(row, one)]
+        builder.is_unpredictable |= None in found or (counters.is_unpredictable and bool(found))
         known = [each for each in found if each is not None]
         if counters.left and any(each.counters for each in known):
-            known = [each._replace(pool=len(gathered.counters)) if each.counters else each for each in known]
-            gathered.counters.append(counters.left)
-        into = gathered.candidates
-        if any(each.has_conditions for each in giving):
-            into = gathered.candidates_with_conditions
+            known = [each._replace(pool=len(builder.counters)) if each.counters else each for each in known]
+            builder.counters.append(counters.left)
+        into = builder.candidates
+        if any(each.has_conditions for each in device_slices):
+            into = builder.candidates_with_conditions
         into += known
 
     def _candidates(self, row: int, resource_slice: ResourceSlice) -> Iterable[Candidate | None]:
-        """What counts about each device that is asked for; None for one of which that is not known."""
+        """Return a candidate for each selected device; None for one that is not known to be selected."""
         key = id(resource_slice)
         found = self._found.get(key)
         if found is None:
-            found = self._found[key] = self._judged(resource_slice)
+            found = self._found[key] = self._evaluated(resource_slice)
         reached = self._reached.get(key)
         if reached is None:
             return [candidate for _, candidate in found]
         return [candidate for place, candidate in found if reached[place][row]]
 
-    def _judged(self, resource_slice: ResourceSlice) -> list[tuple[int, Candidate | None]]:
-        """The devices that are asked for, by their places in the slice."""
-        selected = [self._selection.taken(resource_slice, ask.selectors) for ask in self._asks]
+    def _evaluated(self, resource_slice: ResourceSlice) -> list[tuple[int, Candidate | None]]:
+        """Return the selected devices, each with its index in the slice."""
+        selected = [self._selection.taken(resource_slice, selected.selectors) for selected in self._requests]
         found: list[tuple[int, Candidate | None]] = []
-        for place, (device, wanting) in enumerate(
+        for place, (device, is_selected) in enumerate(
             zip(resource_slice.devices, zip(*selected, strict=True), strict=True)
         ):
-            if None in wanting or (True in wanting and device.allows_multiple_allocations and device.counters):
+            if None in is_selected or (True in is_selected and device.allows_multiple_allocations and device.counters):
                 found.append((place, None))
-            elif True in wanting:
-                found.append((place, self._candidate(device, wanting, resource_slice)))
+            elif True in is_selected:
+                found.append((place, self._candidate(device, is_selected, resource_slice)))
         return found
 
-    def _candidate(self, device: Device, wanting: Sequence[bool | None], resource_slice: ResourceSlice) -> Candidate:
-        """What counts about a device that is asked for: one object for all that are alike."""
+    def _candidate(
+        self, device: Device, is_selected: Sequence[bool | None], resource_slice: ResourceSlice
+    ) -> Candidate:
+        """Return the candidate of a selected device; equal devices share one object."""
         values = tuple([device.attributes.get(name) for name in self._attributes]) if self._attributes else ()
         is_taken = device.name in self._taken.get(resource_slice.pool_name, ())
         consumed = self._shared_by_claims.get(resource_slice.pool_name, {}).get(device.name) or {}
-        if not device.is_plain or self._want_capacity or consumed:
-            candidate = self._parted(device, wanting, values, consumed, resource_slice, is_taken=is_taken)
+        if not device.is_plain or self._requests_capacity or consumed:
+            candidate = self._partial_candidate(
+                device, is_selected, values, consumed, resource_slice, is_taken=is_taken
+            )
             return self._known.setdefault(candidate, candidate)
-        key = (wanting, is_taken, device.taints, values)
+        key = (is_selected, is_taken, device.taints, values)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = Candidate(self._states(device, wanting, is_taken=is_taken), values)
+            known = self._known[key] = Candidate(self._states(device, is_selected, is_taken=is_taken), values)
         return known
 
-    def _parted(
+    def _partial_candidate(
         self,
         device: Device,
-        wanting: Sequence[bool | None],
+        is_selected: Sequence[bool | None],
         values: tuple[AttributeValue | None, ...],
         consumed: Mapping[str, int],
         resource_slice: ResourceSlice,
         *,
         is_taken: bool,
     ) -> Candidate:
-        """What counts about a device of whose capacities, or of the counters of whose pool, requests consume parts."""
-        room = {name: capacity.value - consumed.get(name, 0) for name, capacity in device.capacity.items()}
+        """Return the candidate of a device with consumable capacities or counters."""
+        free_capacity = {name: capacity.value - consumed.get(name, 0) for name, capacity in device.capacity.items()}
         needs = [
-            parts_of(device, ask.wanted.request, room) if wants else None
-            for ask, wants in zip(self._asks, wanting, strict=True)
+            consumed_capacity(device, selected.indexed.request, free_capacity) if wants else None
+            for selected, wants in zip(self._requests, is_selected, strict=True)
         ]
         places = self._counters.places(resource_slice)
         return Candidate(
             self._states(device, [each is not None for each in needs], is_taken=is_taken),
             values,
-            tuple([each or (0,) * len(room) for each in needs]) if device.allows_multiple_allocations else None,
-            tuple([room[name] for name in sorted(room)]) if device.allows_multiple_allocations else (),
+            tuple([each or (0,) * len(free_capacity) for each in needs])
+            if device.allows_multiple_allocations
+            else None,
+            tuple([free_capacity[name] for name in sorted(free_capacity)])
+            if device.allows_multiple_allocations
+            else (),
             counters=tuple([(places[name], amount) for name, amount in device.counters if name in places]),
         )
 
-    def _states(self, device: Device, wanting: Sequence[bool | None], *, is_taken: bool) -> tuple[int, ...]:
+    def _states(self, device: Device, is_selected: Sequence[bool | None], *, is_taken: bool) -> tuple[int, ...]:
         return tuple(
             [
-                self._state(device, ask, is_taken=is_taken) if wants else REFUSED
-                for ask, wants in zip(self._asks, wanting, strict=True)
+                self._state(device, selected, is_taken=is_taken) if wants else NOT_SELECTED
+                for selected, wants in zip(self._requests, is_selected, strict=True)
             ]
         )
 
-    def _state(self, device: Device, ask: SelectedRequest, *, is_taken: bool) -> int:
-        if is_taken and not ask.wanted.request.is_admin:
-            return TAKEN
-        return FREE if self._is_tolerated(device, ask) else TAINTED
+    def _state(self, device: Device, selected: SelectedRequest, *, is_taken: bool) -> int:
+        if is_taken and not selected.indexed.request.is_admin:
+            return ALLOCATED
+        return FREE if self._is_tolerated(device, selected) else TAINTED
 
-    def _is_tolerated(self, device: Device, ask: SelectedRequest) -> bool:
+    def _is_tolerated(self, device: Device, selected: SelectedRequest) -> bool:
         return self._nodes.is_without_pods or all(
-            any(toleration.tolerates(taint) for toleration in ask.wanted.request.tolerations)
+            any(toleration.tolerates(taint) for toleration in selected.indexed.request.tolerations)
             for taint in device.taints
             if taint.effect in (NO_EXECUTE, NO_SCHEDULE)
         )
 
 
 def _newest(slices: Iterable[ResourceSlice]) -> list[list[ResourceSlice]]:
-    """The slices of the newest generation of each pool, pools and slices in the order of their names."""
+    """Return the slices of the newest generation of each pool, pools and slices sorted by name."""
     pools: dict[tuple[str, str], list[ResourceSlice]] = {}
     for each in slices:
         known = pools.setdefault(each.pool_name, [])

@@ -1,4 +1,4 @@
-"""Which devices of a slice selectors take, within a budget of steps, and which nodes reach them."""
+"""The devices of a slice that selectors select, within a budget of steps, and the nodes that can access them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ from webhook.kube.cel.expression import compiled
 from webhook.kube.deadline import DeadlineNearError, Expired
 from webhook.placement.dra.step_budget import SearchAbortedError
 
-# The most steps that selectors make for one pod, over all devices that no earlier pod has asked about.
+# The most steps of selectors for one pod, over all devices without a cached result.
 _MOST_STEPS = 3_000_000
 
 
 @dataclass(slots=True)
 class Selection:
-    """Asks slices which of their devices selectors take, for one pod."""
+    """Evaluate selectors for one pod."""
 
     expired: Expired
     steps: int = 0
 
     def taken(self, resource_slice: ResourceSlice, selectors: Selectors) -> Sequence[bool | None]:
-        """Return for each device whether `selectors` take it; None: not known. The first that does not decides.
+        """Return for each device whether all `selectors` select it; None: not known. The first that does not decides.
 
         Raises:
             SearchAbortedError: the selectors take too long.
@@ -38,7 +38,7 @@ class Selection:
             if expression is None:
                 return [each and None for each in selected]
             if not resource_slice.has_cached(expression):
-                # Anybody may write selectors, each of which is to be parsed, and asked about a hundred devices.
+                # Selectors are user-controlled: each is parsed and evaluated for all devices of the slice.
                 if self.expired():
                     raise DeadlineNearError
                 self.steps += (1 + compiled(expression).size) * len(resource_slice.devices)
@@ -53,7 +53,7 @@ class Selection:
 
 
 def accessible_nodes(access: NodeAccess, nodes: Snapshot) -> Mask | list[int]:
-    """Return those of `nodes` from which devices are reached: their rows or, where there may be many, a mask."""
+    """Return the `nodes` that can access the devices: their rows or, if there may be many, a mask."""
     if access.node_name:
         row = nodes.rows.get(access.node_name)
         return [] if row is None else [row]

@@ -1,31 +1,31 @@
-"""How long kube-scheduler's search for devices is followed."""
+"""The bounds of the search for devices."""
 
 from dataclasses import dataclass
 
 from webhook.kube.deadline import DeadlineNearError, Expired, never
 
-# So many steps are made for one pod: most nodes need as many as the pod asks for devices.
+# The most steps for one pod; most nodes need one for each requested device.
 MOST_STEPS = 100_000
 _STEPS_IN_NO_TIME = 100
-# So many devices are looked at between two questions about the time, and so often that many for one pod.
+# The devices that are inspected between two deadline checks, and the most such batches for one pod.
 _DEVICES_IN_NO_TIME = 1_000
-_MOST_LOOKS = 5_000
+_MOST_INSPECTIONS = 5_000
 
 
 class SearchAbortedError(Exception):
-    """What kube-scheduler does is not known: the search is too long, or kube-scheduler ends it with an error."""
+    """The result is not known: the search takes too long, or kube-scheduler returns an error."""
 
 
 @dataclass(slots=True)
 class StepBudget:
-    """How many steps are left, and whether there is time; shared by all nodes."""
+    """The steps and inspections that are left, and the deadline; shared by all nodes."""
 
     steps: int = MOST_STEPS
     expired: Expired = never
-    looks: int = _MOST_LOOKS
+    inspections: int = _MOST_INSPECTIONS
 
     def spend(self) -> None:
-        """Take one.
+        """Use one step.
 
         Raises:
             SearchAbortedError: none is left.
@@ -37,8 +37,8 @@ class StepBudget:
         if self.steps < 0:
             raise SearchAbortedError
 
-    def look(self, position: int) -> None:
-        """Look at the device in this place; now and then that is counted.
+    def inspect(self, position: int) -> None:
+        """Inspect the device at this index; only full batches are counted.
 
         Raises:
             SearchAbortedError: too many devices have been looked at.
@@ -46,8 +46,8 @@ class StepBudget:
         """
         if position % _DEVICES_IN_NO_TIME < _DEVICES_IN_NO_TIME - 1:
             return
-        self.looks -= 1
+        self.inspections -= 1
         if self.expired():
             raise DeadlineNearError
-        if self.looks < 0:
+        if self.inspections < 0:
             raise SearchAbortedError

@@ -1,1 +1,1 @@
-"""One file, one kube-scheduler plugin under its upstream name. Plugins do not know each other."""
+"""Models of kube-scheduler plugins, one per file, under their upstream names. Plugins do not import each other."""

@@ -1,4 +1,4 @@
-"""DynamicResources: a pod goes where the devices that its claims ask for are free, or where those are that they got."""
+"""DynamicResources: the devices that a pod's claims request must be free, or be allocated and accessible."""
 
 from collections.abc import Sequence
 
@@ -19,10 +19,10 @@ ERR_REASON_NOT_AVAILABLE = "resourceclaim not available on the node"
 
 
 class DynamicResources:
-    """Looks for devices in the ResourceSlices that a node reaches, for all claims of a pod that have none yet.
+    """Find devices in the ResourceSlices that a node can access, for all unallocated claims of a pod.
 
     Extended resources that a DeviceClass backs, and that the node does not offer itself, are one more claim. A claim
-    that is still to be made from a template is judged by the template. On emptied nodes all devices are free.
+    that is not created yet is evaluated by its template. On nodes without pods all devices are free.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go
     """
@@ -30,7 +30,7 @@ class DynamicResources:
     name = "DynamicResources"
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
-        """No node, where a claim of `pod` is not fit for use, or a request names a device class that there is not."""
+        """Reject all nodes if a claim of `pod` cannot be used, or a request names a DeviceClass that does not exist."""
         for use in pod.device_claims:
             claim = resource_claim(use, nodes.devices)
             if reason := _claim_rejection(use, claim, nodes):
@@ -40,7 +40,7 @@ class DynamicResources:
         return PreFilterResult()
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """The nodes with too few of the devices that are asked for, or too far from those that a claim has got."""
+        """Return the nodes that lack requested devices, or that cannot access the devices allocated to a claim."""
         if not (pod.device_claims or pod.by_container):
             return ()
         if pod.stored in nodes.devices.extended_claims and not nodes.is_without_pods:
@@ -48,25 +48,25 @@ class DynamicResources:
             return (Failure(ERR_REASON_STALE_CLAIM, np.ones(len(nodes.nodes), dtype=np.bool_)),)
         fit = device_feasibility(pod, nodes, expired)
         return (
-            Failure(ERR_REASON_CANNOT_FIT, fit.unoffered),
+            Failure(ERR_REASON_CANNOT_FIT, fit.lacks_resource),
             Failure(ERR_REASON_CANNOT_ALLOCATE, fit.unallocatable),
             Failure(ERR_REASON_INVALID_POOLS, fit.invalid),
             Failure(ERR_REASON_NOT_AVAILABLE, fit.unavailable),
         )
 
     def skips(self, pod: PodInfo) -> bool:
-        """Never."""
+        """Return False: every pod is scored."""
         return False
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
-        """How far up in lists of alternatives the claims come."""
+        """Return a higher score the earlier in their lists of alternatives the claims are satisfied."""
         if not pod.device_claims:
             return np.zeros(len(rows), dtype=np.int64)
         return default_normalize(device_feasibility(pod, nodes, expired).preferred[rows])
 
 
 def _claim_rejection(use: PodResourceClaim, claim: ResourceClaim | None, nodes: Snapshot) -> str:
-    """Why the claim does not let the pod into the scheduling queue; empty where it does, or is not known."""
+    """Return why the claim keeps the pod out of the scheduling queue; empty if it does not, or is not known."""
     if claim is not None:
         if claim.is_being_deleted and not use.is_template:
             return f'resourceclaim "{claim.name}" is being deleted'

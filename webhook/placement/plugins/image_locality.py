@@ -1,4 +1,4 @@
-"""ImageLocality: better where the pod's images are already."""
+"""ImageLocality: prefer nodes that have the pod's images."""
 
 import numpy as np
 
@@ -14,9 +14,9 @@ MAX_CONTAINER_THRESHOLD_BYTES = 1000 * _MEBIBYTE
 
 
 class ImageLocality:
-    """Scores by the size of the pod's images that a node holds, each scaled by the share of nodes that hold it.
+    """Score by the size of the pod's images on a node, each scaled by the share of nodes that have it.
 
-    The share keeps a node from drawing all pods of an image that it alone has pulled.
+    The share prevents one node that has pulled an image from attracting all of its pods.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/imagelocality/image_locality.go
     """
@@ -24,11 +24,11 @@ class ImageLocality:
     name = "ImageLocality"
 
     def skips(self, pod: PodInfo) -> bool:
-        """Never: a node without the images scores 0."""
+        """Return False: a node without the images scores 0."""
         return False
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
-        """0 up to 23 MiB of images, 100 from 1000 MiB for each container on, and in proportion between."""
+        """Return 0 up to 23 MiB of images, 100 from 1000 MiB for each container, and in proportion between."""
         held_bytes = np.zeros(len(rows), dtype=np.int64)
         is_held = False
         for name in in_time(pod.images, expired):
@@ -45,5 +45,5 @@ class ImageLocality:
 
 
 def _int64(number: float) -> int:
-    """`number` without its fraction; one beyond 64 bits is what kube-scheduler on amd64 makes of it, the least."""
+    """Return `number` as Go on amd64 converts it: truncated; the least int64 if it overflows."""
     return int(number) if number < _BEYOND_INT64 else -_BEYOND_INT64

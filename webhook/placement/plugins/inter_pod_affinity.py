@@ -1,4 +1,4 @@
-"""InterPodAffinity: pods that belong together share a topology domain, pods that do not are kept apart."""
+"""InterPodAffinity: pod affinity and anti-affinity in topology domains."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,10 +21,10 @@ ERR_REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-a
 
 
 class InterPodAffinity:
-    """Counts pods by topology domain: those that the pod's terms select, and those whose terms select the pod.
+    """Count by topology domain the pods that the pod's terms select, and those whose terms select the pod.
 
-    The latter are found by the labels of the pod, so that terms that do not concern it cost nothing.
-    `hard_pod_affinity_weight` is what a neighbour counts whom a running pod has required.
+    The latter are indexed by labels, so that terms that do not select the pod cost nothing. `hard_pod_affinity_weight`
+    is the weight of the required affinity terms of running pods.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity/filtering.go and scoring.go
     """
@@ -38,20 +38,20 @@ class InterPodAffinity:
         self._ignore_preferred_terms_of_existing_pods = ignore_preferred_terms_of_existing_pods
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """The nodes where the pod's required terms do not hold, or the anti-affinity of running pods bars it.
+        """Return the nodes that violate the pod's required terms, or the required anti-affinity of running pods.
 
-        Of an emptied cluster only the topology counts: the pods that are wanted near may come to any node.
+        On nodes without pods only the topology counts: a selected pod may start on any node.
         """
         terms = pod.inter_pod.terms
-        barred = _barred(pod, nodes, expired)
-        if barred is None and not terms.required and not terms.anti_required:
+        existing = _violates_existing_anti_affinity(pod, nodes, expired)
+        if existing is None and not terms.required and not terms.anti_required:
             return ()
         failures = []
         accepted = np.ones(len(nodes.nodes), dtype=np.bool_)
         for reason, rejected in (
-            (ERR_REASON_AFFINITY, _without_wanted(pod, nodes, expired) if terms.required else None),
-            (ERR_REASON_ANTI_AFFINITY, _with_unwanted(pod, nodes, expired) if terms.anti_required else None),
-            (ERR_REASON_EXISTING_ANTI_AFFINITY, barred),
+            (ERR_REASON_AFFINITY, _violates_affinity(pod, nodes, expired) if terms.required else None),
+            (ERR_REASON_ANTI_AFFINITY, _violates_anti_affinity(pod, nodes, expired) if terms.anti_required else None),
+            (ERR_REASON_EXISTING_ANTI_AFFINITY, existing),
         ):
             if rejected is not None:
                 failures.append(Failure(reason, rejected & accepted))
@@ -59,23 +59,23 @@ class InterPodAffinity:
         return failures
 
     def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
-        """With required terms of its own, or where the anti-affinity of running pods bars it from a node."""
+        """Return whether the pod has required terms, or the anti-affinity of running pods excludes a node."""
         terms = pod.inter_pod.terms
         if terms.required or terms.anti_required:
             return True
-        barred = _barred(pod, nodes, expired)
-        return barred is not None and bool(barred.any())
+        existing = _violates_existing_anti_affinity(pod, nodes, expired)
+        return existing is not None and bool(existing.any())
 
     def skips(self, pod: PodInfo) -> bool:
-        """Where only the pod's own preferences would count, and it has none."""
+        """Return whether only the pod's preferred terms count, and it has none."""
         return self._ignore_preferred_terms_of_existing_pods and not pod.inter_pod.terms.preferred
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
-        """The more weight in the node's domains, the higher; None where no running pod counts on any node."""
+        """Return a higher score for more weight in the node's domains; None if no running pod counts on any node."""
         counts = DomainCounts(nodes)
         for weight, term in in_time(pod.inter_pod.terms.preferred, expired):
             counts.add(term.topology_key, _selected_rows(term, nodes, expired), weight)
-        self._count_existing(in_time(_concerning(pod, nodes), expired), nodes, counts)
+        self._count_existing(in_time(_terms_selecting(pod, nodes), expired), nodes, counts)
         if counts.is_empty:
             return None
         weights = counts.sums(rows)
@@ -86,7 +86,7 @@ class InterPodAffinity:
         return (MAX_NODE_SCORE * ((weights - lowest) / difference)).astype(np.int64)
 
     def _count_existing(self, concerning: Iterable[CarriedTerm], nodes: Snapshot, counts: DomainCounts) -> None:
-        """Count the running pods whose terms speak of the pod, each with what its terms weigh."""
+        """Count the running pods whose terms select the pod, with the weights of these terms."""
         for carried in concerning:
             weight = carried.weight if carried.kind == "preferred" else self._hard_pod_affinity_weight
             if carried.kind != "bars" and weight:
@@ -94,25 +94,25 @@ class InterPodAffinity:
                 counts.add(carried.term.topology_key, pods, weight * times)
 
 
-def _without_wanted(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
-    """The nodes that lack a topology of the required terms, or, there, a pod that all these terms select.
+def _violates_affinity(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
+    """Return the nodes that lack a topology key of the required terms, or a pod in the domain that all terms select.
 
-    Where there is no such pod at all and the pod selects itself, it may be the first of its kind.
+    If no pod in the cluster is selected and the pod selects itself, it may be the first.
     """
     terms = pod.inter_pod.terms.required
     complete = np.ones(len(nodes.nodes), dtype=np.bool_)
     for term in in_time(terms, expired):
         complete &= nodes.labels.domains(term.topology_key).codes >= 0
     if nodes.is_without_pods:
-        # Any pod may still come, but none that a term without a selector selects.
+        # Any pod may start later, but a term without a selector selects none.
         return ~complete | any(term.selector is None for term in terms)
     selected = np.ones(nodes.pods.class_count, dtype=np.bool_)
     for term in in_time(terms, expired):
         selected &= nodes.pods.selected(*_selection(term, nodes, expired), expired)
-    wanted = nodes.pods.rows_of(selected)
+    matching = nodes.pods.rows_of(selected)
     together, is_anywhere = complete.copy(), False
     for key in in_time({term.topology_key for term in terms}, expired):
-        sharing = _sharing(key, wanted, nodes)
+        sharing = _nodes_sharing_domain(key, matching, nodes)
         is_anywhere |= bool(sharing.any())
         together &= sharing
     if not is_anywhere and _selects_itself(pod, nodes, expired):
@@ -120,36 +120,36 @@ def _without_wanted(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
     return ~together
 
 
-def _with_unwanted(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
-    """The nodes in whose domain runs a pod that one of the required anti-affinity terms selects."""
+def _violates_anti_affinity(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
+    """Return the nodes with a pod in the domain that a required anti-affinity term selects."""
     found = np.zeros(len(nodes.nodes), dtype=np.bool_)
     for term in in_time(pod.inter_pod.terms.anti_required, expired):
-        found |= _sharing(term.topology_key, _selected_rows(term, nodes, expired), nodes)
+        found |= _nodes_sharing_domain(term.topology_key, _selected_rows(term, nodes, expired), nodes)
     return found
 
 
-def _barred(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask | None:
-    """The nodes in whose domain runs a pod with required anti-affinity to `pod`; None where no pod has such."""
-    barring = [carried for carried in in_time(_concerning(pod, nodes), expired) if carried.kind == "bars"]
+def _violates_existing_anti_affinity(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask | None:
+    """Return the nodes with a pod in the domain whose required anti-affinity selects `pod`; None if no pod has any."""
+    barring = [carried for carried in in_time(_terms_selecting(pod, nodes), expired) if carried.kind == "bars"]
     if not barring:
         return None
     found = np.zeros(len(nodes.nodes), dtype=np.bool_)
     for carried in in_time(barring, expired):
-        found |= _sharing(carried.term.topology_key, nodes.pods.carrier_rows(carried)[0], nodes)
+        found |= _nodes_sharing_domain(carried.term.topology_key, nodes.pods.carrier_rows(carried)[0], nodes)
     return found
 
 
-def _concerning(pod: PodInfo, nodes: Snapshot) -> Iterable[CarriedTerm]:
-    peers = pod.inter_pod
-    return nodes.pods.carried(peers.namespace, nodes.namespace_labels(peers.namespace), dict(peers.labels))
+def _terms_selecting(pod: PodInfo, nodes: Snapshot) -> Iterable[CarriedTerm]:
+    inter_pod = pod.inter_pod
+    return nodes.pods.carried(inter_pod.namespace, nodes.namespace_labels(inter_pod.namespace), dict(inter_pod.labels))
 
 
-def _sharing(topology_key: str, pods: Codes, nodes: Snapshot) -> Mask:
-    """The nodes of the domains where `pods` run."""
+def _nodes_sharing_domain(topology_key: str, pods: Codes, nodes: Snapshot) -> Mask:
+    """Return the nodes of the domains in which `pods` run."""
     codes, size = nodes.labels.domains(topology_key)
     domains = np.zeros(size + 1, dtype=np.bool_)
     domains[codes[pods]] = True
-    # The last stands for the nodes that are in no domain.
+    # The last entry stands for nodes in no domain.
     domains[-1] = False
     sharing: Mask = domains[codes]
     return sharing
@@ -168,11 +168,11 @@ def _selects_itself(pod: PodInfo, nodes: Snapshot, expired: Expired) -> bool:
 
 
 def _selection(term: PodTerm, nodes: Snapshot, expired: Expired) -> tuple[frozenset[str] | None, LabelSelector | None]:
-    """The namespaces (None: all) and the labels of the pods that `term` speaks of.
+    """Return the namespaces (None: all) and the label selector of the pods that `term` selects.
 
-    A namespace that is not known is chosen by its name alone. kube-scheduler adds the chosen namespaces to the named
-    ones, then asks the selector once more about a namespace without labels; so one that no label has to satisfy, such
-    as a NotIn alone, chooses all.
+    A namespace that is not known is selected by its name only. kube-scheduler adds the selected namespaces to the named
+    ones, then matches the selector against a namespace without labels. So a selector that requires no label, such as a
+    single NotIn, selects all namespaces.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity/plugin.go,
     mergeAffinityTermNamespacesIfNotEmpty, to which the term is passed by value

@@ -1,4 +1,4 @@
-"""NodeAffinity: nodeSelector and node affinity, required and preferred, the pod's and the profile's."""
+"""NodeAffinity: nodeSelector, and node affinity of the pod and of the profile."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ ERR_REASON_CONFLICT = "pod affinity terms conflict"
 
 
 class NodeAffinity:
-    """Asks once for each value that a label has among the nodes. `added` is demanded of every pod besides its own.
+    """Evaluate each distinct label value once. `added` is the affinity that the profile adds to every pod.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go
     """
@@ -29,7 +29,7 @@ class NodeAffinity:
         self._added = added
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
-        """The nodes that `pod` names by `metadata.name`, where each of its terms names some."""
+        """Return the nodes that `pod` names by `metadata.name`, if each of its terms names some."""
         names: set[str] = set()
         for term in pod.required or ():
             named = [frozenset(r.values) for r in term.fields if r.key == NAME_FIELD and r.operator == "In"]
@@ -41,7 +41,7 @@ class NodeAffinity:
         return PreFilterResult(node_names=frozenset(names)) if names else PreFilterResult(reason=ERR_REASON_CONFLICT)
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """The nodes that miss a label of nodeSelector, or that no required term matches."""
+        """Return the nodes that lack a label of nodeSelector, or that no required term matches."""
         enforced = self._added.required
         if not pod.node_selector and pod.required is None and enforced is None:
             return ()
@@ -52,11 +52,11 @@ class NodeAffinity:
         return (Failure(ERR_REASON_ENFORCED, ~allowed), Failure(ERR_REASON_POD, allowed & ~matching))
 
     def skips(self, pod: PodInfo) -> bool:
-        """Where neither `pod` nor the profile prefers nodes."""
+        """Return whether neither `pod` nor the profile has preferred terms."""
         return not pod.preferred and not self._added.preferred
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
-        """The larger the sum of the weights of preferred terms that match, the higher."""
+        """Return a higher score for a larger sum of the weights of matching preferred terms."""
         weights = np.zeros(len(rows), dtype=np.int64)
         for weight, term in (*self._added.preferred, *pod.preferred):
             weights += weight * matches(term, nodes.labels, nodes.rows, expired)[rows]

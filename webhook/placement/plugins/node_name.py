@@ -1,4 +1,4 @@
-"""NodeName: a pod that names its node goes there or nowhere."""
+"""NodeName: a pod with `spec.nodeName` fits on that node only."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ ERR_REASON = "node(s) didn't match the requested node name"
 
 
 class NodeName:
-    """Rejects every node but the one that `spec.nodeName` names.
+    """Reject every node but the one that `spec.nodeName` names.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodename/node_name.go
     """
@@ -21,7 +21,7 @@ class NodeName:
     name = "NodeName"
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """All other nodes, where `pod` names one."""
+        """Return all other nodes, if `pod` names one."""
         if not pod.node_name:
             return ()
         rejected = np.ones(len(nodes.nodes), dtype=np.bool_)

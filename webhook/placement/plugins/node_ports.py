@@ -1,4 +1,4 @@
-"""NodePorts: a host port is taken once on a node."""
+"""NodePorts: the host ports of a pod must be free on the node."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ ERR_REASON = "node(s) didn't have free ports for the requested pod ports"
 
 
 class NodePorts:
-    """Looks only at the nodes where one of the wanted ports is taken.
+    """Check only the nodes on which a requested port is in use.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeports/node_ports.go
     """
@@ -21,7 +21,7 @@ class NodePorts:
     name = "NodePorts"
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """The nodes where a host port of `pod` is taken already."""
+        """Return the nodes on which a host port of `pod` is in use."""
         taken = {
             row
             for wanted in in_time(pod.host_ports, expired)

@@ -1,4 +1,4 @@
-"""NodeResourcesBalancedAllocation: better where the resources come to be used alike."""
+"""NodeResourcesBalancedAllocation: prefer nodes whose resources are used evenly."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +7,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.kube.resource_names import CPU, MEMORY, is_scalar_resource
-from webhook.placement.dra.extended_resource_totals import amounts, are_known, is_counted
+from webhook.placement.dra.extended_resource_totals import amounts, are_totals_known, counts_devices
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Certainty
 from webhook.placement.pod.pod_info import PodInfo
 
@@ -17,7 +17,7 @@ _Shares = NDArray[np.float64]
 
 
 class NodeResourcesBalancedAllocation:
-    """Scores by how much the pod evens out the used shares of `resources`.
+    """Score by how much the pod balances the used shares of `resources`.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go
     """
@@ -28,32 +28,32 @@ class NodeResourcesBalancedAllocation:
         self._resources = resources
 
     def skips(self, pod: PodInfo) -> bool:
-        """Where `pod` requests none of the resources."""
+        """Return whether `pod` requests none of the resources."""
         return not any(resource in self._resources for resource, _ in pod.requests)
 
     def certainty(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Certainty:
-        """Return whether the devices behind resources are known, and whether kube-scheduler comes to count them.
+        """Return whether the devices that back resources are known, and whether kube-scheduler counts them.
 
-        It ends with a fault where it has to evaluate a selector of a DeviceClass here.
+        kube-scheduler fails if it evaluates a selector of a DeviceClass here.
         """
-        counted = [each for each in self._resources if is_counted(pod, each, nodes)]
+        counted = [each for each in self._resources if counts_devices(pod, each, nodes)]
         classes = [nodes.devices.class_of(each) for each in counted]
         return Certainty(
-            all(are_known(pod, each, nodes, expired) for each in counted),
+            all(are_totals_known(pod, each, nodes, expired) for each in counted),
             all(each is not None and not each.selectors for each in classes),
         )
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
-        """About 75 where `pod` changes nothing, towards 100 where it evens out, towards 50 where it unbalances.
+        """Return about 75 if `pod` does not change the balance, up to 100 if it improves it, down to 50 otherwise.
 
-        A resource that a node does not have is left out there; so is an extended one that `pod` does not request.
+        Resources that a node does not have do not count; nor do extended ones that `pod` does not request.
         """
-        asked = dict(pod.requests)
-        counted = [each for each in self._resources if asked.get(each) or not is_scalar_resource(each)]
+        requested = dict(pod.requests)
+        counted = [each for each in self._resources if requested.get(each) or not is_scalar_resource(each)]
         offered = [amounts(pod, each, nodes.requested(each), nodes, expired) for each in counted]
         capacity = [each.capacity[rows] for each in offered]
         without = [each.requested[rows] for each in offered]
-        added = [min(asked.get(resource, 0), LARGEST_AMOUNT) for resource in counted]
+        added = [min(requested.get(resource, 0), LARGEST_AMOUNT) for resource in counted]
         if len(counted) == 2:
             return _scores_of_two(capacity, without, added)
         has = [each > 0 for each in capacity]
@@ -64,9 +64,9 @@ class NodeResourcesBalancedAllocation:
 
 
 def _scores_of_two(capacity: list[Column], without: list[Column], added: list[int]) -> Column:
-    """Return the scores for two resources, with the pod and without it in the two rows of each array.
+    """Return the scores for two resources; the two rows of each array are with the pod and without it.
 
-    The standard deviation counts where a node has both; a node with one of them is in balance.
+    The standard deviation counts if a node has both; a node with one of them is balanced.
     """
     has_all = bool(capacity[0].min() > 0 and capacity[1].min() > 0)
     shares: list[_Shares] = []
@@ -84,13 +84,13 @@ def _scores_of_two(capacity: list[Column], without: list[Column], added: list[in
 
 
 def _balance(used: list[Column], divisors: list[Column], has: list[Mask]) -> Column:
-    """100 less the standard deviation of the used shares, in percent."""
+    """Return 100 minus the standard deviation of the used shares, in percent."""
     shares = [np.minimum(each / divisor, 1.0) for each, divisor in zip(used, divisors, strict=True)]
     return ((1 - _deviation(shares, has)) * MAX_NODE_SCORE).astype(np.int64)
 
 
 def _deviation(shares: list[_Shares], has: list[Mask]) -> _Shares:
-    """The standard deviation over what each node has, in the order of kube-scheduler's own sums."""
+    """Return the standard deviation over the resources of each node, summed in kube-scheduler's order."""
     if not shares:
         return np.zeros(0, dtype=np.float64)
     count = np.sum(has, axis=0)

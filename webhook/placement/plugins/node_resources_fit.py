@@ -1,4 +1,4 @@
-"""NodeResourcesFit: what a pod requests must be free, and the fuller or the emptier node is the better one."""
+"""NodeResourcesFit: the requests of a pod must be free; prefer the most or the least allocated node."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.resource_names import CPU, MEMORY, is_extended_resource, is_scalar_resource
-from webhook.placement.dra.extended_resource_totals import amounts, are_known
+from webhook.placement.dra.extended_resource_totals import amounts, are_totals_known
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Certainty, Failure
 from webhook.placement.pod.pod_info import PodInfo
 
@@ -18,7 +18,7 @@ _INSUFFICIENT = "Insufficient "
 
 
 def least_requested_score(requested: Column, capacity: Column) -> Column:
-    """The share of `capacity` (none 0) that is left free, in percent; 0 where more is requested than there is.
+    """Return the free share of `capacity` (none 0) in percent; 0 if more is requested than the capacity.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/least_allocated.go
     """
@@ -27,7 +27,7 @@ def least_requested_score(requested: Column, capacity: Column) -> Column:
 
 
 def most_requested_score(requested: Column, capacity: Column) -> Column:
-    """The share of `capacity` (none 0) that is requested, in percent; 100 where more is requested than there is.
+    """Return the requested share of `capacity` (none 0) in percent; 100 if more is requested than the capacity.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/most_allocated.go
     """
@@ -37,10 +37,10 @@ def most_requested_score(requested: Column, capacity: Column) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class RequestedToCapacityRatioScore:
-    """The score that a broken line gives to the requested share of the capacity.
+    """The score of the requested share of the capacity on a broken line.
 
-    `shape`: points of utilization, in percent and rising, and score, from 0 to 100; level before the first and after
-    the last.
+    `shape` are points of utilization, in percent and increasing, and score, from 0 to 100. The line is level before the
+    first and after the last point.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/requested_to_capacity_ratio.go, and
     helper/shape_score.go, BuildBrokenLinearFunction
@@ -49,7 +49,7 @@ class RequestedToCapacityRatioScore:
     shape: tuple[tuple[int, int], ...]
 
     def __call__(self, requested: Column, capacity: Column) -> Column:
-        """The score of each utilization; of 100 percent where more is requested than there is."""
+        """Return the score of each utilization, which is at most 100 percent."""
         percent = np.minimum(requested, capacity) * 100 // capacity
         scores = np.full_like(percent, self.shape[-1][1])
         for (left, low), (right, high) in reversed(tuple(pairwise(self.shape))):
@@ -62,10 +62,10 @@ class RequestedToCapacityRatioScore:
 
 @dataclass(frozen=True, slots=True)
 class ScoringStrategy:
-    """How a node is scored: by each of `resources`, with its weight.
+    """The score function of a node, and the `resources` that it scores with their weights.
 
-    `counts_zeros`: a resource that scores 0 weighs in the mean, which is rounded down; otherwise it does not, and the
-    mean is rounded to the nearest.
+    `counts_zeros`: a resource that scores 0 counts in the mean, which is rounded down. Otherwise it does not count, and
+    the mean is rounded to the nearest integer.
     """
 
     score: Callable[[Column, Column], Column] = least_requested_score
@@ -74,12 +74,12 @@ class ScoringStrategy:
 
 
 def missing_resource(reason: str) -> str | None:
-    """Return the resource that a node has too little of, by the `reason` of a failure; None: another reason."""
+    """Return the insufficient resource that `reason` names; None if it is another reason."""
     return reason.removeprefix(_INSUFFICIENT) if reason.startswith(_INSUFFICIENT) else None
 
 
 class NodeResourcesFit:
-    """Filters by requests, but for `ignored` extended resources and those of `ignored_groups`; scores by `strategy`.
+    """Filter by requests, without `ignored` extended resources and those of `ignored_groups`; score by `strategy`.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/fit.go and resource_allocation.go
     """
@@ -97,9 +97,9 @@ class NodeResourcesFit:
         self._ignored_groups = ignored_groups
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
-        """The nodes that are short of something, by each of the things that they are short of.
+        """Yield the nodes that are short of pods or of a resource, by resource.
 
-        What a device class stands behind is left to DynamicResources on the nodes that do not offer it themselves.
+        DynamicResources checks resources that a DeviceClass backs on nodes that do not offer them.
         """
         yield Failure(ERR_REASON_TOO_MANY_PODS, nodes.load.pods >= nodes.allowed_pods)
         for resource, amount in in_time(pod.requests, expired):
@@ -108,7 +108,7 @@ class NodeResourcesFit:
                 short = offered - nodes.requested(resource) < min(amount, LARGEST_AMOUNT)
                 if nodes.devices.back(resource):
                     short &= offered > 0
-                # One by one: a pod can name ten thousand resources, and each mask is as long as the cluster.
+                # Yielded one by one: a pod can name ten thousand resources, and a mask has an entry for each node.
                 yield Failure(_INSUFFICIENT + resource, short)
 
     def _is_ignored(self, resource: str) -> bool:
@@ -117,22 +117,24 @@ class NodeResourcesFit:
         return resource in self._ignored or resource.partition("/")[0] in self._ignored_groups
 
     def skips(self, pod: PodInfo) -> bool:
-        """Never."""
+        """Return False: every pod is scored."""
         return False
 
     def certainty(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Certainty:
-        """Scores are not known where a DeviceClass backs a resource and its devices are not known."""
-        return Certainty(all(are_known(pod, resource, nodes, expired) for resource, _ in self._strategy.resources))
+        """Return that scores are not known if a DeviceClass backs a resource and its devices are not known."""
+        return Certainty(
+            all(are_totals_known(pod, resource, nodes, expired) for resource, _ in self._strategy.resources)
+        )
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
-        """The weighted mean of the scores of the strategy's resources, `pod` counted in.
+        """Return the weighted mean of the scores of the strategy's resources, with `pod` on the node.
 
-        A resource that a node does not have is left out there; so is an extended one that `pod` does not request.
+        Resources that a node does not have do not count; nor do extended ones that `pod` does not request.
         """
         strategy = self._strategy
         scored = dict(pod.scoring_requests)
         total = np.zeros(len(rows), dtype=np.int64)
-        # One number for as long as all nodes have all resources that count.
+        # A number as long as all nodes have all resources that count.
         weights: int | Column = 0
         for resource, weight in strategy.resources:
             amount = min(scored.get(resource, 0), LARGEST_AMOUNT)

@@ -1,4 +1,4 @@
-"""NodeUnschedulable: no pod goes to a cordoned node, unless it tolerates that."""
+"""NodeUnschedulable: a pod must tolerate a cordoned node."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _TAINT = Taint(UNSCHEDULABLE, "", NO_SCHEDULE)
 
 
 class NodeUnschedulable:
-    """Rejects nodes with `spec.unschedulable`.
+    """Reject nodes with `spec.unschedulable`.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go
     """
@@ -22,7 +22,7 @@ class NodeUnschedulable:
     name = "NodeUnschedulable"
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """The unschedulable nodes, unless `pod` tolerates the taint of that name."""
+        """Return the unschedulable nodes, unless `pod` tolerates that taint."""
         if pod.tolerations.tolerate(_TAINT):
             return ()
         return (Failure(ERR_REASON, nodes.unschedulable),)

@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: a node has so many volumes of a CSI driver attached, and no more."""
+"""NodeVolumeLimits: the number of attached volumes of a CSI driver is limited on each node."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,10 +17,10 @@ ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"
 
 
 class NodeVolumeLimits:
-    """Counts the volumes of running pods, and those attached without one, on the nodes whose CSINode has limits.
+    """Count the volumes of running pods, and those attached without a pod, on nodes whose CSINode has limits.
 
-    Volumes of kinds that CSI drivers have taken over count for the driver wherever there is a CSINode. On emptied nodes
-    nothing is attached, and claims that are missing or another pod's are taken to come.
+    Volumes of migrated in-tree plugins count for the CSI driver on every node with a CSINode. On nodes without pods no
+    volume is attached, and claims that are missing or belong to another pod are ignored.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits/csi.go
     """
@@ -28,7 +28,7 @@ class NodeVolumeLimits:
     name = "NodeVolumeLimits"
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """The nodes that would have more volumes of a driver attached than they can; all where a claim is unfit."""
+        """Return the nodes whose limit for a driver would be exceeded; all nodes if a claim is invalid."""
         storage = nodes.storage
         if not nodes.is_without_pods and (reason := _claim_rejection(pod.volumes, storage)):
             return (Failure(reason, np.ones(len(nodes.nodes), dtype=np.bool_)),)
@@ -44,7 +44,7 @@ class NodeVolumeLimits:
 
 
 def _claim_rejection(volumes: PodVolumes, storage: Storage) -> str:
-    """Return why no node is asked because of a claim: VolumeBinding, if it is enabled, refuses these earlier."""
+    """Return why a claim rejects all nodes; VolumeBinding, if enabled, rejects these claims earlier."""
     for use in volumes.claims if storage.claims is not None else ():
         claim = (storage.claims or {}).get((volumes.namespace, use.name))
         if claim is None and not use.is_ephemeral:
@@ -68,7 +68,7 @@ def _is_exceeded(limits: Mapping[str, int], wanted: Iterable[AttachedVolume], no
 
 
 def _attached(nodes: Snapshot, row: int) -> set[AttachedVolume]:
-    """Return the volumes that a VolumeAttachment says are attached to the node, whether or not a pod uses them."""
+    """Return the volumes with a VolumeAttachment to the node, used by a pod or not."""
     found = set()
     for each in (nodes.csi.attachments or {}).get(nodes.nodes[row].node.name, ()):
         volume = (nodes.storage.volumes or {}).get(each.volume_name)

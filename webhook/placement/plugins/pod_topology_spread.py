@@ -1,4 +1,4 @@
-"""PodTopologySpread: the pods that a selector selects are spread over topology domains."""
+"""PodTopologySpread: spread pods over topology domains."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,18 +26,18 @@ ERR_REASON_CONSTRAINTS_NOT_MATCH = "node(s) didn't match pod topology spread con
 ERR_REASON_NODE_LABEL_NOT_MATCH = f"{ERR_REASON_CONSTRAINTS_NOT_MATCH} (missing required label)"
 
 
-class _Asked(NamedTuple):
-    """The constraints of one kind that a pod has; `of_every_key`: they speak of nodes with all their labels alone."""
+class _Constraints(NamedTuple):
+    """The constraints of one kind of a pod; `require_all_topologies`: only nodes with all labels count."""
 
     constraints: tuple[SpreadConstraint, ...]
-    of_every_key: bool
+    require_all_topologies: bool
 
 
 class PodTopologySpread:
-    """Counts the pods on each node once a constraint, then sums over topology domains.
+    """Count the pods on each node once for each constraint, then sum over topology domains.
 
-    `default_constraints` are those of pods without their own, with the selector of their Services and controller;
-    `system_defaulted`: nodes without all the labels of these are scored too.
+    `default_constraints` apply to pods without their own, with the selector of their Services and controller.
+    `system_defaulted`: nodes that lack some labels of the default constraints are scored, too.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/filtering.go, scoring.go and common.go
     """
@@ -54,60 +54,62 @@ class PodTopologySpread:
         self._system_defaulted = system_defaulted
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """The nodes where the pod would make the skew of a DoNotSchedule constraint too large, or that lack its label.
+        """Return the nodes on which the pod exceeds the skew of a DoNotSchedule constraint, or that lack its label.
 
         A node fails for the first such constraint.
         """
-        constraints = self._asked(pod, nodes, DO_NOT_SCHEDULE).constraints
+        constraints = self._constraints(pod, nodes, DO_NOT_SCHEDULE).constraints
         if not constraints:
             return ()
-        counting = _Counting(pod, nodes, constraints, expired, of_every_key=True)
+        counter = _DomainCounter(pod, nodes, constraints, expired, require_all_topologies=True)
         skewed = np.zeros(len(nodes.nodes), dtype=np.bool_)
         unlabelled = np.zeros_like(skewed)
         for constraint in in_time(constraints, expired):
             codes = nodes.labels.domains(constraint.topology_key).codes
             unlabelled |= (codes < 0) & ~skewed
-            skewed |= counting.too_skewed(constraint) & ~unlabelled
+            skewed |= counter.too_skewed(constraint) & ~unlabelled
         return (
             Failure(ERR_REASON_CONSTRAINTS_NOT_MATCH, skewed),
             Failure(ERR_REASON_NODE_LABEL_NOT_MATCH, unlabelled),
         )
 
     def skips(self, pod: PodInfo) -> bool:
-        """Where `pod` has constraints of its own and none is ScheduleAnyway."""
+        """Return whether `pod` has constraints of its own and none is ScheduleAnyway."""
         spread = pod.inter_pod.spread
         return bool(spread) and all(each.when_unsatisfiable != SCHEDULE_ANYWAY for each in spread)
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
-        """The fewer selected pods in the node's domains, the higher; None without ScheduleAnyway constraints.
+        """Return a higher score for fewer selected pods in the node's domains; None without ScheduleAnyway constraints.
 
-        Nodes without all the labels score 0. Small domains weigh less, such that many of them count as few do.
+        Nodes that lack a required label score 0. Counts are weighted by the number of domains.
         """
-        asked = self._asked(pod, nodes, SCHEDULE_ANYWAY)
-        if not asked.constraints:
+        applied = self._constraints(pod, nodes, SCHEDULE_ANYWAY)
+        if not applied.constraints:
             return None
-        counting = _Counting(pod, nodes, asked.constraints, expired, of_every_key=asked.of_every_key)
-        scored = counting.labelled[rows]
+        counter = _DomainCounter(
+            pod, nodes, applied.constraints, expired, require_all_topologies=applied.require_all_topologies
+        )
+        scored = counter.labelled[rows]
         candidates = rows[scored]
         total = np.zeros(len(candidates), dtype=np.float64)
-        for constraint in in_time(asked.constraints, expired):
-            total += counting.weighed(constraint, candidates)
+        for constraint in in_time(applied.constraints, expired):
+            total += counter.weighted(constraint, candidates)
         scores = np.zeros(len(rows), dtype=np.int64)
         scores[scored] = _normalized(_rounded(total))
         return scores
 
     def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
-        """With a DoNotSchedule constraint."""
-        return bool(self._asked(pod, nodes, DO_NOT_SCHEDULE).constraints)
+        """Return whether a DoNotSchedule constraint applies."""
+        return bool(self._constraints(pod, nodes, DO_NOT_SCHEDULE).constraints)
 
-    def _asked(self, pod: PodInfo, nodes: Snapshot, when_unsatisfiable: str) -> _Asked:
+    def _constraints(self, pod: PodInfo, nodes: Snapshot, when_unsatisfiable: str) -> _Constraints:
         spread = pod.inter_pod.spread
         if spread:
-            return _Asked(tuple(_of_kind(spread, when_unsatisfiable)), of_every_key=True)
+            return _Constraints(tuple(_of_kind(spread, when_unsatisfiable)), require_all_topologies=True)
         defaults = tuple(_of_kind(self._default_constraints, when_unsatisfiable))
         selector = _default_selector(pod, nodes) if defaults else ()
         own = tuple([constraint._replace(selector=selector) for constraint in defaults]) if selector else ()
-        return _Asked(own, of_every_key=not self._system_defaulted)
+        return _Constraints(own, require_all_topologies=not self._system_defaulted)
 
 
 def _of_kind(constraints: Iterable[SpreadConstraint], when_unsatisfiable: str) -> Iterator[SpreadConstraint]:
@@ -115,12 +117,12 @@ def _of_kind(constraints: Iterable[SpreadConstraint], when_unsatisfiable: str) -
 
 
 def _default_selector(pod: PodInfo, nodes: Snapshot) -> LabelSelector:
-    peers = pod.inter_pod
-    return nodes.workloads.default_selector(peers.namespace, dict(peers.labels), peers.owner)
+    inter_pod = pod.inter_pod
+    return nodes.workloads.default_selector(inter_pod.namespace, dict(inter_pod.labels), inter_pod.owner)
 
 
-class _Counting:
-    """The pods of a namespace on nodes; `labelled` nodes are those with the labels of all constraints, or any node."""
+class _DomainCounter:
+    """Count the pods of a namespace on nodes; `labelled` are the nodes that count by their labels."""
 
     def __init__(
         self,
@@ -129,7 +131,7 @@ class _Counting:
         constraints: Iterable[SpreadConstraint],
         expired: Expired,
         *,
-        of_every_key: bool,
+        require_all_topologies: bool,
     ) -> None:
         self._pod = pod
         self._nodes = nodes
@@ -137,23 +139,23 @@ class _Counting:
         self._matching: Mask | None = None
         self._untolerated: Mask | None = None
         self.labelled = np.ones(len(nodes.nodes), dtype=np.bool_)
-        for constraint in in_time(constraints if of_every_key else (), expired):
+        for constraint in in_time(constraints if require_all_topologies else (), expired):
             self.labelled &= nodes.labels.domains(constraint.topology_key).codes >= 0
 
     def too_skewed(self, constraint: SpreadConstraint) -> Mask:
-        """The nodes in whose domain one pod more would be too many."""
+        """Return the nodes in whose domain one more pod exceeds the skew."""
         codes, size = self._nodes.labels.domains(constraint.topology_key)
         counted = self.labelled & self._included(constraint)
         domains = codes[counted]
         matching = _summed(domains, self._on_nodes(constraint.selector)[counted], size + 1)
         exists = np.bincount(domains, minlength=size + 1) > 0
-        of_least = int(matching[exists].min()) if np.count_nonzero(exists) >= constraint.min_domains else 0
-        itself = int(selector_matches(constraint.selector, dict(self._pod.inter_pod.labels)))
-        skewed: Mask = matching[codes] + itself - of_least > constraint.max_skew
+        min_match = int(matching[exists].min()) if np.count_nonzero(exists) >= constraint.min_domains else 0
+        self_match = int(selector_matches(constraint.selector, dict(self._pod.inter_pod.labels)))
+        skewed: Mask = matching[codes] + self_match - min_match > constraint.max_skew
         return skewed
 
-    def weighed(self, constraint: SpreadConstraint, rows: Rows) -> NDArray[np.float64]:
-        """The selected pods in the domains of `rows`, weighed by how many domains there are; 0 without the label."""
+    def weighted(self, constraint: SpreadConstraint, rows: Rows) -> NDArray[np.float64]:
+        """Return the selected pods in the domains of `rows`, weighted by the number of domains; 0 without the label."""
         codes, size = self._nodes.labels.domains(constraint.topology_key)
         here = codes[rows]
         on_nodes = self._on_nodes(constraint.selector)
@@ -163,11 +165,11 @@ class _Counting:
             domains = len(np.unique(here))
             counted = self.labelled & self._included(constraint) & (codes >= 0)
             matching = _summed(codes[counted], on_nodes[counted], size + 1)[here]
-        weighed = matching * math.log(domains + 2) + (constraint.max_skew - 1)
-        return np.where(here >= 0, weighed, 0.0)
+        weighted = matching * math.log(domains + 2) + (constraint.max_skew - 1)
+        return np.where(here >= 0, weighted, 0.0)
 
     def _on_nodes(self, selector: LabelSelector | None) -> Column:
-        """How many pods `selector` selects on each node; an empty one counts none."""
+        """Return the number of pods that `selector` selects on each node; an empty one selects none."""
         if selector == () and self._nodes.assumed:
             return np.bincount(self._rows_of_assumed(), minlength=len(self._nodes.nodes))
         namespaces = (self._pod.inter_pod.namespace,)
@@ -175,7 +177,7 @@ class _Counting:
         return np.bincount(rows, minlength=len(self._nodes.nodes))
 
     def _rows_of_assumed(self) -> Rows:
-        """The row of each nominated pod of the namespace: to these alone an empty selector applies as it reads.
+        """Return the row of each nominated pod of the namespace; an empty selector selects only these.
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/filtering.go, updateWithPod
         """
@@ -183,7 +185,7 @@ class _Counting:
         return np.array([row for row, pod in self._nodes.assumed if pod.namespace == namespace], dtype=np.intp)
 
     def _included(self, constraint: SpreadConstraint) -> Mask:
-        """The nodes that the policies of `constraint` let count."""
+        """Return the nodes that count by the inclusion policies of `constraint`."""
         included = np.ones(len(self._nodes.nodes), dtype=np.bool_)
         if constraint.honors_affinity:
             if self._matching is None:
@@ -197,18 +199,18 @@ class _Counting:
 
 
 def _summed(domains: Rows, counts: Column, size: int) -> Column:
-    """What the nodes of each domain count together, of `size` domains; the last is none, and has 0."""
+    """Return the sum of `counts` for each of `size` domains; the last stands for nodes in no domain, and is 0."""
     return np.bincount(domains, weights=counts, minlength=size).astype(np.int64)
 
 
 def _rounded(scores: NDArray[np.float64]) -> Column:
-    """`scores` to the nearest integers, halves up."""
+    """Round `scores` to the nearest integers, halves up."""
     whole = np.floor(scores)
     return (whole + (scores - whole >= 0.5)).astype(np.int64)
 
 
 def _normalized(scores: Column) -> Column:
-    """The least of `scores` becomes MAX_NODE_SCORE, others less in proportion to the largest."""
+    """Scale `scores` so that the smallest becomes MAX_NODE_SCORE, and larger ones less."""
     if not len(scores) or (largest := int(scores.max())) == 0:
         return np.full_like(scores, MAX_NODE_SCORE)
     return MAX_NODE_SCORE * (largest + int(scores.min()) - scores) // largest

@@ -2,15 +2,15 @@
 
 from webhook.placement.pod.pod_info import PodInfo
 
-# The API server's words, in the condition PodScheduled of a gated pod: kube-scheduler never takes such a pod up.
+# The API server's words in the PodScheduled condition of a gated pod, which kube-scheduler ignores.
 BLOCKED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
 class SchedulingGates:
-    """Keeps a pod back as long as it has a gate, whatever the nodes are like.
+    """Keep a pod with a gate out of the scheduling queue.
 
-    The gates may stand for another cluster, another quota or nodes still to come, and whoever lifts them may narrow
-    the pod's nodes down first; so of a gated pod nothing is foretold but that it waits.
+    A gate may wait for another cluster, a quota or new nodes, and the controller that removes it may restrict the
+    pod's nodes first. So the only prediction for a gated pod is that it waits.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/schedulinggates/scheduling_gates.go, and
     pkg/registry/core/pod/strategy.go, applySchedulingGatedCondition
@@ -19,5 +19,5 @@ class SchedulingGates:
     name = "SchedulingGates"
 
     def pre_enqueue(self, pod: PodInfo) -> str:
-        """Why `pod` does not enter the scheduling queue; empty: it does."""
+        """Return why `pod` does not enter the scheduling queue; empty if it does."""
         return BLOCKED if pod.is_gated else ""

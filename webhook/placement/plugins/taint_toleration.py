@@ -1,4 +1,4 @@
-"""TaintToleration: no pod goes where it does not tolerate the taints, and better not to where it is not preferred."""
+"""TaintToleration: a pod must tolerate the taints of its node; prefer few untolerated PreferNoSchedule taints."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ ERR_REASON = "node(s) had untolerated taint(s)"
 
 
 class TaintToleration:
-    """Asks once for each distinct set of taints; a cluster has few of them.
+    """Evaluate each distinct set of taints once; a cluster has few of them.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go
     """
@@ -23,16 +23,16 @@ class TaintToleration:
     name = "TaintToleration"
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """The nodes with a NoSchedule or NoExecute taint that `pod` does not tolerate."""
+        """Return the nodes with a NoSchedule or NoExecute taint that `pod` does not tolerate."""
         rejected = untolerated(pod, nodes)
         return (Failure(ERR_REASON, rejected),) if rejected.any() else ()
 
     def skips(self, pod: PodInfo) -> bool:
-        """Never: without such taints every node scores the most."""
+        """Return False: without such taints every node gets the maximum."""
         return False
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
-        """The fewer PreferNoSchedule taints that `pod` does not tolerate, the higher."""
+        """Return a higher score for fewer PreferNoSchedule taints that `pod` does not tolerate."""
         taints = nodes.taints
         unwanted = {
             taint

@@ -1,4 +1,4 @@
-"""VolumeBinding: a pod goes where its volumes can be reached, found or made."""
+"""VolumeBinding: the volumes of a pod must be accessible, available or provisionable on its node."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -28,9 +28,9 @@ _NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
 
 
 class VolumeBinding:
-    """Reads the node affinity of bound volumes, and looks for volumes or a provisioner for claims that are not bound.
+    """Check the node affinity of bound volumes, and find volumes or a provisioner for unbound claims.
 
-    On emptied nodes, volumes that are missing and capacity that a provisioner lacks are taken to come.
+    On nodes without pods, missing volumes and missing capacity of a provisioner are ignored.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/volume_binding.go and binder.go
     """
@@ -38,7 +38,7 @@ class VolumeBinding:
     name = "VolumeBinding"
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
-        """No node, as long as a claim is not fit for use, or not bound that is to be bound before."""
+        """Reject all nodes while a claim cannot be used, or is unbound with immediate binding."""
         storage = nodes.storage
         if storage.claims is None:
             return PreFilterResult()
@@ -54,24 +54,24 @@ class VolumeBinding:
         return PreFilterResult()
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """The nodes from which a bound volume is not reached, or where none is found or made for a claim."""
+        """Return the nodes that cannot access a bound volume, or on which a claim gets no volume."""
         storage = nodes.storage
         claims = list(_claims(pod, storage))
         if not claims or storage.volumes is None:
-            return _bindable(claims, nodes, expired) if claims else ()
-        out_of_reach = np.zeros(len(nodes.nodes), dtype=np.bool_)
+            return _unbound_failures(claims, nodes, expired) if claims else ()
+        node_conflict = np.zeros(len(nodes.nodes), dtype=np.bool_)
         missing = np.zeros(len(nodes.nodes), dtype=np.bool_)
         for claim in in_time(claims, expired):
             if claim.is_bound:
                 volume = storage.volumes.get(claim.volume_name)
-                left = ~out_of_reach & ~missing
+                left = ~node_conflict & ~missing
                 if volume is None:
                     missing |= left & (not nodes.is_without_pods)
                 else:
-                    out_of_reach |= left & ~_reaches_bound(volume, nodes, expired)
+                    node_conflict |= left & ~_reaches_bound(volume, nodes, expired)
         return (
-            Failure(ERR_REASON_NODE_CONFLICT, out_of_reach),
-            *_bindable(claims, nodes, expired),
+            Failure(ERR_REASON_NODE_CONFLICT, node_conflict),
+            *_unbound_failures(claims, nodes, expired),
             Failure(ERR_REASON_PV_NOT_EXIST, missing),
         )
 
@@ -92,7 +92,7 @@ def _claim_rejection(claim: PersistentVolumeClaim | None, name: str) -> str:
 
 
 def _waits_for_controller(claim: PersistentVolumeClaim, storage: Storage) -> bool:
-    """Whether the claim is not bound, and will be by a controller, not by a scheduler."""
+    """Return whether a controller, not a scheduler, is yet to bind the claim."""
     if claim.is_bound or (storage.classes is None and claim.storage_class and not claim.volume_name):
         return False
     return bool(claim.volume_name) or not _waits_for_consumer(claim, storage)
@@ -104,7 +104,7 @@ def _waits_for_consumer(claim: PersistentVolumeClaim, storage: Storage) -> bool:
 
 
 def _reaches(volume: PersistentVolume, nodes: Snapshot, expired: Expired) -> Mask:
-    """Which nodes match the volume's node affinity, by their labels alone.
+    """Return the nodes whose labels match the volume's node affinity.
 
     Source: k8s.io/component-helpers/storage/volume/pv_helpers.go, CheckNodeAffinity
     """
@@ -114,9 +114,9 @@ def _reaches(volume: PersistentVolume, nodes: Snapshot, expired: Expired) -> Mas
 
 
 def _reaches_bound(volume: PersistentVolume, nodes: Snapshot, expired: Expired) -> Mask:
-    """Return the nodes from which a bound volume is reached: some leave it to a CSI driver, with terms of its own.
+    """Return the nodes that can access a bound volume; migrated nodes use the terms of the CSI driver.
 
-    Where it is not known which nodes do so, either will do: what is not known must bar no node.
+    If it is not known which nodes are migrated, either terms suffice: unknown objects must not exclude a node.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/binder.go, tryTranslatePVToCSI
     """
@@ -136,8 +136,8 @@ def _reaches_bound(volume: PersistentVolume, nodes: Snapshot, expired: Expired) 
     return reached
 
 
-def _bindable(claims: Sequence[PersistentVolumeClaim], nodes: Snapshot, expired: Expired) -> Sequence[Failure]:
-    """Which nodes fail, of the claims that wait for a pod: no volume is there for one, and none can be made."""
+def _unbound_failures(claims: Sequence[PersistentVolumeClaim], nodes: Snapshot, expired: Expired) -> Sequence[Failure]:
+    """Return the nodes on which a claim that waits for a consumer gets no volume."""
     waiting = [
         claim
         for claim in claims
@@ -145,28 +145,30 @@ def _bindable(claims: Sequence[PersistentVolumeClaim], nodes: Snapshot, expired:
     ]
     if not waiting:
         return ()
-    failed = np.zeros(len(nodes.nodes), dtype=np.bool_)
-    lacking = np.zeros(len(nodes.nodes), dtype=np.bool_)
+    bind_conflict = np.zeros(len(nodes.nodes), dtype=np.bool_)
+    not_enough_space = np.zeros(len(nodes.nodes), dtype=np.bool_)
     selected = [claim for claim in waiting if claim.selected_node]
     if names := {claim.selected_node for claim in selected}:
-        failed[:] = True
+        bind_conflict[:] = True
         if len(names) == 1 and names <= set(nodes.rows):
-            failed[nodes.rows[names.pop()]] = False
-    unmade = [(claim, np.ones_like(failed)) for claim in selected]
+            bind_conflict[nodes.rows[names.pop()]] = False
+    to_provision = [(claim, np.ones_like(bind_conflict)) for claim in selected]
     chosen: dict[str, Mask] = {}
     unselected = sorted((claim for claim in waiting if not claim.selected_node), key=lambda each: each.storage_milli)
-    unmade += [(claim, ~_found(claim, nodes, chosen, expired)) for claim in in_time(unselected, expired)]
-    for claim, wanted in in_time(unmade, expired):
-        # The first claim of a node that cannot be made tells its reason.
-        left = wanted & ~failed & ~lacking
-        makeable = _can_be_made(claim, nodes, expired)
-        failed |= left & ~makeable
-        lacking |= left & makeable & ~_has_capacity(claim, nodes, expired)
-    return (Failure(ERR_REASON_BIND_CONFLICT, failed), Failure(ERR_REASON_NOT_ENOUGH_SPACE, lacking))
+    to_provision += [
+        (claim, ~_has_matching_volume(claim, nodes, chosen, expired)) for claim in in_time(unselected, expired)
+    ]
+    for claim, wanted in in_time(to_provision, expired):
+        # The first claim that cannot be provisioned gives the reason of a node.
+        left = wanted & ~bind_conflict & ~not_enough_space
+        provisionable = _can_provision(claim, nodes, expired)
+        bind_conflict |= left & ~provisionable
+        not_enough_space |= left & provisionable & ~_has_capacity(claim, nodes, expired)
+    return (Failure(ERR_REASON_BIND_CONFLICT, bind_conflict), Failure(ERR_REASON_NOT_ENOUGH_SPACE, not_enough_space))
 
 
-def _can_be_made(claim: PersistentVolumeClaim, nodes: Snapshot, expired: Expired) -> Mask:
-    """Which nodes the claim's class makes volumes for. Where none are made, somebody may yet add one."""
+def _can_provision(claim: PersistentVolumeClaim, nodes: Snapshot, expired: Expired) -> Mask:
+    """Return the nodes that the claim's class provisions volumes for. Without a provisioner, an admin may add one."""
     storage_class = (nodes.storage.classes or {})[claim.storage_class]
     if storage_class.provisioner in _NO_PROVISIONER:
         return np.full(len(nodes.nodes), nodes.is_without_pods)
@@ -176,7 +178,7 @@ def _can_be_made(claim: PersistentVolumeClaim, nodes: Snapshot, expired: Expired
 
 
 def _has_capacity(claim: PersistentVolumeClaim, nodes: Snapshot, expired: Expired) -> Mask:
-    """Return the nodes where the provisioner of the claim's class has room for it, or where it need not have.
+    """Return the nodes on which the provisioner of the claim's class has enough capacity, or need not have.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/binder.go, hasEnoughCapacity
     """
@@ -198,7 +200,7 @@ def _has_capacity(claim: PersistentVolumeClaim, nodes: Snapshot, expired: Expire
 def _selected(topologies: Iterable[LabelSelector], nodes: Snapshot, expired: Expired) -> Mask:
     """Return the nodes that one of `topologies` selects.
 
-    Local storage has a topology for each node, so those that ask for one value of a label are asked together.
+    Local storage has a topology for each node, so topologies with one label are evaluated together.
     """
     selected = np.zeros(len(nodes.nodes), dtype=np.bool_)
     values: dict[str, list[str]] = {}
@@ -215,8 +217,10 @@ def _selected(topologies: Iterable[LabelSelector], nodes: Snapshot, expired: Exp
     return selected
 
 
-def _found(claim: PersistentVolumeClaim, nodes: Snapshot, chosen: dict[str, Mask], expired: Expired) -> Mask:
-    """On which nodes a volume is there for the claim: the smallest that fits, each once a node (`chosen`).
+def _has_matching_volume(
+    claim: PersistentVolumeClaim, nodes: Snapshot, chosen: dict[str, Mask], expired: Expired
+) -> Mask:
+    """Return the nodes with a volume for the claim: the smallest that fits and that is not in `chosen` on the node.
 
     Source: k8s.io/component-helpers/storage/volume/pv_helpers.go, FindMatchingVolume
     """
@@ -224,7 +228,7 @@ def _found(claim: PersistentVolumeClaim, nodes: Snapshot, chosen: dict[str, Mask
     volumes = [each for each in nodes.storage.volumes_by_class.get(claim.storage_class, ()) if _fits(claim, each)]
     kept = [volume for volume in volumes if volume.claim is not None]
     for volume in in_time(kept or sorted(volumes, key=lambda each: each.capacity_milli), expired):
-        if kept or _is_offered(claim, volume):
+        if kept or _is_available(claim, volume):
             before = chosen.get(volume.name, np.zeros(len(nodes.nodes), dtype=np.bool_))
             taken = _reaches(volume, nodes, expired) & ~found & ~before
             chosen[volume.name] = before | taken
@@ -247,8 +251,8 @@ def _fits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
     )
 
 
-def _is_offered(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
-    """Whether a volume that is kept for nobody is one that the claim asks for."""
+def _is_available(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+    """Return whether an unreserved volume matches the claim."""
     if not volume.is_available or not set(claim.access_modes) <= set(volume.access_modes):
         return False
     return claim.selector is None or selector_matches(claim.selector, volume.labels)

@@ -1,4 +1,4 @@
-"""VolumeRestrictions: disks that pods on one node cannot share, and claims for a single pod of the cluster."""
+"""VolumeRestrictions: disks that pods on a node cannot share, and ReadWriteOncePod claims."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ _READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
 
 class VolumeRestrictions:
-    """Looks through the running pods where a pod has such a disk or claim; few have.
+    """Scan the running pods if a pod has such a disk or claim; few have.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go
     """
@@ -26,7 +26,7 @@ class VolumeRestrictions:
     name = "VolumeRestrictions"
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
-        """No node, as long as a claim that `pod` uses is not there."""
+        """Reject all nodes while a claim that `pod` uses does not exist."""
         claims = nodes.storage.claims
         for use in pod.volumes.claims if claims is not None else ():
             if not use.is_ephemeral and claims is not None and (pod.volumes.namespace, use.name) not in claims:
@@ -34,7 +34,7 @@ class VolumeRestrictions:
         return PreFilterResult()
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """The nodes where a disk of `pod` is taken; all nodes where a claim for one pod is in use anywhere."""
+        """Return the nodes on which a disk of `pod` is in use; all nodes if its ReadWriteOncePod claim is in use."""
         if nodes.is_without_pods or not (pod.volumes.disks or pod.volumes.claims):
             return ()
         taken = np.array(
@@ -48,7 +48,7 @@ class VolumeRestrictions:
         )
 
     def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
-        """With such a disk, or where a claim for one pod is in use."""
+        """Return whether `pod` has such a disk, or its ReadWriteOncePod claim is in use."""
         return bool(pod.volumes.disks) or self._is_in_use(pod, nodes)
 
     def _is_in_use(self, pod: PodInfo, nodes: Snapshot) -> bool:

@@ -1,4 +1,4 @@
-"""VolumeZone: a volume with zone labels is reached from nodes of these zones alone."""
+"""VolumeZone: a volume with zone labels is only accessible from nodes of these zones."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_CONFLICT = "node(s) had no available volume zone"
 
-# The labels of volumes and nodes, an old one each with the one that took its place.
+# The labels of volumes and nodes; each deprecated label with its replacement.
 _LABELS = {
     "failure-domain.beta.kubernetes.io/zone": ZONE_LABEL,
     "failure-domain.beta.kubernetes.io/region": REGION_LABEL,
@@ -27,7 +27,7 @@ _DELIMITER = "__"
 
 
 class VolumeZone:
-    """Compares the zone labels of the pod's bound volumes with those of nodes; a node without any will do.
+    """Compare the zone labels of the pod's bound volumes with those of nodes; a node without any passes.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone/volume_zone.go
     """
@@ -35,14 +35,14 @@ class VolumeZone:
     name = "VolumeZone"
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
-        """No node, as long as a claim of `pod` or its volume is missing, or it is to be bound before the pod is."""
+        """Reject all nodes while a claim of `pod` or its volume is missing, or the claim binds immediately."""
         for use in pod.volumes.claims if nodes.storage.claims is not None else ():
             if not use.is_ephemeral and (reason := _claim_rejection((pod.volumes.namespace, use.name), nodes.storage)):
                 return PreFilterResult(reason=reason, is_transient=True)
         return PreFilterResult()
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """The nodes of other zones than those of a volume of `pod`."""
+        """Return the nodes outside the zones of a volume of `pod`."""
         volumes = [volume for volume in _bound_volumes(pod, nodes) if any(label in volume.labels for label in _LABELS)]
         if not volumes:
             return ()
@@ -59,7 +59,7 @@ class VolumeZone:
 
 
 def _claim_rejection(key: NamespacedName, storage: Storage) -> str:
-    """Return why no node is asked because of the claim `key`; empty where that is not so, or not known.
+    """Return why the claim `key` rejects all nodes; empty if it does not, or is not known.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone/volume_zone.go, getPVbyPod
     """
@@ -90,12 +90,12 @@ def _bound_volumes(pod: PodInfo, nodes: Snapshot) -> list[PersistentVolume]:
 
 
 def _zones(volume: PersistentVolume, label: str) -> tuple[str, ...]:
-    """The zones of the label; none where it is missing or, having an empty part, passed over."""
+    """Return the zones of the label; none if it is missing or has an empty part."""
     zones = tuple(zone.strip() for zone in volume.labels.get(label, "").split(_DELIMITER))
     return zones if all(zones) else ()
 
 
 def _is_in(nodes: Snapshot, label: str, zones: tuple[str, ...]) -> Mask:
-    """Which nodes have one of `zones` in the label or, where they do not have it, in the one that took its place."""
+    """Return the nodes with one of `zones` in the label or, if they lack it, in its replacement."""
     own = nodes.labels.matches(label, "In", zones)
     return own | (nodes.labels.matches(label, "DoesNotExist", ()) & nodes.labels.matches(_LABELS[label], "In", zones))
