@@ -16,12 +16,12 @@ API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 
 T = TypeVar("T")
 
-# Strict models take no list for a tuple in Python; YAML knows only lists.
+# Strict models do not accept a list for a tuple; YAML has only lists.
 Items = Annotated[tuple[T, ...], Field(strict=False)]
 
 
 def within(low: int, high: int) -> AfterValidator:
-    """The check that a number is at least `low` and at most `high`."""
+    """Return a validator that a number is at least `low` and at most `high`."""
 
     def check(number: int) -> int:
         if not low <= number <= high:
@@ -43,14 +43,14 @@ ScoringStrategyType = Literal["LeastAllocated", "MostAllocated", "RequestedToCap
 
 
 class Args(StrictModel):
-    """Args of a plugin; they may carry a type."""
+    """Args of a plugin; `apiVersion` and `kind` are optional."""
 
     api_version: Literal["kubescheduler.config.k8s.io/v1"] = API_VERSION
     kind: str = ""
 
 
 class ResourceSpec(StrictModel):
-    """A resource and its weight; a weight of 0 is the default one."""
+    """A resource and its weight; 0 is the default weight."""
 
     name: str
     weight: Annotated[int, within(0, 100)] = 1
@@ -80,7 +80,7 @@ class RequestedToCapacityRatioParam(StrictModel):
 
 
 class ScoringStrategyArgs(StrictModel):
-    """How NodeResourcesFit scores."""
+    """The scoring strategy of NodeResourcesFit."""
 
     type: ScoringStrategyType
     resources: Items[ResourceSpec] = ()
@@ -130,7 +130,7 @@ class InterPodAffinityArgs(Args):
 
 
 class DefaultConstraint(StrictModel):
-    """A TopologySpreadConstraint without a selector: that follows from the pod's Services and owner."""
+    """A TopologySpreadConstraint without a selector, which is derived from the pod's Services and owner."""
 
     max_skew: int
     topology_key: QualifiedName
@@ -213,7 +213,7 @@ class DefaultPreemptionArgs(Args):
 
 
 class VolumeBindingArgs(Args):
-    """Args of VolumeBinding; `shape` needs a feature gate that is off."""
+    """Args of VolumeBinding; `shape` requires a feature gate that is disabled."""
 
     bind_timeout_seconds: Annotated[int, within(0, 2**63 - 1)] = 600
 

@@ -1,4 +1,4 @@
-"""The KubeSchedulerConfiguration document, as far as it bears on where a pod goes; the rest is read and passed over.
+"""The KubeSchedulerConfiguration document. Fields that do not affect placement are parsed and ignored.
 
 Source: k8s.io/kube-scheduler/config/v1/types.go
 """
@@ -12,21 +12,21 @@ from webhook.policy.fields import StrictModel
 
 
 class PluginEntry(StrictModel):
-    """A plugin's name, and its weight where it scores; a weight of 0 is the default one."""
+    """A plugin's name, and the weight of its scores; 0 is the default weight."""
 
     name: str
     weight: Annotated[int, within(0, 2**31 - 1)] | None = None
 
 
 class PluginSet(StrictModel):
-    """Which plugins are switched on and off at an extension point; `*` stands for all."""
+    """The plugins that are enabled and disabled at an extension point; `*` stands for all."""
 
     enabled: Items[PluginEntry] = ()
     disabled: Items[PluginEntry] = ()
 
 
 class Plugins(StrictModel):
-    """The plugins by extension point; `multiPoint` speaks of all points."""
+    """The plugins by extension point; `multiPoint` applies to all points."""
 
     multi_point: PluginSet = PluginSet()
     pre_enqueue: PluginSet = PluginSet()
@@ -62,14 +62,14 @@ class KubeSchedulerProfile(StrictModel):
 
 
 class ManagedResource(StrictModel):
-    """An extended resource that an extender looks after."""
+    """An extended resource that an extender manages."""
 
     name: QualifiedName
     ignored_by_scheduler: bool = False
 
 
 class Extender(StrictModel):
-    """A webhook that kube-scheduler asks besides its plugins."""
+    """A webhook that kube-scheduler calls in addition to its plugins."""
 
     url_prefix: str = ""
     filter_verb: str = ""
@@ -86,7 +86,7 @@ class Extender(StrictModel):
 
 
 class KubeSchedulerConfiguration(StrictModel):
-    """A KubeSchedulerConfiguration as it stands in a file."""
+    """A KubeSchedulerConfiguration file."""
 
     api_version: Literal["kubescheduler.config.k8s.io/v1"]
     kind: Literal["KubeSchedulerConfiguration"]

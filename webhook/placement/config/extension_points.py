@@ -1,4 +1,4 @@
-"""Which plugins run at which extension point, as a profile's `plugins` switch them on and off."""
+"""The plugins that run at each extension point of a profile."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from webhook.placement.registry import PLUGIN_BY_NAME, PLUGINS
 
 EVERY = "*"
 
-# As a KubeSchedulerConfiguration would name them.
+# As a KubeSchedulerConfiguration names them.
 DEFAULT_PLUGINS = tuple(PluginEntry(name=row.name, weight=row.weight or None) for row in PLUGINS if row.is_default)
 
-# The extension points that are looked at, by the names of their fields.
+# The extension points that affect a profile, and their fields.
 _POINTS = {
     "queueSort": "queue_sort",
     "preFilter": "pre_filter",
@@ -24,7 +24,7 @@ _POINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """The plugins of a profile: `by_point` names them in their order, `weights` are those of the scores."""
+    """The plugins of a profile: `by_point` names them in order, `weights` are those of the scores."""
 
     by_point: Mapping[str, tuple[str, ...]]
     weights: Mapping[str, int]
@@ -32,7 +32,7 @@ class Expansion:
 
 
 def expand(plugins: Plugins) -> Expansion:
-    """The default plugins as `plugins` change them; whatever `plugin_errors` finds in them is passed over.
+    """Return the default plugins with the changes of `plugins`; the errors of `plugin_errors` are ignored.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, expandMultiPointPlugins and
     getValidScoreWeights
@@ -48,7 +48,7 @@ def expand(plugins: Plugins) -> Expansion:
 
 
 def _merged(custom: PluginSet) -> list[PluginEntry]:
-    """The default plugins less the disabled ones, each as it is configured anew, then the added ones.
+    """Return the default plugins without the disabled ones, reconfigured, then the added ones.
 
     Source: k8s.io/kubernetes/pkg/scheduler/apis/config/v1/default_plugins.go, mergePluginSet
     """
@@ -61,7 +61,7 @@ def _merged(custom: PluginSet) -> list[PluginEntry]:
 
 
 def _at_point(point: str, own: PluginSet, multi_point: Iterable[PluginEntry]) -> Iterator[str]:
-    """First what the point configures anew, then the rest of `multi_point`, then what the point adds."""
+    """Yield what the point reconfigures, then the rest of `multi_point`, then what the point adds."""
     enabled = [plugin.name for plugin in own.enabled]
     disabled = {plugin.name for plugin in own.disabled}
     if EVERY in disabled:
@@ -79,7 +79,7 @@ def _runs_at(point: str, name: str) -> bool:
 
 
 def plugin_errors(plugins: Plugins, path: str) -> Iterator[FieldError]:
-    """What is wrong with `plugins` at `path`: plugins unknown, out of place, standing twice or missing."""
+    """Yield the errors of `plugins` at `path`: unknown, misplaced, duplicate or missing plugins."""
     for field in Plugins.model_fields:
         point = next((each for each, name in _POINTS.items() if name == field), "")
         enabled = getattr(plugins, field).enabled

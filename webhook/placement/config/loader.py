@@ -1,4 +1,4 @@
-"""A KubeSchedulerConfiguration into profiles, as kube-scheduler reads it; everything wrong with it said at once."""
+"""Load a KubeSchedulerConfiguration into profiles, as kube-scheduler does; report all errors at once."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -43,7 +43,7 @@ M = TypeVar("M", bound=StrictModel)
 
 
 def parse_profiles(text: str | bytes, place: str) -> Mapping[str, Profile]:
-    """The profiles in `text` by their scheduler names, in their order; `place` stands before the errors' paths.
+    """Return the profiles in `text` by scheduler name, in order; `place` precedes the paths of errors.
 
     Raises:
         InvalidInput: the text is not one valid KubeSchedulerConfiguration; holds every error found.
@@ -63,7 +63,7 @@ def parse_profiles(text: str | bytes, place: str) -> Mapping[str, Profile]:
 
 
 def _read(model: type[M], content: Any, path: str, errors: list[FieldError]) -> M | None:
-    """`content` as `model`, or None beside errors; null is an absent field, as Go decodes it."""
+    """Return `content` as `model`, or None and add to `errors`; null is an absent field, as in Go."""
     try:
         return model.model_validate(_without_nulls(content), by_alias=True, by_name=False)
     except ValidationError as error:
@@ -158,7 +158,7 @@ def _plugin_args(profile: KubeSchedulerProfile, path: str, errors: list[FieldErr
 
 
 def _with(args: PluginArgs, read: Args, raw: Mapping[str, Any], path: str, errors: list[FieldError]) -> PluginArgs:
-    """`args` with those that one plugin's `read` (`raw` at `path`) tell."""
+    """Return `args` with those of one plugin, `read` from `raw` at `path`."""
     if isinstance(read, NodeResourcesFitArgs):
         return replace(
             args,
@@ -206,7 +206,7 @@ def _constraint(constraint: DefaultConstraint) -> SpreadConstraint:
 
 
 def _added_affinity(raw: Mapping[str, Any], path: str, errors: list[FieldError]) -> NodeAffinityTerms:
-    """The affinity of args that fit their model; what a selector must hold besides is checked here."""
+    """Return the added affinity; check the selector rules that the model does not hold."""
     reader = Reader()
     terms = read_node_affinity(reader, raw.get("addedAffinity"), f"{path}.addedAffinity")
     errors += reader.errors

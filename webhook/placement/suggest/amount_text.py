@@ -1,4 +1,4 @@
-"""Amounts of resources as a person writes them, and as a person would round them."""
+"""Format and round amounts of resources."""
 
 from webhook.kube.resource_names import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
 
@@ -6,7 +6,7 @@ _UNITS = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 
 def amount_text(resource: str, amount: int) -> str:
-    """`amount` (thousandths of a core for cpu, bytes or units for all else) as a quantity, exact."""
+    """Return `amount` (thousandths of a core for cpu, bytes or units for all else) as an exact quantity."""
     if resource == CPU:
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
     if _is_in_bytes(resource):
@@ -17,19 +17,19 @@ def amount_text(resource: str, amount: int) -> str:
 
 
 def rounded_down(resource: str, amount: int) -> int:
-    """At most `amount`, as few digits as a person would write."""
+    """Round `amount` down to about two digits."""
     step = _step(resource, amount)
     return amount // step * step
 
 
 def rounded_up(resource: str, amount: int) -> int:
-    """At least `amount`, as few digits as a person would write."""
+    """Round `amount` up to about two digits."""
     step = _step(resource, amount)
     return -(-amount // step) * step
 
 
 def _step(resource: str, amount: int) -> int:
-    """The unit of which `amount` has ten or more, where the resource is measured and not counted."""
+    """Return the largest unit that `amount` has ten or more of; 1 for resources that are counted."""
     if resource == CPU:
         return next((step for step in (1000, 100, 10) if amount >= 10 * step), 1)
     if _is_in_bytes(resource):

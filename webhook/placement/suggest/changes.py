@@ -1,6 +1,6 @@
-"""Changes after which a pod that waits might fit, as data: they are what is tried, tested and told.
+"""Changes of nodes after which a pending pod may fit, as data.
 
-Here are those of nodes; those of the pod are in `webhook.placement.suggest.pod_changes`.
+Changes of the pod are in `webhook.placement.suggest.pod_changes`.
 """
 
 from dataclasses import dataclass, replace
@@ -15,22 +15,22 @@ from webhook.placement.pod.pod_info import PodInfo
 
 
 class Scenario(NamedTuple):
-    """A pod that waits, and the nodes that it waits for."""
+    """A pending pod, and the nodes that it is placed on."""
 
     pod: PodInfo
     nodes: Snapshot
 
 
 class Change(Protocol):
-    """One thing that would be otherwise."""
+    """One change of a scenario."""
 
     def apply(self, scenario: Scenario) -> Scenario:
-        """`scenario` as it would be then."""
+        """Return `scenario` with the change applied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """On the node so much less is requested, so many `pods` fewer run, and these ports are not taken."""
+    """Free amounts of resources, a number of pods and host ports on the node."""
 
     node: str
     amounts: tuple[tuple[str, int], ...] = ()
@@ -38,7 +38,7 @@ class Free:
     ports: tuple[HostPort, ...] = ()
 
     def apply(self, scenario: Scenario) -> Scenario:
-        """The pods that give the amounts up go on running, so that no more is freed than is told."""
+        """Reduce the requested amounts without removing their pods, so that nothing else is freed."""
         pod, nodes = scenario
         info = nodes.nodes[nodes.rows[self.node]]
         freed = dict(self.amounts)
@@ -53,13 +53,13 @@ class Free:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """These pods of the node, each of lower priority than the pod that waits, are gone."""
+    """Remove these pods of the node, each of lower priority than the pending pod."""
 
     node: str
     pods: tuple[tuple[str, str], ...]
 
     def apply(self, scenario: Scenario) -> Scenario:
-        """With all that they took."""
+        """Remove the pods and free all of their resources."""
         pod, nodes = scenario
         info = nodes.nodes[nodes.rows[self.node]]
         gone = set(self.pods)
@@ -69,12 +69,12 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class Uncordon:
-    """The node is schedulable again, and has lost the taint that says it is not."""
+    """Make the node schedulable, and remove its unschedulable taint."""
 
     node: str
 
     def apply(self, scenario: Scenario) -> Scenario:
-        """As `kubectl uncordon` and the node lifecycle controller leave it."""
+        """Change the node as `kubectl uncordon` and the node lifecycle controller do."""
         pod, nodes = scenario
         info = nodes.nodes[nodes.rows[self.node]]
         taints = tuple(taint for taint in info.node.taints if taint.key != UNSCHEDULABLE)

@@ -1,4 +1,4 @@
-"""Ways to make room on a group of nodes: ask for less, free something, evict pods of lower priority."""
+"""Changes that give the pod enough capacity on a group of nodes: reduce requests, free resources, evict pods."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from webhook.placement.suggest.pod_changes import ReduceRequest, WithoutHostPort
 
 Share = NDArray[np.float64]
 
-# So many nodes of a group are searched for the one with the fewest pods to evict.
+# The most nodes of a group that are searched for the one with the fewest victims.
 _MOST_SEARCHED = 32
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityChange:
-    """`changes` that make room on the node in `row`."""
+    """`changes` that give the pod enough capacity on the node in `row`."""
 
     row: int
     changes: tuple[Change, ...]
@@ -32,9 +32,9 @@ class CapacityChange:
 def capacity_changes(
     group: NodeGroup, scenario: Scenario, running: Snapshot, expired: Expired
 ) -> Iterator[CapacityChange]:
-    """What would make room on the best node of `group` for it.
+    """Yield changes that give the pod enough capacity on the best node of `group` for each.
 
-    `running` are the same nodes without the nominated pods, if `scenario` has such: from these nothing is freed.
+    `running` are the nodes without nominated pods, whose resources cannot be freed.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -51,7 +51,7 @@ def capacity_changes(
 
 
 def _reduce_requests(group: NodeGroup, scenario: Scenario) -> Iterator[CapacityChange]:
-    """Ask for what is free, on the node where that is the largest part of what the pod asks for."""
+    """Reduce requests to what is free, on the node with the largest free share of the requests."""
     pod, nodes = scenario
     requested = dict(pod.requests)
     shares = [_free(nodes, group, resource) / requested[resource] for resource in group.short]
@@ -66,7 +66,7 @@ def _reduce_requests(group: NodeGroup, scenario: Scenario) -> Iterator[CapacityC
 
 
 def _free_on_best_node(group: NodeGroup, scenario: Scenario, running: Snapshot) -> CapacityChange | None:
-    """Free what is missing, on the node where that is the smallest part of what the pod asks for."""
+    """Free what is missing, on the node with the smallest missing share of the requests."""
     pod, nodes = scenario
     requested = dict(pod.requests)
     is_large_enough = nodes.allowed_pods[group.rows] > 0
@@ -93,7 +93,7 @@ def _free_on_best_node(group: NodeGroup, scenario: Scenario, running: Snapshot) 
 
 
 def _evict(group: NodeGroup, scenario: Scenario, expired: Expired) -> CapacityChange | None:
-    """Evict pods of lower priority, if the pod may, on the node where the fewest are enough."""
+    """Evict pods of lower priority, if the pod can preempt, on the node that needs the fewest victims."""
     best: tuple[int, int, tuple[RunningPod, ...]] | None = None
     for row in in_time(group.rows[:_MOST_SEARCHED].tolist(), expired):
         victims = _victims(scenario, row)
@@ -108,7 +108,7 @@ def _evict(group: NodeGroup, scenario: Scenario, expired: Expired) -> CapacityCh
 
 
 def _victims(scenario: Scenario, row: int) -> tuple[RunningPod, ...]:
-    """The pods of the node whose end makes enough room, those of the lowest priority first; none if no such will do."""
+    """Return the pods of the node to evict, those of the lowest priority first; empty if none are enough."""
     pod, nodes = scenario
     info = nodes.nodes[row]
     missing = {
@@ -150,7 +150,7 @@ def _first_largest(group: NodeGroup, share: Share) -> int:
 
 
 def _taken_ports(scenario: Scenario, row: int) -> tuple[HostPort, ...]:
-    """The ports that the pod wants and pods of the node have."""
+    """Return the host ports of the pod that are in use on the node."""
     taken: dict[tuple[str, int], list[HostPort]] = {}
     for running in scenario.nodes.nodes[row].pods:
         for port in running.host_ports:

@@ -1,4 +1,4 @@
-"""What keeps a pod from each node, and what would have to be otherwise: nodes with the same obstacles are one group."""
+"""Group nodes by their obstacles: the reasons that exclude the pod, and the changes that would remove them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -37,9 +37,9 @@ from webhook.placement.suggest.pod_changes import (
     satisfiable_terms,
 )
 
-# So many obstacles are told apart, beside the taints: their set must fit in the bits of an integer.
+# The most obstacles that are distinguished, besides taints: a set of them must fit in the bits of an integer.
 _MOST_OBSTACLES = 40
-# To tolerate the taints of nodes that run the cluster itself is no advice, nor those of conditions.
+# Control plane taints and condition taints must not be tolerated, so no suggestion does.
 _CONTROL_PLANES = ("control-plane", "master")
 
 _CORDON = NodeUnschedulable.name
@@ -47,7 +47,7 @@ _PORTS = NodePorts.name
 _TAINTS = TaintToleration.name
 _OTHER = "other"
 
-# What the pod could do without, by the reason that it is the cause of.
+# The changes of the pod that remove a reason.
 _CHANGE_BY_REASON: Mapping[str, Change] = {
     inter_pod_affinity.ERR_REASON_AFFINITY: WithoutPodAffinity(),
     inter_pod_affinity.ERR_REASON_ANTI_AFFINITY: WithoutPodAntiAffinity(),
@@ -61,9 +61,9 @@ Need = tuple[TolerateTaint, ...] | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeGroup:
-    """The nodes in `rows` would do after `changes` of the pod, once there is room: they are `short` of these resources.
+    """The nodes in `rows` fit after `changes` of the pod, once they have enough of the resources in `short`.
 
-    `has_too_many_pods`, `has_taken_ports` and `is_cordoned` hold for all of them, or for none.
+    `has_too_many_pods`, `has_taken_ports` and `is_cordoned` hold for all nodes or for none.
     """
 
     rows: Rows
@@ -75,19 +75,19 @@ class NodeGroup:
 
     @property
     def lacks_capacity(self) -> bool:
-        """Whether something must be freed, or less be asked for."""
+        """Return whether capacity must be freed, or requests be reduced."""
         return bool(self.short) or self.has_too_many_pods or self.has_taken_ports
 
     @property
     def obstacles(self) -> int:
-        """How many things stand in the way."""
+        """Return the number of obstacles."""
         return len(self.changes) + len(self.short) + self.has_too_many_pods + self.has_taken_ports + self.is_cordoned
 
 
 def node_groups(profile: Profile, scenario: Scenario, most: int, expired: Expired) -> list[NodeGroup]:
-    """At most `most` groups of nodes about which something can be done: the fewest obstacles first, then the largest.
+    """Return at most `most` groups of nodes that changes can make fit: the fewest obstacles first, then the largest.
 
-    What plugins have against a node that none of the changes is about leaves the node out.
+    A rejection that no change removes excludes the node from all groups.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -129,7 +129,7 @@ def _group(rows: Rows, keys: tuple[Change | str, ...]) -> NodeGroup:
 
 
 def _masks(found: Iterable[Rejection], scenario: Scenario, expired: Expired) -> Masks:
-    """Which nodes each obstacle keeps the pod from; the key of taints says only that there are some."""
+    """Return the nodes that each obstacle excludes; all taints share one key."""
     pod, nodes = scenario
     nothing = np.zeros(len(nodes.nodes), dtype=np.bool_)
     masks: Masks = {_OTHER: nothing}
@@ -151,7 +151,7 @@ def _masks(found: Iterable[Rejection], scenario: Scenario, expired: Expired) -> 
 
 
 def _add(masks: Masks, key: Change | str, mask: Mask) -> None:
-    """Add `mask` under `key`, or among the others once there are many: each is as long as the cluster."""
+    """Add `mask` under `key`, or under `_OTHER` once there are many: a mask has an entry for each node."""
     if not mask.any():
         return
     if key not in masks and key != _TAINTS and len(masks) - (_TAINTS in masks) > _MOST_OBSTACLES:
@@ -169,7 +169,7 @@ def _key(plugin: str, reason: str) -> Change | str:
 
 
 def _affinity_masks(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator[tuple[Change, Mask]]:
-    """The nodes that miss each label of nodeSelector, each requirement that all terms share, and what terms add."""
+    """Yield the nodes that lack each nodeSelector label, each requirement common to all terms, and the other terms."""
     for key, value in in_time(pod.node_selector, expired):
         yield WithoutNodeSelector(key, value), ~nodes.labels.matches(key, "In", (value,))
     if pod.required is None:
@@ -193,7 +193,7 @@ def _affinity_masks(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator
 
 
 def _needs(pod: PodInfo, nodes: Snapshot) -> tuple[list[Need], NDArray[np.int64]]:
-    """What the pod must tolerate, None where that is no advice, and for each node the place of its need."""
+    """Return the distinct sets of taints to tolerate, None if not advisable, and for each node the index of its set."""
     places: dict[Need, int] = {}
     need_of_class = []
     for taints in nodes.taints.classes:

@@ -13,7 +13,7 @@ from webhook.placement.suggest.changes import Scenario
 
 @dataclass(frozen=True, slots=True)
 class TolerateTaint:
-    """The pod tolerates every taint of this key and value, whatever its effect."""
+    """Tolerate every taint of this key and value, with any effect."""
 
     key: str
     value: str
@@ -22,7 +22,7 @@ class TolerateTaint:
         return f"{self.key}={self.value}" if self.value else self.key
 
     def apply(self, scenario: Scenario) -> Scenario:
-        """With the toleration beside those that the pod has."""
+        """Add the toleration to those of the pod."""
         pod, nodes = scenario
         added = Toleration(self.key, "Equal", self.value, "")
         return Scenario(pod._replace(tolerations=Tolerations({*pod.tolerations, added})), nodes)
@@ -33,7 +33,7 @@ _OPERATORS = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<", "Exists": "ex
 
 @dataclass(frozen=True, slots=True)
 class WithoutRequirement:
-    """The pod does not require this of a node, in none of the terms of its node affinity."""
+    """Remove the requirement from all terms of the required node affinity."""
 
     requirement: Requirement
     is_of_field: bool = False
@@ -46,7 +46,7 @@ class WithoutRequirement:
         return f"the requirement {words} " + (f"[{', '.join(values)}]" if operator.endswith("In") else " ".join(values))
 
     def apply(self, scenario: Scenario) -> Scenario:
-        """A term that requires nothing else makes the whole affinity void: terms are ORed."""
+        """Remove the requirement; a term that becomes empty removes the whole affinity, since terms are ORed."""
         pod, nodes = scenario
         terms = [self._less(term) for term in satisfiable_terms(pod)]
         is_void = any(not term.expressions and not term.fields for term in terms)
@@ -59,13 +59,13 @@ class WithoutRequirement:
 
 @dataclass(frozen=True, slots=True)
 class WithoutTerms:
-    """Of its required node affinity the pod keeps what all terms have in common, if anything."""
+    """Keep only the requirements that all terms of the required node affinity share."""
 
     def __str__(self) -> str:
         return "the nodeSelectorTerms of its required node affinity"
 
     def apply(self, scenario: Scenario) -> Scenario:
-        """One term is left, or none."""
+        """Replace the terms with the common one, or none."""
         pod, nodes = scenario
         common = common_term(pod)
         required = (common,) if common.expressions or common.fields else None
@@ -74,7 +74,7 @@ class WithoutTerms:
 
 @dataclass(frozen=True, slots=True)
 class WithoutNodeSelector:
-    """The pod has not this label in its nodeSelector."""
+    """Remove this label from the nodeSelector."""
 
     key: str
     value: str
@@ -83,7 +83,7 @@ class WithoutNodeSelector:
         return f"the nodeSelector {self.key}={self.value}"
 
     def apply(self, scenario: Scenario) -> Scenario:
-        """The other labels stay."""
+        """Remove the label and keep the others."""
         pod, nodes = scenario
         kept = tuple(pair for pair in pod.node_selector if pair != (self.key, self.value))
         return Scenario(pod._replace(node_selector=kept), nodes)
@@ -91,7 +91,7 @@ class WithoutNodeSelector:
 
 @dataclass(frozen=True, slots=True)
 class WithoutHostPort:
-    """The pod does not take this port of the node."""
+    """Remove this host port."""
 
     port: HostPort
 
@@ -99,7 +99,7 @@ class WithoutHostPort:
         return f"the host port {self.port.port}/{self.port.protocol}"
 
     def apply(self, scenario: Scenario) -> Scenario:
-        """The other ports stay."""
+        """Remove the port and keep the others."""
         pod, nodes = scenario
         kept = tuple(port for port in pod.host_ports if port != self.port)
         return Scenario(pod._replace(host_ports=kept), nodes)
@@ -107,13 +107,13 @@ class WithoutHostPort:
 
 @dataclass(frozen=True, slots=True)
 class WithoutPodAffinity:
-    """The pod requires no pods beside it, by its podAffinity."""
+    """Remove the required podAffinity."""
 
     def __str__(self) -> str:
         return "its required podAffinity"
 
     def apply(self, scenario: Scenario) -> Scenario:
-        """What it prefers stays."""
+        """Remove the required terms and keep the preferred ones."""
         pod, nodes = scenario
         terms = replace(pod.inter_pod.terms, required=())
         return Scenario(pod._replace(inter_pod=replace(pod.inter_pod, terms=terms)), nodes)
@@ -121,13 +121,13 @@ class WithoutPodAffinity:
 
 @dataclass(frozen=True, slots=True)
 class WithoutPodAntiAffinity:
-    """The pod keeps away from no pods, by its podAntiAffinity."""
+    """Remove the required podAntiAffinity."""
 
     def __str__(self) -> str:
         return "its required podAntiAffinity"
 
     def apply(self, scenario: Scenario) -> Scenario:
-        """What it prefers stays."""
+        """Remove the required terms and keep the preferred ones."""
         pod, nodes = scenario
         terms = replace(pod.inter_pod.terms, anti_required=())
         return Scenario(pod._replace(inter_pod=replace(pod.inter_pod, terms=terms)), nodes)
@@ -135,13 +135,13 @@ class WithoutPodAntiAffinity:
 
 @dataclass(frozen=True, slots=True)
 class WithoutSpread:
-    """The pod need not be spread: none of its topologySpreadConstraints bars a node."""
+    """Remove the topologySpreadConstraints that exclude nodes."""
 
     def __str__(self) -> str:
         return f"its topologySpreadConstraints that are {DO_NOT_SCHEDULE}"
 
     def apply(self, scenario: Scenario) -> Scenario:
-        """Those that only rank nodes stay."""
+        """Remove DoNotSchedule constraints and keep ScheduleAnyway ones."""
         pod, nodes = scenario
         kept = tuple(each for each in pod.inter_pod.spread if each.when_unsatisfiable != DO_NOT_SCHEDULE)
         return Scenario(pod._replace(inter_pod=replace(pod.inter_pod, spread=kept)), nodes)
@@ -149,14 +149,14 @@ class WithoutSpread:
 
 @dataclass(frozen=True, slots=True)
 class ReduceRequest:
-    """The pod requests `amount` of a resource, less than the `asked` that it does."""
+    """Reduce the request of a resource from `requested` to `amount`."""
 
     resource: str
     amount: int
     requested: int
 
     def apply(self, scenario: Scenario) -> Scenario:
-        """In what must be free as in what is scored."""
+        """Reduce the filtered and the scored request."""
         pod, nodes = scenario
         return Scenario(
             pod._replace(requests=self._less(pod.requests), scoring_requests=self._less(pod.scoring_requests)), nodes
@@ -166,7 +166,7 @@ class ReduceRequest:
         return tuple((name, self.amount if name == self.resource else amount) for name, amount in amounts)
 
 
-# What the pod would do without.
+# Changes that drop a part of the pod.
 WITHOUT = (
     WithoutRequirement,
     WithoutTerms,
@@ -179,12 +179,12 @@ WITHOUT = (
 
 
 def satisfiable_terms(pod: PodInfo) -> tuple[Term, ...]:
-    """The terms of the required node affinity that can match a node: an empty one matches none."""
+    """Return the terms of the required node affinity that can match a node; an empty one matches none."""
     return tuple(term for term in pod.required or () if term.expressions or term.fields)
 
 
 def common_term(pod: PodInfo) -> Term:
-    """What all of these terms require, as one term."""
+    """Return the requirements that all satisfiable terms share, as one term."""
     terms = satisfiable_terms(pod)
     if not terms:
         return Term((), ())

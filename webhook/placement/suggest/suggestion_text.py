@@ -1,4 +1,4 @@
-"""Suggestions in words."""
+"""The text of suggestions."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def suggestion_text(changes: Sequence[Change], row: int, count: int, fitting_rows: Rows, scenario: Scenario) -> str:
-    """One sentence: after `changes`, `count` nodes can take the pod.
+    """Return a sentence that `count` nodes can take the pod after `changes`.
 
     The changes are derived from the node in `row`. The nodes in `fitting_rows` have the same obstacles.
     """
@@ -63,7 +63,7 @@ def _amounts(requests: Iterable[ReduceRequest]) -> str:
 
 
 def _place(row: int, scenario: Scenario) -> str:
-    """By which label the pod has chosen its nodes, with the value that the node in `row` has."""
+    """Return the label that the pod selects its nodes by, with its value on the node in `row`."""
     pod, nodes = scenario
     labels = nodes.nodes[row].node.labels
     keys = [each.key for each in common_term(pod).expressions if each.operator == "In"]
@@ -93,7 +93,7 @@ def _event(change: Free | Evict | Uncordon) -> str:
 
 
 def _dropped(change: Change, fitting_rows: Rows, nodes: Snapshot) -> str:
-    """What the pod would not ask, and what the nodes have there."""
+    """Return the requirement that is dropped, and the label values of the nodes."""
     if isinstance(change, WithoutRequirement) and not change.is_of_field:
         key, operator, _ = change.requirement
         if operator in ("Exists", "DoesNotExist"):

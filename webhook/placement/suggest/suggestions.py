@@ -1,8 +1,8 @@
-"""The smallest changes that would make a pod fit, each tried before it is given.
+"""Suggest the smallest changes that make a pod fit, each verified by the filters.
 
-What keeps the pod from each node is a set of obstacles (a taint, a requirement, too little of a resource, …), and nodes
-with the same set are one group. The groups with the fewest obstacles give the candidates. A candidate is applied to the
-pod or the cluster, every filter runs again, and it counts only if nodes pass then.
+Each node has a set of obstacles (a taint, a requirement, too little of a resource, …), and nodes with the same set form
+a group. The groups with the fewest obstacles give the candidates. A candidate is applied to the pod or the cluster, and
+all filters run again. It becomes a suggestion if nodes pass them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,12 +21,12 @@ from webhook.placement.suggest.node_groups import NodeGroup, node_groups
 from webhook.placement.suggest.pod_changes import WITHOUT, ReduceRequest
 from webhook.placement.suggest.suggestion_text import suggestion_text
 
-# Smaller changes come first, so that what is beyond these bounds would not be given anyway.
+# Smaller changes come first, so these bounds exclude only large ones.
 _MOST_GROUPS = 16
 _MOST_TRIED = 12
 _MOST_CHANGES = 3
 
-# Kinds of changes, the smaller first. A pod that waits asks for nothing impossible: the room comes first.
+# Kinds of changes, the smaller first. The requests of a Waiting pod are possible, so capacity comes first.
 _INFEASIBLE_ORDER = ("TolerateTaint", "Without", "ReduceRequest", "Evict", "Free", "Uncordon", "HalveRequest")
 _WAITING_ORDER = ("ReduceRequest", "Evict", "Free", "TolerateTaint", "Without", "Uncordon", "HalveRequest")
 
@@ -35,7 +35,7 @@ FeasibleNodes = Callable[[Scenario], Mask]
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """`changes` after which `nodes` nodes can take the pod, and how to tell that in one sentence."""
+    """`changes` after which `nodes` nodes can take the pod, and a sentence that states this."""
 
     text: str
     changes: tuple[Change, ...]
@@ -44,7 +44,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """`changes` after which the node in `row`, one of `group`, is to fit."""
+    """`changes` after which the node in `row`, one of `group`, may fit."""
 
     changes: tuple[Change, ...]
     row: int
@@ -59,9 +59,9 @@ def suggest(
     most: int,
     expired: Expired,
 ) -> tuple[Suggestion, ...]:
-    """At most `most` suggestions for the pod, which no node can take now: the best first.
+    """Return at most `most` suggestions for a pod that no node can take, the best first.
 
-    `feasible_nodes` runs every filter. The pods nominated to a node take room of it that cannot be had.
+    `feasible_nodes` runs all filters. The resources of nominated pods cannot be freed.
 
     Raises:
         DeadlineNearError: `expired()` holds.
