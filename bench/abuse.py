@@ -72,7 +72,7 @@ class Target:
         return self._status_kib("VmRSS") / 1024
 
     def is_running(self) -> bool:
-        """Whether the process is still there."""
+        """Return whether the process is running."""
         return Path(f"/proc/{self.pid}/exe").exists()
 
     def cpu_seconds(self) -> float:

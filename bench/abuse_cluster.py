@@ -35,7 +35,7 @@ _PATIENCE_SECONDS = 6.0
 
 @dataclass(slots=True)
 class Victims:
-    """What became of the normal pods, and what the attackers were answered, by HTTP status."""
+    """The results of normal pods, and the answers to attackers by HTTP status."""
 
     seconds: list[float] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a user who may create one pod, or a client that reaches the port, can send at its worst."""
+"""The worst requests of a user who may create one pod, or of a client that can connect to the port."""
 
 import gzip
 from collections.abc import Callable, Mapping

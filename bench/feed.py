@@ -160,7 +160,7 @@ def main(
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where everybody listens."""
+    """The ports of the servers."""
 
     api: int
     webhook: int

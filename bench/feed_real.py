@@ -40,7 +40,7 @@ _LOAD_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is in the cluster."""
+    """The number of objects in the cluster."""
 
     nodes: int
     pods: int
@@ -72,7 +72,7 @@ class Webhook:
         return {name: float(value) for name, value in named}
 
     def shows(self, size: Size) -> bool:
-        """Whether the view is there and has so much in it."""
+        """Return whether the view is loaded with these numbers of objects."""
         gauges = self.gauges()
         shown = Size(*(int(gauges[f"placement_webhook_cluster_{kind}"]) for kind in ("nodes", "pods")))
         return math.isfinite(gauges["placement_webhook_cluster_age_seconds"]) and shown == size
@@ -94,7 +94,7 @@ class Webhook:
         return self.gauges()["process_resident_memory_bytes"]
 
     async def load(self, seconds: float) -> Load:
-        """What `/mutate` does for so long."""
+        """Measure `/mutate` for a number of seconds."""
         bodies = (review(number, shape=0) for number in count())
         return await drive(self.port, self.trust, bodies, self.connections, seconds)
 

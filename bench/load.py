@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a load saw: requests a second, and the latency of each in seconds, sorted."""
+    """The result of a load: requests per second, and the sorted latencies in seconds."""
 
     requests_per_second: float
     latencies_seconds: list[float]

@@ -42,7 +42,7 @@ _DOMAIN = "maip.mxsf.io"
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of it: `failures` are the errors of pods, `broken_handshakes` those of the client beside."""
+    """The result: `failures` are the errors of pods, `broken_handshakes` those of the client beside."""
 
     seconds: float = 0.0
     latencies_seconds: list[float] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Webhook:
             return session.getpeercert(binary_form=True) or b""
 
     def wait_served(self, pair: KeyPair) -> bool:
-        """Whether new connections get `pair` in time."""
+        """Return whether new connections get `pair` in time."""
         wanted = ssl.PEM_cert_to_DER_cert(pair.certificate.decode())
         deadline = time.monotonic() + _RENEWAL_SECONDS
         while time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""What fills a real API server: nodes, bound pods, and pods that come and go, over as many connections as pay."""
+"""Fill a real API server with nodes, bound pods, and pods that are created and deleted, over several connections."""
 
 import asyncio
 import ssl
@@ -56,7 +56,7 @@ def _fill_pod(content: dict[str, Any], number: int) -> None:
 
 
 def created(kubeconfig: Path, what: str, contents: Iterator[dict[str, Any]], deadline: float) -> int:
-    """How many of `contents` were created by then (`time.monotonic()`); the progress goes to standard error."""
+    """Return how many of `contents` were created by then (`time.monotonic()`); print progress to standard error."""
     return uvloop.run(_create(kubeconfig, what, contents, deadline))
 
 

@@ -35,7 +35,7 @@ disable_warnings = module-not-imported, no-data-collected, module-not-measured, 
 
 @dataclass
 class _Kept:
-    """What is known of the last recording: digests of what it was made of, and the seconds that each test took."""
+    """The last recording: digests of its inputs, and the seconds that each test took."""
 
     code: str = ""
     tests: dict[str, str] = field(default_factory=dict)

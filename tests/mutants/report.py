@@ -1,4 +1,4 @@
-"""What a run prints: the mutants that survived, and the score by package."""
+"""The report of a run: the mutants that survived, and the score by package."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ Lines = Mapping[int, frozenset[str]]
 
 @dataclass
 class Recorded:
-    """What the recording run found: tests by line, and their durations in seconds."""
+    """The result of the recording run: tests by line, and their durations in seconds."""
 
     data: CoverageData
     root: str
@@ -70,7 +70,7 @@ class Place:
     body: range
     """The function whose header the statement is."""
     names: tuple[str, ...]
-    """What a statement that runs at import defines."""
+    """Return the names that a statement that runs at import defines."""
 
 
 def place_of(source: str, line: int) -> Place:

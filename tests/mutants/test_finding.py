@@ -1,4 +1,4 @@
-"""Which faults are put into a module, and which changes are left out because they are no fault."""
+"""The mutations of a module, and the changes that are left out because they are equivalent."""
 
 from textwrap import dedent
 

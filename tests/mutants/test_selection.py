@@ -1,4 +1,4 @@
-"""Which tests are run for a mutant, and in which order."""
+"""The tests that run for a mutant, and their order."""
 
 from textwrap import dedent
 

@@ -21,7 +21,7 @@ _NO_TEST_COLLECTED = 5
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a mutant went, and the lines that it changes."""
+    """The outcome of a mutant, and the lines that it changes."""
 
     mutant: Mutant
     outcome: str

@@ -35,7 +35,7 @@ MOST_ALLOCATED: Mapping[str, int] = {"cpu": 1, "memory": 1, "nvidia.com/gpu": 5}
 
 @dataclass
 class OracleAnswer:
-    """What `Placement` says, as plain data."""
+    """The content of a `Placement`, as plain data."""
 
     verdict: str
     node: str | None
@@ -99,8 +99,8 @@ def find_nodes_that_fit_pod(pod: Object, cluster: OracleCluster) -> tuple[list[O
         if names is not None and node.name not in names and node not in own:
             reasons[f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(unsatisfied))}]"] += 1
             continue
-        plugin, told = rejection_with_nominated_pods(pod, node, cluster)
-        reasons.update(told)
+        plugin, found = rejection_with_nominated_pods(pod, node, cluster)
+        reasons.update(found)
         if not plugin:
             feasible.append(node)
     parts = sorted(f"{count} {reason}" for reason, count in reasons.items())
@@ -108,19 +108,19 @@ def find_nodes_that_fit_pod(pod: Object, cluster: OracleCluster) -> tuple[list[O
 
 
 def rejection_with_nominated_pods(pod: Object, node: OracleNode, cluster: OracleCluster) -> Rejection:
-    """Why `node` cannot take `pod`: first with the pods that are nominated to it, then as it is."""
+    """Return why `node` cannot take `pod`: first with its nominated pods, then without them."""
     yielded_to = [each for each in node.nominated if yields(pod, each)]
     if yielded_to:
         crowded = OracleNode(node.object, [*node.pods, *yielded_to], assumed=yielded_to)
         skipped = {inter_pod_affinity} if skips_inter_pod_affinity(pod, cluster) else set()
-        plugin, told = first_rejection(pod, crowded, cluster.with_node(crowded), skipped)
+        plugin, found = first_rejection(pod, crowded, cluster.with_node(crowded), skipped)
         if plugin:
-            return plugin, told
+            return plugin, found
     return first_rejection(pod, node, cluster, set())
 
 
 def yields(pod: Object, nominated: Object) -> bool:
-    """Whether `pod` must leave its place to the pod `nominated`."""
+    """Return whether the pod `nominated` has precedence over `pod`."""
     names = [each["spec"].get("schedulerName", "default-scheduler") for each in (pod, nominated)]
     if namespace_of(nominated) == namespace_of(pod) and nominated["metadata"]["name"] == pod["metadata"]["name"]:
         return False
@@ -131,11 +131,11 @@ def yields(pod: Object, nominated: Object) -> bool:
 def first_rejection(pod: Object, node: OracleNode, cluster: OracleCluster, skipped: Container[object]) -> Rejection:
     """The first plugin that rejects `node`, and its reasons; none, if the node can take `pod`."""
     for rejects in FILTERS:
-        if told := rejects(pod, node):
-            return plugin_name(rejects.__name__), told
+        if found := rejects(pod, node):
+            return plugin_name(rejects.__name__), found
     for cluster_rejects in CLUSTER_FILTERS:
-        if cluster_rejects not in skipped and (told := cluster_rejects(pod, node, cluster)):
-            return plugin_name(cluster_rejects.__name__), told
+        if cluster_rejects not in skipped and (found := cluster_rejects(pod, node, cluster)):
+            return plugin_name(cluster_rejects.__name__), found
     return "", []
 
 

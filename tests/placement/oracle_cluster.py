@@ -81,11 +81,11 @@ def labels_of(obj: Object) -> Mapping[str, str]:
 def tolerations_of(pod: Object) -> list[Object]:
     """The tolerations of `pod`, with those of the API server's admission plugin DefaultTolerationSeconds."""
     found: list[Object] = list(pod["spec"].get("tolerations") or [])
-    told = [each.get("key") or "" for each in found if (each.get("effect") or "NoExecute") == "NoExecute"]
+    tolerated = [each.get("key") or "" for each in found if (each.get("effect") or "NoExecute") == "NoExecute"]
     added = [
         {"key": key, "operator": "Exists", "effect": "NoExecute"}
         for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-        if key not in told and "" not in told
+        if key not in tolerated and "" not in tolerated
     ]
     return found + added
 

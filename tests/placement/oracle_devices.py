@@ -30,7 +30,7 @@ def value_of(device: Object, attribute: str) -> Any:
 
 
 def dynamic_resources(pod: Object, node: OracleNode, cluster: OracleCluster) -> list[str]:
-    """What kube-scheduler's plugin has against the node."""
+    """Return why DynamicResources rejects the node."""
     if not claims_of(pod, cluster) and not extended_claim(pod, node, cluster):
         return []
     if cluster.is_without_pods and next(allocations(pod, node, cluster, anew=True), None) is not None:

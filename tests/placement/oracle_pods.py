@@ -45,7 +45,7 @@ def _admitted(term: Object, pod: Object) -> Object:
 
 
 def _speaks_of(term: Object, owner: Object, other: Object, cluster: OracleCluster) -> bool:
-    """Whether a term of the running pod `owner` speaks of the pod `other`."""
+    """Return whether a term of the running pod `owner` selects the pod `other`."""
     namespaces, chooses = term.get("namespaces") or [], term.get("namespaceSelector")
     if not namespaces and chooses is None:
         namespaces = [namespace_of(owner)]
@@ -57,7 +57,7 @@ def _speaks_of(term: Object, owner: Object, other: Object, cluster: OracleCluste
 
 
 def _selects(term: Object, pod: Object, other: Object, cluster: OracleCluster) -> bool:
-    """Whether a term of the waiting `pod` selects `other`: namespaces are chosen among those that there are.
+    """Return whether a term of the pending `pod` selects `other`: namespaces are selected among the existing ones.
 
     A namespaceSelector that an object without labels satisfies chooses all.
     """
@@ -76,7 +76,7 @@ def _running(cluster: OracleCluster) -> Iterator[tuple[Object, OracleNode]]:
 
 
 def inter_pod_affinity(pod: Object, node: OracleNode, cluster: OracleCluster) -> list[str]:
-    """Why InterPodAffinity rejects `node`."""
+    """Return why InterPodAffinity rejects `node`."""
     if not _affinity_holds(pod, node, cluster):
         return ["node(s) didn't match pod affinity rules"]
     for term in _terms(pod, "podAntiAffinity"):
@@ -91,7 +91,7 @@ def inter_pod_affinity(pod: Object, node: OracleNode, cluster: OracleCluster) ->
 
 
 def skips_inter_pod_affinity(pod: Object, cluster: OracleCluster) -> bool:
-    """Whether there is nothing to ask: no required term of `pod`, and none of a running pod that bars it anywhere."""
+    """Return whether the filter does not apply: `pod` has no required term, and no running pod excludes it anywhere."""
     if _terms(pod, "podAffinity") or _terms(pod, "podAntiAffinity"):
         return False
     return not any(
@@ -167,7 +167,7 @@ def _with_label_keys(constraint: Object, pod: Object) -> Object:
 
 
 def _default_selector(pod: Object, cluster: OracleCluster) -> Object:
-    """What the Services of the pod and its controller select, all of it."""
+    """Return the combined selector of the Services and the controller of the pod."""
     expressions: list[Object] = []
     for service in cluster.of_kind("Service", namespace_of(pod)):
         selector = service["spec"].get("selector")
@@ -212,7 +212,7 @@ def _assumed_there(constraint: Object, pod: Object, node: OracleNode) -> int:
 
 
 def _counts(constraint: Object, pod: Object, node: OracleNode) -> bool:
-    """Whether the policies of `constraint` let `node` count."""
+    """Return whether `node` counts by the policies of `constraint`."""
     honors_affinity = constraint.get("nodeAffinityPolicy", "Honor") == "Honor"
     if honors_affinity and not required_node_affinity_matches(pod["spec"], node.labels, node.name):
         return False
@@ -223,7 +223,7 @@ def _counts(constraint: Object, pod: Object, node: OracleNode) -> bool:
 
 
 def pod_topology_spread(pod: Object, node: OracleNode, cluster: OracleCluster) -> list[str]:
-    """Why PodTopologySpread rejects `node`."""
+    """Return why PodTopologySpread rejects `node`."""
     constraints = _constraints(pod, cluster, "DoNotSchedule")
     for constraint in constraints:
         key = constraint["topologyKey"]

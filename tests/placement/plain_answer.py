@@ -5,7 +5,7 @@ from webhook.placement.scheduler import Placement
 
 
 def as_plain(placement: Placement) -> oracle.OracleAnswer:
-    """What `placement` says that the plain check says, too."""
+    """Return the part of `placement` that the plain check computes, too."""
     return oracle.OracleAnswer(
         placement.verdict,
         placement.node,

@@ -1,4 +1,4 @@
-"""The real kube-scheduler is the judge: what is foretold for a pod is what becomes of it."""
+"""Compare predictions with the real kube-scheduler."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ _SMALL = {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "8", "pods": "4"}
 _TRAINING = match_expressions(("use", "In", ["training"]))
 
 
-def _foretell(cluster: Cluster, pod: PodBuilder) -> Placement:
+def _predict(cluster: Cluster, pod: PodBuilder) -> Placement:
     """The placement of `pod`, as the API server would store it, on the cluster as it is."""
     documents = [
         Document("cluster", {"apiVersion": "v1", "kind": kind} | each)
@@ -34,7 +34,7 @@ def _profile(pod: Object) -> Profile:
     return PROFILES["binpack" if pod["spec"]["schedulerName"] == "binpack" else "default"]
 
 
-def _foretold_scores(placement: Placement) -> dict[str, Mapping[str, int]]:
+def _predicted_scores(placement: Placement) -> dict[str, Mapping[str, int]]:
     """The scores as kube-scheduler logs them: it has no total, and does not score a single node."""
     if len(placement.scores) == 1:
         return {}
@@ -108,14 +108,14 @@ def test_pod_is_bound_where_it_is_foretold_with_these_scores(
     cluster: Cluster, prepare: Callable[[Cluster], None], pod: PodBuilder
 ) -> None:
     prepare(cluster)
-    foretold = _foretell(cluster, pod)
-    assert foretold.verdict == "Feasible"
+    predicted = _predict(cluster, pod)
+    assert predicted.verdict == "Feasible"
     made = cluster.create(pod).object
     bound = cluster.wait_bound(made)
-    assert cluster.scores(made) == _foretold_scores(foretold)
-    assert foretold.node is not None
+    assert cluster.scores(made) == _predicted_scores(predicted)
+    assert predicted.node is not None
     # Of nodes with equal totals kube-scheduler takes any.
-    assert foretold.scores[bound]["total"] == foretold.scores[foretold.node]["total"]
+    assert predicted.scores[bound]["total"] == predicted.scores[predicted.node]["total"]
 
 
 def _by_name(*names: str) -> Object:
@@ -152,7 +152,7 @@ def test_pod_that_is_foretold_no_node_is_unschedulable_in_these_words(
     cluster: Cluster, prepare: Callable[[Cluster], None], pod: PodBuilder, verdict: str
 ) -> None:
     prepare(cluster)
-    foretold = _foretell(cluster, pod)
-    assert foretold.verdict == verdict
+    predicted = _predict(cluster, pod)
+    assert predicted.verdict == verdict
     message = cluster.wait_unschedulable(cluster.create(pod).object)
-    assert message.split(". ")[0].removesuffix(".") + "." == foretold.message
+    assert message.split(". ")[0].removesuffix(".") + "." == predicted.message

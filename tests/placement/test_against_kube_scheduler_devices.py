@@ -1,4 +1,4 @@
-"""The real kube-scheduler is the judge of ResourceSlices, claims for devices and what others have taken."""
+"""Compare predictions for ResourceSlices and ResourceClaims with the real kube-scheduler."""
 
 from typing import Any
 
@@ -81,7 +81,7 @@ def _make(cluster: Cluster, *objects: Object) -> None:
             )
 
 
-def _foretell(cluster: Cluster, builder: PodBuilder, profile: Profile = DEFAULT) -> Placement:
+def _predict(cluster: Cluster, builder: PodBuilder, profile: Profile = DEFAULT) -> Placement:
     documents = [
         Document("cluster", each)
         for api_version, kind in _KINDS
@@ -106,20 +106,20 @@ def _assert_pod_as_foretold(
     nodes: set[str] | None = None,
     profile: Profile = DEFAULT,
 ) -> None:
-    foretold = _foretell(cluster, builder, profile)
-    assert (foretold.verdict, foretold.unmodelled) == (verdict, ())
+    predicted = _predict(cluster, builder, profile)
+    assert (predicted.verdict, predicted.unmodelled) == (verdict, ())
     if verdict == "Feasible":
-        assert set(foretold.scores) == nodes
-    _assert_right(cluster, foretold, builder)
+        assert set(predicted.scores) == nodes
+    _assert_right(cluster, predicted, builder)
 
 
-def _assert_right(cluster: Cluster, foretold: Placement, builder: PodBuilder) -> None:
+def _assert_right(cluster: Cluster, predicted: Placement, builder: PodBuilder) -> None:
     pod = cluster.create(builder).object
-    if foretold.verdict == "Feasible":
+    if predicted.verdict == "Feasible":
         bound = _wait_chosen(cluster, pod)
         scores = {
             node: {plugin: score for plugin, score in each.items() if plugin != "total"}
-            for node, each in foretold.scores.items()
+            for node, each in predicted.scores.items()
         }
         assert bound in scores
         assert cluster.scores(pod) == (scores if len(scores) > 1 else {})
@@ -130,7 +130,7 @@ def _assert_right(cluster: Cluster, foretold: Placement, builder: PodBuilder) ->
         return str(conditions[0]["message"]).split(". ")[0].removesuffix(".") if conditions else ""
 
     wait_for(
-        lambda: message() == foretold.message.removesuffix(".") or None, lambda: f"{foretold.message}: {message()}"
+        lambda: message() == predicted.message.removesuffix(".") or None, lambda: f"{predicted.message}: {message()}"
     )
 
 
@@ -663,10 +663,10 @@ def test_claim_of_an_earlier_attempt_is_deleted_first(cluster: Cluster) -> None:
     }
     _make(cluster, claim)
     pod = make_pod(held["metadata"]["name"]).uid(held["metadata"]["uid"]).gpu(1, _EXTENDED)
-    foretold = _foretell(cluster, pod)
-    assert (foretold.verdict, foretold.unmodelled) == ("Waiting", ())
+    predicted = _predict(cluster, pod)
+    assert (predicted.verdict, predicted.unmodelled) == ("Waiting", ())
     cluster.release(held)
-    assert cluster.first_refusal(held).startswith(foretold.message.removesuffix("."))
+    assert cluster.first_refusal(held).startswith(predicted.message.removesuffix("."))
 
 
 _BY_GPU = {"resources": [{"name": _EXTENDED, "weight": 3}, {"name": "cpu", "weight": 1}]}
@@ -744,8 +744,8 @@ def _assert_world_as_foretold(control_plane: ControlPlane, world: tuple[list[Obj
         _make(cluster, *objects)
         cluster.make_nodes(*(make_node_object(name) for name in NODES))
         builder = PodBuilder(pod)
-        foretold = _foretell(cluster, builder)
-        assert foretold.verdict != "Unknown"
-        _assert_right(cluster, foretold, builder)
+        predicted = _predict(cluster, builder)
+        assert predicted.verdict != "Unknown"
+        _assert_right(cluster, predicted, builder)
     finally:
         cluster.remove_everything()

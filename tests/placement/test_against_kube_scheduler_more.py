@@ -38,7 +38,7 @@ _KINDS = (
 )
 
 
-def _foretell(cluster: Cluster, pod: PodBuilder, profile: Profile = DEFAULT) -> Placement:
+def _predict(cluster: Cluster, pod: PodBuilder, profile: Profile = DEFAULT) -> Placement:
     """The placement of `pod`, as it is before the API server has stored it, on the cluster as it is."""
     documents = [
         Document("cluster", each)
@@ -48,7 +48,7 @@ def _foretell(cluster: Cluster, pod: PodBuilder, profile: Profile = DEFAULT) -> 
     return Scheduler(profile).place(pod.namespace(cluster.namespace).obj(), snapshot_from_documents(documents))
 
 
-def _foretold_scores(placement: Placement) -> dict[str, Mapping[str, int]]:
+def _predicted_scores(placement: Placement) -> dict[str, Mapping[str, int]]:
     """The scores as kube-scheduler logs them: it has no total, and does not score a single node."""
     scores: dict[str, Mapping[str, int]] = {
         node: {plugin: score for plugin, score in each.items() if plugin != "total"}
@@ -58,20 +58,20 @@ def _foretold_scores(placement: Placement) -> dict[str, Mapping[str, int]]:
 
 
 def _assert_bound_as_foretold(cluster: Cluster, pod: PodBuilder, profile: Profile = DEFAULT) -> None:
-    foretold = _foretell(cluster, pod, profile)
-    assert (foretold.verdict, foretold.unmodelled) == ("Feasible", ())
+    predicted = _predict(cluster, pod, profile)
+    assert (predicted.verdict, predicted.unmodelled) == ("Feasible", ())
     made = cluster.create(pod).object
     bound = cluster.wait_bound(made)
-    assert cluster.scores(made) == _foretold_scores(foretold)
-    assert foretold.node is not None
-    assert foretold.scores[bound]["total"] == foretold.scores[foretold.node]["total"]
+    assert cluster.scores(made) == _predicted_scores(predicted)
+    assert predicted.node is not None
+    assert predicted.scores[bound]["total"] == predicted.scores[predicted.node]["total"]
 
 
 def _assert_unschedulable_as_foretold(
     cluster: Cluster, pod: PodBuilder, verdict: str, profile: Profile = DEFAULT
 ) -> None:
-    foretold = _foretell(cluster, pod, profile)
-    assert foretold.verdict == verdict
+    predicted = _predict(cluster, pod, profile)
+    assert predicted.verdict == verdict
     made = cluster.create(pod).object
 
     def message() -> str:
@@ -80,7 +80,7 @@ def _assert_unschedulable_as_foretold(
 
     # Claims and volumes reach kube-scheduler by watches of their own, perhaps after the pod.
     wait_for(
-        lambda: message() == foretold.message.removesuffix(".") or None, lambda: f"{foretold.message}: {message()}"
+        lambda: message() == predicted.message.removesuffix(".") or None, lambda: f"{predicted.message}: {message()}"
     )
 
 
@@ -108,7 +108,7 @@ def test_gated_pod(cluster: Cluster) -> None:
 def test_no_comparing_tolerations_in_this_release(cluster: Cluster) -> None:
     cluster.make_node("a", taints=["level=5:NoSchedule"])
     tolerant = make_pod().toleration("level", operator="Gt", value="3", effect="NoSchedule")
-    assert _foretell(cluster, tolerant).verdict == "Infeasible"
+    assert _predict(cluster, tolerant).verdict == "Infeasible"
     with pytest.raises(ApiError, match="tolerations"):
         cluster.create(tolerant)
 
@@ -232,7 +232,7 @@ def test_bound_in_tree_volume_is_reached_as_its_driver_has_it(cluster: Cluster, 
     if node is None:
         _assert_unschedulable_as_foretold(cluster, pod, "Infeasible")
     else:
-        assert _foretell(cluster, pod).node == node
+        assert _predict(cluster, pod).node == node
         assert cluster.wait_bound(cluster.create(pod).object) == node
 
 

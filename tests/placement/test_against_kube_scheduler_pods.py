@@ -1,4 +1,4 @@
-"""The real kube-scheduler is the judge of pods that mind other pods: affinity, anti-affinity, spreading."""
+"""Compare predictions for pod affinity, anti-affinity and topology spread with the real kube-scheduler."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ _WEB = {"matchLabels": {"app": "web"}}
 _DB = {"matchLabels": {"app": "db"}}
 
 
-def _foretell(cluster: Cluster, pod: PodBuilder) -> Placement:
+def _predict(cluster: Cluster, pod: PodBuilder) -> Placement:
     """The placement of `pod`, as it is before the API server has stored it, on the cluster as it is."""
     documents = [
         Document("cluster", each)
@@ -161,18 +161,18 @@ def test_pod_is_bound_where_it_is_foretold_with_these_scores(
     cluster: Cluster, prepare: Callable[[Cluster], None], pod: PodBuilder
 ) -> None:
     prepare(cluster)
-    foretold = _foretell(cluster, pod)
-    assert (foretold.verdict, foretold.unmodelled) == ("Feasible", ())
+    predicted = _predict(cluster, pod)
+    assert (predicted.verdict, predicted.unmodelled) == ("Feasible", ())
     made = cluster.create(pod).object
     bound = cluster.wait_bound(made)
     expected = {
         node: {plugin: score for plugin, score in scores.items() if plugin != "total"}
-        for node, scores in foretold.scores.items()
+        for node, scores in predicted.scores.items()
     }
     assert cluster.scores(made) == (expected if len(expected) > 1 else {})
-    assert foretold.node is not None
+    assert predicted.node is not None
     # Of nodes with equal totals kube-scheduler takes any.
-    assert foretold.scores[bound]["total"] == foretold.scores[foretold.node]["total"]
+    assert predicted.scores[bound]["total"] == predicted.scores[predicted.node]["total"]
 
 
 _UNSCHEDULABLE = [
@@ -239,7 +239,7 @@ def test_pod_that_is_foretold_no_node_is_unschedulable_in_these_words(
     cluster: Cluster, prepare: Callable[[Cluster], None], pod: PodBuilder, verdict: str
 ) -> None:
     prepare(cluster)
-    foretold = _foretell(cluster, pod)
-    assert foretold.verdict == verdict
+    predicted = _predict(cluster, pod)
+    assert predicted.verdict == verdict
     message = cluster.wait_unschedulable(cluster.create(pod).object)
-    assert message.split(". ")[0].removesuffix(".") + "." == foretold.message
+    assert message.split(". ")[0].removesuffix(".") + "." == predicted.message

@@ -1,4 +1,4 @@
-"""However much of something a pod has, the deadline is asked about between one and the next."""
+"""The deadline is checked between the items of every user-controlled list."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -120,7 +120,7 @@ def test_deadline_is_asked_about_for_each(pod: PodBuilder) -> None:
 
 @pytest.mark.parametrize("pod", [pytest.param(pod, id=name) for name, pod in _LONG.items()])
 def test_answer_goes_out_without_suggestions_that_take_too_long(pod: PodBuilder) -> None:
-    """At whatever moment the time is up, the answer is Unknown or what it would have been, its suggestions aside."""
+    """A deadline at any moment gives Unknown or the same answer, apart from suggestions."""
     snapshot, question = _snapshot(), PodSignature.of(pod.gpu(1).obj())
     whole = Scheduler(suggestions=1).answer(question, snapshot)
     for last in range(0, 30 * _COUNT, 11):

@@ -1,4 +1,4 @@
-"""What is made for a pod is bounded in bytes, however many nodes there are."""
+"""The memory for a pod is bounded for any number of nodes."""
 
 import tracemalloc
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What is not modelled is named, and keeps a verdict from promising too much."""
+"""Plugins that are not modelled are named and limit the verdict."""
 
 from collections.abc import Mapping
 from typing import Any

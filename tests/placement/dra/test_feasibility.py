@@ -1,4 +1,4 @@
-"""What device classes and claims of a cluster file do to a pod's verdict."""
+"""DeviceClasses and ResourceClaims of a cluster file change a pod's verdict."""
 
 from typing import Any
 
@@ -358,7 +358,7 @@ def test_class_that_a_newer_one_replaces_may_or_may_not_keep_its_implicit_resour
 
 
 def test_extended_resource_that_only_a_plugin_could_offer_is_missing_where_it_is_not_asked_about() -> None:
-    """NodeResourcesFit passes over what it is told to ignore, DynamicResources does not."""
+    """NodeResourcesFit skips ignored resources, DynamicResources does not."""
     profile = Profile.of("x", PluginArgs(ignored_resources=frozenset(("example.com/nic",))))
     nodes = (
         make_node_object("a"),

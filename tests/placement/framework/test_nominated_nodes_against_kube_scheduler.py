@@ -1,4 +1,4 @@
-"""The real kube-scheduler is the judge of nodes that are kept for pods which wait for them."""
+"""Compare predictions on nodes with nominated pods with the real kube-scheduler."""
 
 import json
 from collections.abc import Callable
@@ -36,19 +36,19 @@ def _place(cluster: Cluster, stored: Object) -> Placement:
     return Scheduler(_PROFILES[stored["spec"]["schedulerName"]]).place(stored, _snapshot(cluster))
 
 
-def _agree(cluster: Cluster, made: Object, foretold: Placement) -> None:
-    """What is `foretold` for the pod `made` is what becomes of it."""
-    if foretold.verdict == "Feasible":
+def _agree(cluster: Cluster, made: Object, predicted: Placement) -> None:
+    """Assert that kube-scheduler does to the pod `made` what was `predicted`."""
+    if predicted.verdict == "Feasible":
         bound = cluster.wait_bound(made)
-        assert foretold.node is not None
-        assert foretold.scores[bound]["total"] == foretold.scores[foretold.node]["total"]
-        scores = {node: {**each} for node, each in foretold.scores.items()}
+        assert predicted.node is not None
+        assert predicted.scores[bound]["total"] == predicted.scores[predicted.node]["total"]
+        scores = {node: {**each} for node, each in predicted.scores.items()}
         for each in scores.values():
             del each["total"]
         assert cluster.scores(made) == (scores if len(scores) > 1 else {})
     else:
         message = cluster.first_refusal(made)
-        assert message.split(". ")[0].removesuffix(".") + "." == foretold.message
+        assert message.split(". ")[0].removesuffix(".") + "." == predicted.message
 
 
 def _two(cluster: Cluster, **kept: str) -> None:
@@ -174,18 +174,18 @@ def test_nodes_that_are_kept_for_others_are_foretold(
     cluster: Cluster, prepare: Prepare, pod: PodBuilder, verdict: str, nodes: str
 ) -> None:
     prepare(cluster)
-    foretold = _place(cluster, cluster.create(pod, dry_run=True).object)
-    assert (foretold.verdict, set(foretold.scores)) == (verdict, set(nodes))
-    _agree(cluster, cluster.create(pod).object, foretold)
+    predicted = _place(cluster, cluster.create(pod, dry_run=True).object)
+    assert (predicted.verdict, set(predicted.scores)) == (verdict, set(nodes))
+    _agree(cluster, cluster.create(pod).object, predicted)
 
 
 def test_as_many_pods_as_a_node_allows_are_kept(cluster: Cluster) -> None:
     cluster.make_node("a", capacity={"pods": "2"})
     for name in ("first", "second"):
         cluster.nominate(make_pod(name), "a")
-    foretold = _place(cluster, cluster.create(make_pod(), dry_run=True).object)
-    assert foretold.message == "0/1 nodes are available: 1 Too many pods."
-    _agree(cluster, cluster.create(make_pod()).object, foretold)
+    predicted = _place(cluster, cluster.create(make_pod(), dry_run=True).object)
+    assert predicted.message == "0/1 nodes are available: 1 Too many pods."
+    _agree(cluster, cluster.create(make_pod()).object, predicted)
 
 
 def test_a_nominated_pod_that_is_being_deleted_is_kept_its_node_while_it_is_there(cluster: Cluster) -> None:
@@ -200,10 +200,10 @@ def test_a_nominated_pod_that_is_being_deleted_is_kept_its_node_while_it_is_ther
     spread = make_pod("spread").label("app", "web").spec(topologySpreadConstraints=_spread(_WEB, _HOST))
     try:
         for pod in (_LARGE, spread):
-            foretold = _place(cluster, cluster.create(pod, dry_run=True).object)
-            assert set(foretold.scores) == {"b", "c"}
+            predicted = _place(cluster, cluster.create(pod, dry_run=True).object)
+            assert set(predicted.scores) == {"b", "c"}
             made = cluster.create(pod).object
-            _agree(cluster, made, foretold)
+            _agree(cluster, made, predicted)
             cluster.delete_pod(made)
     finally:
         body = {"metadata": {"finalizers": None}}
@@ -217,9 +217,9 @@ def test_a_nominated_pod_that_has_ended_keeps_nothing(cluster: Cluster) -> None:
     cluster.client.patch("Pod", "kept-b", body, namespace=cluster.namespace, subresource="status")
     log = cluster.control_plane.scheduler_log
     log.wait_for_events("Delete event for unscheduled pod", "pod", [f"{cluster.namespace}/kept-b"], since=since)
-    foretold = _place(cluster, cluster.create(_LARGE, dry_run=True).object)
-    assert set(foretold.scores) == {"b"}
-    _agree(cluster, cluster.create(_LARGE).object, foretold)
+    predicted = _place(cluster, cluster.create(_LARGE, dry_run=True).object)
+    assert set(predicted.scores) == {"b"}
+    _agree(cluster, cluster.create(_LARGE).object, predicted)
 
 
 def test_a_pod_that_waits_for_its_victims_to_go_is_kept_its_node(cluster: Cluster) -> None:
@@ -229,9 +229,9 @@ def test_a_pod_that_waits_for_its_victims_to_go_is_kept_its_node(cluster: Cluste
     preemptor = cluster.create(make_pod("preemptor").requests(cpu="1").spec(priorityClassName=_HIGH)).object
     cluster.wait_unschedulable(preemptor)
     small = make_pod("small").requests(cpu="500m")
-    foretold = _place(cluster, cluster.create(small, dry_run=True).object)
-    assert foretold.verdict == "Waiting"
-    _agree(cluster, cluster.create(small).object, foretold)
+    predicted = _place(cluster, cluster.create(small, dry_run=True).object)
+    assert predicted.verdict == "Waiting"
+    _agree(cluster, cluster.create(small).object, predicted)
 
 
 def _by_name(name: str) -> Object:
@@ -276,7 +276,7 @@ def test_a_pods_own_nomination_is_foretold(
     prepare(cluster)
     made = cluster.nominate(pod, node)
     stored = {**made, "spec": {name: value for name, value in made["spec"].items() if name != "schedulingGates"}}
-    foretold = _place(cluster, stored)
-    assert (foretold.verdict, set(foretold.scores)) == (verdict, set(nodes))
+    predicted = _place(cluster, stored)
+    assert (predicted.verdict, set(predicted.scores)) == (verdict, set(nodes))
     cluster.release(made)
-    _agree(cluster, made, foretold)
+    _agree(cluster, made, predicted)

@@ -1,4 +1,4 @@
-"""What claims, volumes and storage classes of a cluster file do to a pod's nodes, message and verdict."""
+"""Claims, volumes and storage classes of a cluster file change a pod's nodes, message and verdict."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pods that nothing tells apart are one question."""
+"""Pods that no plugin can distinguish are equal."""
 
 from dataclasses import replace
 from typing import Any

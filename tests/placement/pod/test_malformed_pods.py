@@ -1,4 +1,4 @@
-"""Anything that calls itself a pod gets an answer or is told its fields; nothing else ever happens."""
+"""Any object of kind Pod gets an answer or field errors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -63,7 +63,7 @@ def test_malformed_preference_is_told_with_its_path(preferred: dict[str, Any], p
     assert {error.path for error in caught.value.errors} == {f"{where}.{path}"}
 
 
-def test_every_malformed_field_is_told() -> None:
+def test_every_malformed_field_is_error_paths() -> None:
     pod = {
         "metadata": {"labels": []},
         "spec": {"nodeName": 1, "tolerations": {}, "volumes": {}, "overhead": {"cpu": ""}},
@@ -103,7 +103,7 @@ def _spoiled(draw: Any, pods: st.SearchStrategy[Any]) -> Any:
     return pod
 
 
-def _told(ask: Callable[[], object]) -> list[str]:
+def _error_paths(ask: Callable[[], object]) -> list[str]:
     """The fields that `ask` says are malformed."""
     try:
         ask()
@@ -115,8 +115,8 @@ def _told(ask: Callable[[], object]) -> list[str]:
 @settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pod=st.one_of(_spoiled(pending_pods()), st.dictionaries(st.sampled_from(("metadata", "spec")), _json)))
 def test_any_pod_is_placed_or_told_its_fields(pod: dict[str, Any]) -> None:
-    told = _told(lambda: Scheduler().place(pod, _SNAPSHOT))
-    assert all(path.startswith(("metadata", "spec", "status")) for path in told)
+    paths = _error_paths(lambda: Scheduler().place(pod, _SNAPSHOT))
+    assert all(path.startswith(("metadata", "spec", "status")) for path in paths)
 
 
 @settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -126,4 +126,4 @@ def test_any_cluster_is_read_or_told_its_fields(pod: dict[str, Any], kind: str) 
     if isinstance(spec, dict):
         spec["nodeName"] = "node-0"
     document = Document("cluster", {**pod, "apiVersion": "v1", "kind": kind})
-    assert all(path.startswith("cluster: ") for path in _told(lambda: snapshot_from_documents([document])))
+    assert all(path.startswith("cluster: ") for path in _error_paths(lambda: snapshot_from_documents([document])))

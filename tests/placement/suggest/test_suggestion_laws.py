@@ -1,4 +1,4 @@
-"""What a suggestion says is true: made to the pod or the cluster, the plain placement check finds as many nodes."""
+"""A suggestion is true: with its changes, the plain placement check finds the same number of nodes."""
 
 from collections.abc import Sequence
 from typing import Any

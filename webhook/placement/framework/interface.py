@@ -99,7 +99,7 @@ class ScorePlugin(Plugin, Protocol):
 
 
 class Certainty(NamedTuple):
-    """Whether the `scores` of a plugin are known, and whether kube-scheduler is known to score (`verdict`)."""
+    """The certainty of a plugin: its `scores` are known; kube-scheduler is known to score (`verdict`)."""
 
     scores: bool = True
     verdict: bool = True

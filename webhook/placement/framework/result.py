@@ -63,7 +63,7 @@ class Scores(Mapping[str, Mapping[str, int]]):
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Whether a pod can be placed, and where.
+    """The verdict on a pod, and its best node.
 
     `node` is the best node if the verdict is Feasible. `feasible` of `total` nodes pass every filter. `message` has
     kube-scheduler's words up to its first full stop. `scores` has an entry for each feasible node; a single node is not
