@@ -21,8 +21,8 @@ from webhook.pipeline import ClusterView, scheduler_for
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.serving.admissions import Answer
 from webhook.serving.dispatcher import SMALL_BYTES, Dispatcher, OverdueError, Timeouts
-from webhook.serving.effort import TurnEndedError
 from webhook.serving.lanes import LargeLane, SmallLane
+from webhook.serving.work_budget import TurnEndedError
 
 POLICY = policy_with()
 SNAPSHOT = snapshot_from_documents(cluster_documents(30, 2))

@@ -12,10 +12,10 @@ from webhook.kube.documents import Document
 from webhook.pipeline import ClusterView
 from webhook.placement.scheduler import Scheduler
 from webhook.serving.decision_cache import DecisionCache
-from webhook.serving.effort import Effort
 from webhook.serving.lanes import SmallLane
 from webhook.serving.rendering import Rendered
 from webhook.serving.reuse import UntilNextSnapshot
+from webhook.serving.work_budget import Effort
 
 POLICY = policy_with()
 NODE = make_node_object("node-1", labels={USAGE: "training"})

@@ -23,11 +23,11 @@ from webhook.serving.admissions import Admissions, Answer, Dependencies
 from webhook.serving.certificate import Certificate
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.dispatcher import Dispatcher
-from webhook.serving.effort import Effort
 from webhook.serving.health import Health
 from webhook.serving.http import MutateEndpoint
 from webhook.serving.lanes import Lane, LargeLane, SmallLane
 from webhook.serving.server import Server
+from webhook.serving.work_budget import Effort
 from webhook.settings import Address, Settings
 
 LOOPBACK = Address("127.0.0.1", 0)

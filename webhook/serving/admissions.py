@@ -16,9 +16,9 @@ from webhook.pipeline import ClusterView
 from webhook.placement.framework.result import Placement
 from webhook.policy.policy import Policy
 from webhook.serving.audit_record import audit_record
-from webhook.serving.effort import Effort, TurnEndedError
 from webhook.serving.lanes import Lane
 from webhook.serving.rendering import Rendered
+from webhook.serving.work_budget import Effort, TurnEndedError
 
 # Parsed, a value takes about 72 bytes, however short it is in JSON. A pod of 3 MiB that somebody needs has a tenth.
 MAX_VALUES = 600_000

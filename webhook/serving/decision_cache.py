@@ -16,9 +16,9 @@ from webhook.kube.deadline import Expired, never
 from webhook.pipeline import ClusterView, admit, admit_content, not_a_pod_creation, read_pod
 from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy
-from webhook.serving.effort import Effort
 from webhook.serving.rendering import Rendered, render
 from webhook.serving.reuse import Reuse
+from webhook.serving.work_budget import Effort
 from webhook.verdict import Denied
 
 RESULT_CACHE_BYTES = 12 * 1024 * 1024

@@ -17,9 +17,9 @@ from webhook.allocator import give_memory_back
 from webhook.pipeline import ClusterView
 from webhook.policy.policy import Policy
 from webhook.serving.admissions import Admissions, Answer, Decision
-from webhook.serving.effort import Effort, TurnEndedError
 from webhook.serving.fair_queue import FairQueue, Ledger, payers
 from webhook.serving.lanes import Lane
+from webhook.serving.work_budget import Effort, TurnEndedError
 
 # A review of a pod that people write has a few KiB; one of 32 KiB costs a few milliseconds without the scorer.
 SMALL_BYTES = 32 * 1024

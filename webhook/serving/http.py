@@ -11,9 +11,9 @@ from aiohttp import StreamReader, hdrs, web
 
 from webhook.metrics import Metrics
 from webhook.serving.admissions import Answer
+from webhook.serving.body_budget import NoRoomError, Room
 from webhook.serving.dispatcher import CLIENT_GONE, SMALL_BYTES, Dispatcher, OverdueError, Timeouts
 from webhook.serving.http_protocol import working
-from webhook.serving.room import NoRoomError, Room
 from webhook.settings import Settings, parse_go_duration
 
 # Of the time that the API server grants, this much is kept for the way back.

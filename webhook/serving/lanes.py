@@ -16,9 +16,9 @@ from webhook.pipeline import ClusterView, Scorer
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.policy.policy import Policy
 from webhook.serving.decision_cache import DecisionCache
-from webhook.serving.effort import Effort
 from webhook.serving.rendering import Rendered
 from webhook.serving.reuse import TIMED_CACHE_BYTES, ForAWhile, UntilNextSnapshot
+from webhook.serving.work_budget import Effort
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Protocol
 
 from webhook.byte_cache import ByteCache
 from webhook.pipeline import ClusterView
-from webhook.serving.effort import Effort
 from webhook.serving.rendering import Rendered
+from webhook.serving.work_budget import Effort
 
 SNAPSHOT_CACHE_BYTES = 8 * 1024 * 1024
 TIMED_CACHE_BYTES = 6 * 1024 * 1024

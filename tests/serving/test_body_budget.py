@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from webhook.serving.room import NoRoomError, Room
+from webhook.serving.body_budget import NoRoomError, Room
 
 
 def run(story: Callable[[Room], Awaitable[None]], most_bytes: int = 100) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.server import Clock
 from webhook.kube.deadline import BudgetSpentError, in_time
-from webhook.serving.effort import Effort, TurnEndedError
+from webhook.serving.work_budget import Effort, TurnEndedError
 
 
 def effort(
