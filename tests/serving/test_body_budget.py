@@ -1,17 +1,17 @@
-"""Bytes in flight have a bound; who finds no room waits for it, in the order of coming."""
+"""The bytes in flight are bounded; requests that exceed the budget wait in the order of their arrival."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
 
-from webhook.serving.body_budget import NoRoomError, Room
+from webhook.serving.body_budget import BodyBudget, BodyBudgetExceededError
 
 
-def run(story: Callable[[Room], Awaitable[None]], most_bytes: int = 100) -> None:
+def run(story: Callable[[BodyBudget], Awaitable[None]], most_bytes: int = 100) -> None:
     async def begin() -> None:
         async with asyncio.timeout(20):
-            await story(Room(most_bytes))
+            await story(BodyBudget(most_bytes))
 
     asyncio.run(begin())
 
@@ -22,76 +22,78 @@ async def started(*waiting: Awaitable[None]) -> list["asyncio.Task[None]"]:
     return tasks
 
 
-def test_a_single_one_has_room_whatever_its_size() -> None:
-    async def story(room: Room) -> None:
-        assert room.fits(1000)
-        await room.take(1000, 0)
-        assert not room.fits(1)
-        room.give_back(1000)
-        assert room.fits(1)
+def test_a_single_request_of_any_size_fits() -> None:
+    async def story(budget: BodyBudget) -> None:
+        assert budget.fits(1000)
+        await budget.reserve(1000, 0)
+        assert not budget.fits(1)
+        budget.release(1000)
+        assert budget.fits(1)
 
     run(story)
 
 
-def test_those_who_wait_come_in_their_order_though_a_later_one_would_fit() -> None:
-    async def story(room: Room) -> None:
-        await room.take(60, 0)
-        large, small = await started(room.take(90, 10), room.take(10, 10))
-        assert not room.fits(10)
+def test_requests_are_served_in_order_even_if_a_later_one_would_fit() -> None:
+    async def story(budget: BodyBudget) -> None:
+        await budget.reserve(60, 0)
+        large, small = await started(budget.reserve(90, 10), budget.reserve(10, 10))
+        assert not budget.fits(10)
         assert not small.done()
-        room.give_back(60)
+        budget.release(60)
         await asyncio.gather(large, small)
-        assert not room.fits(1)
+        assert not budget.fits(1)
 
     run(story)
 
 
-def test_who_runs_out_of_patience_is_told_how_much_is_taken_and_holds_up_nobody() -> None:
-    async def story(room: Room) -> None:
-        await room.take(60, 0)
-        (next_one,) = await started(room.take(40, 10))
+def test_a_timeout_states_the_reserved_bytes_and_blocks_no_other_request() -> None:
+    async def story(budget: BodyBudget) -> None:
+        await budget.reserve(60, 0)
+        (next_one,) = await started(budget.reserve(40, 10))
         await next_one
-        with pytest.raises(NoRoomError, match=r"^100 bytes of requests are in flight, 50 more are over 100$"):
-            await room.take(50, 0.01)
-        room.give_back(60)
-        room.give_back(40)
-        assert room.fits(100)
+        with pytest.raises(
+            BodyBudgetExceededError, match=r"^100 bytes of requests are in flight, 50 more are over 100$"
+        ):
+            await budget.reserve(50, 0.01)
+        budget.release(60)
+        budget.release(40)
+        assert budget.fits(100)
 
     run(story)
 
 
-def test_who_leaves_takes_no_room_with_him() -> None:
-    async def story(room: Room) -> None:
-        await room.take(100, 0)
-        leaving, staying = await started(room.take(50, 10), room.take(50, 10))
+def test_a_cancelled_wait_reserves_nothing() -> None:
+    async def story(budget: BodyBudget) -> None:
+        await budget.reserve(100, 0)
+        leaving, staying = await started(budget.reserve(50, 10), budget.reserve(50, 10))
         leaving.cancel()
         with pytest.raises(asyncio.CancelledError):
             await leaving
-        room.give_back(100)
+        budget.release(100)
         await staying
-        room.give_back(50)
-        assert room.fits(100)
+        budget.release(50)
+        assert budget.fits(100)
 
     run(story)
 
 
-def test_who_leaves_just_as_there_is_room_gives_it_back() -> None:
-    async def story(room: Room) -> None:
-        await room.take(100, 0)
-        (leaving,) = await started(room.take(50, 10))
-        room.give_back(100)
+def test_a_wait_cancelled_as_it_succeeds_releases_its_bytes() -> None:
+    async def story(budget: BodyBudget) -> None:
+        await budget.reserve(100, 0)
+        (leaving,) = await started(budget.reserve(50, 10))
+        budget.release(100)
         leaving.cancel()
         with pytest.raises(asyncio.CancelledError):
             await leaving
-        assert room.fits(100)
+        assert budget.fits(100)
 
     run(story)
 
 
-def test_those_behind_one_who_gives_up_have_what_he_waited_for() -> None:
-    async def story(room: Room) -> None:
-        await room.take(60, 0)
-        large, small = await started(room.take(90, 10), room.take(10, 10))
+def test_requests_behind_a_cancelled_one_are_served() -> None:
+    async def story(budget: BodyBudget) -> None:
+        await budget.reserve(60, 0)
+        large, small = await started(budget.reserve(90, 10), budget.reserve(10, 10))
         large.cancel()
         await small
         with pytest.raises(asyncio.CancelledError):

@@ -1,80 +1,75 @@
-"""A bound on the bytes of large requests that are in memory at one time."""
+"""A limit on the bytes of large request bodies that are in memory at one time."""
 
 import asyncio
 from collections import deque
 from contextlib import suppress
 
 
-class NoRoomError(Exception):
-    """No room became free in time; the text says how much is taken."""
+class BodyBudgetExceededError(Exception):
+    """The bytes did not become free in time; the text states how many are reserved."""
 
 
-class Room:
-    """Room for a number of bytes. Requests that find none wait for it in the order of their arrival.
+class BodyBudget:
+    """A budget of bytes. Requests that exceed it wait in the order of their arrival.
 
-    A request of any size has room if it is the only one. An instance is for one event loop.
+    A request of any size fits if it is the only one. An instance is for one event loop.
     """
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
-        self._taken_bytes = 0
+        self._reserved_bytes = 0
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     def fits(self, size_bytes: int) -> bool:
-        """Return whether there is room for so many bytes now and no request waits."""
-        return not self._waiting and self._has_room_for(size_bytes)
+        """Return whether `size_bytes` fit now and no request waits."""
+        return not self._waiting and self._has_capacity(size_bytes)
 
-    def hold(self, size_bytes: int) -> bool:
-        """Take so many bytes if there is room now and no request waits; return whether it was taken."""
-        if not self.fits(size_bytes):
-            return False
-        self._taken_bytes += size_bytes
-        return True
-
-    async def take(self, size_bytes: int, patience_seconds: float) -> None:
-        """Take so many bytes, once there is room for them.
+    async def reserve(self, size_bytes: int, timeout_seconds: float) -> None:
+        """Reserve `size_bytes` as soon as they fit.
 
         Raises:
-            NoRoomError: there was none within `patience_seconds`.
+            BodyBudgetExceededError: they did not fit within `timeout_seconds`.
         """
-        if not self.hold(size_bytes):
-            await self._wait(size_bytes, patience_seconds)
+        if self.fits(size_bytes):
+            self._reserved_bytes += size_bytes
+        else:
+            await self._wait(size_bytes, timeout_seconds)
 
-    def give_back(self, size_bytes: int) -> None:
-        """Give so many bytes back to those who wait."""
-        self._taken_bytes -= size_bytes
+    def release(self, size_bytes: int) -> None:
+        """Release `size_bytes` for the requests that wait."""
+        self._reserved_bytes -= size_bytes
         self._wake()
 
     def _wake(self) -> None:
         while self._waiting:
             wanted_bytes, waiter = self._waiting[0]
             if not waiter.done():
-                if not self._has_room_for(wanted_bytes):
+                if not self._has_capacity(wanted_bytes):
                     return
-                self._taken_bytes += wanted_bytes
+                self._reserved_bytes += wanted_bytes
                 waiter.set_result(None)
             self._waiting.popleft()
 
-    def _has_room_for(self, size_bytes: int) -> bool:
-        return not self._taken_bytes or self._taken_bytes + size_bytes <= self._most_bytes
+    def _has_capacity(self, size_bytes: int) -> bool:
+        return not self._reserved_bytes or self._reserved_bytes + size_bytes <= self._most_bytes
 
-    async def _wait(self, size_bytes: int, patience_seconds: float) -> None:
+    async def _wait(self, size_bytes: int, timeout_seconds: float) -> None:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((size_bytes, waiter))
         try:
-            async with asyncio.timeout(patience_seconds):
+            async with asyncio.timeout(timeout_seconds):
                 await waiter
         except BaseException as error:
             if waiter.done() and not waiter.cancelled():
-                # It had its room, and is interrupted all the same.
-                self.give_back(size_bytes)
+                # The bytes were reserved before the interruption.
+                self.release(size_bytes)
             else:
                 waiter.cancel()
                 with suppress(ValueError):
                     self._waiting.remove((size_bytes, waiter))
-                # Those behind may fit where this one did not.
+                # Smaller requests behind this one may fit.
                 self._wake()
             if not isinstance(error, TimeoutError):
                 raise
-            text = f"{self._taken_bytes} bytes of requests are in flight, {size_bytes} more are over {self._most_bytes}"
-            raise NoRoomError(text) from error
+            reserved = f"{self._reserved_bytes} bytes of requests are in flight"
+            raise BodyBudgetExceededError(f"{reserved}, {size_bytes} more are over {self._most_bytes}") from error

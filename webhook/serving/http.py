@@ -11,7 +11,7 @@ from aiohttp import StreamReader, hdrs, web
 
 from webhook.metrics import Metrics
 from webhook.serving.admissions import Answer
-from webhook.serving.body_budget import NoRoomError, Room
+from webhook.serving.body_budget import BodyBudget, BodyBudgetExceededError
 from webhook.serving.dispatcher import CLIENT_GONE, SMALL_BYTES, Dispatcher, OverdueError, Timeouts
 from webhook.serving.http_protocol import working
 from webhook.settings import Settings, parse_go_duration
@@ -21,7 +21,7 @@ _MARGIN_RATIO = 0.2
 _LONGEST_MARGIN_SECONDS = 0.5
 # An API server waits for no webhook longer than that.
 _LONGEST_TIMEOUT_SECONDS = 30.0
-# How long a body may take that has taken room from others.
+# A body with reserved memory must arrive within this time.
 _SLOWEST_SECONDS = 1.0
 _SLOWEST_BYTES_A_SECOND = 2 * 1024 * 1024
 _JSON = "application/json"
@@ -54,7 +54,7 @@ class MutateEndpoint:
         self._settings = settings
         self._answers = 0
         self._in_flight = 0
-        self._room = Room(settings.max_bytes_in_flight)
+        self._body_budget = BodyBudget(settings.max_bytes_in_flight)
         metrics.in_flight.set_function(lambda: self._in_flight)
         metrics.waiting.set_function(lambda: dispatcher.waiting)
 
@@ -96,7 +96,7 @@ class MutateEndpoint:
                 text = f"its turn did not come within {granted.whole_seconds:g} s\n"
                 raise web.HTTPServiceUnavailable(text=text) from error
             finally:
-                self._room.give_back(held)
+                self._body_budget.release(held)
         finally:
             self._in_flight -= 1
         return self._response(answer)
@@ -112,23 +112,23 @@ class MutateEndpoint:
         return int(length)
 
     async def _large_body(self, request: web.BaseRequest, size_bytes: int) -> bytes:
-        """Read a large body and return it with room taken for it.
+        """Read a large body, reserve memory for it and return it.
 
-        Room is taken only after the first bytes have arrived, so an announced body alone takes none.
+        Memory is reserved after the first bytes have arrived, so an announced body alone reserves none.
         """
-        patience_seconds = self._settings.read_timeout_seconds
+        timeout_seconds = self._settings.read_timeout_seconds
         whole_seconds = _granted(request.raw_path).whole_seconds
         start = await self._body(request, SMALL_BYTES)
         try:
-            await self._room.take(size_bytes, min(whole_seconds, patience_seconds))
-        except NoRoomError as error:
+            await self._body_budget.reserve(size_bytes, min(whole_seconds, timeout_seconds))
+        except BodyBudgetExceededError as error:
             raise web.HTTPServiceUnavailable(text=f"{error}\n") from error
         try:
-            # A body that holds room must arrive soon: API servers send a megabyte in milliseconds.
+            # A body with reserved memory must arrive soon: API servers send a megabyte in milliseconds.
             left_seconds = _SLOWEST_SECONDS + size_bytes / _SLOWEST_BYTES_A_SECOND
-            rest = await self._body(request, timeout_seconds=min(left_seconds, patience_seconds), start=start)
+            rest = await self._body(request, timeout_seconds=min(left_seconds, timeout_seconds), start=start)
         except BaseException:
-            self._room.give_back(size_bytes)
+            self._body_budget.release(size_bytes)
             raise
         return rest
 
