@@ -12,7 +12,7 @@ from tests.golden.case import cluster_of
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, make_request, policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.random_pods import pods
-from tests.support.server import make_effort
+from tests.support.server import make_work_budget
 from webhook.cluster.file import snapshot_from_documents
 from webhook.evaluation import Injection, Mutated, PolicyResult, apply_rules, evaluate
 from webhook.kube.admission import AdmissionRequest
@@ -214,7 +214,7 @@ def test_nothing_holds_on_to_a_large_pod_that_has_been_answered(has_view: bool) 
     decisions = decision_cache()
     before = sys.getrefcount(text)
 
-    decisions.decide(request, POLICY, cluster, make_effort())
+    decisions.decide(request, POLICY, cluster, make_work_budget())
 
     assert sys.getrefcount(text) == before
 

@@ -22,7 +22,7 @@ from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.serving.admissions import Answer
 from webhook.serving.dispatcher import SMALL_BYTES, Dispatcher, OverdueError, Timeouts
 from webhook.serving.lanes import LargeLane, SmallLane
-from webhook.serving.work_budget import TurnEndedError
+from webhook.serving.work_budget import TimeSliceEndedError
 
 POLICY = policy_with()
 SNAPSHOT = snapshot_from_documents(cluster_documents(30, 2))
@@ -55,7 +55,7 @@ class Gate:
         self.open.wait(60)
         try:
             return self.framework.answer(asked, snapshot, expired)
-        except TurnEndedError:
+        except TimeSliceEndedError:
             self.given_up += 1
             raise
 

@@ -10,7 +10,7 @@ import pytest
 from bench.clusters import cluster_documents
 from tests.support.admission import TYPE, policy_with
 from tests.support.builders import make_pod
-from tests.support.server import Clock, make_effort, review_bytes
+from tests.support.server import Clock, make_work_budget, review_bytes
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.admission import AdmissionRequest, parse_review
 from webhook.pipeline import ClusterView, scheduler_for
@@ -39,20 +39,20 @@ IMPOSSIBLE = request(nodeSelector={"no": "such"})
 
 def test_an_equal_pod_gets_the_same_for_a_while_though_the_cluster_has_changed() -> None:
     kept, pod = lane(), request()
-    first = kept.rendered(pod, POLICY, VIEW, make_effort())
-    assert kept.rendered(pod, POLICY, ANOTHER, make_effort()) is first
-    later = [kept.rendered(pod, POLICY, ANOTHER, make_effort()) for _time in range(12)]
+    first = kept.rendered(pod, POLICY, VIEW, make_work_budget())
+    assert kept.rendered(pod, POLICY, ANOTHER, make_work_budget()) is first
+    later = [kept.rendered(pod, POLICY, ANOTHER, make_work_budget()) for _time in range(12)]
     assert later[-1] is not first
 
 
 @pytest.mark.parametrize("later", [ANOTHER, DOUBTED, None], ids=["another cluster", "a view in doubt", "no view"])
 def test_a_denial_is_of_the_cluster_as_it_is(later: ClusterView | None) -> None:
     kept = lane()
-    first = kept.rendered(IMPOSSIBLE, POLICY, VIEW, make_effort())
+    first = kept.rendered(IMPOSSIBLE, POLICY, VIEW, make_work_budget())
     assert first.outcome == "Denied"
-    assert kept.rendered(IMPOSSIBLE, POLICY, VIEW, make_effort()) is first
+    assert kept.rendered(IMPOSSIBLE, POLICY, VIEW, make_work_budget()) is first
 
-    second = kept.rendered(IMPOSSIBLE, POLICY, later, make_effort())
+    second = kept.rendered(IMPOSSIBLE, POLICY, later, make_work_budget())
 
     assert second is not first
     assert second.outcome == ("Denied" if later is ANOTHER else "Patched")
@@ -61,29 +61,29 @@ def test_a_denial_is_of_the_cluster_as_it_is(later: ClusterView | None) -> None:
 def test_a_budget_that_suggestions_have_spent_keeps_no_verdict_for_longer() -> None:
     now = Clock(0.0)
     kept = LargeLane(monotonic_seconds=now)
-    spent = make_effort()
+    spent = make_work_budget()
     spent.is_spent = True
     first = kept.rendered(IMPOSSIBLE, POLICY, VIEW, spent)
     now.seconds = 3.0
-    assert kept.rendered(IMPOSSIBLE, POLICY, VIEW, make_effort()) is not first
+    assert kept.rendered(IMPOSSIBLE, POLICY, VIEW, make_work_budget()) is not first
 
 
 def test_another_policy_forgets_what_is_kept() -> None:
     kept, pod = lane(), request()
-    first = kept.rendered(pod, POLICY, VIEW, make_effort())
-    assert kept.rendered(pod, policy_with(), VIEW, make_effort()) is not first
+    first = kept.rendered(pod, POLICY, VIEW, make_work_budget())
+    assert kept.rendered(pod, policy_with(), VIEW, make_work_budget()) is not first
 
 
 def test_a_verdict_that_was_long_in_coming_is_given_again_for_two_seconds_at_most() -> None:
     ticks = count()
     kept, pod = LargeLane(monotonic_seconds=lambda: float(next(ticks))), request()
-    first = kept.rendered(pod, POLICY, VIEW, make_effort())  # from 0 s to 1 s
-    assert kept.rendered(pod, POLICY, VIEW, make_effort()) is first  # at 2 s
-    assert kept.rendered(pod, POLICY, VIEW, make_effort()) is not first  # at 3 s
+    first = kept.rendered(pod, POLICY, VIEW, make_work_budget())  # from 0 s to 1 s
+    assert kept.rendered(pod, POLICY, VIEW, make_work_budget()) is first  # at 2 s
+    assert kept.rendered(pod, POLICY, VIEW, make_work_budget()) is not first  # at 3 s
 
 
 def test_a_verdict_that_the_deadline_cut_short_is_not_given_again() -> None:
-    kept, pod, late = lane(), request(), make_effort()
-    late.is_over = True
+    kept, pod, late = lane(), request(), make_work_budget()
+    late.is_expired = True
     first = kept.rendered(pod, POLICY, VIEW, late)
-    assert kept.rendered(pod, POLICY, VIEW, make_effort()) is not first
+    assert kept.rendered(pod, POLICY, VIEW, make_work_budget()) is not first

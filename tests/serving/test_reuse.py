@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.admission import TYPE, USAGE, make_request, policy_with
 from tests.support.builders import make_node_object, make_pod
-from tests.support.server import Clock, make_effort
+from tests.support.server import Clock, make_work_budget
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.pipeline import ClusterView
@@ -15,7 +15,7 @@ from webhook.serving.decision_cache import DecisionCache
 from webhook.serving.lanes import SmallLane
 from webhook.serving.rendering import Rendered
 from webhook.serving.reuse import UntilNextSnapshot
-from webhook.serving.work_budget import Effort
+from webhook.serving.work_budget import WorkBudget
 
 POLICY = policy_with()
 NODE = make_node_object("node-1", labels={USAGE: "training"})
@@ -24,7 +24,7 @@ CHECKED = make_request(make_pod("a").annotate(TYPE, "training").toleration(opera
 
 
 def decided(decisions: DecisionCache, cluster: ClusterView | None = VIEW, deadline: float | None = None) -> Rendered:
-    bounds = Effort(deadline, 150, monotonic_seconds=Clock(), worked_seconds=lambda: 0.0)
+    bounds = WorkBudget(deadline, 150, monotonic_seconds=Clock(), cpu_seconds=lambda: 0.0)
     return decisions.decide(CHECKED, POLICY, cluster, bounds)
 
 
@@ -72,7 +72,7 @@ def test_reused_checks_count_as_checks() -> None:
     lane = SmallLane(seconds.append)
 
     for cluster in (VIEW, VIEW, None, None):
-        lane.rendered(CHECKED, POLICY, cluster, make_effort())
+        lane.rendered(CHECKED, POLICY, cluster, make_work_budget())
 
     assert seconds == [0.0]
 
@@ -80,6 +80,6 @@ def test_reused_checks_count_as_checks() -> None:
 def test_a_request_that_creates_no_pod_is_not_cached() -> None:
     decisions = DecisionCache(UntilNextSnapshot())
     for operation in ("DELETE", "CONNECT"):
-        found = decisions.decide(make_request(None, operation=operation), POLICY, VIEW, make_effort())
+        found = decisions.decide(make_request(None, operation=operation), POLICY, VIEW, make_work_budget())
         assert found.outcome == "Bypassed"
         assert operation in found.answer.audit_annotations["reason"]

@@ -27,7 +27,7 @@ from webhook.serving.health import Health
 from webhook.serving.http import MutateEndpoint
 from webhook.serving.lanes import Lane, LargeLane, SmallLane
 from webhook.serving.server import Server
-from webhook.serving.work_budget import Effort
+from webhook.serving.work_budget import WorkBudget
 from webhook.settings import Address, Settings
 
 LOOPBACK = Address("127.0.0.1", 0)
@@ -43,9 +43,9 @@ class Clock:
         return self.seconds
 
 
-def make_effort() -> Effort:
-    """Return a work budget of 150 ms that is never spent."""
-    return Effort(None, 150, monotonic_seconds=Clock(), worked_seconds=lambda: 0.0)
+def make_work_budget() -> WorkBudget:
+    """Return a work budget of 150 ms whose clocks stand still."""
+    return WorkBudget(None, 150, monotonic_seconds=Clock(), cpu_seconds=lambda: 0.0)
 
 
 def utc_now() -> datetime:
@@ -109,9 +109,9 @@ class Answering:
     def answer(self, body: bytes, arrived_seconds: float, deadline_seconds: float | None) -> Answer:
         """Return the answer to the review in `body`; after the deadline, without the placement check."""
         world = self.world
-        budget = world.policy.spec.placement_check.work_budget_milliseconds
-        effort = Effort(deadline_seconds, budget, monotonic_seconds=world.clock, worked_seconds=lambda: 0.0)
-        decision = self.admissions.decide(self.lane, body, world.policy, world.cluster, effort)
+        milliseconds = world.policy.spec.placement_check.work_budget_milliseconds
+        work_budget = WorkBudget(deadline_seconds, milliseconds, monotonic_seconds=world.clock, cpu_seconds=lambda: 0.0)
+        decision = self.admissions.decide(self.lane, body, world.policy, world.cluster, work_budget)
         return self.admissions.finish(decision, world.now(), arrived_seconds)
 
 

@@ -18,7 +18,7 @@ from webhook.policy.policy import Policy
 from webhook.serving.audit_record import audit_record
 from webhook.serving.lanes import Lane
 from webhook.serving.rendering import Rendered
-from webhook.serving.work_budget import Effort, TurnEndedError
+from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
 
 # Parsed, a value takes about 72 bytes, however short it is in JSON. A pod of 3 MiB that somebody needs has a tenth.
 MAX_VALUES = 600_000
@@ -85,18 +85,20 @@ class Admissions:
         self._seconds = metrics.admission_seconds
         self._log = structlog.get_logger()
 
-    def decide(self, lane: Lane, body: bytes, policy: Policy, cluster: ClusterView | None, effort: Effort) -> Decision:
-        """Return the decision on the review in `body`, with no more than that `effort`.
+    def decide(
+        self, lane: Lane, body: bytes, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
+    ) -> Decision:
+        """Return the decision on the review in `body` within `work_budget`.
 
         Raises:
-            TurnEndedError: the effort ends before there is a verdict.
+            TimeSliceEndedError: the work stops before there is a verdict.
         """
         request = None
         try:
             request = _parsed(body)
-            rendered = lane.rendered(request, policy, cluster, effort)
+            rendered = lane.rendered(request, policy, cluster, work_budget)
             return Decision(request, policy, cluster, rendered, lane.records_predictions)
-        except TurnEndedError:
+        except TimeSliceEndedError:
             raise
         except Exception as error:
             return Decision(request, policy, cluster, error)

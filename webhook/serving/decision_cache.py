@@ -18,7 +18,7 @@ from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy
 from webhook.serving.rendering import Rendered, render
 from webhook.serving.reuse import Reuse
-from webhook.serving.work_budget import Effort
+from webhook.serving.work_budget import WorkBudget
 from webhook.verdict import Denied
 
 RESULT_CACHE_BYTES = 12 * 1024 * 1024
@@ -85,7 +85,7 @@ class DecisionCache:
         return self._results, self._rules
 
     def decide(
-        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, effort: Effort
+        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
     ) -> Rendered:
         """Return the rendered decision on `request`, or an earlier one on an equal request.
 
@@ -93,7 +93,7 @@ class DecisionCache:
             InvalidInput: the request's object cannot be read as a Pod.
         """
         if not_a_pod_creation(request):
-            return render(request, admit(request, policy, cluster, effort), policy)
+            return render(request, admit(request, policy, cluster, work_budget), policy)
         self._follow(policy)
         self._reuse.begin(cluster)
         content = read_pod(request, cluster)
@@ -101,10 +101,10 @@ class DecisionCache:
         if key is not None and (known := self._reuse.get(key)) is not None:
             self._on_reuse(known)
             return known
-        verdict = admit_content(content, policy, cluster, effort, partial(self._evaluated, key))
+        verdict = admit_content(content, policy, cluster, work_budget, partial(self._evaluated, key))
         rendered = render(request, verdict, policy, scores=self._scores)
         if key is not None and content.data is not None:
-            self._reuse.put(key, rendered, effort, _kept_bytes(rendered, content.data, scores=self._scores))
+            self._reuse.put(key, rendered, work_budget, _kept_bytes(rendered, content.data, scores=self._scores))
         return rendered
 
     def evaluate(self, content: PodContent, policy: Policy, expired: Expired = never) -> PolicyResult:

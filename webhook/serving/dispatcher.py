@@ -19,12 +19,12 @@ from webhook.policy.policy import Policy
 from webhook.serving.admissions import Admissions, Answer, Decision
 from webhook.serving.fair_queue import FairQueue, Ledger, payers
 from webhook.serving.lanes import Lane
-from webhook.serving.work_budget import Effort, TurnEndedError
+from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
 
 # A review of a pod that people write has a few KiB; one of 32 KiB costs a few milliseconds without the scorer.
 SMALL_BYTES = 32 * 1024
 # A cold placement takes 0.3 to 3 ms at 5,000 to 15,000 nodes.
-_TURN_SECONDS = 0.01
+_TIME_SLICE_SECONDS = 0.01
 # So much is answered at once before the loop looks after connections, health and metrics again.
 _PASS_SECONDS = 0.01
 # Beyond that a review costs more than a pod like the ones before it does.
@@ -63,7 +63,7 @@ class _Job:
         self.now = now
         self.answer = answer
         self.payers = payers(body)
-        self.effort: Effort | None = None
+        self.work_budget: WorkBudget | None = None
 
 
 Finished = Decision | BaseException
@@ -120,8 +120,8 @@ class Dispatcher:
                 if self._monotonic_seconds() >= timeouts.overdue_seconds:
                     raise OverdueError
                 return self._at_once(body, timeouts, now)
-            except TurnEndedError:
-                self._overruns.charge(payers(body), _TURN_SECONDS)
+            except TimeSliceEndedError:
+                self._overruns.charge(payers(body), _TIME_SLICE_SECONDS)
             finally:
                 self._worked(body, time.perf_counter() - began_seconds)
         return await self._in_turn(body, timeouts, now)
@@ -166,8 +166,8 @@ class Dispatcher:
         return self._overruns.worked_seconds(payers(body)) > _SHARE_SECONDS
 
     def _at_once(self, body: bytes, timeouts: Timeouts, now: str) -> Answer:
-        effort = self._effort(timeouts, _TURN_SECONDS)
-        decided = self._admissions.decide(self._small, body, self._policy(), self._cluster(), effort)
+        work_budget = self._work_budget(timeouts, _TIME_SLICE_SECONDS)
+        decided = self._admissions.decide(self._small, body, self._policy(), self._cluster(), work_budget)
         return self._admissions.finish(decided, now, timeouts.arrived_seconds)
 
     async def _in_turn(self, body: bytes, timeouts: Timeouts, now: str) -> Answer:
@@ -178,18 +178,18 @@ class Dispatcher:
             return await job.answer
         except asyncio.CancelledError:
             self._queue.remove(job)
-            if job.effort is not None:
-                job.effort.abandoned = True
+            if job.work_budget is not None:
+                job.work_budget.abandoned = True
             self._admissions.refused(CLIENT_GONE)
             raise
 
-    def _effort(self, timeouts: Timeouts, turn_seconds: float | None) -> Effort:
-        return Effort(
+    def _work_budget(self, timeouts: Timeouts, slice_seconds: float | None) -> WorkBudget:
+        return WorkBudget(
             float("-inf") if self.draining else timeouts.deadline_seconds,
             self._policy().spec.placement_check.work_budget_milliseconds,
             monotonic_seconds=self._monotonic_seconds,
-            worked_seconds=time.thread_time,
-            turn_seconds=turn_seconds,
+            cpu_seconds=time.thread_time,
+            slice_seconds=slice_seconds,
         )
 
     def _start_next(self) -> None:
@@ -208,20 +208,20 @@ class Dispatcher:
                 job.answer.set_exception(error)
 
     def _work(self, job: _Job) -> None:
-        policy, cluster, effort = self._policy(), self._cluster(), self._effort(job.timeouts, None)
+        policy, cluster, work_budget = self._policy(), self._cluster(), self._work_budget(job.timeouts, None)
         decide, lane = self._admissions.decide, self._large
         if self._worker is None:
             self._worker = _Worker(asyncio.get_running_loop())
-        job.effort, self._running = effort, job
+        job.work_budget, self._running = work_budget, job
         self._worker.work(
-            lambda: decide(lane, job.body, policy, cluster, effort),
+            lambda: decide(lane, job.body, policy, cluster, work_budget),
             lambda finished, seconds: self._done(job, finished, seconds),
         )
 
     def _done(self, job: _Job, finished: Finished, seconds: float) -> None:
         self._running = None
         self._ledger.charge(job.payers, seconds)
-        self._overruns.charge(job.payers, max(0.0, seconds - _TURN_SECONDS))
+        self._overruns.charge(job.payers, max(0.0, seconds - _TIME_SLICE_SECONDS))
         try:
             if not job.answer.done():
                 job.answer.set_result(self._finish(job, finished))

@@ -18,7 +18,7 @@ from webhook.policy.policy import Policy
 from webhook.serving.decision_cache import DecisionCache
 from webhook.serving.rendering import Rendered
 from webhook.serving.reuse import TIMED_CACHE_BYTES, ForAWhile, UntilNextSnapshot
-from webhook.serving.work_budget import Effort
+from webhook.serving.work_budget import WorkBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Lane(Protocol):
         ...
 
     def rendered(
-        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, effort: Effort
+        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
     ) -> Rendered:
         """Return the rendered decision on `request`.
 
@@ -75,10 +75,10 @@ class SmallLane:
         return {"decisions": self._decisions.results, "renderings": (self._reuse.cache,)}
 
     def rendered(
-        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, effort: Effort
+        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
     ) -> Rendered:
         """Return the rendered decision on `request`, by the cluster as it is now."""
-        return self._decisions.decide(request, policy, cluster, effort)
+        return self._decisions.decide(request, policy, cluster, work_budget)
 
     def _count_check(self, reused: Rendered) -> None:
         if reused.placement is not None and reused.placement.total:
@@ -109,9 +109,9 @@ class LargeLane:
         return {"large_decisions": (self._reuse.cache,)}
 
     def rendered(
-        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, effort: Effort
+        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
     ) -> Rendered:
         """Return the rendered decision on `request`, or that on an equal one a moment ago."""
         if cluster is not None and self._scorer is not None:
             cluster = replace(cluster, scorer=self._scorer)
-        return self._decisions.decide(request, policy, cluster, effort)
+        return self._decisions.decide(request, policy, cluster, work_budget)

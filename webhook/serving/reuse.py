@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 from webhook.byte_cache import ByteCache
 from webhook.pipeline import ClusterView
 from webhook.serving.rendering import Rendered
-from webhook.serving.work_budget import Effort
+from webhook.serving.work_budget import WorkBudget
 
 SNAPSHOT_CACHE_BYTES = 8 * 1024 * 1024
 TIMED_CACHE_BYTES = 6 * 1024 * 1024
@@ -36,8 +36,8 @@ class Reuse(Protocol):
         """Return the decision kept under `key` if it still holds."""
         ...
 
-    def put(self, key: Any, rendered: Rendered, effort: Effort, size_bytes: int) -> None:
-        """Keep a decision that took `effort` and takes `size_bytes`, unless it holds for this request alone."""
+    def put(self, key: Any, rendered: Rendered, work_budget: WorkBudget, size_bytes: int) -> None:
+        """Keep a decision of `size_bytes` made within `work_budget`, unless it holds for this request alone."""
         ...
 
     def clear(self) -> None:
@@ -68,7 +68,7 @@ class UntilNextSnapshot:
         """Return the decision made under `key` on this snapshot."""
         return self.cache.get(key)
 
-    def put(self, key: Any, rendered: Rendered, effort: Effort, size_bytes: int) -> None:  # noqa: ARG002 - the protocol's
+    def put(self, key: Any, rendered: Rendered, work_budget: WorkBudget, size_bytes: int) -> None:  # noqa: ARG002 - the protocol's
         """Keep a decision, unless the deadline has ended its work."""
         if rendered.is_final:
             self.cache.put(key, rendered, size_bytes)
@@ -118,13 +118,13 @@ class ForAWhile:
             return kept.rendered
         return None
 
-    def put(self, key: Any, rendered: Rendered, effort: Effort, size_bytes: int) -> None:
+    def put(self, key: Any, rendered: Rendered, work_budget: WorkBudget, size_bytes: int) -> None:
         """Keep a decision, unless the deadline has ended its work."""
-        if effort.is_over:
+        if work_budget.is_expired:
             return
         ended_seconds = self._monotonic_seconds()
         again_seconds = min((ended_seconds - self._began_seconds) * _REUSE_RATIO, _LONGEST_REUSE_SECONDS)
-        if effort.is_spent and rendered.is_unknown:
+        if work_budget.is_spent and rendered.is_unknown:
             again_seconds = _SPENT_SECONDS
         kept = _Kept(rendered, ended_seconds + again_seconds, self._generation)
         self.cache.put((key, self._is_current), kept, size_bytes)
