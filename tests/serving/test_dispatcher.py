@@ -1,4 +1,4 @@
-"""Normal pods are answered at once, whatever large ones wait; a large one is worked for only while somebody waits."""
+"""Normal pods are answered at once while large ones wait, and a large one is dropped when its client disconnects."""
 
 import asyncio
 import threading
@@ -28,7 +28,7 @@ POLICY = policy_with()
 SNAPSHOT = snapshot_from_documents(cluster_documents(30, 2))
 NOW = "2026-01-31T12:00:00.000000Z"
 SMALL = review_bytes(make_pod("small").annotate(TYPE, "training").obj())
-NO_HURRY = Timeouts(0.0, None, float("inf"))
+NO_TIMEOUT = Timeouts(0.0, None, float("inf"))
 
 
 def large(number: int = 0, user: str = "mallory") -> bytes:
@@ -41,12 +41,12 @@ def large(number: int = 0, user: str = "mallory") -> bytes:
 
 @dataclass
 class Gate:
-    """A scorer that asks the real one, each time after it has been let through."""
+    """A scorer that waits until it is open, then calls the real scorer."""
 
     framework: Scheduler = field(default_factory=lambda: scheduler_for(POLICY))
     open: threading.Event = field(default_factory=threading.Event)
     asked: int = 0
-    given_up: int = 0
+    stopped: int = 0
     entered: Callable[[], None] = lambda: None
 
     def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
@@ -56,24 +56,24 @@ class Gate:
         try:
             return self.framework.answer(asked, snapshot, expired)
         except TimeSliceEndedError:
-            self.given_up += 1
+            self.stopped += 1
             raise
 
 
 @dataclass
 class Site:
-    """A dispatcher at work, whose worker thread goes through the gate."""
+    """A running dispatcher whose worker thread scores through the gate."""
 
     world: World
     gate: Gate
     dispatcher: Dispatcher
     working: asyncio.Event
 
-    def post(self, body: bytes, timeouts: Timeouts = NO_HURRY) -> "asyncio.Task[Answer]":
+    def post(self, body: bytes, timeouts: Timeouts = NO_TIMEOUT) -> "asyncio.Task[Answer]":
         return asyncio.create_task(self.dispatcher.answer(body, timeouts, NOW))
 
-    async def post_and_see_at_work(self, body: bytes) -> "asyncio.Task[Answer]":
-        """Post and return once the worker asks the scorer about it."""
+    async def post_and_wait_for_scorer(self, body: bytes) -> "asyncio.Task[Answer]":
+        """Post `body` and return once the worker calls the scorer for it."""
         self.working.clear()
         task = self.post(body)
         await self.working.wait()
@@ -116,9 +116,9 @@ def response(answer: Answer) -> dict[str, Any]:
     return found
 
 
-def test_a_small_pod_is_answered_while_a_large_one_is_worked_on() -> None:
+def test_a_small_pod_is_answered_while_a_large_one_is_processed() -> None:
     async def story(site: Site) -> None:
-        slow = await site.post_and_see_at_work(large())
+        slow = await site.post_and_wait_for_scorer(large())
         waiting = [site.post(large(number)) for number in range(1, 5)]
 
         assert "patch" in response(await site.post(SMALL))
@@ -135,7 +135,7 @@ def test_a_small_pod_is_answered_while_a_large_one_is_worked_on() -> None:
     assert {record.outcome for record in world.records} == {"Patched"}
 
 
-def test_the_replicas_of_a_large_template_are_worked_out_once() -> None:
+def test_the_replicas_of_a_large_template_are_evaluated_once() -> None:
     async def story(site: Site) -> None:
         site.gate.open.set()
         answers = await asyncio.gather(*(site.post(large()) for _ in range(20)))
@@ -146,8 +146,8 @@ def test_the_replicas_of_a_large_template_are_worked_out_once() -> None:
     assert len(world.records) == 20
 
 
-def test_a_large_pod_is_worked_out_anew_after_a_while() -> None:
-    """Ten times as long as it took; the clock stands still meanwhile, so that this is no time at all."""
+def test_a_decision_on_a_large_pod_expires() -> None:
+    """A decision is reused for ten times its duration; the clock stands still, so that is zero here."""
 
     async def story(site: Site) -> None:
         site.gate.open.set()
@@ -161,16 +161,16 @@ def test_a_large_pod_is_worked_out_anew_after_a_while() -> None:
             site.world.clock,
         )
         for _time in range(2):
-            await dispatcher.answer(large(), NO_HURRY, NOW)
+            await dispatcher.answer(large(), NO_TIMEOUT, NOW)
         dispatcher.close()
         assert site.gate.asked == 2
 
     run(story)
 
 
-def test_nobody_is_worked_for_who_has_left_before_his_turn() -> None:
+def test_a_client_that_disconnects_while_waiting_costs_no_work() -> None:
     async def story(site: Site) -> None:
-        slow = await site.post_and_see_at_work(large())
+        slow = await site.post_and_wait_for_scorer(large())
         leaving = [site.post(large(number)) for number in range(1, 4)]
         staying = site.post(large(4))
         await asyncio.sleep(0)
@@ -185,26 +185,26 @@ def test_nobody_is_worked_for_who_has_left_before_his_turn() -> None:
     assert world.count("http_refused_requests_total", code="499") == 3
 
 
-def test_work_ends_for_one_who_leaves_in_the_middle_of_it() -> None:
+def test_work_stops_when_the_client_disconnects() -> None:
     async def story(site: Site) -> None:
-        leaving = await site.post_and_see_at_work(large())
+        leaving = await site.post_and_wait_for_scorer(large())
         leaving.cancel()
         with pytest.raises(asyncio.CancelledError):
             await leaving
         site.gate.open.set()
         assert "patch" in response(await site.post(large(1)))
-        assert (site.gate.asked, site.gate.given_up) == (2, 1)
+        assert (site.gate.asked, site.gate.stopped) == (2, 1)
 
     world = run(story)
     assert [record.name for record in world.records] == ["large-1"]
 
 
-def test_an_overdue_request_is_not_worked_on() -> None:
+def test_an_overdue_request_is_not_processed() -> None:
     async def story(site: Site) -> None:
-        slow = await site.post_and_see_at_work(large())
+        slow = await site.post_and_wait_for_scorer(large())
         overdue = site.post(large(1), Timeouts(1000.0, 1004.5, 1005.0))
         await asyncio.sleep(0)
-        site.world.clock.seconds += 5  # type: ignore[attr-defined] # the world's clock stands until it is moved
+        site.world.clock.seconds += 5  # type: ignore[attr-defined] # a Clock
         site.gate.open.set()
         await slow
         with pytest.raises(OverdueError):
@@ -219,9 +219,9 @@ def test_an_overdue_request_is_not_worked_on() -> None:
     run(story)
 
 
-def test_after_the_deadline_the_patch_goes_out_without_the_check() -> None:
+def test_after_the_deadline_the_patch_is_returned_without_the_check() -> None:
     async def story(site: Site) -> None:
-        slow = await site.post_and_see_at_work(large())
+        slow = await site.post_and_wait_for_scorer(large())
         late = site.post(large(1), Timeouts(1000.0, 1004.5, 1005.0))
         await asyncio.sleep(0)
         site.world.clock.seconds += 4.6  # type: ignore[attr-defined]
@@ -235,9 +235,9 @@ def test_after_the_deadline_the_patch_goes_out_without_the_check() -> None:
     assert (placement.verdict, placement.message) == ("Unknown", "the deadline was near: not every plugin was asked")
 
 
-def test_a_stopping_server_answers_what_waits_without_the_check() -> None:
+def test_a_stopping_server_answers_waiting_reviews_without_the_check() -> None:
     async def story(site: Site) -> None:
-        slow = await site.post_and_see_at_work(large())
+        slow = await site.post_and_wait_for_scorer(large())
         waiting = [site.post(large(number)) for number in range(1, 20)]
         await asyncio.sleep(0)
         site.dispatcher.draining = True
@@ -249,14 +249,14 @@ def test_a_stopping_server_answers_what_waits_without_the_check() -> None:
     assert [record.placement.verdict for record in world.records if record.placement] == ["Feasible"] + ["Unknown"] * 19
 
 
-def test_who_makes_more_work_than_others_waits_for_his_turn_with_small_pods_too() -> None:
-    """A few KiB can cost as much as the budget lets them: at first at once, from then on in the worker's queue."""
+def test_small_pods_of_an_expensive_flow_wait_for_the_worker() -> None:
+    """A few KiB can use the whole budget: after a first one in the loop, its flows go to the worker."""
     body = attack_review(1, {"nodeSelector": {f"k{number}": "" for number in range(20)}}, user="mallory")
     assert len(body) < SMALL_BYTES
 
     async def story(site: Site) -> None:
         site.dispatcher._overruns.charge((b"user mallory",), 1.0)
-        his = await site.post_and_see_at_work(body)
+        his = await site.post_and_wait_for_scorer(body)
         hers = site.post(attack_review(2, {}, user="jane", namespace="team-j"))
         assert "patch" in response(await hers)
         assert not his.done()
@@ -266,24 +266,24 @@ def test_who_makes_more_work_than_others_waits_for_his_turn_with_small_pods_too(
     run(story)
 
 
-def test_the_least_served_is_next() -> None:
+def test_the_flow_with_the_least_usage_is_next() -> None:
     async def story(site: Site) -> None:
-        slow = await site.post_and_see_at_work(large(0, "mallory"))
+        slow = await site.post_and_wait_for_scorer(large(0, "mallory"))
         mallorys = [site.post(large(number, "mallory")) for number in range(1, 4)]
         await asyncio.sleep(0)
-        site.dispatcher._ledger.charge((b"user mallory",), 1.0)
+        site.dispatcher._usage.charge((b"user mallory",), 1.0)
         janes = site.post(large(10, "jane"))
         await asyncio.sleep(0)
         site.gate.open.set()
         await asyncio.gather(slow, *mallorys, janes)
 
     world = run(story)
-    # All are of one namespace, whose work counts for each of them; so what tells them apart is the user's.
+    # All reviews are of one namespace, so only the usage of the users differs.
     assert [record.user for record in world.records].index("jane") == 1
 
 
 @pytest.mark.parametrize("name", [name for name in WORST if "MiB" not in name])
-def test_the_worst_pods_end_at_the_budget_and_are_patched(name: str) -> None:
+def test_the_worst_pods_stop_at_the_budget_and_are_patched(name: str) -> None:
     policy = {"placementCheck": {"workBudgetMilliseconds": 1}}
 
     async def story(site: Site) -> None:
@@ -296,7 +296,7 @@ def test_the_worst_pods_end_at_the_budget_and_are_patched(name: str) -> None:
     assert record.placement.verdict in ("Unknown", "Infeasible", "Waiting")
 
 
-def test_a_review_of_too_many_values_is_refused_before_it_is_parsed() -> None:
+def test_a_review_of_too_many_values_is_rejected_before_parsing() -> None:
     async def story(site: Site) -> None:
         answer = await site.post(attack_review(1, WORST["3 MiB of empty tolerations"]()))
         assert (answer.status, answer.body) == (413, b"the review has more than 600000 JSON values\n")
@@ -307,7 +307,7 @@ def test_a_review_of_too_many_values_is_refused_before_it_is_parsed() -> None:
 
 
 @pytest.mark.slow
-def test_a_fault_of_the_worker_is_one_of_the_admission() -> None:
+def test_an_exception_in_the_worker_is_an_error_of_the_admission() -> None:
     @dataclass
     class Broken:
         def answer(self, *_: object) -> Placement:
@@ -323,7 +323,7 @@ def test_a_fault_of_the_worker_is_one_of_the_admission() -> None:
             site.world.clock,
         )
         for _time in range(2):
-            answer = await dispatcher.answer(large(), NO_HURRY, NOW)
+            answer = await dispatcher.answer(large(), NO_TIMEOUT, NOW)
             assert answer.status == 500
         dispatcher.close()
 
@@ -331,8 +331,8 @@ def test_a_fault_of_the_worker_is_one_of_the_admission() -> None:
     assert [record.outcome for record in world.records] == ["Error", "Error"]
 
 
-def test_what_is_kept_of_a_large_pod_is_for_its_creation_alone() -> None:
-    """An UPDATE of the same pod is left alone, and that must not become the answer to its CREATE."""
+def test_only_the_creation_of_a_large_pod_is_cached() -> None:
+    """An UPDATE of the same pod is bypassed, which must not become the answer to its CREATE."""
 
     def creation(operation: str) -> bytes:
         body = orjson.loads(large())
@@ -349,7 +349,7 @@ def test_what_is_kept_of_a_large_pod_is_for_its_creation_alone() -> None:
     assert [record.outcome for record in world.records] == ["Bypassed", "Patched", "Bypassed", "Patched"]
 
 
-def test_a_fault_before_or_after_the_work_is_told_and_holds_up_nobody() -> None:
+def test_an_exception_before_or_after_the_work_is_raised_and_blocks_no_other_review() -> None:
     async def story(site: Site) -> None:
         site.gate.open.set()
         whole = site.world.cluster
@@ -364,27 +364,27 @@ def test_a_fault_before_or_after_the_work_is_told_and_holds_up_nobody() -> None:
             admissions, lambda: site.world.policy, broken, SmallLane(), LargeLane(site.gate), site.world.clock
         )
         with pytest.raises(ZeroDivisionError):
-            await dispatcher.answer(large(1), NO_HURRY, NOW)
+            await dispatcher.answer(large(1), NO_TIMEOUT, NOW)
         site.world.cluster = None
         await site.post(large(2))
-        assert "patch" in response(await dispatcher.answer(large(3), NO_HURRY, NOW))
+        assert "patch" in response(await dispatcher.answer(large(3), NO_TIMEOUT, NOW))
         dispatcher.close()
 
     run(story)
 
 
-def test_one_who_leaves_as_he_is_overdue_stops_nobody_behind_him() -> None:
-    """His timeout is that of the API server, so both fall together: his task has not run when his turn comes."""
+def test_a_client_that_disconnects_when_overdue_blocks_no_other_review() -> None:
+    """Both happen at the timeout of the API server: the cancelled task has not run when its review is next."""
 
     async def story(site: Site) -> None:
-        slow = await site.post_and_see_at_work(large())
+        slow = await site.post_and_wait_for_scorer(large())
         leaving = site.post(large(1), Timeouts(1000.0, None, 1001.0))
         await asyncio.sleep(0)
         staying = site.post(large(2))
         await asyncio.sleep(0)
         site.world.clock.seconds += 2  # type: ignore[attr-defined]
         leaving.cancel()
-        # What the loop would do at the worker's end, before the one who leaves is woken.
+        # The loop does this when the worker is done, before the cancelled task runs.
         site.gate.open.set()
         site.dispatcher._running = None
         site.dispatcher._start_next()
@@ -394,17 +394,17 @@ def test_one_who_leaves_as_he_is_overdue_stops_nobody_behind_him() -> None:
     run(story)
 
 
-def test_small_pods_that_wait_have_their_turns_by_what_their_users_had() -> None:
+def test_waiting_small_pods_are_ordered_by_the_usage_of_their_users() -> None:
     async def story(site: Site) -> None:
         site.dispatcher._is_busy = True
-        site.dispatcher._ledger.charge((b"user mallory",), 1.0)
+        site.dispatcher._usage.charge((b"user mallory",), 1.0)
         mallorys = [site.post(attack_review(number, {}, user="mallory", namespace="m")) for number in range(3)]
         janes = site.post(attack_review(9, {}, user="jane", namespace="j"))
         leaving = site.post(attack_review(8, {}, user="tom", namespace="t"))
         await asyncio.sleep(0)
         leaving.cancel()
         await asyncio.sleep(0)
-        site.dispatcher._next_small()
+        site.dispatcher._wake_next_small()
         await asyncio.gather(*mallorys, janes)
         assert not site.dispatcher._is_busy
 
@@ -412,12 +412,12 @@ def test_small_pods_that_wait_have_their_turns_by_what_their_users_had() -> None
     assert [record.user for record in world.records] == ["jane", "mallory", "mallory", "mallory"]
 
 
-def test_one_who_leaves_in_his_turn_hands_it_on() -> None:
+def test_a_client_that_disconnects_in_its_turn_passes_it_on() -> None:
     async def story(site: Site) -> None:
         site.dispatcher._is_busy = True
         leaving, staying = site.post(SMALL), site.post(SMALL)
         await asyncio.sleep(0)
-        site.dispatcher._next_small()
+        site.dispatcher._wake_next_small()
         leaving.cancel()
         assert "patch" in response(await staying)
 
@@ -425,9 +425,9 @@ def test_one_who_leaves_in_his_turn_hands_it_on() -> None:
     assert len(world.records) == 1
 
 
-def test_a_review_waits_for_the_worker_from_the_first_byte_too_many() -> None:
+def test_a_review_one_byte_over_the_limit_waits_for_the_worker() -> None:
     async def story(site: Site) -> None:
-        slow = await site.post_and_see_at_work(large())
+        slow = await site.post_and_wait_for_scorer(large())
         assert "patch" in response(await site.post(SMALL.ljust(SMALL_BYTES)))
         waiting = site.post(SMALL.ljust(SMALL_BYTES + 1))
         await asyncio.sleep(0)
@@ -439,27 +439,25 @@ def test_a_review_waits_for_the_worker_from_the_first_byte_too_many() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "overrun_seconds"), [(0.01, 0.0), (0.03, 0.02)])
-def test_work_for_a_large_pod_counts_against_small_ones_beyond_one_turn_alone(
-    seconds: float, overrun_seconds: float
-) -> None:
+def test_only_work_beyond_one_time_slice_counts_as_an_overrun(seconds: float, overrun_seconds: float) -> None:
     async def story(site: Site) -> None:
-        slow = await site.post_and_see_at_work(large())
+        slow = await site.post_and_wait_for_scorer(large())
         job = site.dispatcher._running
         assert job is not None
-        site.dispatcher._done(job, ZeroDivisionError(), seconds)
+        site.dispatcher._complete(job, ZeroDivisionError(), seconds)
         with pytest.raises(ZeroDivisionError):
             await slow
-        assert site.dispatcher._overruns.worked_seconds(job.payers) == pytest.approx(overrun_seconds)
-        assert site.dispatcher._ledger.worked_seconds(job.payers) == pytest.approx(seconds)
+        assert site.dispatcher._overruns.used_seconds(job.flows) == pytest.approx(overrun_seconds)
+        assert site.dispatcher._usage.used_seconds(job.flows) == pytest.approx(seconds)
 
     run(story)
 
 
-def test_after_a_pass_the_work_for_small_pods_is_counted_from_nothing() -> None:
+def test_the_work_for_small_pods_is_counted_anew_after_a_batch() -> None:
     async def story(site: Site) -> None:
         busy = []
         for seconds in (1.0, 0.001):
-            site.dispatcher._worked(SMALL, seconds)
+            site.dispatcher._charge_small(SMALL, seconds)
             busy.append(site.dispatcher._is_busy)
             await asyncio.sleep(0)
         assert busy == [True, False]

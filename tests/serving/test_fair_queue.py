@@ -1,4 +1,4 @@
-"""Whoever has had the least work lately is next, whether a namespace or a user."""
+"""The next item is that of the namespace or user with the least recent work."""
 
 import random
 
@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from tests.support.builders import make_pod
 from tests.support.server import Clock, review_bytes
-from webhook.serving.fair_queue import FairQueue, Ledger, payers
+from webhook.serving.fair_queue import FairQueue, UsageTracker, flows
 
 
-def queue() -> tuple[FairQueue[str], Ledger]:
-    ledger = Ledger(Clock())
-    return FairQueue(ledger), ledger
+def queue() -> tuple[FairQueue[str], UsageTracker]:
+    usage = UsageTracker(Clock())
+    return FairQueue(usage), usage
 
 
-def test_equals_come_in_the_order_of_their_coming() -> None:
+def test_items_of_equal_usage_are_taken_in_order() -> None:
     waiting, _ = queue()
     for item in ("a", "b", "c"):
         waiting.put(item, (item.encode(),))
@@ -26,18 +26,18 @@ def test_equals_come_in_the_order_of_their_coming() -> None:
         waiting.take()
 
 
-def test_who_has_had_work_lets_others_go_first() -> None:
-    waiting, ledger = queue()
-    ledger.charge((b"mallory",), 1.0)
+def test_a_flow_without_usage_goes_first() -> None:
+    waiting, usage = queue()
+    usage.charge((b"mallory",), 1.0)
     for _time in range(20):
         waiting.put("mallory", (b"mallory",))
     waiting.put("jane", (b"jane",))
     assert waiting.take() == "jane"
 
 
-def test_each_gets_the_same_share_while_others_wait() -> None:
-    """Mallory's cost ten times as much each: so ten of Jane's come for each of hers."""
-    waiting, ledger = queue()
+def test_waiting_flows_get_equal_shares_of_time() -> None:
+    """An item of Mallory costs ten times as much, so ten items of Jane follow each of hers."""
+    waiting, usage = queue()
     cost_seconds = {"m": 1.0, "j": 0.1}
     for number in range(5):
         waiting.put(f"m{number}", (b"m",))
@@ -46,7 +46,7 @@ def test_each_gets_the_same_share_while_others_wait() -> None:
     order = []
     while len(waiting):
         order.append(waiting.take())
-        ledger.charge((order[-1][:1].encode(),), cost_seconds[order[-1][0]])
+        usage.charge((order[-1][:1].encode(),), cost_seconds[order[-1][0]])
     assert order[0] == "m0"
     assert 9 <= [item[0] for item in order[1:]].index("m") <= 11
     assert sum(item[0] == "m" for item in order[:22]) <= 3
@@ -67,28 +67,28 @@ def test_each_gets_the_same_share_while_others_wait() -> None:
         ),
     ],
 )
-def test_no_more_is_had_by_many_names(of_mallory: list[tuple[bytes, ...]], of_jane: tuple[bytes, ...]) -> None:
-    waiting, ledger = queue()
-    for owner in of_mallory:
-        waiting.put("mallory", owner)
-    ledger.charge(of_mallory[0], 0.2)
+def test_many_names_do_not_increase_the_share(of_mallory: list[tuple[bytes, ...]], of_jane: tuple[bytes, ...]) -> None:
+    waiting, usage = queue()
+    for names in of_mallory:
+        waiting.put("mallory", names)
+    usage.charge(of_mallory[0], 0.2)
     waiting.put("jane", of_jane)
     assert waiting.take() == "jane"
 
 
-def test_work_is_forgotten_by_half_in_five_seconds() -> None:
+def test_usage_decays_by_half_in_five_seconds() -> None:
     clock = Clock()
-    ledger = Ledger(clock)
-    ledger.charge((b"a",), 0.8)
+    usage = UsageTracker(clock)
+    usage.charge((b"a",), 0.8)
     clock.seconds += 10
-    assert ledger.worked_seconds((b"a",)) == pytest.approx(0.2)
-    assert len(ledger) == 1
+    assert usage.used_seconds((b"a",)) == pytest.approx(0.2)
+    assert len(usage) == 1
     clock.seconds += 1000
-    assert ledger.worked_seconds((b"a",)) == 0.0
-    assert len(ledger) == 0
+    assert usage.used_seconds((b"a",)) == 0.0
+    assert len(usage) == 0
 
 
-def test_one_who_leaves_the_queue_has_no_turn() -> None:
+def test_a_removed_item_is_not_taken() -> None:
     waiting, _ = queue()
     first, second = "first", "second"
     waiting.put(first, (b"a",))
@@ -98,20 +98,20 @@ def test_one_who_leaves_the_queue_has_no_turn() -> None:
     assert (waiting.take(), len(waiting)) == (second, 0)
 
 
-def test_so_many_names_are_remembered_and_those_with_the_most_work_longest() -> None:
-    ledger = Ledger(Clock())
-    ledger.charge((b"heavy",), 100.0)
+def test_flows_with_the_least_usage_are_forgotten_first() -> None:
+    usage = UsageTracker(Clock())
+    usage.charge((b"heavy",), 100.0)
     for number in range(10_000):
-        ledger.charge((b"%d" % number,), 0.001)
-    assert ledger.worked_seconds((b"heavy",)) == pytest.approx(100.0)
-    assert len(ledger) <= 4097
+        usage.charge((b"%d" % number,), 0.001)
+    assert usage.used_seconds((b"heavy",)) == pytest.approx(100.0)
+    assert len(usage) <= 4097
 
 
 @given(st.randoms(use_true_random=False), st.integers(2, 6))
-def test_nobody_who_waits_gets_less_than_a_fair_share(chance: random.Random, owners: int) -> None:
-    """While all of them wait, no two differ in work by more than the largest piece of it."""
-    waiting, ledger = queue()
-    names = [b"%d" % number for number in range(owners)]
+def test_every_waiting_flow_gets_its_fair_share(chance: random.Random, flow_count: int) -> None:
+    """While all flows wait, their work differs by one item at most."""
+    waiting, usage = queue()
+    names = [b"%d" % number for number in range(flow_count)]
     for name in names:
         for _time in range(60):
             waiting.put(name.decode(), (name,))
@@ -119,7 +119,7 @@ def test_nobody_who_waits_gets_less_than_a_fair_share(chance: random.Random, own
     for _turn in range(50):
         name = waiting.take().encode()
         cost_seconds = chance.uniform(0.01, 1.0)
-        ledger.charge((name,), cost_seconds)
+        usage.charge((name,), cost_seconds)
         worked[name] += cost_seconds
         assert max(worked.values()) - min(worked.values()) <= 1.0 + 1e-9
 
@@ -132,11 +132,11 @@ def test_nobody_who_waits_gets_less_than_a_fair_share(chance: random.Random, own
         pytest.param("system:admin", (b"namespace team-a",), id="the cluster's own"),
     ],
 )
-def test_who_pays_stands_in_the_review(user: str, expected: tuple[bytes, ...]) -> None:
+def test_the_flows_are_read_from_the_review(user: str, expected: tuple[bytes, ...]) -> None:
     body = review_bytes(make_pod("a").obj(), userInfo={"username": user})
-    assert payers(body) == expected
+    assert flows(body) == expected
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", orjson.dumps({"namespace": 1}), b"\xff" * 5000, b'"namespace":"'])
-def test_what_is_no_review_is_paid_by_the_nameless(body: bytes) -> None:
-    assert payers(body) == (b"namespace",)
+def test_a_body_that_is_no_review_has_the_flow_without_name(body: bytes) -> None:
+    assert flows(body) == (b"namespace",)

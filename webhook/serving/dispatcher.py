@@ -1,9 +1,9 @@
 """Schedules reviews: small ones in the event loop, large and costly ones in a worker thread.
 
-The event loop answers small reviews at once, and in fair turns where too many arrive. A review waits in a fair queue
-for the worker thread if it is large, if its scorer needs more than one turn, or if its user or namespace has exceeded
-its turns lately. The interpreter switches threads every millisecond, so normal pods and `/healthz` do not wait for the
-worker. ARCHITECTURE.md says why it is a thread and not a process.
+The event loop answers small reviews at once, or from a fair queue if too many arrive. A review waits in a fair queue
+for the worker thread if it is large, if its scorer needs more than one time slice, or if its user or namespace has
+recently exceeded its time slices. The interpreter switches threads every millisecond, so normal pods and `/healthz` do
+not wait for the worker. ARCHITECTURE.md explains why the worker is a thread and not a process.
 """
 
 import asyncio
@@ -17,32 +17,32 @@ from webhook.allocator import give_memory_back
 from webhook.pipeline import ClusterView
 from webhook.policy.policy import Policy
 from webhook.serving.admissions import Admissions, Answer, Decision
-from webhook.serving.fair_queue import FairQueue, Ledger, payers
+from webhook.serving.fair_queue import FairQueue, UsageTracker, flows
 from webhook.serving.lanes import Lane
 from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
 
-# A review of a pod that people write has a few KiB; one of 32 KiB costs a few milliseconds without the scorer.
+# The review of a hand-written pod has a few KiB; one of 32 KiB takes a few milliseconds without the scorer.
 SMALL_BYTES = 32 * 1024
 # A cold placement takes 0.3 to 3 ms at 5,000 to 15,000 nodes.
 _TIME_SLICE_SECONDS = 0.01
-# So much is answered at once before the loop looks after connections, health and metrics again.
-_PASS_SECONDS = 0.01
-# Beyond that a review costs more than a pod like the ones before it does.
-_CHEAP_SECONDS = 0.0005
-# More than that in the last seconds is more than others need.
-_SHARE_SECONDS = 0.05
+# After so much work on small reviews, the loop serves connections, health and metrics first.
+_BATCH_SECONDS = 0.01
+# A cached decision takes less, and is not charged to its flows.
+_MIN_CHARGED_SECONDS = 0.0005
+# Flows with more recent overruns than this go to the worker, their small reviews too.
+_MAX_OVERRUN_SECONDS = 0.05
 
-# Work that takes so long took memory, too.
-_COSTLY_SECONDS = 0.03
+# Work that takes this long has allocated much memory, which is then returned to the system.
+_TRIM_SECONDS = 0.03
 
 CLIENT_GONE = 499
-"""The status under which a request is counted whose client left before its turn (as nginx logs it)."""
+"""The status that is counted for a request whose client disconnected before the answer; nginx logs the same."""
 
 
 class Timeouts(NamedTuple):
-    """When one request's time is over, on the monotonic clock.
+    """The time limits of one request, on the monotonic clock.
 
-    After `deadline_seconds` the placement check is given up; after `overdue_seconds` the client has given up.
+    After `deadline_seconds` the placement check stops; after `overdue_seconds` the client has timed out.
     """
 
     arrived_seconds: float
@@ -51,18 +51,18 @@ class Timeouts(NamedTuple):
 
 
 class OverdueError(Exception):
-    """The client has given up by now."""
+    """The client has timed out."""
 
 
 class _Job:
-    """One review that waits for the worker, or that it works on."""
+    """A review that waits for the worker or is processed by it."""
 
     def __init__(self, body: bytes, timeouts: Timeouts, now: str, answer: "asyncio.Future[Answer]") -> None:
         self.body = body
         self.timeouts = timeouts
         self.now = now
         self.answer = answer
-        self.payers = payers(body)
+        self.flows = flows(body)
         self.work_budget: WorkBudget | None = None
 
 
@@ -70,9 +70,9 @@ Finished = Decision | BaseException
 
 
 class Dispatcher:
-    """Gives each review its turn. An instance is for one event loop.
+    """Schedules reviews in the event loop and the worker thread. An instance is for one event loop.
 
-    While `draining`, no scorer is asked any more, so that what waits is soon answered.
+    While `draining`, the scorer is skipped, so that waiting reviews are answered soon.
     """
 
     def __init__(
@@ -91,70 +91,70 @@ class Dispatcher:
         self._small = small
         self._large = large
         self._monotonic_seconds = monotonic_seconds
-        self._ledger = Ledger(monotonic_seconds)
-        # The cost of reviews beyond one turn. Normal work is not charged here, so it stays in the event loop.
-        self._overruns = Ledger(monotonic_seconds)
-        self._queue: FairQueue[_Job] = FairQueue(self._ledger)
+        self._usage = UsageTracker(monotonic_seconds)
+        # Work beyond one time slice. Normal reviews have none, so they stay in the event loop.
+        self._overruns = UsageTracker(monotonic_seconds)
+        self._queue: FairQueue[_Job] = FairQueue(self._usage)
         self._running: _Job | None = None
         self._worker: _Worker | None = None
-        self._worked_seconds = 0.0
-        self._small_queue: FairQueue[asyncio.Future[None]] = FairQueue(self._ledger)
+        self._batch_seconds = 0.0
+        self._small_queue: FairQueue[asyncio.Future[None]] = FairQueue(self._usage)
         self._is_busy = False
 
     @property
     def waiting(self) -> int:
-        """How many reviews wait for the worker, the one that it works on included."""
+        """Return how many reviews wait for the worker, including the one that it processes."""
         return len(self._queue) + (self._running is not None)
 
     async def answer(self, body: bytes, timeouts: Timeouts, now: str) -> Answer:
-        """Return the answer to the review in `body`, which came at `now` (RFC 3339).
+        """Return the answer to the review in `body`, which arrived at `now` (RFC 3339).
 
         Raises:
-            OverdueError: its turn did not come in time.
+            OverdueError: the client timed out while the review waited.
         """
-        if len(body) <= SMALL_BYTES and not (self._overruns and self._has_had_its_share(body)):
+        if len(body) <= SMALL_BYTES and not (self._overruns and self._exceeds_share(body)):
             if self._is_busy:
-                await self._place(body)
+                await self._wait_for_turn(body)
             began_seconds = time.perf_counter()
             try:
                 if self._monotonic_seconds() >= timeouts.overdue_seconds:
                     raise OverdueError
-                return self._at_once(body, timeouts, now)
+                return self._answer_in_loop(body, timeouts, now)
             except TimeSliceEndedError:
-                self._overruns.charge(payers(body), _TIME_SLICE_SECONDS)
+                self._overruns.charge(flows(body), _TIME_SLICE_SECONDS)
             finally:
-                self._worked(body, time.perf_counter() - began_seconds)
-        return await self._in_turn(body, timeouts, now)
+                self._charge_small(body, time.perf_counter() - began_seconds)
+        return await self._answer_in_worker(body, timeouts, now)
 
     def close(self) -> None:
-        """End the worker, once it is done with what it works on."""
+        """Stop the worker after its current review."""
         if self._worker is not None:
             self._worker.end()
 
-    async def _place(self, body: bytes) -> None:
-        """Wait for the turn of a small review, where there are too many to answer all at once."""
+    async def _wait_for_turn(self, body: bytes) -> None:
+        """Wait in the fair queue of small reviews."""
         turn = asyncio.get_running_loop().create_future()
-        self._small_queue.put(turn, payers(body))
+        self._small_queue.put(turn, flows(body))
         try:
             await turn
         except asyncio.CancelledError:
             self._small_queue.remove(turn)
             if turn.done() and not turn.cancelled():
-                self._next_small()
+                self._wake_next_small()
             raise
 
-    def _worked(self, body: bytes, seconds: float) -> None:
-        """Note the work for a small review; after so much of it, the loop looks after everything else first."""
-        if seconds > _CHEAP_SECONDS:
-            self._ledger.charge(payers(body), seconds)
-        self._worked_seconds += seconds
-        if self._worked_seconds >= _PASS_SECONDS:
-            self._worked_seconds, self._is_busy = 0.0, True
-            asyncio.get_running_loop().call_soon(self._next_small)
+    def _charge_small(self, body: bytes, seconds: float) -> None:
+        """Charge the work for a small review; after a batch of such work, yield to the event loop."""
+        if seconds > _MIN_CHARGED_SECONDS:
+            self._usage.charge(flows(body), seconds)
+        self._batch_seconds += seconds
+        if self._batch_seconds >= _BATCH_SECONDS:
+            self._batch_seconds, self._is_busy = 0.0, True
+            asyncio.get_running_loop().call_soon(self._wake_next_small)
         elif self._is_busy:
-            self._next_small()
+            self._wake_next_small()
 
-    def _next_small(self) -> None:
+    def _wake_next_small(self) -> None:
         while len(self._small_queue):
             turn = self._small_queue.take()
             if not turn.done():
@@ -162,17 +162,17 @@ class Dispatcher:
                 return
         self._is_busy = False
 
-    def _has_had_its_share(self, body: bytes) -> bool:
-        return self._overruns.worked_seconds(payers(body)) > _SHARE_SECONDS
+    def _exceeds_share(self, body: bytes) -> bool:
+        return self._overruns.used_seconds(flows(body)) > _MAX_OVERRUN_SECONDS
 
-    def _at_once(self, body: bytes, timeouts: Timeouts, now: str) -> Answer:
+    def _answer_in_loop(self, body: bytes, timeouts: Timeouts, now: str) -> Answer:
         work_budget = self._work_budget(timeouts, _TIME_SLICE_SECONDS)
-        decided = self._admissions.decide(self._small, body, self._policy(), self._cluster(), work_budget)
-        return self._admissions.finish(decided, now, timeouts.arrived_seconds)
+        decision = self._admissions.decide(self._small, body, self._policy(), self._cluster(), work_budget)
+        return self._admissions.finish(decision, now, timeouts.arrived_seconds)
 
-    async def _in_turn(self, body: bytes, timeouts: Timeouts, now: str) -> Answer:
+    async def _answer_in_worker(self, body: bytes, timeouts: Timeouts, now: str) -> Answer:
         job = _Job(body, timeouts, now, asyncio.get_running_loop().create_future())
-        self._queue.put(job, job.payers)
+        self._queue.put(job, job.flows)
         self._start_next()
         try:
             return await job.answer
@@ -193,21 +193,21 @@ class Dispatcher:
         )
 
     def _start_next(self) -> None:
-        """Hand the worker the next review, unless it still works on one or none waits."""
+        """Give the worker the next review, unless it is busy or none waits."""
         while self._running is None and len(self._queue):
             job = self._queue.take()
             if job.answer.done():
-                # Its client has just left, and the task that waits for it has not run since.
+                # Its client has disconnected, and the cancelled task has not run yet.
                 continue
             if self._monotonic_seconds() >= job.timeouts.overdue_seconds:
                 job.answer.set_exception(OverdueError())
                 continue
             try:
-                self._work(job)
+                self._start(job)
             except Exception as error:
                 job.answer.set_exception(error)
 
-    def _work(self, job: _Job) -> None:
+    def _start(self, job: _Job) -> None:
         policy, cluster, work_budget = self._policy(), self._cluster(), self._work_budget(job.timeouts, None)
         decide, lane = self._admissions.decide, self._large
         if self._worker is None:
@@ -215,46 +215,46 @@ class Dispatcher:
         job.work_budget, self._running = work_budget, job
         self._worker.work(
             lambda: decide(lane, job.body, policy, cluster, work_budget),
-            lambda finished, seconds: self._done(job, finished, seconds),
+            lambda finished, seconds: self._complete(job, finished, seconds),
         )
 
-    def _done(self, job: _Job, finished: Finished, seconds: float) -> None:
+    def _complete(self, job: _Job, finished: Finished, seconds: float) -> None:
         self._running = None
-        self._ledger.charge(job.payers, seconds)
-        self._overruns.charge(job.payers, max(0.0, seconds - _TIME_SLICE_SECONDS))
+        self._usage.charge(job.flows, seconds)
+        self._overruns.charge(job.flows, max(0.0, seconds - _TIME_SLICE_SECONDS))
         try:
             if not job.answer.done():
-                job.answer.set_result(self._finish(job, finished))
+                job.answer.set_result(self._answer_of(job, finished))
         except Exception as error:
             if not job.answer.done():
                 job.answer.set_exception(error)
         finally:
             self._start_next()
 
-    def _finish(self, job: _Job, finished: Finished) -> Answer:
+    def _answer_of(self, job: _Job, finished: Finished) -> Answer:
         if isinstance(finished, BaseException):
             raise finished
         return self._admissions.finish(finished, job.now, job.timeouts.arrived_seconds)
 
 
 class _Worker:
-    """A thread that works on one thing after the other, and tells `loop` of each when it is done."""
+    """A thread that runs one task after the other and reports each result to `loop`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._tasks: SimpleQueue[tuple[Callable[[], Decision], Callable[[Finished, float], None]] | None] = (
             SimpleQueue()
         )
-        # A daemon, so that the process can end while it works.
+        # A daemon thread does not keep the process from exiting.
         self._thread = threading.Thread(target=self._run, name="large admissions", daemon=True)
         self._thread.start()
 
     def work(self, task: Callable[[], Decision], done: Callable[[Finished, float], None]) -> None:
-        """Run `task` in the thread, then `done` in the loop, with its result and the processor time that it took."""
+        """Run `task` in the thread, then `done` in the loop with its result and CPU time in seconds."""
         self._tasks.put((task, done))
 
     def end(self) -> None:
-        """End the thread after what it was given so far."""
+        """Stop the thread after the tasks that it has been given."""
         self._tasks.put(None)
 
     def _run(self) -> None:
@@ -269,9 +269,9 @@ class _Worker:
             seconds = time.thread_time() - began_seconds
             try:
                 self._loop.call_soon_threadsafe(done, finished, seconds)
-            except RuntimeError:  # the loop is closed: the process ends
+            except RuntimeError:  # the loop is closed: the process exits
                 return
-            # Held until the next task comes, else: a review can be of 3 MiB, and a verdict too.
+            # Release the review and its result, up to 3 MiB each, before waiting for the next task.
             del given, task, done, finished
-            if seconds >= _COSTLY_SECONDS:
+            if seconds >= _TRIM_SECONDS:
                 give_memory_back()

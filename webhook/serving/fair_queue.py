@@ -1,4 +1,4 @@
-"""A queue that gives each namespace and each user its share, however much others put in."""
+"""A fair queue over namespaces and users, which are the flows as in API Priority and Fairness."""
 
 import math
 import re
@@ -7,26 +7,26 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-# Work is forgotten by half in this time: who has been quiet for a minute is a newcomer again.
+# Usage decays by half in this time: a flow that was idle for a minute counts as new.
 _HALF_LIFE_SECONDS = 5.0
-# So many namespaces and users are remembered; of those beyond, the ones with the least work are forgotten.
-_MOST_REMEMBERED = 4096
-_FORGOTTEN_SECONDS = 1e-4
-_QUIET_SECONDS = 20 * _HALF_LIFE_SECONDS
+# Beyond this number the flows with the least usage are forgotten.
+_MAX_FLOWS = 4096
+_NEGLIGIBLE_SECONDS = 1e-4
+_IDLE_SECONDS = 20 * _HALF_LIFE_SECONDS
 
-# The API server writes both before the object; anything else that calls is not worth more of a look.
+# The API server writes both names before the object, so searching the start of the body is enough.
 _HEAD_BYTES = 4096
 _NAMESPACE = re.compile(rb'"namespace":\s*"([^"]{1,253})"')
 _USER = re.compile(rb'"username":\s*"([^"]{1,253})"')
 _SYSTEM = b"system:"
 
 
-def payers(body: bytes) -> tuple[bytes, ...]:
-    """Return on whose account the work for an AdmissionReview goes: its namespace, and its user.
+def flows(body: bytes) -> tuple[bytes, ...]:
+    """Return the flows of an AdmissionReview: its namespace and its user.
 
-    A user whose name begins with `system:` is a component of the cluster and works for others: its namespace pays. The
-    names are looked up in the bytes, since parsing a review is a part of the work; nothing but the order of work
-    depends on them.
+    A user whose name begins with `system:` is a component of the cluster that acts for others, so only its namespace
+    counts. The names are searched in the raw bytes, because parsing a review is part of the work. Only the order of the
+    work depends on them.
     """
     head = body[:_HEAD_BYTES]
     namespace, user = _NAMESPACE.search(head), _USER.search(head)
@@ -36,83 +36,83 @@ def payers(body: bytes) -> tuple[bytes, ...]:
     return tuple(found)
 
 
-class Ledger:
-    """How much work each payer has had lately: what was charged is forgotten by half in five seconds."""
+class UsageTracker:
+    """The recent work for each flow in seconds; it decays by half in five seconds."""
 
     def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
         self._monotonic_seconds = monotonic_seconds
-        self._worked: dict[bytes, tuple[float, float]] = {}
-        self._charged_seconds = -math.inf
+        self._used: dict[bytes, tuple[float, float]] = {}
+        self._last_charge_seconds = -math.inf
 
     def __len__(self) -> int:
-        return len(self._worked)
+        return len(self._used)
 
-    def charge(self, payers: tuple[bytes, ...], seconds: float) -> None:
-        """Note that so many seconds were worked on the account of each of `payers`."""
-        now_seconds = self._charged_seconds = self._monotonic_seconds()
-        for payer in payers:
-            self._worked[payer] = self._left_seconds(payer, now_seconds) + seconds, now_seconds
-        if len(self._worked) > _MOST_REMEMBERED:
-            self._forget(now_seconds)
+    def charge(self, flows: tuple[bytes, ...], seconds: float) -> None:
+        """Add `seconds` of work to each of `flows`."""
+        now_seconds = self._last_charge_seconds = self._monotonic_seconds()
+        for flow in flows:
+            self._used[flow] = self._decayed_seconds(flow, now_seconds) + seconds, now_seconds
+        if len(self._used) > _MAX_FLOWS:
+            self._evict_least_used(now_seconds)
 
-    def worked_seconds(self, payers: Iterable[bytes]) -> float:
-        """Return how much work that one of `payers` has had who has had the most."""
+    def used_seconds(self, flows: Iterable[bytes]) -> float:
+        """Return the recent work of that one of `flows` that has the most."""
         now_seconds = self._monotonic_seconds()
-        if now_seconds - self._charged_seconds > _QUIET_SECONDS:
-            self._worked.clear()
-        return max([self._left_seconds(payer, now_seconds) for payer in payers], default=0.0)
+        if now_seconds - self._last_charge_seconds > _IDLE_SECONDS:
+            self._used.clear()
+        return max([self._decayed_seconds(flow, now_seconds) for flow in flows], default=0.0)
 
-    def _left_seconds(self, payer: bytes, now_seconds: float) -> float:
-        found = self._worked.get(payer)
+    def _decayed_seconds(self, flow: bytes, now_seconds: float) -> float:
+        found = self._used.get(flow)
         if found is None:
             return 0.0
-        left_seconds: float = found[0] * 0.5 ** ((now_seconds - found[1]) / _HALF_LIFE_SECONDS)
-        if left_seconds < _FORGOTTEN_SECONDS:
-            del self._worked[payer]
+        decayed_seconds: float = found[0] * 0.5 ** ((now_seconds - found[1]) / _HALF_LIFE_SECONDS)
+        if decayed_seconds < _NEGLIGIBLE_SECONDS:
+            del self._used[flow]
             return 0.0
-        return left_seconds
+        return decayed_seconds
 
-    def _forget(self, now_seconds: float) -> None:
-        left = {payer: self._left_seconds(payer, now_seconds) for payer in list(self._worked)}
-        for payer in sorted(left, key=left.__getitem__)[: len(left) // 2]:
-            self._worked.pop(payer, None)
+    def _evict_least_used(self, now_seconds: float) -> None:
+        left = {flow: self._decayed_seconds(flow, now_seconds) for flow in list(self._used)}
+        for flow in sorted(left, key=left.__getitem__)[: len(left) // 2]:
+            self._used.pop(flow, None)
 
 
 class FairQueue(Generic[T]):
-    """Items in the order of the work that their payers have had lately, the least first; of equals the first to come.
+    """A queue that returns the item whose flows have the least recent work; among equals, the item that came first.
 
-    An item counts for that of its payers who has had the most: so a user gets no more by using many namespaces, and a
-    namespace none by having many users. The time to take the next item grows with the number that wait.
+    The usage of an item is that of its flow with the most. So a user gains nothing by using many namespaces, and a
+    namespace gains nothing by having many users. `take` is linear in the number of waiting items.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, usage: UsageTracker) -> None:
+        self._usage = usage
         self._waiting: list[tuple[T, tuple[bytes, ...]]] = []
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def put(self, item: T, payers: tuple[bytes, ...]) -> None:
-        """Let `item` wait for its turn."""
-        self._waiting.append((item, payers))
+    def put(self, item: T, flows: tuple[bytes, ...]) -> None:
+        """Add `item`."""
+        self._waiting.append((item, flows))
 
     def take(self) -> T:
-        """Return the item whose turn it is.
+        """Remove the next item and return it.
 
         Raises:
-            IndexError: none waits.
+            IndexError: the queue is empty.
         """
         if not self._waiting:
-            raise IndexError("nothing waits")
-        worked: dict[tuple[bytes, ...], float] = {}
+            raise IndexError("the queue is empty")
+        used: dict[tuple[bytes, ...], float] = {}
         best, least = 0, float("inf")
-        for place, (_, payers) in enumerate(self._waiting):
-            if payers not in worked:
-                worked[payers] = self._ledger.worked_seconds(payers)
-            if worked[payers] < least:
-                best, least = place, worked[payers]
+        for place, (_, flows) in enumerate(self._waiting):
+            if flows not in used:
+                used[flows] = self._usage.used_seconds(flows)
+            if used[flows] < least:
+                best, least = place, used[flows]
         return self._waiting.pop(best)[0]
 
     def remove(self, item: T) -> None:
-        """Let `item` wait no longer, if it does."""
+        """Remove `item` if it waits."""
         self._waiting = [entry for entry in self._waiting if entry[0] is not item]
