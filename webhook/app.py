@@ -1,4 +1,4 @@
-"""The composition root of the server: the one place where its objects meet."""
+"""The composition root: creates the objects of the server and connects them."""
 
 import gc
 import time
@@ -30,16 +30,16 @@ from webhook.watch.api_server import ClientConfig
 from webhook.watch.live import LiveCluster
 from webhook.watch.timing import timing_for
 
-# The worker thread keeps rendered decisions, so its scheduler hardly sees a signature twice.
+# The worker thread caches rendered decisions, so its scheduler rarely sees a signature twice.
 _LARGE_BYTES = 1024 * 1024
 
 
 def live_view(source: ClientConfig, metrics: Metrics, predictions: Predictions, policy: Policy) -> LiveCluster:
-    """Return the view of the cluster of `source`, for the time that it runs, as young as `policy` wants it.
+    """Return a live view of the cluster of `source` that keeps within the maximum age of `policy`.
 
     Bound pods are compared with `predictions`.
     """
-    # The objects of a page stay, so the collector need not look at tens of thousands of pods on each of its rounds.
+    # The objects of a page are long-lived: freezing them spares the garbage collector tens of thousands of pods.
     return LiveCluster(
         source.connect,
         timing=timing_for(policy.spec.placement_check.max_view_age_seconds),
@@ -83,11 +83,11 @@ def build_server(
     metrics.show_caches({**small.caches, **large.caches, **placements})
     dispatcher = Dispatcher(Admissions(dependencies, metrics), lambda: policy, throttle or (lambda: None), small, large)
     endpoint = MutateEndpoint(dispatcher, metrics, settings, group_commit.written, rfc3339_now)
-    return Server(settings, certificate, endpoint, Health(metrics, certificate.doubt), metrics)
+    return Server(settings, certificate, endpoint, Health(metrics, certificate.invalid_reason), metrics)
 
 
 def _throttle(view: View | None, policy: Policy, scorer: TimedScorer, metrics: Metrics) -> SnapshotThrottle | None:
-    """Return what admissions see of `view`; the metrics show the same."""
+    """Return the throttled `view` for admissions, which the metrics use, too; None without a view."""
     if view is None:
         return None
     longest_seconds = policy.spec.placement_check.max_view_age_seconds

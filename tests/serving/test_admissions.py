@@ -251,7 +251,7 @@ def test_what_cannot_be_put_on_record_is_a_500_with_the_decision_counted_and_log
     assert world.count("admission_requests_total", outcome="Error", workload_type="") == 1
     assert [(log["event"], log["decision"]) for log in logs] == [
         ("admission failed", "decision-1"),
-        ("admission is not on record", "decision-1"),
+        ("audit record of a failed admission not written", "decision-1"),
     ]
 
 

@@ -157,10 +157,10 @@ class Served:
     def __post_init__(self) -> None:
         self.certificate = Certificate(self.folder, self.metrics, lambda: self.now)
 
-    def look(self) -> list[tuple[str, str]]:
+    def reload(self) -> list[tuple[str, str]]:
         """Look at the files, and the log of that."""
         with structlog.testing.capture_logs() as logs:
-            self.certificate.look()
+            self.certificate.reload()
         return [(each["log_level"], each["event"].partition(":")[0]) for each in logs]
 
     def value(self, name: str, **labels: str) -> float | None:
@@ -222,38 +222,38 @@ def test_bad_pair_leaves_the_last_good_one_in_force(
         if content is not None:
             (at_work.folder / name).write_bytes(content)
 
-    assert [at_work.look() for _ in range(3)] == [[FAILURE], [], []]
+    assert [at_work.reload() for _ in range(3)] == [[FAILURE], [], []]
     assert at_work.serial() == before
     assert at_work.value("reloads_total", result="failure") == 3
     assert at_work.value("reloads_total", result="success") == 0
 
     write_pair(at_work.folder, renewed)
-    assert at_work.look() == [("info", "certificate reloaded")]
+    assert at_work.reload() == [("info", "certificate reloaded")]
     assert at_work.serial() == serial_of(renewed)
     assert at_work.value("reloads_total", result="success") == 1
 
 
 def test_another_failure_is_logged_too(at_work: Served) -> None:
     (at_work.folder / "tls.key").unlink()
-    assert at_work.look() == [FAILURE]
+    assert at_work.reload() == [FAILURE]
     (at_work.folder / "tls.crt").unlink()
-    assert [at_work.look(), at_work.look()] == [[FAILURE], []]
+    assert [at_work.reload(), at_work.reload()] == [[FAILURE], []]
 
 
 def test_good_pair_that_comes_back_is_in_order(at_work: Served) -> None:
     key = (at_work.folder / "tls.key").read_bytes()
     (at_work.folder / "tls.key").write_bytes(b"")
-    assert at_work.look() == [FAILURE]
+    assert at_work.reload() == [FAILURE]
     (at_work.folder / "tls.key").write_bytes(key)
-    assert at_work.look() == []
+    assert at_work.reload() == []
     (at_work.folder / "tls.key").write_bytes(b"")
-    assert at_work.look() == [FAILURE]
+    assert at_work.reload() == [FAILURE]
 
 
 def test_unchanged_pair_is_not_loaded_again(at_work: Served) -> None:
-    assert at_work.look() == []
+    assert at_work.reload() == []
     write_pair(at_work.folder, KeyPair(*((at_work.folder / name).read_bytes() for name in ("tls.crt", "tls.key"))))
-    assert at_work.look() == []
+    assert at_work.reload() == []
     assert at_work.value("reloads_total", result="success") == 0
 
 
@@ -261,7 +261,7 @@ def test_metrics_follow_the_pair(at_work: Served) -> None:
     first = at_work.value("not_after_timestamp_seconds"), at_work.value("not_before_timestamp_seconds")
     renewed = issued(at_work.ca, datetime.now(UTC) - timedelta(days=1))
     write_pair(at_work.folder, renewed)
-    at_work.look()
+    at_work.reload()
     held = x509.load_pem_x509_certificate(renewed.certificate)
     now = at_work.value("not_after_timestamp_seconds"), at_work.value("not_before_timestamp_seconds")
     assert now == (held.not_valid_after_utc.timestamp(), held.not_valid_before_utc.timestamp())
@@ -270,7 +270,7 @@ def test_metrics_follow_the_pair(at_work: Served) -> None:
 
 def test_a_certificate_is_trusted_in_its_first_and_in_its_last_second(at_work: Served) -> None:
     held = x509.load_pem_x509_certificate((at_work.folder / "tls.crt").read_bytes())
-    second, doubts = timedelta(seconds=1), []
+    second, reasons = timedelta(seconds=1), []
     for now in (
         held.not_valid_before_utc - second,
         held.not_valid_before_utc,
@@ -278,8 +278,8 @@ def test_a_certificate_is_trusted_in_its_first_and_in_its_last_second(at_work: S
         held.not_valid_after_utc + second,
     ):
         at_work.now = now
-        doubts.append(at_work.certificate.doubt().partition(":")[0])
-    assert doubts == ["the certificate is not valid yet", "", "", "the certificate has expired"]
+        reasons.append(at_work.certificate.invalid_reason().partition(":")[0])
+    assert reasons == ["the certificate is not valid yet", "", "", "the certificate has expired"]
 
 
 def test_expiry_is_logged_once_and_again_when_it_changes(at_work: Served) -> None:
@@ -287,22 +287,22 @@ def test_expiry_is_logged_once_and_again_when_it_changes(at_work: Served) -> Non
     began = at_work.now
     for after, told in days.items():
         at_work.now = began + timedelta(days=after)
-        assert [at_work.look(), at_work.look()] == [told, []]
-    assert at_work.certificate.doubt() == "the certificate has expired: no API server trusts it"
+        assert [at_work.reload(), at_work.reload()] == [told, []]
+    assert at_work.certificate.invalid_reason() == "the certificate has expired: no API server trusts it"
 
     write_pair(at_work.folder, issued(at_work.ca, at_work.now))
-    assert at_work.look() == [("info", "certificate reloaded")]
-    assert at_work.certificate.doubt() == ""
+    assert at_work.reload() == [("info", "certificate reloaded")]
+    assert at_work.certificate.invalid_reason() == ""
 
 
 def test_certificate_of_tomorrow_is_logged_until_it_holds(tmp_path: Path) -> None:
     ca = write_certificate(tmp_path, timedelta(days=-1))
     at_work = Served(tmp_path, ca)
-    assert at_work.look() == []
-    assert at_work.certificate.doubt() == "the certificate is not valid yet: no API server trusts it"
+    assert at_work.reload() == []
+    assert at_work.certificate.invalid_reason() == "the certificate is not valid yet: no API server trusts it"
     at_work.now += timedelta(days=2)
-    assert [at_work.look(), at_work.look()] == [[("info", "the certificate is valid")], []]
-    assert at_work.certificate.doubt() == ""
+    assert [at_work.reload(), at_work.reload()] == [[("info", "the certificate is valid")], []]
+    assert at_work.certificate.invalid_reason() == ""
 
 
 async def readiness(server: Running) -> tuple[int, str]:

@@ -13,7 +13,7 @@ from tests.support.admission import TYPE
 from tests.support.builders import make_pod
 from tests.support.server import Running, World, review_bytes, running
 from webhook.kube.field import InvalidInput
-from webhook.serving.http import _granted
+from webhook.serving.http import _time_limits
 from webhook.settings import Address
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
@@ -211,7 +211,7 @@ def test_large_bodies_give_their_room_back_once_they_are_answered(tmp_path: Path
 def test_the_scorer_has_the_time_that_is_granted_but_for_a_margin(
     target: str, whole_seconds: float, scorer_seconds: float | None
 ) -> None:
-    timeouts = _granted(target).timeouts(1000.0)
+    timeouts = _time_limits(target).timeouts(1000.0)
 
     assert timeouts.arrived_seconds == 1000.0
     assert timeouts.overdue_seconds == 1000.0 + whole_seconds

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.serving.http import _granted
+from webhook.serving.http import _time_limits
 
 
 @pytest.mark.parametrize(
@@ -15,20 +15,20 @@ from webhook.serving.http import _granted
     ],
 )
 def test_the_scorer_ends_a_margin_before_the_client_gives_up(timeout: str, scorer_seconds: float) -> None:
-    granted = _granted(f"/mutate?timeout={timeout}")
-    assert granted.scorer_seconds == pytest.approx(scorer_seconds)
+    limits = _time_limits(f"/mutate?timeout={timeout}")
+    assert limits.scorer_seconds == pytest.approx(scorer_seconds)
 
 
 def test_deadlines_count_from_the_arrival() -> None:
-    timeouts = _granted("/mutate?timeout=10s").timeouts(1000.0)
+    timeouts = _time_limits("/mutate?timeout=10s").timeouts(1000.0)
     assert (timeouts.deadline_seconds, timeouts.overdue_seconds) == (1009.5, 1010.0)
 
 
 def test_without_a_timeout_the_scorer_has_no_deadline() -> None:
-    timeouts = _granted("/mutate").timeouts(1000.0)
+    timeouts = _time_limits("/mutate").timeouts(1000.0)
     assert (timeouts.deadline_seconds, timeouts.overdue_seconds) == (None, 1030.0)
 
 
 def test_the_answer_is_given_up_after_the_longest_timeout_of_the_api() -> None:
-    granted = _granted("/mutate?timeout=60s")
-    assert granted.timeouts(0.0).overdue_seconds == 30.0
+    limits = _time_limits("/mutate?timeout=60s")
+    assert limits.timeouts(0.0).overdue_seconds == 30.0

@@ -70,13 +70,13 @@ class World:
 
     def admissions(self) -> "Answering":
         """What answers in this world; decisions are numbered."""
-        surroundings = Dependencies(
+        dependencies = Dependencies(
             audit=lambda draft: (self.audit or self.keep)(draft),
             monotonic_seconds=self.clock,
             new_decision=lambda: f"decision-{len(self.records) + 1}",
             replica="replica-a",
         )
-        return Answering(self, Admissions(surroundings, self.metrics))
+        return Answering(self, Admissions(dependencies, self.metrics))
 
     def dispatcher(self) -> Dispatcher:
         """Return the dispatcher of this world's admissions, on the clock of its event loop."""
@@ -155,7 +155,7 @@ async def running(world: World, folder: Path, **settings: Any) -> AsyncIterator[
     chosen = replace(Settings(tls_dir=folder, listen=LOOPBACK, admin_listen=LOOPBACK), **settings)
     endpoint = MutateEndpoint(world.dispatcher(), world.metrics, chosen, world.written, world.now)
     certificate = Certificate(folder, world.metrics, lambda: world.utc_now())
-    server = Server(chosen, certificate, endpoint, Health(world.metrics, certificate.doubt), world.metrics)
+    server = Server(chosen, certificate, endpoint, Health(world.metrics, certificate.invalid_reason), world.metrics)
     stop = asyncio.Event()
     ready: asyncio.Future[tuple[Address, Address]] = asyncio.get_running_loop().create_future()
     done = asyncio.create_task(server.run(stop, lambda *addresses: ready.set_result(addresses)))

@@ -1,4 +1,4 @@
-"""The body of an AdmissionReview into the body of its answer, counted and audited on the way."""
+"""Turns the body of an AdmissionReview into the body of its answer, and counts and audits the admission."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from webhook.serving.lanes import Lane
 from webhook.serving.rendering import Rendered
 from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
 
-# Parsed, a value takes about 72 bytes, however short it is in JSON. A pod of 3 MiB that somebody needs has a tenth.
+# A parsed value takes about 72 bytes, however short its JSON is. A realistic pod of 3 MiB has a tenth of this number.
 MAX_VALUES = 600_000
 
 
 class Answer(NamedTuple):
-    """An HTTP answer: JSON where the status is 200, else text that says what is wrong."""
+    """An HTTP answer: JSON if the status is 200, else an error text."""
 
     status: int
     body: bytes
@@ -33,20 +33,20 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What a decision needs from outside the core."""
+    """The side effects and inputs that a decision needs from outside the core."""
 
     audit: Callable[[Draft], None]
-    """Has a record written before the answer leaves."""
+    """Stage a record that is written before the answer is sent."""
     monotonic_seconds: Callable[[], float]
     new_decision: Callable[[], str]
-    """An identifier that no other decision has."""
+    """Return a unique decision ID."""
     replica: str
     predicted: Callable[[AdmissionRequest, Placement, ClusterView | None, Policy], None] = lambda *_: None
-    """Records the prediction for an allowed pod and the view that it was made on."""
+    """Record the prediction for an allowed pod and the view that it was made on."""
 
 
 class TooManyValuesError(Exception):
-    """Parsed, the review would take more memory than one may."""
+    """The parsed review would exceed the memory limit of one review."""
 
 
 def _parsed(body: bytes) -> AdmissionRequest:
@@ -56,7 +56,7 @@ def _parsed(body: bytes) -> AdmissionRequest:
 
 
 class Decision(NamedTuple):
-    """The decision on one review; `result` is an exception where there is none."""
+    """The decision on one review; `result` is the exception if the decision failed."""
 
     request: AdmissionRequest | None
     policy: Policy
@@ -65,8 +65,8 @@ class Decision(NamedTuple):
     records_predictions: bool = True
 
 
-class _Asked(NamedTuple):
-    """One admission: what was asked, when and of whom."""
+class _Admission(NamedTuple):
+    """One admission: request, policy, time, decision ID."""
 
     request: AdmissionRequest
     policy: Policy
@@ -76,10 +76,10 @@ class _Asked(NamedTuple):
 
 
 class Admissions:
-    """Answers admission requests: `decide` in whichever thread a lane is for, `finish` in that of the event loop."""
+    """Answers admission requests: `decide` runs in the thread of its lane, `finish` in that of the event loop."""
 
-    def __init__(self, surroundings: Dependencies, metrics: Metrics) -> None:
-        self._dependencies = surroundings
+    def __init__(self, dependencies: Dependencies, metrics: Metrics) -> None:
+        self._dependencies = dependencies
         self._refused = metrics.refused_requests
         self._counts = metrics.admissions
         self._seconds = metrics.admission_seconds
@@ -104,80 +104,80 @@ class Admissions:
             return Decision(request, policy, cluster, error)
 
     def finish(self, decision: Decision, time: str, arrived_seconds: float) -> Answer:
-        """Return the answer, once it is counted and its record is on its way.
+        """Count the admission, stage its audit record and return the answer.
 
-        `time` is when the request came, in RFC 3339; `arrived_seconds` the same on the monotonic clock.
+        `time` is the arrival of the request in RFC 3339, `arrived_seconds` the same on the monotonic clock.
         """
         request, result = decision.request, decision.result
         if isinstance(result, TooManyValuesError):
-            self.refused(413)
+            self.count_refusal(413)
             return Answer(413, f"the review has more than {MAX_VALUES} JSON values\n".encode())
         if request is None:
             if isinstance(result, InvalidInput):
-                return self._unreadable(result)
+                return self._invalid(result)
             raise result if isinstance(result, Exception) else AssertionError
-        asked = _Asked(request, decision.policy, time, self._dependencies.new_decision(), arrived_seconds)
+        admission = _Admission(request, decision.policy, time, self._dependencies.new_decision(), arrived_seconds)
         if isinstance(result, InvalidInput):
-            return self._no_pod(asked, result)
+            return self._reject_object(admission, result)
         if isinstance(result, Exception):
-            return self._failed(asked, result)
+            return self._failed(admission, result)
         try:
-            response = result.answer.to(request.uid, asked.decision)
-            self._dependencies.audit(self._draft(asked, result.record))
+            response = result.answer.to(request.uid, admission.decision)
+            self._dependencies.audit(self._draft(admission, result.record))
             self._counts.count(result.tally)
             self._seconds.observe(self._dependencies.monotonic_seconds() - arrived_seconds)
             if decision.records_predictions and (prediction := result.prediction) is not None:
-                self._dependencies.predicted(request, prediction, decision.cluster, asked.policy)
+                self._dependencies.predicted(request, prediction, decision.cluster, admission.policy)
         except Exception as error:
-            return self._failed(asked, error)
+            return self._failed(admission, error)
         return Answer(200, response)
 
-    def refused(self, status: int) -> None:
-        """Count a request that never became an admission."""
+    def count_refusal(self, status: int) -> None:
+        """Count a request that did not become an admission."""
         self._refused.labels(str(status)).inc()
 
-    def _no_pod(self, asked: "_Asked", error: InvalidInput) -> Answer:
-        """Answer who can be told apart by uid, but did not send a pod: refused, and on record like every admission."""
+    def _reject_object(self, admission: _Admission, error: InvalidInput) -> Answer:
+        """Reject a request whose object is not a Pod; it has a UID, so it is audited like every admission."""
         try:
-            self._audit_fault(asked, str(error))
-        except Exception as fault:
-            return self._failed(asked, fault)
-        return self._unreadable(error)
+            self._audit_error(admission, str(error))
+        except Exception as failure:
+            return self._failed(admission, failure)
+        return self._invalid(error)
 
-    def _failed(self, asked: "_Asked", error: Exception) -> Answer:
-        """Answer that we are at fault: never a refusal, and on record unless the record is the fault."""
-        request, decision = asked.request, asked.decision
-        place = {"decision": decision, "uid": request.uid, "namespace": request.namespace}
-        self._log.error("admission failed", exc_info=error, **place)
+    def _failed(self, admission: _Admission, error: Exception) -> Answer:
+        """Answer an internal error with HTTP 500, never a denial, and audit it unless auditing failed."""
+        request, decision = admission.request, admission.decision
+        ids = {"decision": decision, "uid": request.uid, "namespace": request.namespace}
+        self._log.error("admission failed", exc_info=error, **ids)
         try:
-            self._audit_fault(asked, f"{type(error).__name__}: {error}")
+            self._audit_error(admission, f"{type(error).__name__}: {error}")
         except Exception:
-            self._log.exception("admission is not on record", **place)
+            self._log.exception("audit record of a failed admission not written", **ids)
         self._counts.count(Tally("Error"))
-        self._seconds.observe(self._dependencies.monotonic_seconds() - asked.arrived_seconds)
+        self._seconds.observe(self._dependencies.monotonic_seconds() - admission.arrived_seconds)
         text = f"placement-webhook: internal fault, decision {decision}; the audit log and the server's log say more"
         return Answer(500, text.encode())
 
-    def _draft(self, asked: "_Asked", common: RecordTemplate) -> Draft:
-        request = asked.request
+    def _draft(self, admission: _Admission, common: RecordTemplate) -> Draft:
+        request = admission.request
         return Draft(
-            asked.time,
-            asked.decision,
+            admission.time,
+            admission.decision,
             request.uid,
             request.dry_run,
             request.operation,
             request.namespace,
             request.name,
             request.user,
-            (self._dependencies.monotonic_seconds() - asked.arrived_seconds) * 1000,
+            (self._dependencies.monotonic_seconds() - admission.arrived_seconds) * 1000,
             self._dependencies.replica,
             common,
         )
 
-    def _audit_fault(self, asked: "_Asked", fault: str) -> None:
-        common = RecordTemplate.of(audit_record(asked.request, fault, asked.policy))
-        self._dependencies.audit(self._draft(asked, common))
+    def _audit_error(self, admission: _Admission, error: str) -> None:
+        common = RecordTemplate.of(audit_record(admission.request, error, admission.policy))
+        self._dependencies.audit(self._draft(admission, common))
 
-    def _unreadable(self, error: InvalidInput) -> Answer:
-        self.refused(400)
+    def _invalid(self, error: InvalidInput) -> Answer:
+        self.count_refusal(400)
         return Answer(400, f"{error}\n".encode("utf-8", "replace"))

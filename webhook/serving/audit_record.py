@@ -1,4 +1,4 @@
-"""What the audit log keeps of a request and its verdict."""
+"""Builds the audit record of a request and its verdict."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,13 +22,13 @@ def audit_record(
     duration_seconds: float = 0.0,
     replica: str = "",
 ) -> AuditRecord:
-    """The record of one admission; a text for the verdict is a fault of ours, and says which.
+    """Return the audit record of one admission; a `verdict` that is a text is the message of an internal error.
 
-    When, for how long and by which decision may be left out where only what equal pods have in common is wanted.
+    The keyword arguments differ between equal pods, so they are left out for a record template.
     """
     rules = () if isinstance(verdict, (str, Bypassed)) else verdict.rules
     operations = verdict.operations if isinstance(verdict, Patched) else ()
-    # An "add" of ours has nothing before it: what stood there would have made it a "replace".
+    # An "add" has no previous value; otherwise it would be a "replace".
     replacements = [operation for operation in operations if operation["op"] == "replace"]
     placement = None if isinstance(verdict, (str, Bypassed)) else verdict.placement
     return AuditRecord(
@@ -76,7 +76,7 @@ def _placement(placement: Placement) -> PlacementEntry:
 
 
 def _error(verdict: Verdict | str) -> str | None:
-    """What stopped the pod; for one that was left alone, why."""
+    """Return the reason for an error, a denial or a bypass."""
     if isinstance(verdict, str):
         return verdict
     if isinstance(verdict, Denied):

@@ -1,7 +1,7 @@
-"""The served certificate: renewed from its files while connections live, and watched for its expiry.
+"""The served certificate: reloads it from its files while connections stay open, and logs when it is near its expiry.
 
-The files are read again every few seconds, not watched: a mounted Secret changes by a swap of the symlink `..data`,
-others write in place, and a look at two small files serves both.
+The files are polled every few seconds, not watched: a mounted Secret changes by a swap of the symlink `..data`, other
+writers change files in place, and polling two small files covers both.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
 from webhook.serving import tls
 
-_FEW_DAYS = 30
-_RENEWAL = "renew it (`placement-webhook certs issue`, or its issuer); it is read without a restart"
+_EXPIRY_WARNING_DAYS = 30
+_REMEDY = "renew it (`placement-webhook certs issue`, or its issuer); it is read without a restart"
 
 
 class Certificate:
@@ -34,14 +34,14 @@ class Certificate:
         self._now = now
         self._log = structlog.get_logger()
         self._failure = ""
-        self._told = ""
+        self._logged = ""
         self._pair = tls.read_pair(tls_dir)
         self.context: ssl.SSLContext = tls.server_context(self._pair)
         self._validity = tls.validity(self._pair)
-        self._show_validity()
+        self._publish_validity()
 
-    def doubt(self) -> str:
-        """Return why no API server trusts the certificate now; empty where nothing is known against it."""
+    def invalid_reason(self) -> str:
+        """Return the reason why no API server trusts the certificate now; empty if it is valid."""
         now, validity = self._now(), self._validity
         if now > validity.not_after:
             return "the certificate has expired: no API server trusts it"
@@ -49,8 +49,8 @@ class Certificate:
             return "the certificate is not valid yet: no API server trusts it"
         return ""
 
-    def look(self) -> None:
-        """Read the files again, serve what is new and good in them, and log what has changed about the validity."""
+    def reload(self) -> None:
+        """Read the files again, serve a new valid pair, and log a change of the validity."""
         try:
             self._log_validity()
             pair = tls.read_pair(self._tls_dir)
@@ -64,57 +64,57 @@ class Certificate:
 
     def _replace(self, pair: tls.Pair) -> None:
         validity = tls.validity(pair)
-        # A pair that does not match would leave the live context without a key.
+        # Loading a mismatched pair into the live context would leave it without a key.
         tls.server_context(pair)
         tls.load(self.context, pair)
         self._pair, self._validity = pair, validity
         self._metrics.certificate_reloads.labels("success").inc()
         self._log.info("certificate reloaded", not_after=validity.not_after.isoformat())
-        self._show_validity()
+        self._publish_validity()
 
     def _failed(self, failure: str) -> None:
-        """Count a failure, and log one that is new."""
+        """Count a failure, and log a new one."""
         self._metrics.certificate_reloads.labels("failure").inc()
         if failure != self._failure:
             self._failure = failure
             self._log.error("the certificate cannot be reloaded and the last good one is served", error=failure)
 
-    def _show_validity(self) -> None:
+    def _publish_validity(self) -> None:
         self._metrics.certificate_not_before.set(self._validity.not_before.timestamp())
         self._metrics.certificate_not_after.set(self._validity.not_after.timestamp())
-        self._told = ""
+        self._logged = ""
         self._log_validity()
 
     def _log_validity(self) -> None:
-        """Log a certificate that the API server will not trust, or not for long, once for each time that it changes."""
-        validity, doubt = self._validity, self.doubt()
+        """Log the validity of the certificate whenever it changes: invalid, near its expiry, or valid."""
+        validity, reason = self._validity, self.invalid_reason()
         days_left = (validity.not_after - self._now()).days
-        told = doubt or ("the certificate expires soon" if days_left < _FEW_DAYS else "")
-        if told == self._told:
+        message = reason or ("the certificate expires soon" if days_left < _EXPIRY_WARNING_DAYS else "")
+        if message == self._logged:
             return
-        self._told = told
+        self._logged = message
         log = self._log.bind(
             not_before=validity.not_before.isoformat(), not_after=validity.not_after.isoformat(), days_left=days_left
         )
-        if doubt:
-            log.error(doubt, remedy=_RENEWAL)
-        elif told:
-            log.warning(told, remedy=_RENEWAL)
+        if reason:
+            log.error(reason, remedy=_REMEDY)
+        elif message:
+            log.warning(message, remedy=_REMEDY)
         else:
             log.info("the certificate is valid")
 
     @asynccontextmanager
-    async def followed(self, poll_seconds: float) -> AsyncIterator[None]:
-        """Look at the files that often until the block ends."""
-        following = asyncio.create_task(self._follow(poll_seconds), name="certificate")
+    async def polled(self, poll_seconds: float) -> AsyncIterator[None]:
+        """Poll the files until the block ends."""
+        polling = asyncio.create_task(self._poll(poll_seconds), name="certificate")
         try:
             yield
         finally:
-            following.cancel()
+            polling.cancel()
             with suppress(asyncio.CancelledError):
-                await following
+                await polling
 
-    async def _follow(self, poll_seconds: float) -> None:
+    async def _poll(self, poll_seconds: float) -> None:
         while True:
             await asyncio.sleep(poll_seconds)
-            self.look()
+            self.reload()

@@ -180,7 +180,7 @@ class Dispatcher:
             self._queue.remove(job)
             if job.work_budget is not None:
                 job.work_budget.abandoned = True
-            self._admissions.refused(CLIENT_GONE)
+            self._admissions.count_refusal(CLIENT_GONE)
             raise
 
     def _work_budget(self, timeouts: Timeouts, slice_seconds: float | None) -> WorkBudget:

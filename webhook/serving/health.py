@@ -8,12 +8,12 @@ from webhook.metrics import CONTENT_TYPE, Metrics
 
 
 class Health:
-    """The server's state: ready from when it listens until it begins to stop, unless `doubt()` returns a reason."""
+    """The server's readiness: ready while it listens and does not stop, unless `unready_reason()` returns a reason."""
 
-    def __init__(self, metrics: Metrics, doubt: Callable[[], str]) -> None:
+    def __init__(self, metrics: Metrics, unready_reason: Callable[[], str]) -> None:
         self.ready = False
         self._metrics = metrics
-        self._doubt = doubt
+        self._unready_reason = unready_reason
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Answer `/healthz`, `/readyz` and `/metrics`."""
@@ -24,7 +24,7 @@ class Health:
             raise web.HTTPMethodNotAllowed(request.method, [hdrs.METH_GET, hdrs.METH_HEAD])
         if path == "/metrics":
             return web.Response(body=self._metrics.render(), headers={"Content-Type": CONTENT_TYPE})
-        reason = "" if path == "/healthz" else self._doubt() if self.ready else "starting or stopping"
+        reason = "" if path == "/healthz" else self._unready_reason() if self.ready else "starting or stopping"
         if reason:
             return web.Response(status=503, text=f"not ready: {reason}\n")
         return web.Response(text="ok\n")

@@ -1,4 +1,4 @@
-"""`POST /mutate` over HTTP: content type, sizes and time are checked here, the rest is the dispatcher's matter."""
+"""`POST /mutate` over HTTP: checks content type, sizes and timeouts, then calls the dispatcher."""
 
 import asyncio
 import time
@@ -13,29 +13,29 @@ from webhook.metrics import Metrics
 from webhook.serving.admissions import Answer
 from webhook.serving.body_budget import BodyBudget, BodyBudgetExceededError
 from webhook.serving.dispatcher import CLIENT_GONE, SMALL_BYTES, Dispatcher, OverdueError, Timeouts
-from webhook.serving.http_protocol import working
+from webhook.serving.http_protocol import mark_processing
 from webhook.settings import Settings, parse_go_duration
 
-# Of the time that the API server grants, this much is kept for the way back.
+# This share of the API server's timeout is reserved for sending the answer.
 _MARGIN_RATIO = 0.2
-_LONGEST_MARGIN_SECONDS = 0.5
-# An API server waits for no webhook longer than that.
-_LONGEST_TIMEOUT_SECONDS = 30.0
+_MAX_MARGIN_SECONDS = 0.5
+# The longest timeoutSeconds of a webhook.
+_MAX_TIMEOUT_SECONDS = 30.0
 # A body with reserved memory must arrive within this time.
-_SLOWEST_SECONDS = 1.0
-_SLOWEST_BYTES_A_SECOND = 2 * 1024 * 1024
+_BODY_LATENCY_SECONDS = 1.0
+_MIN_BYTES_PER_SECOND = 2 * 1024 * 1024
 _JSON = "application/json"
 
 PATH = "/mutate"
 
 REFUSALS = (400, 404, 405, 408, 413, 415, CLIENT_GONE, 500, 503)
-"""The statuses of what never became an admission."""
+"""The statuses of requests that do not become admissions."""
 
 
 class MutateEndpoint:
-    """The webhook's endpoint. While `draining`, each answer closes its connection, so that callers go elsewhere.
+    """The webhook's endpoint. While `draining`, each answer closes its connection, so that callers use other replicas.
 
-    No answer leaves before `written()` is done: its record must be written by then. `now` is the time in RFC 3339.
+    An answer is sent only after `written()`: its audit record is written by then. `now` returns the time in RFC 3339.
     """
 
     def __init__(
@@ -58,16 +58,16 @@ class MutateEndpoint:
         metrics.in_flight.set_function(lambda: self._in_flight)
         metrics.waiting.set_function(lambda: dispatcher.waiting)
 
-    def hurry(self) -> None:
-        """Answer what is there as fast as can be: the process is about to end."""
+    def skip_scoring(self) -> None:
+        """Answer the requests in flight without the placement check, because the process is about to exit."""
         self._dispatcher.draining = True
 
     def close(self) -> None:
-        """End what works for the endpoint."""
+        """Stop the worker of the dispatcher."""
         self._dispatcher.close()
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
-        """Answer one request, whatever its path and method."""
+        """Answer one request of any path and method."""
         try:
             return await self._mutate(request)
         except web.HTTPException as refusal:
@@ -76,7 +76,7 @@ class MutateEndpoint:
 
     async def _mutate(self, request: web.BaseRequest) -> web.Response:
         arrived_seconds = time.monotonic()
-        granted = _granted(request.raw_path)
+        limits = _time_limits(request.raw_path)
         if request.method != hdrs.METH_POST:
             raise web.HTTPMethodNotAllowed(request.method, [hdrs.METH_POST])
         headers = request.headers
@@ -85,24 +85,24 @@ class MutateEndpoint:
         size_bytes = self._size_bytes(headers)
         self._in_flight += 1
         try:
-            # Small bodies are bounded by the number of connections, and do not wait for large ones.
-            held = size_bytes if size_bytes > SMALL_BYTES else 0
-            body = await (self._large_body(request, size_bytes) if held else self._body(request))
+            # The number of connections bounds the small bodies, so they do not wait for large ones.
+            reserved_bytes = size_bytes if size_bytes > SMALL_BYTES else 0
+            body = await (self._large_body(request, size_bytes) if reserved_bytes else self._body(request))
             try:
-                working(request)
-                answer = await self._dispatcher.answer(body, granted.timeouts(arrived_seconds), self._now())
+                mark_processing(request)
+                answer = await self._dispatcher.answer(body, limits.timeouts(arrived_seconds), self._now())
                 await self._written()
             except OverdueError as error:
-                text = f"its turn did not come within {granted.whole_seconds:g} s\n"
+                text = f"its turn did not come within {limits.whole_seconds:g} s\n"
                 raise web.HTTPServiceUnavailable(text=text) from error
             finally:
-                self._body_budget.release(held)
+                self._body_budget.release(reserved_bytes)
         finally:
             self._in_flight -= 1
         return self._response(answer)
 
     def _size_bytes(self, headers: Mapping[str, str]) -> int:
-        """How much a request's body counts among those in flight; in chunks, it may become as large as any may be."""
+        """Return the size that is reserved for a request's body; for a chunked body that is the limit."""
         limit = self._settings.max_body_bytes
         length = headers.get(hdrs.CONTENT_LENGTH)
         if length is None:
@@ -117,7 +117,7 @@ class MutateEndpoint:
         Memory is reserved after the first bytes have arrived, so an announced body alone reserves none.
         """
         timeout_seconds = self._settings.read_timeout_seconds
-        whole_seconds = _granted(request.raw_path).whole_seconds
+        whole_seconds = _time_limits(request.raw_path).whole_seconds
         start = await self._body(request, SMALL_BYTES)
         try:
             await self._body_budget.reserve(size_bytes, min(whole_seconds, timeout_seconds))
@@ -125,7 +125,7 @@ class MutateEndpoint:
             raise web.HTTPServiceUnavailable(text=f"{error}\n") from error
         try:
             # A body with reserved memory must arrive soon: API servers send a megabyte in milliseconds.
-            left_seconds = _SLOWEST_SECONDS + size_bytes / _SLOWEST_BYTES_A_SECOND
+            left_seconds = _BODY_LATENCY_SECONDS + size_bytes / _MIN_BYTES_PER_SECOND
             rest = await self._body(request, timeout_seconds=min(left_seconds, timeout_seconds), start=start)
         except BaseException:
             self._body_budget.release(size_bytes)
@@ -140,10 +140,10 @@ class MutateEndpoint:
         timeout_seconds: float | None = None,
         start: bytes = b"",
     ) -> bytes:
-        """Read the body that begins with `start`; with `most_bytes`, about so much of it."""
+        """Read the body that begins with `start`; with `most_bytes`, stop after about so many bytes."""
         seconds = self._settings.read_timeout_seconds if timeout_seconds is None else timeout_seconds
         try:
-            if not start and request.content.is_eof():  # as is mostly so: a body of a few KiB comes with the head
+            if not start and request.content.is_eof():  # the common case: a body of a few KiB arrives with the head
                 return self._whole_body(request.content)
             if not start and request.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
                 await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -156,7 +156,7 @@ class MutateEndpoint:
             raise web.HTTPBadRequest(text=text) from error
 
     async def _read(self, content: StreamReader, start: bytes, enough_bytes: int | None) -> bytes:
-        """Read what comes in pieces, each held once."""
+        """Read the body in pieces and join them once."""
         pieces, size_bytes, most_bytes = [start], len(start), self._settings.max_body_bytes
         while piece := await content.readany():
             size_bytes += len(piece)
@@ -182,44 +182,44 @@ class MutateEndpoint:
         return response
 
 
-class _Granted(NamedTuple):
-    """How long an answer may take in all, and how long the scorer may be asked; None: without end."""
+class _TimeLimits(NamedTuple):
+    """The time for the whole answer and for the scorer, in seconds; None: no limit."""
 
     whole_seconds: float
     scorer_seconds: float | None
 
     def timeouts(self, arrived_seconds: float) -> Timeouts:
-        """The same for a request that came then."""
+        """Return the points in time for a request that arrived at `arrived_seconds`."""
         deadline_seconds = None if self.scorer_seconds is None else arrived_seconds + self.scorer_seconds
         return Timeouts(arrived_seconds, deadline_seconds, arrived_seconds + self.whole_seconds)
 
 
 @lru_cache(maxsize=64)
-def _granted(target: str) -> _Granted:
-    """How long the answer may take where the URL says `?timeout=`; an API server sends the same one each time.
+def _time_limits(target: str) -> _TimeLimits:
+    """Return the time limits from `?timeout=` of the URL. An API server always sends the same URL, hence the cache.
 
     Raises:
-        HTTPNotFound: the path is another.
+        HTTPNotFound: the path is not `/mutate`.
     """
     try:
         url = urlsplit(target)
-    except ValueError as error:  # the brackets of an IPv6 address, one of them missing
+    except ValueError as error:  # an IPv6 address without its closing bracket
         raise web.HTTPNotFound from error
     if unquote(url.path) != PATH:
         raise web.HTTPNotFound
     timeout_seconds = parse_go_duration(dict(parse_qsl(url.query)).get("timeout", ""))
     if timeout_seconds is None:
-        return _Granted(_LONGEST_TIMEOUT_SECONDS, None)
-    margin_seconds = min(timeout_seconds * _MARGIN_RATIO, _LONGEST_MARGIN_SECONDS)
-    return _Granted(min(timeout_seconds, _LONGEST_TIMEOUT_SECONDS), timeout_seconds - margin_seconds)
+        return _TimeLimits(_MAX_TIMEOUT_SECONDS, None)
+    margin_seconds = min(timeout_seconds * _MARGIN_RATIO, _MAX_MARGIN_SECONDS)
+    return _TimeLimits(min(timeout_seconds, _MAX_TIMEOUT_SECONDS), timeout_seconds - margin_seconds)
 
 
 @lru_cache(maxsize=64)
 def _check_json(content_type: str) -> None:
-    """Refuse a body that is something else.
+    """Check the Content-Type.
 
     Raises:
-        HTTPUnsupportedMediaType: its Content-Type says so.
+        HTTPUnsupportedMediaType: it is not JSON.
     """
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type != _JSON:
@@ -227,10 +227,10 @@ def _check_json(content_type: str) -> None:
 
 
 def _check_identity(encoding: str) -> None:
-    """Refuse a body that is compressed: what it would become is bounded by nothing, and an API server sends none.
+    """Reject a compressed body: its decompressed size is unbounded, and API servers do not compress.
 
     Raises:
-        HTTPUnsupportedMediaType: its Content-Encoding says so.
+        HTTPUnsupportedMediaType: the Content-Encoding is not `identity`.
     """
     if encoding and encoding.strip().lower() != "identity":
         text = f"Content-Encoding is {encoding[:40]}; must be identity, or not given\n"

@@ -1,9 +1,9 @@
-"""A listener that bounds its connections from their accept on, before TLS or HTTP cost any memory.
+"""A listener that limits its connections when they are accepted, before TLS or HTTP use memory.
 
-There are bounds on all connections and on those of one address. Where one is reached, a new connection takes the place
-of the one that is needed least: first of those that have not sent the head of a request yet, then of those that are
-idle, then of those whose request is still to come; of these the one that has been so for longest. One whose request
-is being answered is never closed for another.
+There are limits for all connections and for those of one address. At a limit, a new connection evicts another one:
+first one that has not sent the head of a request yet, then an idle one, then one whose request is still being read;
+among these, the one that has been in its stage for longest. A connection whose request is being processed is never
+evicted.
 """
 
 import asyncio
@@ -22,21 +22,21 @@ from webhook.serving.http_protocol import HttpProtocol, Stage
 from webhook.settings import Address
 
 _BACKLOG = 1024
-# So many are accepted before the loop looks after those that are there.
+# After accepting this many, the loop serves the open connections.
 _ACCEPTED_AT_ONCE = 64
-# Where the process has no more file descriptors, accepting again at once would only fail again.
+# When the process is out of file descriptors, accepting again at once would fail again.
 _PAUSE_SECONDS = 0.2
-_GOODBYE_SECONDS = 5.0
-# What anybody can bring about as often as he likes is so many lines of the log at most in so many seconds.
-_MOST_LINES = 20
+_TLS_SHUTDOWN_SECONDS = 5.0
+# Any client can cause these log lines as often as it likes, so they are limited to a number in each window.
+_MAX_LINES = 20
 _WINDOW_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The bounds of one listener.
+    """The limits of one listener.
 
-    `most` connections in all, `most_per_address` of one address; `head_seconds` for TLS and the head of the first
+    `most` connections in total, `most_per_address` for one address; `head_seconds` for TLS and the head of the first
     request; `keepalive_seconds` between requests.
     """
 
@@ -48,9 +48,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counters: of requests that cannot be read, by the status of their answer, and of connections closed.
+    """Counters of requests that cannot be read, by status of the answer, and of closed connections, by result.
 
-    These are `evicted`, for another one, or `refused`, for want of room.
+    The result is `evicted` (for a new connection) or `refused` (at the limit).
     """
 
     request: Callable[[int], None] = lambda _: None
@@ -58,7 +58,7 @@ class Counts:
 
 
 class Listener:
-    """Listens on one address and hands each request to `handler`."""
+    """Listens on one address and calls `handler` for each request."""
 
     def __init__(
         self,
@@ -85,17 +85,17 @@ class Listener:
 
     @property
     def connections(self) -> int:
-        """How many connections there are."""
+        """Return the number of open connections."""
         return len(self._open)
 
     async def start(self, flag: str, address: Address) -> Address:
-        """Listen on `address`, which `flag` gave; return it with its port.
+        """Listen on `address`, the value of `flag`; return it with the resolved port.
 
         Raises:
-            InvalidInput: it cannot be listened on.
+            InvalidInput: the address cannot be listened on.
         """
         loop = asyncio.get_running_loop()
-        # A request whose client has left is cancelled.
+        # The handler of a request is cancelled when its client disconnects.
         self._server = web.Server(self._answer, request_factory=self._request, handler_cancellation=True)
         try:
             infos = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -104,7 +104,7 @@ class Listener:
         except (OSError, UnicodeError) as error:
             for each in self._sockets:
                 each.close()
-            # UnicodeError: what cannot be the name of a host, such as one with an empty label.
+            # UnicodeError: an invalid host name, such as one with an empty label.
             reason = (error.strerror if isinstance(error, OSError) else None) or error
             detail = f"cannot be listened on: {reason}; give another address or port"
             raise InvalidInput([invalid(flag, str(address), detail)]) from error
@@ -114,7 +114,7 @@ class Listener:
         return Address(host, port)
 
     async def close(self, grace_seconds: float) -> None:
-        """Take no more connections, wait so long for what is in flight, and close those that are left."""
+        """Accept no more connections, wait up to `grace_seconds` for requests in flight, and close the rest."""
         loop = asyncio.get_running_loop()
         for each in self._sockets:
             loop.remove_reader(each)
@@ -125,7 +125,7 @@ class Listener:
             return
         await asyncio.sleep(0)
         self._server.pre_shutdown()
-        # shutdown() waits once for the handlers to end, and once more after it has cancelled them.
+        # shutdown() waits for the handlers twice: before and after it cancels them.
         await self._server.shutdown(grace_seconds / 2)
         for protocol in list(self._open):
             protocol.abort()
@@ -137,7 +137,7 @@ class Listener:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                self._log_now_and_then("connections cannot be accepted", error=error.strerror)
+                self._log_limited("connections cannot be accepted", error=error.strerror)
                 loop = asyncio.get_running_loop()
                 loop.remove_reader(listening)
                 loop.call_later(_PAUSE_SECONDS, self._accept_again, listening)
@@ -149,7 +149,7 @@ class Listener:
             asyncio.get_running_loop().add_reader(listening, self._accept, listening)
 
     def _admit(self, accepted: socket.socket, address: str) -> None:
-        if self._server is None or not self._make_room(address):
+        if self._server is None or not self._ensure_capacity(address):
             accepted.close()
             self._counts.connection("refused")
             return
@@ -175,37 +175,37 @@ class Listener:
                     protocol.socket,
                     ssl=self._tls,
                     ssl_handshake_timeout=seconds,
-                    ssl_shutdown_timeout=_GOODBYE_SECONDS,
+                    ssl_shutdown_timeout=_TLS_SHUTDOWN_SECONDS,
                 )
         except (Exception, asyncio.CancelledError):
-            # No TLS, or gone again. It is not logged, since any client can do it as often as it likes.
-            self.gone(protocol)
+            # A failed TLS handshake or an early disconnect. Not logged, since any client can cause it at will.
+            self.forget(protocol)
             protocol.socket.close()
 
-    def _make_room(self, address: str) -> bool:
-        """Return whether there is room for a connection of `address`, maybe in the place of another."""
+    def _ensure_capacity(self, address: str) -> bool:
+        """Return whether a connection of `address` is accepted; evict another one for it at a limit."""
         if self._by_address[address] >= self.limits.most_per_address:
             return self._evict([each for each in self._open if each.address == address], address)
         return len(self._open) < self.limits.most or self._evict(list(self._open), address)
 
     def _evict(self, candidates: list[HttpProtocol], address: str) -> bool:
         least = min(candidates, key=lambda each: (each.stage, each.since_seconds))
-        self._log_now_and_then(
+        self._log_limited(
             "connections are closed to make room for others",
             open=len(self._open),
             of_this_address=self._by_address[address],
             address=address,
             remedy="find out who opens so many",
         )
-        if least.stage == Stage.WORKING:
+        if least.stage == Stage.PROCESSING:
             return False
         self._counts.connection("evicted")
-        self.gone(least)
+        self.forget(least)
         least.abort()
         return True
 
-    def gone(self, protocol: HttpProtocol) -> None:
-        """Count this connection no longer."""
+    def forget(self, protocol: HttpProtocol) -> None:
+        """Stop counting this connection."""
         if protocol.timer is not None:
             protocol.timer.cancel()
             protocol.timer = None
@@ -223,7 +223,7 @@ class Listener:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         protocol = request.protocol
-        assert isinstance(protocol, HttpProtocol)  # noqa: S101 - each was made in _admit
+        assert isinstance(protocol, HttpProtocol)  # noqa: S101 - created in _admit
         if protocol.timer is not None:
             protocol.timer.cancel()
             protocol.timer = None
@@ -232,33 +232,33 @@ class Listener:
         try:
             return await self._handler(request)
         finally:
-            protocol.rest()
+            protocol.mark_idle()
 
-    def unreadable(
+    def answer_failure(
         self, protocol: HttpProtocol, status: int, exc: BaseException | None, message: str | None
     ) -> web.StreamResponse:
-        """Answer what is no HTTP (`status` below 500) or what failed here; log it, and count it."""
+        """Answer, log and count a request that is not HTTP (`status` below 500) or that failed internally."""
         self._counts.request(status)
         if status >= 500:
             self._log.error("request failed", exc_info=exc, address=protocol.address)
             text = "internal fault; the server's log says more\n"
         else:
             reason = shown(" ".join((message or type(exc).__name__).split()))
-            self._log_now_and_then("not HTTP", status=status, address=protocol.address, reason=reason)
+            self._log_limited("not HTTP", status=status, address=protocol.address, reason=reason)
             text = f"cannot be read as HTTP: {reason}\n"
         response = web.Response(status=status, text=text)
         response.force_close()
         return response
 
-    def _log_now_and_then(self, event: str, **fields: Any) -> None:
-        """Log what a client has brought about, and count what is not logged."""
+    def _log_limited(self, event: str, **fields: Any) -> None:
+        """Log an event caused by a client, and count the lines over the limit."""
         now_seconds = asyncio.get_running_loop().time()
         if now_seconds - self._window_began_seconds >= _WINDOW_SECONDS:
-            if self._lines > _MOST_LINES:
-                self._log.warning("more of the same was not logged", lines=self._lines - _MOST_LINES)
+            if self._lines > _MAX_LINES:
+                self._log.warning("more of the same was not logged", lines=self._lines - _MAX_LINES)
             self._window_began_seconds, self._lines = now_seconds, 0
         self._lines += 1
-        if self._lines <= _MOST_LINES:
+        if self._lines <= _MAX_LINES:
             self._log.warning(event, **fields)
 
 

@@ -1,8 +1,8 @@
-"""The two listeners, from start to graceful end.
+"""The two listeners, from start to graceful shutdown.
 
-    starting --both listen--> ready --stop asked--> draining --delay, then nothing in flight--> gone
+    starting --both listen--> ready --stop set--> draining --delay, then nothing in flight--> gone
 
-A draining server is not ready but goes on to answer: load balancers and the API server need a moment to turn away.
+A draining server is not ready but still answers: load balancers and the API server need a moment to stop calling it.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _ADMIN_LIMITS = Limits(most=64, most_per_address=32, head_seconds=5.0, keepalive
 
 
 class Server:
-    """Serves `/mutate` over TLS and the admin endpoints in the clear, until told to stop."""
+    """Serves `/mutate` over TLS and the admin endpoints without TLS, until it is stopped."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Server:
         self._log = structlog.get_logger()
 
     async def run(self, stop: asyncio.Event, on_ready: Callable[[Address, Address], None] = lambda *_: None) -> None:
-        """Serve until `stop` is set, then drain. `on_ready` is told the two addresses, ports resolved.
+        """Serve until `stop` is set, then drain. `on_ready` is called with the two addresses, ports resolved.
 
         Raises:
             InvalidInput: an address cannot be listened on.
@@ -65,7 +65,7 @@ class Server:
         )
         metrics.connections.labels("webhook").set_function(lambda: webhook.connections)
         metrics.connections.labels("admin").set_function(lambda: admin.connections)
-        async with self._certificate.followed(settings.certificate_poll_seconds):
+        async with self._certificate.polled(settings.certificate_poll_seconds):
             await self._serve(webhook, admin, stop, on_ready)
         self._log.info("stopped")
 
@@ -89,7 +89,7 @@ class Server:
             self._endpoint.draining = True
             await asyncio.sleep(settings.shutdown_delay_seconds)
         finally:
-            self._endpoint.hurry()
+            self._endpoint.skip_scoring()
             await webhook.close(settings.grace_seconds)
             self._endpoint.close()
             await admin.close(0)
