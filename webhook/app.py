@@ -90,9 +90,9 @@ def _throttle(view: View | None, policy: Policy, scorer: TimedScorer, metrics: M
     """Return the throttled `view` for admissions, which the metrics use, too; None without a view."""
     if view is None:
         return None
-    longest_seconds = policy.spec.placement_check.max_view_age_seconds
+    max_age_seconds = policy.spec.placement_check.max_view_age_seconds
     throttle = SnapshotThrottle(
-        lambda: ClusterView(view.snapshot(), scorer, stale_reason(view, longest_seconds)), time.monotonic
+        lambda: ClusterView(view.snapshot(), scorer, stale_reason(view, max_age_seconds)), time.monotonic
     )
     metrics.view_follows(
         lambda: len(throttle().snapshot.nodes), lambda: int(throttle().snapshot.load.pods.sum()), view.age_seconds

@@ -1,4 +1,4 @@
-"""What was foretold is compared with where pods are bound, as far as a pod can be known again."""
+"""What was foretold is compared with where pods are bound, as far as a pod can be known reinvoked."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -24,10 +24,10 @@ def pod(cpu: str = "4", name: str = "") -> PodBuilder:
 
 
 def remember(
-    predictions: Predictions, given: PodBuilder, *, at_seconds: float = NOW_SECONDS, again: bool = False
+    predictions: Predictions, given: PodBuilder, *, at_seconds: float = NOW_SECONDS, reinvoked: bool = False
 ) -> None:
     placement = Scheduler().place(given.obj(), SNAPSHOT)
-    predictions.remember("x", given.obj(), placement, SNAPSHOT.rows, at_seconds, again=again)
+    predictions.remember("x", given.obj(), placement, SNAPSHOT.rows, at_seconds, reinvoked=reinvoked)
 
 
 def bound(
@@ -90,7 +90,7 @@ def test_pod_of_another_controller_is_another_pod() -> None:
 def test_second_look_at_a_pod_takes_the_place_of_the_first() -> None:
     predictions = Predictions()
     remember(predictions, pod("900"))
-    remember(predictions, pod("4"), again=True)
+    remember(predictions, pod("4"), reinvoked=True)
     assert len(predictions) == 1
     assert predictions.compare(bound(pod(), "large-1")) == "same_node"
 
@@ -100,7 +100,7 @@ def test_pod_foretold_to_wait_is_left_out() -> None:
     full = Snapshot.of([])
     placement = Scheduler().place(pod().obj(), full)
     waiting = type(placement).unknown("too old")
-    predictions.remember("x", pod().obj(), waiting, full.rows, NOW_SECONDS, again=False)
+    predictions.remember("x", pod().obj(), waiting, full.rows, NOW_SECONDS, reinvoked=False)
     assert len(predictions) == 0
 
 
@@ -127,7 +127,7 @@ def test_only_so_many_different_placements_are_kept() -> None:
     same = Scheduler().place(pod().obj(), SNAPSHOT)
     for number in range(5):
         given = pod(name=f"alike-{number}").obj()
-        predictions.remember("x", given, same, SNAPSHOT.rows, NOW_SECONDS, again=False)
+        predictions.remember("x", given, same, SNAPSHOT.rows, NOW_SECONDS, reinvoked=False)
     assert len(predictions) == 5
 
     remember(predictions, pod(name="second"))
@@ -152,7 +152,7 @@ def test_second_look_takes_the_place_of_the_last_admission_of_its_kind() -> None
     predictions = Predictions()
     remember(predictions, pod("900"), at_seconds=NOW_SECONDS - 60)
     remember(predictions, pod("900"))
-    remember(predictions, pod("4"), again=True)
+    remember(predictions, pod("4"), reinvoked=True)
     assert predictions.compare(bound(pod(), "large-1")) == "same_node"
     earlier = bound(pod(), "large-1", created_seconds=NOW_SECONDS - 60)
     assert predictions.compare(earlier) == "foretold_infeasible_but_bound"

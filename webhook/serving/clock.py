@@ -1,4 +1,4 @@
-"""The time of audit records."""
+"""The current time for audit records."""
 
 import time
 from datetime import UTC, datetime
@@ -6,7 +6,7 @@ from functools import lru_cache
 
 
 def rfc3339_now() -> str:
-    """Return the time in UTC with microseconds: `2026-01-31T12:00:00.000000Z`."""
+    """Return the current time in UTC with microseconds: `2026-01-31T12:00:00.000000Z`."""
     seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
     return f"{_rfc3339_seconds(seconds)}.{nanoseconds // 1000:06}Z"
 

@@ -1,7 +1,7 @@
-"""Remembers decisions by the content of the pod: the policy's result, and the rendered decision.
+"""Caches decisions by the content of the pod: the policy's result and the rendered decision.
 
-Pods of one template are equal in everything that a decision depends on (`webhook.pod_content`). The policy's result
-holds for as long as the policy does; how long a rendered decision holds is up to `webhook.serving.reuse`.
+Pods of one template are equal in everything that a decision depends on (`webhook.pod_content`). The policy's result is
+valid until the policy changes; `webhook.serving.reuse` decides how long a rendered decision is valid.
 """
 
 from collections.abc import Callable
@@ -23,29 +23,29 @@ from webhook.verdict import Denied
 
 RESULT_CACHE_BYTES = 12 * 1024 * 1024
 
-_LONGEST_KEY_BYTES = 2048
-# A result and its key, but for what grows with the pod; an operation with a value of the policy's.
+_MAX_KEY_BYTES = 2048
+# The fixed size of a result and its key, and the size of an operation with a value from the policy.
 _RESULT_BYTES = 6144
 _OPERATION_BYTES = 1024
 
 
 class DecisionKey(NamedTuple):
-    """All that the policy's result depends on. `content` is a hash where the JSON is long."""
+    """All that the policy's result depends on. A long `content` is replaced by its hash."""
 
     namespace: str
     content: bytes
-    """What is read of the pod, and the annotations of its namespace."""
+    """The fields of the pod that are read, and the annotations of its namespace."""
     policy_revision: str
 
     @classmethod
     def of(cls, content: PodContent, policy: Policy) -> "DecisionKey | None":
-        """Return the key of the pod in `content`; None for one that cannot be serialised."""
+        """Return the key of the pod in `content`; None if the pod cannot be serialised."""
         data = content.data
         return None if data is None else cls(content.namespace, _short(data), policy.revision)
 
 
 class RulesKey(NamedTuple):
-    """All that the rules' result depends on: the amounts, images and volumes of the pod are not among it."""
+    """All that the rules' result depends on; amounts, images and volumes of the pod are not part of it."""
 
     namespace: str
     content: bytes
@@ -54,14 +54,14 @@ class RulesKey(NamedTuple):
 
 
 def _short(data: bytes) -> bytes:
-    return data if len(data) <= _LONGEST_KEY_BYTES else blake2b(data, digest_size=32).digest()
+    return data if len(data) <= _MAX_KEY_BYTES else blake2b(data, digest_size=32).digest()
 
 
 class DecisionCache:
-    """Decides on requests, and remembers results and rendered decisions. An instance is for one thread.
+    """Decides on requests and caches results and rendered decisions. An instance is for one thread.
 
-    The results take `result_bytes` at most; 0 keeps none. With `scores`, a rendered decision keeps the scores of its
-    placement, which hold on to the snapshot. `on_reuse` is called with each decision that is given once more.
+    The results take `result_bytes` at most; 0 disables their cache. With `scores`, a rendered decision includes the
+    scores of its placement, which keep the snapshot in memory. `on_reuse` is called with each reused decision.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class DecisionCache:
 
     @property
     def results(self) -> tuple[ByteCache[Any, Any], ...]:
-        """Return the caches of the policy's and the rules' results, to be measured."""
+        """Return the caches of the policy's and the rules' results, for metrics."""
         return self._results, self._rules
 
     def decide(
@@ -94,7 +94,7 @@ class DecisionCache:
         """
         if not_a_pod_creation(request):
             return render(request, admit(request, policy, cluster, work_budget), policy)
-        self._follow(policy)
+        self._use_policy(policy)
         self._reuse.begin(cluster)
         content = read_pod(request, cluster)
         key = DecisionKey.of(content, policy)
@@ -104,12 +104,12 @@ class DecisionCache:
         verdict = admit_content(content, policy, cluster, work_budget, partial(self._evaluated, key))
         rendered = render(request, verdict, policy, scores=self._scores)
         if key is not None and content.data is not None:
-            self._reuse.put(key, rendered, work_budget, _kept_bytes(rendered, content.data, scores=self._scores))
+            self._reuse.put(key, rendered, work_budget, _cached_bytes(rendered, content.data, scores=self._scores))
         return rendered
 
     def evaluate(self, content: PodContent, policy: Policy, expired: Expired = never) -> PolicyResult:
-        """Return what `webhook.evaluation.evaluate` returns, or returned for equal content."""
-        self._follow(policy)
+        """Return the result of `webhook.evaluation.evaluate`, cached for equal content."""
+        self._use_policy(policy)
         return self._evaluated(DecisionKey.of(content, policy), content, policy, expired)
 
     def _evaluated(
@@ -134,8 +134,8 @@ class DecisionCache:
             self._rules.put(key, result, _rules_bytes(result) + key_bytes)
         return result
 
-    def _follow(self, policy: Policy) -> None:
-        """Forget everything if `policy` is another one: its keys would never be looked up again."""
+    def _use_policy(self, policy: Policy) -> None:
+        """Clear the caches if `policy` is new: their keys would never be looked up again."""
         if self._policy is not policy:
             self._results.clear()
             self._rules.clear()
@@ -144,7 +144,7 @@ class DecisionCache:
 
 
 def _result_bytes(result: PolicyResult) -> int:
-    """Return the memory that `result` takes at most."""
+    """Return the maximum size of `result` in memory."""
     if not isinstance(result, Mutated):
         return _rules_bytes(result)
     signature = result.signature
@@ -153,7 +153,7 @@ def _result_bytes(result: PolicyResult) -> int:
 
 
 def _rules_bytes(result: RulesResult) -> int:
-    """Return the memory that `result` takes at most."""
+    """Return the maximum size of `result` in memory."""
     size_bytes = _RESULT_BYTES + sum(len(text) * 4 for text in result.warnings)
     if isinstance(result, Denied):
         size_bytes += len(result.refusal.message) * 4
@@ -162,8 +162,8 @@ def _rules_bytes(result: RulesResult) -> int:
     return size_bytes
 
 
-def _kept_bytes(rendered: Rendered, data: bytes, *, scores: bool) -> int:
-    """Return the memory that `rendered` takes at most; its scores hold the pod's signature and a mask of the nodes."""
+def _cached_bytes(rendered: Rendered, data: bytes, *, scores: bool) -> int:
+    """Return the maximum size of `rendered` in memory; scores keep the pod's signature and a mask of the nodes."""
     placement = rendered.placement
     if not scores or placement is None or not placement.total:
         return rendered.size_bytes

@@ -1,23 +1,23 @@
-"""Identifiers of decisions."""
+"""Decision IDs."""
 
 import os
 
-# By a random hexadecimal digit, the one that marks a UUID of RFC 9562.
+# Maps a random hexadecimal digit to one with the variant bits of RFC 9562.
 _VARIANTS = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
 
 
 class DecisionIds:
     """Random UUIDs (version 4).
 
-    The random bytes are fetched for many at once. `uuid.uuid4()` fetches them for each identifier, which takes 3 to 4 %
-    of the processor time of a request for a pod like the last.
+    The random bytes for many IDs are read at once. `uuid.uuid4()` reads them for each ID, which takes 3 to 4 % of the
+    CPU time of a cached request.
     """
 
     def __init__(self) -> None:
         self._stock: list[str] = []
 
     def __call__(self) -> str:
-        """Return a new identifier."""
+        """Return a new decision ID."""
         if not self._stock:
             digits = os.urandom(16 * 256).hex()
             self._stock = [digits[at : at + 32] for at in range(0, len(digits), 32)]

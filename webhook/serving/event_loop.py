@@ -1,4 +1,4 @@
-"""Runs the server in an event loop until the process is asked to end."""
+"""Runs the server in an event loop until SIGTERM or SIGINT."""
 
 import asyncio
 import gc
@@ -11,12 +11,12 @@ from webhook.allocator import bound_kept_memory
 from webhook.serving.server import Server
 from webhook.watch.live import LiveCluster
 
-# Between two threads that both want the processor, the event loop gets it back this soon.
+# The longest time that the event loop waits for the worker thread to release the interpreter.
 _SWITCH_SECONDS = 0.001
 
 
 def serve_until_signalled(server: Server, live: LiveCluster | None = None) -> None:
-    """Run `server` until SIGTERM or SIGINT, on uvloop where it is installed, and `live` beside it."""
+    """Run `server` until SIGTERM or SIGINT, on uvloop if it is installed, together with `live`."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     bound_kept_memory()
     with asyncio.Runner(loop_factory=_event_loop()) as runner:
@@ -28,15 +28,15 @@ async def _until_signalled(server: Server, live: LiveCluster | None) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    # Modules, policy and view stay, so the collector need not look at them on each of its rounds.
+    # Modules, policy and view are long-lived: freezing them spares the garbage collector.
     gc.freeze()
-    async with _beside(live):
+    async with _running(live):
         await server.run(stop)
 
 
 @asynccontextmanager
-async def _beside(live: LiveCluster | None) -> AsyncIterator[None]:
-    """Follow the live cluster, if there is one, until the block ends."""
+async def _running(live: LiveCluster | None) -> AsyncIterator[None]:
+    """Run the live view, if there is one, until the block ends."""
     if live is None:
         yield
         return

@@ -1,7 +1,7 @@
-"""The ways of admissions in the two threads: each has its own decision cache, and the large one its own scorer.
+"""The lanes of the two threads: each has its own decision cache, and the large one has its own scorer.
 
-Small pods come by the thousand: the policy's result is kept, and the scorer is asked anew as soon as the cluster has
-changed. For large pods only the rendered decision is kept, for a while.
+The small lane caches the policy's result and runs the scorer again when the cluster has changed. The large lane caches
+only the rendered decision, for a limited time.
 """
 
 import time
@@ -17,19 +17,19 @@ from webhook.placement.scheduler import Placement, PodSignature
 from webhook.policy.policy import Policy
 from webhook.serving.decision_cache import DecisionCache
 from webhook.serving.rendering import Rendered
-from webhook.serving.reuse import TIMED_CACHE_BYTES, ForAWhile, UntilNextSnapshot
+from webhook.serving.reuse import TIMED_CACHE_BYTES, ForLimitedTime, UntilNextSnapshot
 from webhook.serving.work_budget import WorkBudget
 
 
 @dataclass(frozen=True, slots=True)
 class TimedScorer:
-    """A scorer that reports to `observe` how many seconds each answer took."""
+    """A scorer that reports to `observe` the duration of each answer in seconds."""
 
     scorer: Scorer
     observe: Callable[[float], None]
 
     def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
-        """Return the answer of the scorer."""
+        """Return the placement of the scorer."""
         began_seconds = time.perf_counter()
         placement = self.scorer.answer(asked, snapshot, expired)
         self.observe(time.perf_counter() - began_seconds)
@@ -37,11 +37,11 @@ class TimedScorer:
 
 
 class Lane(Protocol):
-    """The way of admissions in one thread."""
+    """The caches and the scorer for admissions in one thread."""
 
     @property
     def records_predictions(self) -> bool:
-        """Whether the predictions for its pods are compared with the nodes that they are bound to."""
+        """Return whether predictions for its pods are compared with the nodes that the pods are bound to."""
         ...
 
     def rendered(
@@ -56,9 +56,9 @@ class Lane(Protocol):
 
 
 class SmallLane:
-    """The lane of pods as people write them.
+    """The lane of small pods.
 
-    `observe` gets the seconds of each placement check that is answered from the cache, about none: so the metric
+    `observe` is called with 0 seconds for each placement check that is answered from the cache, so that the metric
     counts every check.
     """
 
@@ -71,13 +71,13 @@ class SmallLane:
 
     @property
     def caches(self) -> Mapping[str, tuple[ByteCache[Any, Any], ...]]:
-        """Return the caches by name, to be measured."""
+        """Return the caches by name, for metrics."""
         return {"decisions": self._decisions.results, "renderings": (self._reuse.cache,)}
 
     def rendered(
         self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
     ) -> Rendered:
-        """Return the rendered decision on `request`, by the cluster as it is now."""
+        """Return the rendered decision on `request` for the current `cluster`."""
         return self._decisions.decide(request, policy, cluster, work_budget)
 
     def _count_check(self, reused: Rendered) -> None:
@@ -86,9 +86,9 @@ class SmallLane:
 
 
 class LargeLane:
-    """The lane of pods that cost much: the replicas of one template are worked out once in a while.
+    """The lane of expensive pods: replicas of one template share a decision for a limited time.
 
-    `scorer` is asked in place of the cluster's, which another thread asks.
+    `scorer` replaces that of the cluster view, which the other thread uses.
     """
 
     records_predictions = False
@@ -100,18 +100,18 @@ class LargeLane:
         monotonic_seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._scorer = scorer
-        self._reuse = ForAWhile(cache_bytes, monotonic_seconds)
+        self._reuse = ForLimitedTime(cache_bytes, monotonic_seconds)
         self._decisions = DecisionCache(self._reuse, 0, scores=False)
 
     @property
     def caches(self) -> Mapping[str, tuple[ByteCache[Any, Any], ...]]:
-        """Return the caches by name, to be measured."""
+        """Return the caches by name, for metrics."""
         return {"large_decisions": (self._reuse.cache,)}
 
     def rendered(
         self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
     ) -> Rendered:
-        """Return the rendered decision on `request`, or that on an equal one a moment ago."""
+        """Return the rendered decision on `request`, or a recent one on an equal request."""
         if cluster is not None and self._scorer is not None:
             cluster = replace(cluster, scorer=self._scorer)
         return self._decisions.decide(request, policy, cluster, work_budget)

@@ -1,4 +1,4 @@
-"""Records the predictions for admitted pods, and counts how they compare with the nodes that pods are bound to."""
+"""Records predictions for admitted pods, and counts how they compare with the nodes that the pods are bound to."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,9 +13,9 @@ from webhook.serving.predictions import Predictions
 
 
 class PredictionRecorder:
-    """The bookkeeping of predictions between admissions, bindings and the metric.
+    """Records predictions at admission and compares them when pods are bound.
 
-    `wall_seconds` is the wall clock: a bound pod is matched by its creation time.
+    `wall_seconds` is the wall clock, because a bound pod is matched by its creation time.
     """
 
     def __init__(self, predictions: Predictions, metrics: Metrics, wall_seconds: Callable[[], float]) -> None:
@@ -26,7 +26,7 @@ class PredictionRecorder:
     def record(
         self, request: AdmissionRequest, placement: Placement, cluster: ClusterView | None, policy: Policy
     ) -> None:
-        """Record what is predicted for an allowed pod; a dry run creates none."""
+        """Record the prediction for an allowed pod, unless the request is a dry run."""
         if request.dry_run or cluster is None:
             return
         pod = request.object or {}
@@ -37,10 +37,10 @@ class PredictionRecorder:
             placement,
             cluster.snapshot.rows,
             self._wall_seconds(),
-            again=policy.policy_annotation in annotations,
+            reinvoked=policy.policy_annotation in annotations,
         )
 
     def compare(self, pod: Mapping[str, Any]) -> None:
-        """Count how the prediction for `pod`, which is bound, compares with its node."""
+        """Count the result of comparing the prediction for the bound `pod` with its node."""
         if result := self._predictions.compare(pod):
             self._counter.labels(result).inc()

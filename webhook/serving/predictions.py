@@ -1,17 +1,18 @@
 """Compares predictions for pods with the nodes that the pods are bound to.
 
-A pod at admission has no uid, and mostly no name either: the API server makes one of `generateName` afterwards. So a
-bound pod is matched by what both sides know: its namespace, its name or else its generateName and controller, and that
-it was created about when it was admitted. Pods of one controller, admitted within seconds of each other, are taken in
-their order; they are made from one template, so mixing two of them up changes little.
+At admission a pod has no UID and often no name, because the API server generates it from `generateName` later. So a
+bound pod is matched by its namespace, by its name or else its generateName and controller, and by a creation time close
+to its admission. Pods of one controller that are admitted within seconds of each other are matched in order; they come
+from one template, so confusing two of them changes little.
 
-What cannot be compared is left out: pods admitted by another replica or too long ago to be remembered, pods that were
-predicted to wait, and nodes that were not in the view then. Changes of the cluster in between are not considered: a pod
-may be bound elsewhere for that reason alone.
+Not compared are pods that another replica admitted, pods whose prediction was dropped, pods predicted to be Waiting,
+and nodes that were not in the view. Changes of the cluster between admission and binding are ignored, though they can
+be the reason for another node.
 """
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Container, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -19,7 +20,7 @@ from webhook.kube.documents import field
 from webhook.placement.scheduler import Placement
 
 PredictionResult = Literal["same_node", "in_best_set", "feasible_elsewhere", "foretold_infeasible_but_bound"]
-# A creationTimestamp has whole seconds, and two machines' clocks differ a little.
+# A creationTimestamp has whole seconds, and the clocks of two machines differ slightly.
 _CLOSE_SECONDS = 5.0
 
 
@@ -29,24 +30,30 @@ class _Identity(NamedTuple):
     controller: str
 
 
+@dataclass(slots=True, eq=False)
+class _SharedPlacement:
+    placement: Placement
+    predictions: int = 0
+
+
 class _Prediction(NamedTuple):
     identity: _Identity
     at_seconds: float
-    placement: Placement
+    shared: _SharedPlacement
     known_nodes: Container[str]
 
 
 class Predictions:
     """The predictions for the last `size` pods, Feasible or Infeasible. An instance is for one thread.
 
-    A placement holds on to the snapshot that it is about, so at most `placements` different ones are kept: equal pods
-    that come at once have one.
+    A placement keeps its snapshot in memory, so at most `placements` different ones are kept. Equal pods that are
+    admitted on one snapshot share one.
     """
 
     def __init__(self, size: int = 256, placements: int = 16) -> None:
         self._size = size
-        self._most_placements = placements
-        self._pods_by_placement: Counter[int] = Counter()
+        self._max_placements = placements
+        self._placements: list[_SharedPlacement] = []
         self._next = 0
         self._predicted: OrderedDict[int, _Prediction] = OrderedDict()
         self._numbers: dict[_Identity, list[int]] = {}
@@ -62,27 +69,27 @@ class Predictions:
         known_nodes: Container[str],
         at_seconds: float,
         *,
-        again: bool,
+        reinvoked: bool,
     ) -> None:
-        """Keep the prediction for `pod`, as it was admitted in `namespace` at that time (of the wall clock).
+        """Keep the prediction for `pod`, admitted in `namespace` at `at_seconds` of the wall clock.
 
-        `known_nodes` are the names of all nodes that were there. `again`: the pod has been admitted just before, and
-        the API server asks once more because something changed it.
+        `known_nodes` are the names of the nodes in the view. With `reinvoked`, the pod has just been admitted, and the
+        API server calls again because another webhook changed it; the new prediction replaces the last one.
         """
         identity = _identity(namespace, pod)
-        if again and (numbers := self._numbers.get(identity)):
+        if reinvoked and (numbers := self._numbers.get(identity)):
             self._forget(numbers[-1])
         if placement.verdict not in ("Feasible", "Infeasible"):
             return
-        self._pods_by_placement[id(placement)] += 1
-        while len(self._predicted) >= self._size or len(self._pods_by_placement) > self._most_placements:
+        shared = self._share(placement)
+        while len(self._predicted) >= self._size or len(self._placements) > self._max_placements:
             self._forget(next(iter(self._predicted)))
-        self._predicted[self._next] = _Prediction(identity, at_seconds, placement, known_nodes)
+        self._predicted[self._next] = _Prediction(identity, at_seconds, shared, known_nodes)
         self._numbers.setdefault(identity, []).append(self._next)
         self._next += 1
 
     def compare(self, pod: Mapping[str, Any]) -> PredictionResult | None:
-        """Return how the prediction for `pod`, which is bound now, compares with its node; None where it cannot."""
+        """Compare the prediction for the bound `pod` with its node; return None if there is nothing to compare."""
         created_seconds = _created_seconds(pod)
         identity = _identity(str(field(pod, "metadata", "namespace")), pod)
         generated = _Identity(
@@ -96,11 +103,19 @@ class Predictions:
                     return _result(prediction, str(field(pod, "spec", "nodeName")))
         return None
 
+    def _share(self, placement: Placement) -> _SharedPlacement:
+        shared = next((each for each in self._placements if each.placement is placement), None)
+        if shared is None:
+            shared = _SharedPlacement(placement)
+            self._placements.append(shared)
+        shared.predictions += 1
+        return shared
+
     def _forget(self, number: int) -> None:
-        identity, _, placement, _ = self._predicted.pop(number)
-        self._pods_by_placement[id(placement)] -= 1
-        if not self._pods_by_placement[id(placement)]:
-            del self._pods_by_placement[id(placement)]
+        identity, _, shared, _ = self._predicted.pop(number)
+        shared.predictions -= 1
+        if not shared.predictions:
+            self._placements.remove(shared)
         numbers = self._numbers[identity]
         numbers.remove(number)
         if not numbers:
@@ -108,7 +123,7 @@ class Predictions:
 
 
 def _result(prediction: _Prediction, node: str) -> PredictionResult | None:
-    placement = prediction.placement
+    placement = prediction.shared.placement
     if placement.verdict == "Infeasible":
         return "foretold_infeasible_but_bound"
     if placement.node == node:

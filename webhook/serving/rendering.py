@@ -1,4 +1,4 @@
-"""The texts of a decision: answer, audit record and counts, alike for the pods of one template."""
+"""Renders a decision: the answer, audit record and counts, which are equal for pods of one template."""
 
 from dataclasses import dataclass, replace
 
@@ -10,14 +10,14 @@ from webhook.policy.policy import Policy
 from webhook.serving.audit_record import audit_record
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
 
-# A rendering but for its texts.
+# The size of a rendered decision without its texts.
 _RENDERED_BYTES = 4096
 _OPERATION_BYTES = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A decision as it is answered, recorded and counted. It holds nothing of the request."""
+    """A rendered decision: answer, audit record and counts. It references nothing of the request."""
 
     outcome: Outcome
     placement: Placement | None
@@ -25,11 +25,11 @@ class Rendered:
     record: RecordTemplate
     tally: Tally
     size_bytes: int
-    """The memory that it takes at most, without the scores of its placement."""
+    """The maximum size in memory, without the scores of the placement."""
 
     @property
     def is_final(self) -> bool:
-        """Return whether an equal pod gets the same on the same snapshot."""
+        """Return whether an equal pod gets the same decision on the same snapshot."""
         return self.placement is None or self.placement.is_final
 
     @property
@@ -44,12 +44,12 @@ class Rendered:
 
 
 def render(request: AdmissionRequest, verdict: Verdict, policy: Policy, *, scores: bool = True) -> Rendered:
-    """Return the rendered answer, record and counts of `verdict` for `request`; without `scores` they are left out."""
+    """Return the rendered answer, record and counts of `verdict` for `request`; without `scores` these are omitted."""
     placement = None if isinstance(verdict, Bypassed) else verdict.placement
     if placement is not None and not scores:
         placement = replace(placement, scores={})
     record = RecordTemplate.of(audit_record(request, verdict, policy))
-    # Answer and record have the patch in them, once each.
+    # Answer and record contain the patch once each.
     operations = len(verdict.operations) if isinstance(verdict, Patched) else 0
     size_bytes = _RENDERED_BYTES + operations * _OPERATION_BYTES + 2 * sum(map(len, record))
     return Rendered(verdict.outcome, placement, _answer(verdict, policy), record, _tally(verdict, policy), size_bytes)
@@ -77,7 +77,7 @@ def _predicted(placement: Placement) -> dict[str, str]:
 def _tally(verdict: Verdict, policy: Policy) -> Tally:
     rules = () if isinstance(verdict, Bypassed) else verdict.rules
     placement = None if isinstance(verdict, Bypassed) else verdict.placement
-    # What users mistype is no label: each of its values would be a series that Prometheus keeps.
+    # An unknown type is not a label value: each misspelling would create a series in Prometheus.
     known = verdict.workload_type in policy.spec.workload_types
     return Tally(
         verdict.outcome,

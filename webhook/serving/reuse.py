@@ -1,4 +1,4 @@
-"""How long a rendered decision is reused for equal pods."""
+"""Strategies for reusing rendered decisions for equal pods."""
 
 import time
 from collections.abc import Callable
@@ -12,20 +12,20 @@ from webhook.serving.work_budget import WorkBudget
 SNAPSHOT_CACHE_BYTES = 8 * 1024 * 1024
 TIMED_CACHE_BYTES = 6 * 1024 * 1024
 
-# A decision that took long is reused for this many times as long: the replicas of a large template take a tenth of a
-# processor at most, however fast the cluster changes.
+# A decision is reused for this many times its duration, so the replicas of a large template take a tenth of a CPU at
+# most, however fast the cluster changes.
 _REUSE_RATIO = 10.0
-_LONGEST_REUSE_SECONDS = 2.0
-# Where the work budget was spent, it would be the next time.
-_SPENT_SECONDS = 30.0
+_MAX_REUSE_SECONDS = 2.0
+# A decision that spent its work budget would spend it again.
+_SPENT_REUSE_SECONDS = 30.0
 
 
 class Reuse(Protocol):
-    """Keeps rendered decisions by key for as long as they hold."""
+    """Keeps rendered decisions by key while they are valid."""
 
     @property
     def cache(self) -> ByteCache[Any, Any]:
-        """Return the cache, to be measured."""
+        """Return the cache, for metrics."""
         ...
 
     def begin(self, cluster: ClusterView | None) -> None:
@@ -33,22 +33,22 @@ class Reuse(Protocol):
         ...
 
     def get(self, key: Any) -> Rendered | None:
-        """Return the decision kept under `key` if it still holds."""
+        """Return the decision of `key` if it is still valid."""
         ...
 
     def put(self, key: Any, rendered: Rendered, work_budget: WorkBudget, size_bytes: int) -> None:
-        """Keep a decision of `size_bytes` made within `work_budget`, unless it holds for this request alone."""
+        """Keep a decision of `size_bytes` made within `work_budget`, unless it is valid for this request only."""
         ...
 
     def clear(self) -> None:
-        """Forget every decision."""
+        """Remove all decisions."""
         ...
 
 
 class UntilNextSnapshot:
-    """Reuses a decision on the snapshot that it was made on, as long as the view does not become too old.
+    """Reuses a decision on its own snapshot until the view becomes stale.
 
-    A decision holds on to its snapshot, which is large, so all are forgotten once another comes.
+    A decision keeps its large snapshot in memory, so all decisions are removed when the next snapshot comes.
     """
 
     def __init__(self, cache_bytes: int = SNAPSHOT_CACHE_BYTES) -> None:
@@ -56,7 +56,7 @@ class UntilNextSnapshot:
         self._cluster: ClusterView | None = None
 
     def begin(self, cluster: ClusterView | None) -> None:
-        """Forget the decisions on another snapshot."""
+        """Remove the decisions on another snapshot."""
         known = self._cluster
         if cluster is known:
             return
@@ -65,16 +65,16 @@ class UntilNextSnapshot:
         self._cluster = cluster
 
     def get(self, key: Any) -> Rendered | None:
-        """Return the decision made under `key` on this snapshot."""
+        """Return the decision of `key` on this snapshot."""
         return self.cache.get(key)
 
     def put(self, key: Any, rendered: Rendered, work_budget: WorkBudget, size_bytes: int) -> None:  # noqa: ARG002 - the protocol's
-        """Keep a decision, unless the deadline has ended its work."""
+        """Keep a decision unless the deadline stopped its work."""
         if rendered.is_final:
             self.cache.put(key, rendered, size_bytes)
 
     def clear(self) -> None:
-        """Forget every decision."""
+        """Remove all decisions."""
         self.cache.clear()
 
 
@@ -87,14 +87,14 @@ class _Kept(NamedTuple):
     until_seconds: float
     generation: int
 
-    def holds(self, now_seconds: float, generation: int) -> bool:
-        """Return whether it may be reused; a denial only on the snapshot that it was made on."""
+    def is_valid(self, now_seconds: float, generation: int) -> bool:
+        """Return whether the decision may be reused; a denial only on its own snapshot."""
         is_outdated = self.rendered.outcome == "Denied" and self.generation != generation
         return now_seconds < self.until_seconds and not is_outdated
 
 
-class ForAWhile:
-    """Reuses a decision for ten times as long as it took, whatever the snapshot; a denial only on its own snapshot."""
+class ForLimitedTime:
+    """Reuses a decision for ten times its duration on any snapshot; a denial only on its own snapshot."""
 
     def __init__(
         self, cache_bytes: int = TIMED_CACHE_BYTES, monotonic_seconds: Callable[[], float] = time.monotonic
@@ -106,29 +106,29 @@ class ForAWhile:
         self._generation = 0
 
     def begin(self, cluster: ClusterView | None) -> None:
-        """Note when the decision begins, and on which snapshot."""
+        """Record the start time and the snapshot of the decision."""
         self._began_seconds = self._monotonic_seconds()
         self._is_current = cluster is not None and not cluster.stale_reason
         self._generation = cluster.snapshot.generation if cluster else 0
 
     def get(self, key: Any) -> Rendered | None:
-        """Return the decision made under `key` a moment ago."""
+        """Return the decision of `key` if it is recent."""
         kept = self.cache.get((key, self._is_current))
-        if kept is not None and kept.holds(self._began_seconds, self._generation):
+        if kept is not None and kept.is_valid(self._began_seconds, self._generation):
             return kept.rendered
         return None
 
     def put(self, key: Any, rendered: Rendered, work_budget: WorkBudget, size_bytes: int) -> None:
-        """Keep a decision, unless the deadline has ended its work."""
+        """Keep a decision unless the deadline stopped its work."""
         if work_budget.is_expired:
             return
         ended_seconds = self._monotonic_seconds()
-        again_seconds = min((ended_seconds - self._began_seconds) * _REUSE_RATIO, _LONGEST_REUSE_SECONDS)
+        reuse_seconds = min((ended_seconds - self._began_seconds) * _REUSE_RATIO, _MAX_REUSE_SECONDS)
         if work_budget.is_spent and rendered.is_unknown:
-            again_seconds = _SPENT_SECONDS
-        kept = _Kept(rendered, ended_seconds + again_seconds, self._generation)
+            reuse_seconds = _SPENT_REUSE_SECONDS
+        kept = _Kept(rendered, ended_seconds + reuse_seconds, self._generation)
         self.cache.put((key, self._is_current), kept, size_bytes)
 
     def clear(self) -> None:
-        """Forget every decision."""
+        """Remove all decisions."""
         self.cache.clear()

@@ -16,7 +16,7 @@ from webhook.kube.field import InvalidInput, invalid
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The content of `tls.crt` and `tls.key` in `tls_dir`, as it was read."""
+    """The contents of `tls.crt` and `tls.key` in `tls_dir`."""
 
     tls_dir: Path
     certificate: bytes
@@ -60,24 +60,24 @@ def server_context(pair: Pair) -> ssl.SSLContext:
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # A resumed session would go on with the certificate of its first handshake. API servers keep no sessions.
+    # A resumed session would keep the certificate of its first handshake. API servers keep no sessions.
     context.num_tickets = 0
     load(context, pair)
     return context
 
 
 def load(context: ssl.SSLContext, pair: Pair) -> None:
-    """Let `context` serve `pair` from its next handshake on; connections that are open go on.
+    """Load `pair` into `context` for the next handshakes; open connections stay open.
 
-    A context that another pair than a valid one was loaded into is of no more use.
+    Loading an invalid pair makes the context unusable.
 
     Raises:
         InvalidInput: the two files do not belong together, or one is not PEM.
     """
     try:
-        # OpenSSL reads files only, and those of the folder may change between two looks.
+        # OpenSSL reads only files, and the files in the folder may have changed since they were read.
         with _as_file(pair.certificate) as certificate, _as_file(pair.key) as key:
-            # An empty password: without one, an encrypted key would have OpenSSL ask on the terminal.
+            # An empty password: without one, OpenSSL would prompt on the terminal for an encrypted key.
             context.load_cert_chain(certificate, key, password="")
     except ssl.SSLError as error:
         detail = f"must be PEM and belong together, the key unencrypted: {error.reason or error}"
@@ -86,8 +86,8 @@ def load(context: ssl.SSLContext, pair: Pair) -> None:
 
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """The path of a file with `content` that only this process reads, until the block ends."""
-    # The image's file systems are read-only, and the key is to be on no disk: memory, where the system offers that.
+    """Yield the path of a file with `content` that only this process can read, until the block ends."""
+    # The image's file systems are read-only, and the key must not be on disk, so memfd is used if available.
     in_memory = hasattr(os, "memfd_create")
     with os.fdopen(os.memfd_create("tls"), "wb") if in_memory else tempfile.NamedTemporaryFile() as file:
         file.write(content)
@@ -97,7 +97,7 @@ def _as_file(content: bytes) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """From when until when a certificate holds, in UTC."""
+    """The validity period of a certificate, in UTC."""
 
     not_before: datetime
     not_after: datetime
@@ -107,7 +107,7 @@ def validity(pair: Pair) -> Validity:
     """Return the validity of the server certificate in `pair`.
 
     Raises:
-        InvalidInput: it cannot be read; OpenSSL takes more than is PEM of a certificate.
+        InvalidInput: it cannot be parsed; OpenSSL accepts some input that is not PEM.
     """
     try:
         certificate = x509.load_pem_x509_certificate(pair.certificate)

@@ -8,24 +8,24 @@ from webhook.cluster.snapshot import Snapshot
 
 
 class View(Protocol):
-    """A view of a cluster: that of a file, or a live one."""
+    """A view of a cluster, from a file or live."""
 
     @property
     def is_live(self) -> bool:
-        """Return whether it follows a cluster, so that it can be late."""
+        """Return whether the view follows a cluster, so that it can be stale."""
         ...
 
     def snapshot(self) -> Snapshot:
-        """Return the cluster as it is known now."""
+        """Return the current snapshot."""
         ...
 
     def age_seconds(self) -> float:
-        """Return the seconds since it was last known to be current; infinite before the first time."""
+        """Return the seconds since the view was last known to be current; infinite before the first sync."""
         ...
 
 
 class FixedView:
-    """A snapshot that stays, taken when the view is made."""
+    """A view with one fixed snapshot, taken when the view is created."""
 
     is_live = False
 
@@ -38,15 +38,15 @@ class FixedView:
         return self._snapshot
 
     def age_seconds(self) -> float:
-        """Return the seconds since it was taken."""
+        """Return the seconds since the snapshot was taken."""
         return time.monotonic() - self._taken_seconds
 
 
-def stale_reason(view: View, longest_seconds: float) -> str:
-    """Return why `view` is too old to predict from; empty where it is not."""
+def stale_reason(view: View, max_age_seconds: float) -> str:
+    """Return the reason why `view` is too old for predictions; empty if it is not."""
     age_seconds = view.age_seconds()
-    if not view.is_live or age_seconds <= longest_seconds:
+    if not view.is_live or age_seconds <= max_age_seconds:
         return ""
     if math.isinf(age_seconds):
         return "the view of the cluster is not there yet"
-    return f"the view of the cluster is too old: {age_seconds:.0f} s, at most {longest_seconds:g} s are allowed"
+    return f"the view of the cluster is too old: {age_seconds:.0f} s, at most {max_age_seconds:g} s are allowed"
