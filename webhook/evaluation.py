@@ -1,4 +1,4 @@
-"""What a policy makes of a pod, independently of the cluster. Pure: equal pods have equal results."""
+"""Evaluates the policy for a pod, independently of the cluster. Pure: equal pods have equal results."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """What the policy injects into a pod that it concerns. It holds nothing of the pod's own."""
+    """The changes that the policy injects into a pod. It references nothing of the pod."""
 
     workload_type: str
     check_mode: CheckMode
@@ -43,29 +43,29 @@ class Injection:
 
 @dataclass(frozen=True, slots=True)
 class Mutated:
-    """A pod that the policy concerns: what is injected, and what the placement of the mutated pod depends on."""
+    """The injection for a pod that the policy applies to, and the signature of the mutated pod."""
 
     injection: Injection
     signature: PodSignature | str
-    """What the scheduler reads of the mutated pod; or why it is not asked, as the message of the verdict Unknown."""
+    """The input of the scheduler from the mutated pod, or the message of the verdict Unknown if it is skipped."""
     is_final: bool = True
-    """Whether an equal pod has the same signature: not where the deadline has ended the reading."""
+    """True if an equal pod has the same signature; False if the deadline stopped the reading."""
 
 
 RulesResult = Bypassed | Denied | Injection
 PolicyResult = Bypassed | Denied | Mutated
 ApplyRules = Callable[[PodContent, tuple[str, ...], Policy], RulesResult]
 
-# The scheduler is not asked about a pod of which it would have to read more.
-LARGEST_ASKED_BYTES = 256 * 1024
+# The scheduler skips a pod if it would have to read more of it.
+MAX_SCORED_BYTES = 256 * 1024
 _UNREADABLE = "the scorer cannot read the pod"
 
 
 def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> RulesResult:
-    """Return what the rules of `policy` make of the pod in `content`.
+    """Return the result of applying the rules of `policy` to the pod in `content`.
 
-    It depends on `content.policy_data`, the namespace and `extended_resources`, the names of those that the pod
-    requests, alone.
+    It depends only on `content.policy_data`, the namespace and `extended_resources`, the names of the extended
+    resources that the pod requests.
 
     Raises:
         InvalidInput: the pod cannot be read as a Pod.
@@ -73,7 +73,7 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
     pod, defaults = content.pod, content.defaults
     check_pod(pod)
     namespace = content.namespace or DEFAULT_NAMESPACE
-    if reason := _left_alone(pod, namespace, defaults, policy):
+    if reason := _bypass_reason(pod, namespace, defaults, policy):
         return Bypassed(reason)
     reading = read_workload(pod, namespace, defaults, policy, extended_resources)
     if reading.type_name is None:
@@ -102,17 +102,17 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
 def evaluate(
     content: PodContent, policy: Policy, expired: Expired = never, rules: ApplyRules = apply_rules
 ) -> PolicyResult:
-    """Return what `policy` makes of the pod in `content`.
+    """Return the result of evaluating `policy` for the pod in `content`.
 
-    Once `expired()` holds, the signature is not read any more; the rest does not depend on it. `rules` is
-    `apply_rules`, or returns what that returned for equal content.
+    Once `expired()` holds, reading the signature stops; nothing else depends on it. `rules` is `apply_rules` or a
+    cached version of it.
 
     Raises:
         InvalidInput: the pod cannot be read as a Pod.
     """
     reader = Reader()
     resources = read_pod_resources(reader, content.pod)
-    # Where they are malformed, the API server refuses the pod itself.
+    # If they are malformed, the API server rejects the pod itself.
     injection = rules(content, () if reader.errors else extended_names(resources.requests), policy)
     if not isinstance(injection, Injection):
         return injection
@@ -130,29 +130,29 @@ def evaluate(
 
 
 def _signature_bytes(content: PodContent, injection: Injection, pod: JsonObject) -> int:
-    """Return the memory that the signature of the mutated `pod` takes at most.
+    """Return the maximum size of the signature of the mutated `pod` in memory.
 
     Raises:
         InvalidInput: the scheduler would have to read too much of the pod.
     """
     data = content.data
-    if data is not None and len(data) + len(injection.patch) <= LARGEST_ASKED_BYTES:
+    if data is not None and len(data) + len(injection.patch) <= MAX_SCORED_BYTES:
         return parsed_bytes(data) + parsed_bytes(injection.patch)
-    # Near the bound it counts what exactly the scheduler would read.
+    # Near the limit, count exactly the fields that the scheduler reads.
     read = fields_read(pod)
     metadata = {key: read.policy["metadata"].get(key) for key in ("labels", "ownerReferences")}
     try:
         data = orjson.dumps({**read.policy["spec"], **read.workload, "metadata": metadata})
     except orjson.JSONEncodeError as error:
         raise InvalidInput([forbidden("spec", "nested deeper than any pod")]) from error
-    if len(data) > LARGEST_ASKED_BYTES:
-        detail = f"more than {LARGEST_ASKED_BYTES // 1024} KiB, beside environment, commands and mounts"
+    if len(data) > MAX_SCORED_BYTES:
+        detail = f"more than {MAX_SCORED_BYTES // 1024} KiB, beside environment, commands and mounts"
         raise InvalidInput([forbidden("spec", detail)])
     return parsed_bytes(data)
 
 
 def _as_created(pod: JsonObject, namespace: str) -> JsonObject:
-    """`pod` as it will be stored: its namespace may stand in the request alone, and its status is dropped.
+    """Return `pod` as it will be stored: with the namespace of the request, and without status.
 
     Source: k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, PrepareForCreate
     """
@@ -162,7 +162,7 @@ def _as_created(pod: JsonObject, namespace: str) -> JsonObject:
     return {**pod, "metadata": {**metadata, "namespace": namespace}}
 
 
-def _left_alone(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str, str], policy: Policy) -> str | None:
+def _bypass_reason(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str, str], policy: Policy) -> str | None:
     metadata, spec = pod["metadata"], pod["spec"]
     annotations = metadata.get("annotations") or {}
     if MIRROR_POD_ANNOTATION in annotations:
@@ -171,7 +171,7 @@ def _left_alone(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str, s
         return "spec.nodeName is set"
     owners = metadata.get("ownerReferences") or ()
     if any(owner.get("kind") == "DaemonSet" for owner in owners):
-        # Its controller has chosen the node already and does not know what we inject (kubernetes#61886).
+        # The DaemonSet controller has chosen the node already and does not know the injection (kubernetes#61886).
         return "pod of a DaemonSet"
     if opts_out(annotations, defaults, policy) and matches_any(namespace, opt_out_namespaces(policy.spec)):
         return f"{policy.keys.inject}: disabled"

@@ -1,4 +1,4 @@
-"""One request's story: parse, evaluate, mutate, predict, conclude. Pure: equal requests have equal verdicts."""
+"""The steps of one request: parse, evaluate, mutate, predict, conclude. Pure: equal requests have equal verdicts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from webhook.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
 
 
 class Scorer(Protocol):
-    """Predicts where a pod goes: the scheduler, or a wrapper of it."""
+    """Predicts the node of a pod: the scheduler or a wrapper of it."""
 
     def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Expired) -> Placement:
         """Return the placement on `snapshot` of a pod with the signature `asked`."""
@@ -31,8 +31,8 @@ class Scorer(Protocol):
 class ClusterView:
     """The view of the cluster that admissions use, and the scorer that predicts on it.
 
-    Without a scorer it has the annotations of namespaces alone. `stale_reason` is the reason not to predict from it,
-    such as its age; empty: it is current. The annotations of namespaces are read from it in any case.
+    Without a scorer it only provides the annotations of namespaces. `stale_reason` is the reason not to predict from
+    it, such as its age; empty: it is current. The annotations of namespaces are read from a stale view, too.
     """
 
     snapshot: Snapshot
@@ -44,7 +44,7 @@ Evaluate = Callable[[PodContent, Policy, Expired], PolicyResult]
 
 
 def scheduler_for(policy: Policy, cache_bytes: int = ANSWER_CACHE_BYTES) -> Scheduler:
-    """Return the scheduler that predicts at admission as `policy` wants it. Warnings have room for one suggestion."""
+    """Return the scheduler that predicts at admission as `policy` configures it, with one suggestion."""
     profile, templates = PROFILES[policy.spec.placement_check.profile], template_nodes(policy.spec.node_templates)
     return Scheduler(profile, templates=templates, suggestions=1, cache_bytes=cache_bytes)
 
@@ -52,8 +52,8 @@ def scheduler_for(policy: Policy, cache_bytes: int = ANSWER_CACHE_BYTES) -> Sche
 def admit(request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, expired: Expired = never) -> Verdict:
     """Return the verdict on `request` under `policy`.
 
-    The patch depends on the pod, its namespace's defaults and the policy alone; `cluster` serves those defaults and the
-    placement check, which is given up (verdict Unknown) once `expired()` holds.
+    The patch depends only on the pod, its namespace's defaults and the policy. `cluster` provides those defaults and
+    the placement check, which stops with the verdict Unknown once `expired()` holds.
 
     Raises:
         InvalidInput: the request's object cannot be read as a Pod.
@@ -64,7 +64,7 @@ def admit(request: AdmissionRequest, policy: Policy, cluster: ClusterView | None
 
 
 def not_a_pod_creation(request: AdmissionRequest) -> str | None:
-    """Return why `request` is bypassed without reading its object; None for the creation of a pod."""
+    """Return the reason to bypass `request` without reading its object; None for the creation of a pod."""
     if request.operation != "CREATE":
         return f"operation {request.operation}"
     if request.subresource:
@@ -89,7 +89,7 @@ def admit_content(
 ) -> Verdict:
     """Return the verdict on the creation of the pod in `content`; see `admit`.
 
-    `evaluation` is `evaluate`, or returns what that returned for equal content.
+    `evaluation` is `evaluate` or a cached version of it.
     """
     try:
         result = evaluation(content, policy, expired)
@@ -111,7 +111,7 @@ def _predict(result: Mutated, cluster: ClusterView | None, expired: Expired) -> 
         return Placement.unknown(result.signature, is_final=result.is_final)
     placement = cluster.scorer.answer(result.signature, cluster.snapshot, expired)
     if placement.verdict == "Infeasible" and placement.total == 0:
-        # Nothing is known of a cluster whose nodes are still to come; a wrong file must not deny every pod.
+        # Without nodes nothing can be predicted; a wrong cluster file must not deny every pod.
         return Placement.unknown("the view of the cluster has no node", is_final=placement.is_final)
     return placement
 
@@ -124,7 +124,7 @@ def _conclude(pod: JsonObject, result: Mutated, placement: Placement) -> Patched
         message = f"no node of this cluster could ever take this pod: {placement.message}{suggestion}"
         return Denied(Refusal(403, "Forbidden", message), injection.workload_type, rules, warnings, placement)
     if placement.verdict in ("Infeasible", "Waiting"):
-        # Each warning is cut to what reaches a client, so the suggestion has one of its own.
+        # Warnings are truncated to the length that clients receive, so the suggestion is a warning of its own.
         suggestions = [f"placement check: suggestion: {text}" for text in placement.suggestions[:1]]
         is_exempt = placement.deny_exemption and injection.check_mode == "deny"
         exemptions = [f"placement check: not refused: {placement.deny_exemption}"] if is_exempt else []

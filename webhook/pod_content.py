@@ -9,18 +9,18 @@ from webhook.kube.admission import AdmissionRequest
 
 JsonObject = dict[str, Any]
 
-# Neither rules nor scheduler read these, and they differ between the pods of one template.
+# Rules and scheduler do not read these fields, which differ between pods of one template.
 _UNREAD_METADATA = {"name", "generateName", "uid", "creationTimestamp", "managedFields"}
-_READ_OF_CONTAINER = ("image", "ports", "resources", "restartPolicy", "restartPolicyRules")
-_CONTAINERS = ("containers", "initContainers")
-_PLAIN_VOLUMES = {"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"}
-_WORKLOAD = frozenset((*_CONTAINERS, "volumes"))
+_CONTAINER_FIELDS = ("image", "ports", "resources", "restartPolicy", "restartPolicyRules")
+_CONTAINER_LISTS = ("containers", "initContainers")
+_PLAIN_VOLUME_KEYS = {"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"}
+_WORKLOAD_FIELDS = frozenset((*_CONTAINER_LISTS, "volumes"))
 
 
 class FieldsRead(NamedTuple):
     """The part of a pod that its evaluation depends on.
 
-    Of `workload` the rules read no more than the names of extended resources; `policy` is the rest.
+    The rules read only the names of extended resources from `workload`; `policy` is the rest.
     """
 
     policy: JsonObject
@@ -28,11 +28,11 @@ class FieldsRead(NamedTuple):
 
 
 class PodContent(NamedTuple):
-    """The pod of one request, and the annotations of its namespace behind it.
+    """The pod of one request, with the annotations of its namespace as `defaults`.
 
     `policy_data` and `workload_data` are JSON of all that the verdict depends on, so pods of one template have equal
-    ones; both are None for a pod that is nested deeper than can be serialised. `namespace` is that of the request; it
-    may be empty.
+    ones; both are None for a pod that is nested too deeply to be serialised. `namespace` is that of the request and may
+    be empty.
     """
 
     namespace: str
@@ -49,40 +49,40 @@ class PodContent(NamedTuple):
         try:
             policy_data = orjson.dumps([read.policy, dict(defaults)])
             workload_data = orjson.dumps(read.workload)
-        except orjson.JSONEncodeError:  # nested deeper than it writes, though not deeper than it reads
+        except orjson.JSONEncodeError:  # orjson parses deeper nesting than it serialises
             return cls(request.namespace, pod, defaults, None, None)
         return cls(request.namespace, pod, defaults, policy_data, workload_data)
 
     @property
     def data(self) -> bytes | None:
-        """Return all of it as one text."""
+        """Return all of the data; None if the pod cannot be serialised."""
         if self.policy_data is None or self.workload_data is None:
             return None
         return self.policy_data + self.workload_data
 
 
 def fields_read(pod: JsonObject) -> FieldsRead:
-    """Return the part of `pod` that its evaluation depends on. A field of the wrong type is kept, to be refused."""
+    """Return the part of `pod` that its evaluation depends on. A field of the wrong type is kept, to be rejected."""
     metadata, spec = pod.get("metadata"), pod.get("spec")
     if not isinstance(metadata, dict) or not isinstance(spec, dict):
         return FieldsRead(pod, {})
     workload: JsonObject = {}
-    for key in _CONTAINERS:
+    for key in _CONTAINER_LISTS:
         containers = spec.get(key)
         if isinstance(containers, list):
             workload[key] = [
-                {field: each.get(field) for field in _READ_OF_CONTAINER} if isinstance(each, dict) else each
+                {field: each.get(field) for field in _CONTAINER_FIELDS} if isinstance(each, dict) else each
                 for each in containers
             ]
         elif key in spec:
             workload[key] = containers
     volumes = spec.get("volumes")
     if isinstance(volumes, list):
-        # The API server gives each pod a token volume with a name of its own.
-        found = [each for each in volumes if not (isinstance(each, dict) and each.keys() <= _PLAIN_VOLUMES)]
+        # The API server adds a token volume with a random name to each pod.
+        found = [each for each in volumes if not (isinstance(each, dict) and each.keys() <= _PLAIN_VOLUME_KEYS)]
         workload["volumes"] = found
     elif volumes is not None:
         workload["volumes"] = volumes
     kept = {key: value for key, value in metadata.items() if key not in _UNREAD_METADATA}
-    policy = {"metadata": kept, "spec": {key: value for key, value in spec.items() if key not in _WORKLOAD}}
+    policy = {"metadata": kept, "spec": {key: value for key, value in spec.items() if key not in _WORKLOAD_FIELDS}}
     return FieldsRead(policy, workload)

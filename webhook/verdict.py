@@ -1,4 +1,4 @@
-"""What becomes of one admission request."""
+"""The verdict on one admission request."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -31,7 +31,7 @@ class Patched:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """Allowed as it is: the pod already is as the policy wants it."""
+    """Allowed without a patch: the pod already complies with the policy."""
 
     workload_type: str
     pod: JsonObject
@@ -43,7 +43,7 @@ class Unchanged:
 
 @dataclass(frozen=True, slots=True)
 class Bypassed:
-    """Allowed and left alone; `reason` says why the policy does not concern it."""
+    """Allowed without evaluation; `reason` states why the policy does not apply."""
 
     reason: str
     warnings: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Bypassed:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """Refused. `rules` and `placement` are there where the refusal follows from the placement check."""
+    """Denied. `rules` and `placement` are set if the placement check is the cause."""
 
     refusal: Refusal
     workload_type: str | None
