@@ -1,4 +1,4 @@
-"""What is counted of admissions is what Prometheus is shown."""
+"""Counts of admissions are exported to Prometheus."""
 
 from prometheus_client import CollectorRegistry
 
@@ -26,7 +26,7 @@ def test_each_admission_counts_for_its_outcome_its_edits_and_its_verdict() -> No
     assert shown(counts, "placement_verdicts", verdict="Feasible") == 2
 
 
-def test_a_scrape_forgets_nothing() -> None:
+def test_a_scrape_resets_no_count() -> None:
     counts = AdmissionCounts()
     counts.count(Tally("Denied", "training"))
 
@@ -46,7 +46,7 @@ def test_any_number_of_different_tallies_is_counted() -> None:
     assert shown(counts, "rule_edits", rule="GpuProduct") == sum(range(3000))
 
 
-def test_what_has_not_come_yet_is_shown_as_zero() -> None:
+def test_counts_are_exported_from_zero() -> None:
     counts = AdmissionCounts()
     assert shown(counts, "admission_requests", outcome="Error", workload_type="") is None
 

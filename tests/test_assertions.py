@@ -1,4 +1,4 @@
-"""Rules of tests: what they assert is about the code, and not about the machine that runs them."""
+"""Rules of tests: assertions are about the code, not about the machine that runs them."""
 
 import ast
 from collections.abc import Iterator

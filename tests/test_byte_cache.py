@@ -1,4 +1,4 @@
-"""A cache keeps what fits its budget, and what it says of memory is not less than what is taken."""
+"""A cache stays within its budget, and its size estimates are not below the real memory."""
 
 import tracemalloc
 from typing import Any
@@ -17,7 +17,7 @@ POLICY = policy_with()
 OVERHEAD = 256
 
 
-def test_what_was_used_longest_ago_is_dropped_first() -> None:
+def test_the_least_recently_used_entry_is_evicted_first() -> None:
     cache: ByteCache[str, int] = ByteCache(5 * (100 + OVERHEAD))
     for number, key in enumerate("abcde"):
         assert cache.put(key, number, 100)
@@ -29,7 +29,7 @@ def test_what_was_used_longest_ago_is_dropped_first() -> None:
     assert cache.used_bytes == cache.budget_bytes
 
 
-def test_a_larger_entry_drops_as_many_as_it_needs() -> None:
+def test_a_larger_entry_evicts_as_many_as_it_needs() -> None:
     cache: ByteCache[str, int] = ByteCache(8 * (100 + OVERHEAD))
     for number, key in enumerate("abcdefgh"):
         cache.put(key, number, 100)
@@ -71,7 +71,7 @@ def test_an_entry_put_again_counts_once_and_one_dropped_not_at_all() -> None:
         pytest.param(orjson.dumps(["é" * 500] * 100), id="text that is no ASCII"),
     ],
 )
-def test_the_estimate_of_parsed_json_is_not_below_what_it_takes(data: bytes) -> None:
+def test_the_estimate_of_parsed_json_is_not_below_its_memory(data: bytes) -> None:
     tracemalloc.start()
     try:
         parsed = orjson.loads(data)
@@ -113,7 +113,7 @@ def _resources(number: int) -> PodBuilder:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [_selector, _tolerations, _terms, _resources])
-def test_a_memory_takes_no_more_than_it_says(make: Any) -> None:
+def test_a_cache_takes_no_more_memory_than_estimated(make: Any) -> None:
     """Pods of about 12 KB, each another: what is kept of them is measured, and held against what the caches count."""
     decisions = DecisionCache(UntilNextSnapshot())
     bodies = [orjson.dumps(make(number).annotate(TYPE, "training").obj()) for number in range(60)]

@@ -1,4 +1,4 @@
-"""Rules of the house that no tool holds."""
+"""Conventions of the project that no linter checks."""
 
 import ast
 import re
@@ -36,7 +36,7 @@ def test_a_function_fits_on_a_screen(path: Path) -> None:
     assert {name: lines for name, lines in long.items() if lines > LONGEST_FUNCTION_LINES} == {}
 
 
-def test_every_package_says_what_is_in_it() -> None:
+def test_every_package_has_a_docstring() -> None:
     folders = {path.parent for path in EVERYTHING}
     silent = [
         shown(folder)
@@ -48,13 +48,13 @@ def test_every_package_says_what_is_in_it() -> None:
     assert silent == []
 
 
-def test_no_module_is_called_by_what_everything_is() -> None:
+def test_no_module_has_a_meaningless_name() -> None:
     vague = {"utils", "util", "helpers", "helper", "common", "manager", "misc", "tools"}
 
     assert [shown(path) for path in EVERYTHING if path.stem in vague or path.parent.name in vague] == []
 
 
-def test_nothing_is_put_off_in_a_comment() -> None:
+def test_no_comment_postpones_work() -> None:
     later = re.compile(r"#.*\b(TODO|FIXME|XXX|HACK)\b")
     others = [path for path in EVERYTHING if path != Path(__file__)]
 
@@ -65,7 +65,7 @@ def test_packages_are_typed() -> None:
     assert [package for package in PACKAGES if not (ROOT / package / "py.typed").exists()] == []
 
 
-def test_no_test_is_skipped_or_run_again() -> None:
+def test_no_test_is_skipped_or_rerun() -> None:
     """What needs the control plane is the one exception: tests/conftest.py says why."""
     marks = re.compile(r"\bmark\.(skip|skipif|xfail|flaky)\b|pytest\.(skip|xfail|importorskip)\(")
     excepted = {ROOT / "tests" / "conftest.py", Path(__file__)}

@@ -1,10 +1,10 @@
-"""What is asked anew at each scrape."""
+"""Metrics that are computed at each scrape."""
 
 from webhook.byte_cache import ByteCache
 from webhook.metrics import Metrics
 
 
-def test_caches_of_one_name_are_shown_together_as_full_as_they_are_now() -> None:
+def test_caches_of_one_name_are_summed_at_each_scrape() -> None:
     metrics = Metrics()
     caches = [ByteCache[str, str](100_000), ByteCache[str, str](50_000)]
     metrics.show_caches({"pair": caches, "alone": [ByteCache[str, str](7_000)]})
@@ -19,7 +19,7 @@ def test_caches_of_one_name_are_shown_together_as_full_as_they_are_now() -> None
     assert [shown("cache_bytes", "alone"), shown("cache_budget_bytes", "alone")] == [0, 7_000]
 
 
-def test_a_view_is_asked_at_each_scrape() -> None:
+def test_the_view_is_read_at_each_scrape() -> None:
     metrics, seen = Metrics(), {"nodes": 1.0, "pods": 2.0, "age": 3.0}
     metrics.view_follows(lambda: seen["nodes"], lambda: seen["pods"], lambda: seen["age"])
     names = ("cluster_nodes", "cluster_pods", "cluster_age_seconds")

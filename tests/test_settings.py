@@ -1,4 +1,4 @@
-"""Addresses and durations, as flags and the API server write them."""
+"""Addresses and durations in the notation of flags and the API server."""
 
 from pathlib import Path
 

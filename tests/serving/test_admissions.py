@@ -1,4 +1,4 @@
-"""The body of an AdmissionReview into the body of its answer."""
+"""Admissions turn the body of an AdmissionReview into the body of its answer."""
 
 import base64
 from typing import Any
@@ -51,7 +51,7 @@ def test_the_answer_repeats_the_uid_and_carries_patch_and_type_together() -> Non
     assert patched["spec"]["schedulerName"] == "volcano"
 
 
-def test_a_pod_that_is_left_alone_gets_no_patch() -> None:
+def test_a_bypassed_pod_gets_no_patch() -> None:
     response = response_to(World(), review_bytes(make_pod("web").obj()))
 
     assert response["allowed"] is True
@@ -59,7 +59,7 @@ def test_a_pod_that_is_left_alone_gets_no_patch() -> None:
     assert "patchType" not in response
 
 
-def test_a_refusal_has_code_and_message_and_no_patch() -> None:
+def test_a_denial_has_code_and_message_and_no_patch() -> None:
     response = response_to(World(), review_bytes(make_pod("web").annotate(TYPE, "trainning").obj()))
 
     assert response["allowed"] is False
@@ -78,7 +78,7 @@ def test_the_decision_of_the_audit_annotations_is_that_of_the_record() -> None:
     assert response["auditAnnotations"]["policy"] == world.policy.identity
 
 
-def test_audit_annotations_tell_what_is_foretold() -> None:
+def test_audit_annotations_hold_the_prediction() -> None:
     nodes = [
         make_node_object(f"n{gpus}", labels={USAGE: "inference"}, capacity={"nvidia.com/gpu": gpus}) for gpus in (4, 8)
     ]
@@ -107,7 +107,7 @@ def test_the_best_suggestion_is_a_warning_of_its_own_after_the_message() -> None
     ]
 
 
-def test_the_record_tells_who_what_and_why() -> None:
+def test_the_record_holds_user_pod_and_reason() -> None:
     world = World(now=lambda: "2026-01-31T12:00:00.000000Z")
     pod = TRAINING.owner("Job", "train").obj()
 
@@ -129,7 +129,7 @@ def test_the_record_tells_who_what_and_why() -> None:
     assert record.placement.verdict == "Unknown"
 
 
-def test_the_default_scheduler_that_was_replaced_stands_in_the_record() -> None:
+def test_the_record_holds_the_replaced_scheduler_name() -> None:
     world = World()
 
     response_to(world, review_bytes(TRAINING.scheduler("default-scheduler").obj()))
@@ -155,7 +155,7 @@ def test_the_default_scheduler_that_was_replaced_stands_in_the_record() -> None:
         pytest.param(review_bytes(None), "request.object: Required value", id="no object"),
     ],
 )
-def test_what_is_no_admission_review_is_answered_400_with_what_is_wrong(body: bytes, said: str) -> None:
+def test_an_invalid_admission_review_is_answered_400_with_the_errors(body: bytes, said: str) -> None:
     world = World()
 
     answer = answer_to(world, body)
@@ -177,7 +177,7 @@ def test_what_is_no_admission_review_is_answered_400_with_what_is_wrong(body: by
         ),
     ],
 )
-def test_an_object_that_is_no_pod_is_answered_400_and_is_on_record(pod: dict[str, Any], said: str) -> None:
+def test_an_object_that_is_no_pod_is_answered_400_and_audited(pod: dict[str, Any], said: str) -> None:
     world = World()
 
     answer = answer_to(world, review_bytes(pod))
@@ -209,7 +209,7 @@ class BrokenScorer:
         pytest.param(TRAINING.prefer_node(1, match_expressions(("a", "Gt", ["x"]))), id="a bound that is no integer"),
     ],
 )
-def test_what_the_scorer_cannot_read_is_patched_all_the_same(pod: PodBuilder) -> None:
+def test_a_pod_that_the_scorer_cannot_read_is_patched(pod: PodBuilder) -> None:
     """The API server takes or refuses it; a 400 of ours would be a failed call, and the pod stored unpatched."""
     node = {"metadata": {"name": "node-1"}, "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}}}
     world = World(cluster=cluster_of({"cluster": [node]}))
@@ -222,7 +222,7 @@ def test_what_the_scorer_cannot_read_is_patched_all_the_same(pod: PodBuilder) ->
     assert world.records[0].placement.verdict == "Unknown"
 
 
-def test_our_own_fault_is_a_500_with_the_decision_and_never_a_refusal() -> None:
+def test_an_internal_error_is_a_500_with_the_decision_and_never_a_denial() -> None:
     world = World(cluster=ClusterView(snapshot_from_documents([]), BrokenScorer()))
 
     answer = answer_to(world, review_bytes(TRAINING.obj()))
@@ -237,7 +237,7 @@ def test_our_own_fault_is_a_500_with_the_decision_and_never_a_refusal() -> None:
 @pytest.mark.parametrize(
     "pod", [pytest.param(TRAINING.obj(), id="a pod"), pytest.param({"metadata": {}}, id="an object that is no pod")]
 )
-def test_what_cannot_be_put_on_record_is_a_500_with_the_decision_counted_and_logged(pod: dict[str, Any]) -> None:
+def test_a_failed_audit_record_is_a_500_with_the_decision_counted_and_logged(pod: dict[str, Any]) -> None:
     def broken(_: Draft) -> None:
         raise RuntimeError("out of ink")
 
@@ -251,11 +251,11 @@ def test_what_cannot_be_put_on_record_is_a_500_with_the_decision_counted_and_log
     assert world.count("admission_requests_total", outcome="Error", workload_type="") == 1
     assert [(log["event"], log["decision"]) for log in logs] == [
         ("admission failed", "decision-1"),
-        ("audit record of a failed admission not written", "decision-1"),
+        ("admission is not on record", "decision-1"),
     ]
 
 
-def test_a_fault_in_writing_one_record_is_on_record_itself() -> None:
+def test_an_error_in_auditing_is_audited() -> None:
     world = World()
 
     def broken_once(draft: Draft) -> None:
@@ -271,7 +271,7 @@ def test_a_fault_in_writing_one_record_is_on_record_itself() -> None:
     assert (record.decision, record.outcome, record.error) == ("decision-1", "Error", "RuntimeError: out of ink")
 
 
-def test_after_the_deadline_the_patch_goes_out_without_the_check() -> None:
+def test_after_the_deadline_the_patch_is_returned_without_the_check() -> None:
     node = {"metadata": {"name": "node-1"}, "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}}}
     world = World(cluster=cluster_of({"cluster": [node]}), clock=Clock(1000.0))
 

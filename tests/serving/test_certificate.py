@@ -1,4 +1,4 @@
-"""A renewed certificate is served without a restart; one that is no good leaves the last good one in force."""
+"""A renewed certificate is served without a restart; an invalid one leaves the last good one in use."""
 
 import asyncio
 import ssl
@@ -107,7 +107,7 @@ def run(loop: str, story: Awaitable[None]) -> None:
 
 @pytest.mark.parametrize("replace", [write_pair, mount], ids=["in place", "by symlink swap"])
 @pytest.mark.parametrize("loop", LOOPS)
-def test_renewed_pair_is_served_while_connections_live(
+def test_renewed_pair_is_served_while_connections_stay_open(
     tmp_path: Path, loop: str, replace: Callable[[Path, KeyPair], None]
 ) -> None:
     world = World()
@@ -131,7 +131,7 @@ def test_renewed_pair_is_served_while_connections_live(
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_no_session_goes_on_with_the_certificate_before(tmp_path: Path, loop: str) -> None:
+def test_no_session_resumes_with_the_old_certificate(tmp_path: Path, loop: str) -> None:
     async def story() -> None:
         async with running(World(), tmp_path) as server:
             caller = await Caller.calling(server.address, tmp_path)
@@ -213,7 +213,7 @@ SPOILED: dict[str, Callable[[KeyPair], dict[str, bytes | None]]] = {
 
 
 @pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
-def test_bad_pair_leaves_the_last_good_one_in_force(
+def test_bad_pair_leaves_the_last_good_one_in_use(
     at_work: Served, spoil: Callable[[KeyPair], dict[str, bytes | None]]
 ) -> None:
     before, renewed = at_work.serial(), issued(at_work.ca)
@@ -240,7 +240,7 @@ def test_another_failure_is_logged_too(at_work: Served) -> None:
     assert [at_work.reload(), at_work.reload()] == [[FAILURE], []]
 
 
-def test_good_pair_that_comes_back_is_in_order(at_work: Served) -> None:
+def test_restored_good_pair_is_served(at_work: Served) -> None:
     key = (at_work.folder / "tls.key").read_bytes()
     (at_work.folder / "tls.key").write_bytes(b"")
     assert at_work.reload() == [FAILURE]
@@ -295,7 +295,7 @@ def test_expiry_is_logged_once_and_again_when_it_changes(at_work: Served) -> Non
     assert at_work.certificate.invalid_reason() == ""
 
 
-def test_certificate_of_tomorrow_is_logged_until_it_holds(tmp_path: Path) -> None:
+def test_certificate_of_tomorrow_is_logged_until_it_is_valid(tmp_path: Path) -> None:
     ca = write_certificate(tmp_path, timedelta(days=-1))
     at_work = Served(tmp_path, ca)
     assert at_work.reload() == []
@@ -328,7 +328,7 @@ def test_readiness_follows_the_certificate(tmp_path: Path) -> None:
     run("asyncio", story())
 
 
-def test_fault_of_a_look_ends_nothing(tmp_path: Path) -> None:
+def test_an_error_in_a_reload_does_not_stop_the_polling(tmp_path: Path) -> None:
     world = World()
 
     def fail() -> datetime:
@@ -351,7 +351,7 @@ def test_fault_of_a_look_ends_nothing(tmp_path: Path) -> None:
     assert failures == ["internal error: RuntimeError('no clock')"]
 
 
-def test_pair_that_cannot_be_served_is_refused_at_the_start(tmp_path: Path) -> None:
+def test_pair_that_cannot_be_served_is_rejected_at_the_start(tmp_path: Path) -> None:
     ca = write_certificate(tmp_path)
     (tmp_path / "tls.key").write_bytes(issued(ca).key)
     with pytest.raises(InvalidInput, match="must be PEM and belong together, the key unencrypted: KEY_VALUES_MISMATCH"):

@@ -1,4 +1,4 @@
-"""Records of one turn of the event loop are written together, and every answer waits for its own."""
+"""Records of one event-loop iteration are written in one batch, and every answer waits for its record."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -45,7 +45,7 @@ async def answer(turns: GroupCommit, log: Log, decision: str) -> None:
     log.told.append(f"answer to {decision}")
 
 
-def test_records_of_one_turn_are_written_together_before_any_of_their_answers_leaves() -> None:
+def test_records_of_one_iteration_are_written_before_their_answers_are_sent() -> None:
     log = Log()
 
     async def story(turns: GroupCommit) -> None:
@@ -57,7 +57,7 @@ def test_records_of_one_turn_are_written_together_before_any_of_their_answers_le
     assert log.told == [*"abc", "flush", *(f"answer to {name}" for name in "abc"), "d", "flush", "answer to d"]
 
 
-def test_who_gives_up_waiting_holds_up_nobody_else() -> None:
+def test_a_cancelled_wait_does_not_cancel_others() -> None:
     log = Log()
 
     async def story(turns: GroupCommit) -> None:
@@ -72,7 +72,7 @@ def test_who_gives_up_waiting_holds_up_nobody_else() -> None:
     assert log.told == ["a", "b", "flush", "answer to b"]
 
 
-def test_no_answer_leaves_whose_record_met_a_fault_of_the_log() -> None:
+def test_no_answer_is_sent_if_the_log_fails() -> None:
     log = Log(broken=True)
 
     async def story(turns: GroupCommit) -> None:

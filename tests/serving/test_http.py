@@ -1,4 +1,4 @@
-"""The server as a client on the network meets it: real TLS, real sockets."""
+"""The server over real TLS and real sockets."""
 
 import asyncio
 import ssl
@@ -55,7 +55,7 @@ def test_a_content_type_with_parameters_is_json(tmp_path: Path) -> None:
     with_server(story, tmp_path)
 
 
-def test_a_client_that_waits_to_be_told_to_go_on_is_told(tmp_path: Path) -> None:
+def test_a_client_that_expects_100_continue_gets_it(tmp_path: Path) -> None:
     async def story(server: Running, client: aiohttp.ClientSession) -> None:
         async with client.post(server.url, data=REVIEW, headers=JSON, expect100=True) as response:
             assert response.status == 200
@@ -79,7 +79,7 @@ def test_a_client_that_waits_to_be_told_to_go_on_is_told(tmp_path: Path) -> None
         pytest.param("POST", "/mutate", JSON, b" " * 5000, 413, id="a body over the limit"),
     ],
 )
-def test_what_is_no_admission_is_refused_and_counted(
+def test_a_request_that_is_no_admission_is_rejected_and_counted(
     tmp_path: Path, method: str, path: str, headers: dict[str, str], body: bytes | None, status: int
 ) -> None:
     world = World()
@@ -94,7 +94,7 @@ def test_what_is_no_admission_is_refused_and_counted(
     assert world.count("http_refused_requests_total", code=str(status)) == 1
 
 
-def test_a_body_over_the_limit_is_refused_when_its_length_was_not_announced(tmp_path: Path) -> None:
+def test_a_chunked_body_over_the_limit_is_rejected(tmp_path: Path) -> None:
     async def endless() -> object:
         for _ in range(100):
             yield b" " * 1024
@@ -107,7 +107,7 @@ def test_a_body_over_the_limit_is_refused_when_its_length_was_not_announced(tmp_
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "identity, gzip"])
-def test_a_compressed_body_is_refused_unread(tmp_path: Path, encoding: str) -> None:
+def test_a_compressed_body_is_rejected_unread(tmp_path: Path, encoding: str) -> None:
     """What it would be unpacked to is bounded by nothing; an API server sends none."""
     world = World()
 
@@ -137,7 +137,7 @@ def head(length: int | None, *more: str) -> bytes:
     return "\r\n".join(lines).encode()
 
 
-def test_a_path_that_is_no_url_is_not_found(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_url_is_not_found(tmp_path: Path) -> None:
     async def story(server: Running, _: aiohttp.ClientSession) -> None:
         reader, writer = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)
         writer.write(HEAD.replace(b"/mutate", b"//[x/mutate") + REVIEW)
@@ -164,7 +164,7 @@ async def in_flight(server: Running, client: aiohttp.ClientSession, requests: in
         pytest.param(head(None) + b"9c40\r\n" + b" " * 40_000 + b"\r\n", id="in chunks, as large as may be"),
     ],
 )
-def test_large_bodies_wait_for_room_and_small_ones_have_their_own(tmp_path: Path, first: bytes) -> None:
+def test_large_bodies_wait_for_memory_and_small_ones_do_not(tmp_path: Path, first: bytes) -> None:
     world = World()
 
     async def story(server: Running, client: aiohttp.ClientSession) -> None:
@@ -188,7 +188,7 @@ def test_large_bodies_wait_for_room_and_small_ones_have_their_own(tmp_path: Path
     assert world.count("http_refused_requests_total", code="503") == 1
 
 
-def test_large_bodies_give_their_room_back_once_they_are_answered(tmp_path: Path) -> None:
+def test_large_bodies_release_their_memory_once_answered(tmp_path: Path) -> None:
     async def story(server: Running, client: aiohttp.ClientSession) -> None:
         for _ in range(2):
             async with client.post(server.url, data=large, headers=JSON) as response:
@@ -208,7 +208,7 @@ def test_large_bodies_give_their_room_back_once_they_are_answered(tmp_path: Path
         pytest.param("/mutate?timeout=soon", 30.0, None, id="no duration"),
     ],
 )
-def test_the_scorer_has_the_time_that_is_granted_but_for_a_margin(
+def test_the_scorer_gets_the_timeout_minus_a_margin(
     target: str, whole_seconds: float, scorer_seconds: float | None
 ) -> None:
     timeouts = _time_limits(target).timeouts(1000.0)
@@ -218,7 +218,7 @@ def test_the_scorer_has_the_time_that_is_granted_but_for_a_margin(
     assert timeouts.deadline_seconds == (None if scorer_seconds is None else pytest.approx(1000.0 + scorer_seconds))
 
 
-def test_a_single_body_has_room_whatever_the_bound(tmp_path: Path) -> None:
+def test_a_single_body_fits_any_limit(tmp_path: Path) -> None:
     async def story(server: Running, client: aiohttp.ClientSession) -> None:
         async with client.post(server.url, data=REVIEW, headers=JSON) as response:
             assert response.status == 200
@@ -226,7 +226,7 @@ def test_a_single_body_has_room_whatever_the_bound(tmp_path: Path) -> None:
     with_server(story, tmp_path, max_bytes_in_flight=1)
 
 
-def test_an_announced_body_that_does_not_come_takes_no_room(tmp_path: Path) -> None:
+def test_an_announced_body_that_does_not_arrive_reserves_no_memory(tmp_path: Path) -> None:
     async def story(server: Running, client: aiohttp.ClientSession) -> None:
         slow = [await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls) for _ in "abc"]
         for _, writer in slow:
@@ -254,7 +254,7 @@ def test_a_connection_without_a_request_is_closed(tmp_path: Path, sent: bytes) -
     with_server(story, tmp_path, read_timeout_seconds=0.2)
 
 
-def test_a_connection_that_had_a_request_may_pause_for_longer_than_one_may_take(tmp_path: Path) -> None:
+def test_an_idle_connection_outlives_the_read_timeout(tmp_path: Path) -> None:
     async def story(server: Running, client: aiohttp.ClientSession) -> None:
         reader, writer = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)
         writer.write(HEAD + REVIEW)
@@ -283,7 +283,7 @@ def test_connections_are_kept_alive(tmp_path: Path) -> None:
     with_server(story, tmp_path)
 
 
-def test_one_answer_in_so_many_closes_its_connection(tmp_path: Path) -> None:
+def test_every_nth_answer_closes_its_connection(tmp_path: Path) -> None:
     async def story(server: Running, client: aiohttp.ClientSession) -> None:
         closing = []
         for _ in range(4):
@@ -296,7 +296,7 @@ def test_one_answer_in_so_many_closes_its_connection(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1], ids=lambda version: version.name)
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
-def test_tls_before_1_2_is_refused(tmp_path: Path, version: ssl.TLSVersion) -> None:
+def test_tls_before_1_2_is_rejected(tmp_path: Path, version: ssl.TLSVersion) -> None:
     async def story(server: Running, _: aiohttp.ClientSession) -> None:
         old = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
         old.set_ciphers("ALL:@SECLEVEL=0")
@@ -307,7 +307,7 @@ def test_tls_before_1_2_is_refused(tmp_path: Path, version: ssl.TLSVersion) -> N
     with_server(story, tmp_path)
 
 
-def test_a_stuck_client_holds_up_nobody_and_is_sent_away(tmp_path: Path) -> None:
+def test_a_stuck_client_blocks_no_other_and_is_disconnected(tmp_path: Path) -> None:
     async def story(server: Running, client: aiohttp.ClientSession) -> None:
         reader, writer = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)
         writer.write(HEAD + b"{")
@@ -334,7 +334,7 @@ def test_health_readiness_and_metrics_are_on_the_admin_port(tmp_path: Path) -> N
     with_server(story, tmp_path)
 
 
-def test_a_stopping_server_is_not_ready_finishes_what_is_in_flight_and_leaves(tmp_path: Path) -> None:
+def test_a_stopping_server_is_not_ready_finishes_requests_in_flight_and_exits(tmp_path: Path) -> None:
     async def story(server: Running, client: aiohttp.ClientSession) -> None:
         reader, writer = await asyncio.open_connection(server.address.host, server.address.port, ssl=server.tls)
         writer.write(HEAD + REVIEW[:10])
@@ -365,7 +365,7 @@ def test_a_stopping_server_is_not_ready_finishes_what_is_in_flight_and_leaves(tm
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example.com"], ids=["an empty label", "a long label"])
-def test_what_cannot_be_a_host_is_one_clear_error(tmp_path: Path, host: str) -> None:
+def test_an_invalid_host_is_one_clear_error(tmp_path: Path, host: str) -> None:
     async def run() -> None:
         with pytest.raises(InvalidInput, match=r"--listen: Invalid value: .*give another address or port"):
             async with running(World(), tmp_path, listen=Address(host, 8443)):

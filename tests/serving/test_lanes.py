@@ -1,4 +1,4 @@
-"""What a lane keeps of a large pod is said again of equal ones alone, for a while, and no denial of another cluster."""
+"""The large lane reuses a decision for equal pods for a limited time, and a denial only on its own cluster view."""
 
 from dataclasses import replace
 from itertools import count
@@ -37,7 +37,7 @@ def lane() -> LargeLane:
 IMPOSSIBLE = request(nodeSelector={"no": "such"})
 
 
-def test_an_equal_pod_gets_the_same_for_a_while_though_the_cluster_has_changed() -> None:
+def test_an_equal_pod_gets_the_same_decision_for_a_while_on_a_changed_cluster() -> None:
     kept, pod = lane(), request()
     first = kept.rendered(pod, POLICY, VIEW, make_work_budget())
     assert kept.rendered(pod, POLICY, ANOTHER, make_work_budget()) is first
@@ -46,7 +46,7 @@ def test_an_equal_pod_gets_the_same_for_a_while_though_the_cluster_has_changed()
 
 
 @pytest.mark.parametrize("later", [ANOTHER, DOUBTED, None], ids=["another cluster", "a view in doubt", "no view"])
-def test_a_denial_is_of_the_cluster_as_it_is(later: ClusterView | None) -> None:
+def test_a_denial_is_not_reused_on_another_view(later: ClusterView | None) -> None:
     kept = lane()
     first = kept.rendered(IMPOSSIBLE, POLICY, VIEW, make_work_budget())
     assert first.outcome == "Denied"
@@ -58,7 +58,7 @@ def test_a_denial_is_of_the_cluster_as_it_is(later: ClusterView | None) -> None:
     assert second.outcome == ("Denied" if later is ANOTHER else "Patched")
 
 
-def test_a_budget_that_suggestions_have_spent_keeps_no_verdict_for_longer() -> None:
+def test_a_verdict_is_not_kept_longer_if_only_suggestions_spent_the_budget() -> None:
     now = Clock(0.0)
     kept = LargeLane(monotonic_seconds=now)
     spent = make_work_budget()
@@ -68,13 +68,13 @@ def test_a_budget_that_suggestions_have_spent_keeps_no_verdict_for_longer() -> N
     assert kept.rendered(IMPOSSIBLE, POLICY, VIEW, make_work_budget()) is not first
 
 
-def test_another_policy_forgets_what_is_kept() -> None:
+def test_another_policy_clears_the_cache() -> None:
     kept, pod = lane(), request()
     first = kept.rendered(pod, POLICY, VIEW, make_work_budget())
     assert kept.rendered(pod, policy_with(), VIEW, make_work_budget()) is not first
 
 
-def test_a_verdict_that_was_long_in_coming_is_given_again_for_two_seconds_at_most() -> None:
+def test_a_slow_verdict_is_reused_for_two_seconds_at_most() -> None:
     ticks = count()
     kept, pod = LargeLane(monotonic_seconds=lambda: float(next(ticks))), request()
     first = kept.rendered(pod, POLICY, VIEW, make_work_budget())  # from 0 s to 1 s
@@ -82,7 +82,7 @@ def test_a_verdict_that_was_long_in_coming_is_given_again_for_two_seconds_at_mos
     assert kept.rendered(pod, POLICY, VIEW, make_work_budget()) is not first  # at 3 s
 
 
-def test_a_verdict_that_the_deadline_cut_short_is_not_given_again() -> None:
+def test_a_verdict_stopped_by_the_deadline_is_not_reused() -> None:
     kept, pod, late = lane(), request(), make_work_budget()
     late.is_expired = True
     first = kept.rendered(pod, POLICY, VIEW, late)

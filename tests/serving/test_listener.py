@@ -1,4 +1,4 @@
-"""Connections are bounded from their accept on, and the one that is needed least gives way."""
+"""Connections are limited when accepted, and a new one evicts the least needed one."""
 
 import asyncio
 import ssl
@@ -64,7 +64,7 @@ def drop(*streams: Stream) -> None:
         writer.transport.abort()
 
 
-def test_an_idle_connection_gives_way_to_a_new_one_the_idlest_first(tmp_path: Path) -> None:
+def test_a_new_connection_evicts_the_longest_idle_one(tmp_path: Path) -> None:
     async def story(server: Running, _: World) -> None:
         first, second, third = [await connect(server) for _ in range(3)]
         for stream in (first, second, third, first):
@@ -81,7 +81,7 @@ def test_an_idle_connection_gives_way_to_a_new_one_the_idlest_first(tmp_path: Pa
     assert world.count("connections_closed_total", port="webhook", result="evicted") == 1
 
 
-def test_what_has_not_sent_a_request_gives_way_before_what_is_idle(tmp_path: Path) -> None:
+def test_a_connection_without_a_request_is_evicted_before_an_idle_one(tmp_path: Path) -> None:
     async def story(server: Running, _: World) -> None:
         idle = await connect(server)
         assert await status_on(idle) == b"200"
@@ -101,7 +101,7 @@ def test_what_has_not_sent_a_request_gives_way_before_what_is_idle(tmp_path: Pat
     with_server(story, tmp_path, max_connections=3)
 
 
-def test_a_flood_of_partial_handshakes_locks_nobody_out(tmp_path: Path) -> None:
+def test_a_flood_of_partial_handshakes_blocks_no_client(tmp_path: Path) -> None:
     async def story(server: Running, world: World) -> None:
         flood = []
         for _ in range(100):
@@ -116,7 +116,7 @@ def test_a_flood_of_partial_handshakes_locks_nobody_out(tmp_path: Path) -> None:
     with_server(story, tmp_path, max_connections=8)
 
 
-def test_one_address_has_its_own_bound(tmp_path: Path) -> None:
+def test_one_address_has_its_own_limit(tmp_path: Path) -> None:
     """Within it, a new connection of the address takes the place of another of the same address."""
 
     async def story(server: Running, world: World) -> None:
@@ -132,7 +132,7 @@ def test_one_address_has_its_own_bound(tmp_path: Path) -> None:
     with_server(story, tmp_path, max_connections=100, max_connections_per_address=2)
 
 
-def test_a_connection_whose_request_is_being_answered_is_closed_for_nobody(tmp_path: Path) -> None:
+def test_a_connection_whose_request_is_processed_is_not_evicted(tmp_path: Path) -> None:
     async def story(server: Running, world: World) -> None:
         world.gate, decided = asyncio.Event(), asyncio.Event()
         world.audit = lambda _: decided.set()
@@ -159,7 +159,7 @@ def test_a_connection_whose_request_is_being_answered_is_closed_for_nobody(tmp_p
         pytest.param(b"POST /mutate HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"400", id="no length"),
     ],
 )
-def test_what_is_no_http_is_one_line_of_the_log_and_counted(tmp_path: Path, sent: bytes, status: bytes) -> None:
+def test_a_request_that_is_not_http_is_one_log_line_and_counted(tmp_path: Path, sent: bytes, status: bytes) -> None:
     async def story(server: Running, _: World) -> None:
         stream = await connect(server)
         stream[1].write(sent)
@@ -176,7 +176,7 @@ def test_what_is_no_http_is_one_line_of_the_log_and_counted(tmp_path: Path, sent
     assert world.count("http_refused_requests_total", code="400") == 1
 
 
-def test_the_log_of_what_anybody_can_send_is_bounded(tmp_path: Path) -> None:
+def test_log_lines_that_clients_cause_are_limited(tmp_path: Path) -> None:
     async def story(server: Running, _: World) -> None:
         for _time in range(50):
             stream = await connect(server)
@@ -189,7 +189,7 @@ def test_the_log_of_what_anybody_can_send_is_bounded(tmp_path: Path) -> None:
     assert world.count("http_refused_requests_total", code="400") == 50
 
 
-def test_the_admin_port_answers_whoever_holds_connections_to_it(tmp_path: Path) -> None:
+def test_the_admin_port_answers_while_a_client_holds_its_connections(tmp_path: Path) -> None:
     async def story(server: Running, world: World) -> None:
         host, _, port = server.admin_url.removeprefix("http://").rpartition(":")
         held = [await asyncio.open_connection(host, int(port)) for _ in range(100)]
@@ -227,7 +227,7 @@ def test_the_admin_port_has_three_paths_to_get(tmp_path: Path, method: str, path
         pytest.param((HEAD + REVIEW) * 20, id="requests ahead of their answers"),
     ],
 )
-def test_what_would_be_held_for_a_connection_is_bounded(tmp_path: Path, sent: bytes) -> None:
+def test_the_memory_of_a_connection_is_limited(tmp_path: Path, sent: bytes) -> None:
     """An API server sends ten headers, and no request before the last is answered."""
 
     async def story(server: Running, world: World) -> None:
@@ -242,7 +242,7 @@ def test_what_would_be_held_for_a_connection_is_bounded(tmp_path: Path, sent: by
     with_server(story, tmp_path)
 
 
-def test_a_large_body_is_no_long_head(tmp_path: Path) -> None:
+def test_a_large_body_does_not_count_as_head(tmp_path: Path) -> None:
     async def story(server: Running, _: World) -> None:
         stream = await connect(server)
         for _time in range(3):

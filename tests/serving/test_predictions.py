@@ -1,4 +1,4 @@
-"""What was foretold is compared with where pods are bound, as far as a pod can be known reinvoked."""
+"""Predictions are compared with the nodes of bound pods, as far as pods can be matched."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -52,13 +52,13 @@ def bound(
         pytest.param("900", "large-1", "foretold_infeasible_but_bound", id="no node was held to do"),
     ],
 )
-def test_binding_is_compared_with_what_was_foretold(cpu: str, node: str, result: str | None) -> None:
+def test_binding_is_compared_with_the_prediction(cpu: str, node: str, result: str | None) -> None:
     predictions = Predictions()
     remember(predictions, pod(cpu))
     assert predictions.compare(bound(pod(cpu), node)) == result
 
 
-def test_pod_with_a_name_is_known_by_it() -> None:
+def test_pod_with_a_name_is_matched_by_it() -> None:
     predictions = Predictions()
     remember(predictions, pod(name="a"))
     assert predictions.compare(bound(pod(name="b"), "large-1", "b")) is None
@@ -87,7 +87,7 @@ def test_pod_of_another_controller_is_another_pod() -> None:
     assert predictions.compare(bound(other, "large-1")) is None
 
 
-def test_second_look_at_a_pod_takes_the_place_of_the_first() -> None:
+def test_reinvocation_replaces_the_first_prediction() -> None:
     predictions = Predictions()
     remember(predictions, pod("900"))
     remember(predictions, pod("4"), reinvoked=True)
@@ -95,7 +95,7 @@ def test_second_look_at_a_pod_takes_the_place_of_the_first() -> None:
     assert predictions.compare(bound(pod(), "large-1")) == "same_node"
 
 
-def test_pod_foretold_to_wait_is_left_out() -> None:
+def test_pod_predicted_to_wait_is_not_compared() -> None:
     predictions = Predictions()
     full = Snapshot.of([])
     placement = Scheduler().place(pod().obj(), full)
@@ -104,7 +104,7 @@ def test_pod_foretold_to_wait_is_left_out() -> None:
     assert len(predictions) == 0
 
 
-def test_number_of_remembered_pods_is_bounded() -> None:
+def test_number_of_predictions_is_bounded() -> None:
     predictions = Predictions(size=3)
     for number in range(10):
         remember(predictions, pod(name=f"p{number}"))
@@ -113,7 +113,7 @@ def test_number_of_remembered_pods_is_bounded() -> None:
     assert predictions.compare(bound(pod(name="p9"), "large-1", "p9")) == "same_node"
 
 
-def test_pod_without_a_readable_time_is_left_out() -> None:
+def test_pod_without_a_valid_creation_time_is_not_compared() -> None:
     predictions = Predictions()
     remember(predictions, pod())
     content = bound(pod(), "large-1")
@@ -121,8 +121,8 @@ def test_pod_without_a_readable_time_is_left_out() -> None:
     assert predictions.compare(content) is None
 
 
-def test_only_so_many_different_placements_are_kept() -> None:
-    """Each holds on to the snapshot that it is about."""
+def test_number_of_different_placements_is_bounded() -> None:
+    """Each placement keeps its snapshot in memory."""
     predictions = Predictions(placements=2)
     same = Scheduler().place(pod().obj(), SNAPSHOT)
     for number in range(5):
@@ -139,7 +139,7 @@ def test_only_so_many_different_placements_are_kept() -> None:
     assert predictions.compare(bound(pod(), "large-1", "third")) == "same_node"
 
 
-def test_replicas_of_one_controller_are_each_remembered_and_taken_in_their_order() -> None:
+def test_replicas_of_one_controller_are_matched_in_order() -> None:
     predictions = Predictions()
     for cpu in ("900", "4"):
         remember(predictions, pod(cpu))
@@ -148,7 +148,7 @@ def test_replicas_of_one_controller_are_each_remembered_and_taken_in_their_order
     assert predictions.compare(bound(pod(), "large-1", "worker-2")) == "same_node"
 
 
-def test_second_look_takes_the_place_of_the_last_admission_of_its_kind() -> None:
+def test_reinvocation_replaces_the_last_prediction_of_the_controller() -> None:
     predictions = Predictions()
     remember(predictions, pod("900"), at_seconds=NOW_SECONDS - 60)
     remember(predictions, pod("900"))

@@ -1,4 +1,4 @@
-"""What is told of equal pods is what would be told of each."""
+"""A decision rendered for one pod is the same for equal pods."""
 
 from dataclasses import replace
 from typing import Any
@@ -35,9 +35,7 @@ def told(world: World, bodies: list[bytes]) -> list[tuple[Any, AuditRecord]]:
 
 
 @given(st.lists(pods(), min_size=1, max_size=3), st.booleans())
-def test_answers_and_records_are_the_same_for_the_first_and_the_next_of_a_kind(
-    kinds: list[dict[str, Any]], has_view: bool
-) -> None:
+def test_answers_and_records_of_equal_pods_are_equal(kinds: list[dict[str, Any]], has_view: bool) -> None:
     cluster = cluster_of({"cluster": [NODE]}) if has_view else None
     renamed = [pod | {"metadata": pod["metadata"] | {"name": f"other-{at}"}} for at, pod in enumerate(kinds)]
     bodies = [body_of(pod, number) for number, pod in enumerate([*kinds, *renamed, *kinds])]
@@ -56,13 +54,13 @@ def test_answers_and_records_are_the_same_for_the_first_and_the_next_of_a_kind(
         pytest.param(TRAINING, TRAINING.scheduler("mine"), id="what stood there before"),
     ],
 )
-def test_pods_that_differ_in_what_is_told_are_told_apart(first: PodBuilder, second: PodBuilder) -> None:
+def test_pods_with_different_renderings_have_different_keys(first: PodBuilder, second: PodBuilder) -> None:
     bodies = [body_of(pod.obj(), number) for number, pod in enumerate([first, second, first])]
 
     assert told(World(now=lambda: NOW), bodies) == [told(World(now=lambda: NOW), [body])[0] for body in bodies]
 
 
-def test_another_policy_is_named_at_once() -> None:
+def test_another_policy_is_named_immediately() -> None:
     world = World()
     admissions, body = world.admissions(), body_of(TRAINING.obj(), 1)
     admissions.answer(body, 1000.0, None)

@@ -152,7 +152,7 @@ class Admissions:
         try:
             self._audit_error(admission, f"{type(error).__name__}: {error}")
         except Exception:
-            self._log.exception("audit record of a failed admission not written", **ids)
+            self._log.exception("admission is not on record", **ids)
         self._counts.count(Tally("Error"))
         self._seconds.observe(self._dependencies.monotonic_seconds() - admission.arrived_seconds)
         text = f"placement-webhook: internal fault, decision {decision}; the audit log and the server's log say more"
