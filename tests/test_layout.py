@@ -66,7 +66,7 @@ def test_packages_are_typed() -> None:
 
 
 def test_no_test_is_skipped_or_rerun() -> None:
-    """What needs the control plane is the one exception: tests/conftest.py says why."""
+    """Tests that need the control plane are the one exception; tests/conftest.py explains it."""
     marks = re.compile(r"\bmark\.(skip|skipif|xfail|flaky)\b|pytest\.(skip|xfail|importorskip)\(")
     excepted = {ROOT / "tests" / "conftest.py", Path(__file__)}
     tests = [path for path in (ROOT / "tests").rglob("*.py") if path not in excepted]
@@ -75,7 +75,7 @@ def test_no_test_is_skipped_or_rerun() -> None:
 
 
 def test_tests_share_by_support_and_not_by_each_other() -> None:
-    """What two test modules need is no test: it has a module of its own, mostly in tests/support."""
+    """Code shared by test modules is in a module of its own, mostly in tests/support."""
     shared = re.compile(r"^\s*(from|import) tests\b.*\btest_", re.MULTILINE)
 
     assert [shown(path) for path in EVERYTHING if shared.search(path.read_text())] == []

@@ -125,16 +125,16 @@ def test_the_scheduler_does_what_the_webhook_foretold(
 
     answer = cluster.create(pod)
 
-    foretold = webhook.world.records[-1].placement
-    assert foretold is not None
-    assert foretold.verdict == verdict
+    predicted = webhook.world.records[-1].placement
+    assert predicted is not None
+    assert predicted.verdict == verdict
     if verdict == "Feasible":
-        assert cluster.wait_bound(answer.object) == foretold.node
+        assert cluster.wait_bound(answer.object) == predicted.node
         assert answer.warnings == []
     else:
         said = cluster.wait_unschedulable(answer.object)
-        assert first_sentence(said) == first_sentence(foretold.message)
-        assert answer.warnings == [f"placement check: {verdict}: {foretold.message}"]
+        assert first_sentence(said) == first_sentence(predicted.message)
+        assert answer.warnings == [f"placement check: {verdict}: {predicted.message}"]
 
 
 def first_sentence(message: str) -> str:

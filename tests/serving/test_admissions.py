@@ -87,8 +87,8 @@ def test_audit_annotations_hold_the_prediction() -> None:
 
     answers = [response_to(world, review_bytes(pod.gpu(gpus).obj()))["auditAnnotations"] for gpus in (8, 16)]
 
-    foretold = ("placement", "node", "feasible", "total")
-    assert [[answer.get(key) for key in foretold] for answer in answers] == [
+    keys = ("placement", "node", "feasible", "total")
+    assert [[answer.get(key) for key in keys] for answer in answers] == [
         ["Feasible", "n8", "1", "2"],
         ["Infeasible", None, "0", "2"],
     ]

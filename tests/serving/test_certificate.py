@@ -70,7 +70,7 @@ class Caller:
         return x509.load_der_x509_certificate(self.tls.getpeercert(binary_form=True) or b"").serial_number
 
     async def is_answered(self) -> bool:
-        """Whether an admission is answered on it."""
+        """Return whether an admission is answered on this connection."""
         head = b"POST /mutate HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\n"
         self._writer.write(head + b"Content-Length: %d\r\n\r\n" % len(REVIEW) + REVIEW)
         answer = await self._reader.readuntil(b"\r\n\r\n")

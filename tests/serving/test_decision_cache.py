@@ -1,4 +1,4 @@
-"""What is remembered of equal pods is what would be said of each."""
+"""Cached decisions on equal pods equal fresh ones."""
 
 import sys
 from typing import Any

@@ -108,7 +108,7 @@ def test_a_chunked_body_over_the_limit_is_rejected(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "identity, gzip"])
 def test_a_compressed_body_is_rejected_unread(tmp_path: Path, encoding: str) -> None:
-    """What it would be unpacked to is bounded by nothing; an API server sends none."""
+    """The decompressed size would be unbounded; API servers do not compress."""
     world = World()
 
     async def story(server: Running, _: aiohttp.ClientSession) -> None:

@@ -1,4 +1,4 @@
-"""What a server says at its start: of its certificate, in its log and in its metrics."""
+"""The log and the metrics of a starting server, and its certificate errors."""
 
 import math
 from datetime import timedelta
