@@ -23,25 +23,25 @@ venv: $(STAMP) ## make .venv with everything installed
 demo: $(STAMP) ## the main job end to end on an embedded sample cluster, over real TLS
 	@$(BIN)/placement-webhook demo
 
-test: $(STAMP) ## all tests, those on the real control plane included
+test: $(STAMP) ## all tests, including those on a real control plane
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 test-fast: $(STAMP) ## the tests in a minute: in parallel, without the control plane and the slow ones, fewer examples
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not control_plane and not slow" --hypothesis-profile=fast $(PYTEST_ARGS)
 
-golden: $(STAMP) ## write what the golden cases want again, from what the code does now
+golden: $(STAMP) ## rewrite the expected results of the golden cases from the current code
 	$(BIN)/python -m tests.golden
 
-differential: $(STAMP) ## 2,000 random pods against the real kube-scheduler (make test asks 350)
+differential: $(STAMP) ## compare 2,000 random pods with the real kube-scheduler (make test: 350)
 	DIFFERENTIAL_PODS=2000 $(BIN)/python -m pytest tests/differential
 
-upstream-tables: $(STAMP) ## our answers beside the tables of kube-scheduler's own unit tests, by plugin
+upstream-tables: $(STAMP) ## compare our results with kube-scheduler's unit-test tables, by plugin
 	$(BIN)/python -m tests.upstream
 
 MUTANTS      ?= 300
 MUTANTS_SEED ?= 20261121
 
-mutants: $(STAMP) ## small faults put into the code, and how many the tests notice (MUTANTS=all tries every one)
+mutants: $(STAMP) ## mutation test: the share of small faults that the tests find (MUTANTS=all: every fault)
 	$(BIN)/python -m tests.mutants --sample $(MUTANTS) --seed $(MUTANTS_SEED) --require 85 $(MUTANTS_ARGS)
 
 check: $(STAMP) ## linters, types, import rules
@@ -50,32 +50,32 @@ check: $(STAMP) ## linters, types, import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-format: $(STAMP) ## let the linter mend what it can
+format: $(STAMP) ## format the code and fix lint errors
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP) ## /mutate against a bare TLS handler, placement by cluster size, the live view of a recorded cluster
+bench: $(STAMP) ## benchmarks: /mutate, placement by cluster size, live view
 	$(BIN)/python -m bench $(BENCH_ARGS)
 	$(BIN)/python -m bench.placement
 	$(BIN)/python -m bench.feed
 
-bench-renewal: $(STAMP) ## 5,000 pods on a real API server while the certificate is renewed: none may fail
+bench-renewal: $(STAMP) ## create 5,000 pods on a real API server while the certificate is renewed
 	$(BIN)/python -m bench.renewal $(BENCH_ARGS)
 
-abuse: $(STAMP) ## the worst that one user or client can send, and what others notice of it
+abuse: $(STAMP) ## load test with hostile clients, and its effect on others
 	$(BIN)/python -m bench.abuse $(ABUSE_ARGS)
 
 bench-feed-real: $(STAMP) ## the live view of a real API server with 5,000 nodes and 50,000 pods
 	$(BIN)/python -m bench.feed_real $(BENCH_ARGS)
 
-docs: $(STAMP) ## write docs/policy.md and the table of docs/annotations.md again
+docs: $(STAMP) ## regenerate docs/policy.md and the table of docs/annotations.md
 	$(BIN)/python -m webhook.policy.reference > docs/policy.md
 	$(BIN)/python -m webhook.policy.annotation_reference docs/annotations.md
 
 LOCK_FLAGS := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url
 
 lock: export UV_CUSTOM_COMPILE_COMMAND = make lock
-lock: $(STAMP) ## write the image's locked requirements again, with the newest releases that pyproject.toml allows
+lock: $(STAMP) ## update the image's locked requirements to the newest releases that pyproject.toml allows
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9,<1'
 	$(BIN)/uv pip compile $(LOCK_FLAGS) --output-file requirements.lock pyproject.toml
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
@@ -84,5 +84,5 @@ lock: $(STAMP) ## write the image's locked requirements again, with the newest r
 control-plane: $(STAMP) ## build (or find) the etcd, kube-apiserver and kube-scheduler of the tests
 	$(BIN)/python -m tests.controlplane.binaries
 
-clean: ## remove what the other targets made
+clean: ## remove what the other targets created
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutants *.egg-info dist build

@@ -44,6 +44,15 @@ def test_every_annotation_is_documented() -> None:
     assert annotation_keys() - set(_KEY.findall(ANNOTATIONS.read_text())) == set()
 
 
+def test_classes_and_private_functions_of_the_architecture_exist() -> None:
+    named = set(re.findall(r"`([A-Z][a-z]+[A-Z]\w*|_[a-z_]+)(?:\(\))?`", (ROOT / "ARCHITECTURE.md").read_text()))
+    code = "\n".join(path.read_text() for path in (ROOT / "webhook").rglob("*.py"))
+    defined = set(re.findall(r"\b(?:class|def) (\w+)", code))
+
+    assert len(named) > 10
+    assert named - defined == set()
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_metrics_exist(document: Path) -> None:
     assert set(_METRIC.findall(document.read_text())) - metric_names() == set()
