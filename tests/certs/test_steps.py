@@ -4,6 +4,8 @@ import base64
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from socketserver import BaseRequestHandler
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from certs.registration import Target
 from certs.store.cluster import Cluster, ClusterError, artifacts_of, connect
 from tests.certs.fake_api import FakeApi, fake_api
 from tests.support.certificates import AGED, FRESH, NOW, make_artifacts
-from tests.support.loopback import closed_port
+from tests.support.loopback import LoopbackServer, closed_port
 from webhook.kube.field import InvalidInput
 
 SECRET = "/api/v1/namespaces/placement-webhook/secrets/placement-webhook-tls"
@@ -201,3 +203,24 @@ def test_a_refusal_is_told_with_its_status_and_no_answer_without_one(api: FakeAp
     with pytest.raises(ClusterError, match=r"^http://127\.0\.0\.1:\d+: the API server does not answer: ") as silent:
         told(cluster, UNPROBED)
     assert (refused.value.code, silent.value.code) == (403, 0)
+
+
+def test_a_read_whose_connection_breaks_is_tried_once_more(tmp_path: Path) -> None:
+    requests: list[bytes] = []
+
+    class Hangup(BaseRequestHandler):
+        def handle(self) -> None:
+            requests.append(self.request.recv(4096))
+
+    with LoopbackServer(("127.0.0.1", 0), Hangup) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            api = FakeApi(url=f"http://127.0.0.1:{server.server_address[1]}")
+            with pytest.raises(ClusterError, match="the API server does not answer"):
+                connect(kubeconfig=api.kubeconfig(tmp_path)).configuration("00-placement-webhook")
+        finally:
+            server.shutdown()
+            thread.join()
+
+    assert [request.partition(b" HTTP")[0] for request in requests] == [f"GET {CONFIGURATION}".encode()] * 2
