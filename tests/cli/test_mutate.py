@@ -42,6 +42,14 @@ def test_yaml_is_the_default_with_documents_apart(run: Run) -> None:
     assert outcome.output.endswith("\n")
 
 
+@pytest.mark.parametrize(("first_word", "folded_at"), [(114, 121), (115, 122)])
+def test_yaml_is_folded_at_the_first_blank_beyond_120_columns(first_word: int, folded_at: int) -> None:
+    """The blanks are at every other column behind the first word."""
+    first, *others = to_yaml({"a": "w" * first_word + " x y z"}).splitlines()
+
+    assert (len(first), len(others)) == (folded_at, 1)
+
+
 def test_yaml_has_no_anchors(run: Run) -> None:
     term = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
     pod = TRAINING.require_node(term, term).obj()

@@ -10,9 +10,9 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import orjson
 import pytest
@@ -23,6 +23,8 @@ from tests.support.cluster_files import write_cluster
 from tests.support.command import Run, run_alone
 from tests.support.server import review_bytes, write_certificate
 from webhook.audit.record import parse_line
+from webhook.cli import serve
+from webhook.settings import Address, Settings
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
 LOOPBACK = "127.0.0.1:0"
@@ -195,6 +197,145 @@ def test_wrong_usage_is_reported_with_code_2(
 
     assert (outcome.code, outcome.output) == (2, "")
     assert outcome.errors.splitlines()[-1] == expected
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "range_"),
+    [
+        ("--audit-max-bytes", "-1", "x>=0"),
+        ("--audit-backups", "0", "x>=1"),
+        ("--audit-keep-hours", "-0.5", "x>=0"),
+        ("--audit-max-total-bytes", "0", "x>=1"),
+        ("--max-body-bytes", "1023", "x>=1024"),
+        ("--max-in-flight-bytes", "1023", "x>=1024"),
+        ("--max-connections", "0", "x>=1"),
+        ("--max-connections-per-address", "0", "x>=1"),
+        ("--read-timeout-seconds", "-0.5", "x>=0"),
+        ("--certificate-poll-seconds", "0.05", "0.1<=x<=3600"),
+        ("--shutdown-delay-seconds", "-0.5", "x>=0"),
+        ("--grace-seconds", "-0.5", "x>=0"),
+    ],
+)
+def test_a_number_outside_its_range_is_rejected(run: Run, flag: str, value: str, range_: str) -> None:
+    outcome = run("serve", "--tls-dir", "t", flag, value)
+
+    assert (outcome.code, outcome.output) == (2, "")
+    assert outcome.errors.splitlines()[-1] == (
+        f"Error: Invalid value for '{flag}': {value} is not in the range {range_}."
+    )
+
+
+@dataclass
+class Started:
+    """The settings that `serve` starts its server with, and the options of its audit log."""
+
+    settings: Settings | None = None
+    audit: dict[str, Any] = field(default_factory=dict)
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Started:
+    found = Started()
+
+    class Writer:
+        def __init__(self, path: str, **options: Any) -> None:
+            found.audit = {"path": path} | {key: each for key, each in options.items() if not key.startswith("on_")}
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+    def build(settings: Settings, *_: object) -> None:
+        found.settings = settings
+
+    monkeypatch.setattr(serve, "AuditWriter", Writer)
+    monkeypatch.setattr(serve, "build_server", build)
+    monkeypatch.setattr(serve, "serve_until_signalled", lambda *_: None)
+    monkeypatch.setattr(serve, "configure_logs", lambda *_: None)
+    return found
+
+
+def test_defaults_are_those_of_the_documents(run: Run, started: Started) -> None:
+    """docs/operations.md names them."""
+    assert run("serve", "--tls-dir", "t", "--replica", "r").code == 0
+
+    assert started.settings == Settings(Path("t"), replica="r")
+    assert started.audit == {
+        "path": "-",
+        "max_bytes": 104_857_600,
+        "backups": 10,
+        "keep_seconds": 86_400.0,
+        "max_total_bytes": None,
+    }
+
+
+def test_each_flag_sets_its_own_setting(run: Run, started: Started) -> None:
+    settings = {
+        "listen": "127.0.0.1:1",
+        "admin-listen": "127.0.0.1:2",
+        "max-body-bytes": 1024,
+        "max-in-flight-bytes": 1025,
+        "max-connections": 2,
+        "max-connections-per-address": 1,
+        "read-timeout-seconds": 3,
+        "certificate-poll-seconds": 0.1,
+        "shutdown-delay-seconds": 4,
+        "grace-seconds": 0,
+    }
+    audit = {"": "a.jsonl", "-max-bytes": 0, "-backups": 1, "-keep-hours": 1.5, "-max-total-bytes": 7}
+    flags = {f"--{name}": value for name, value in settings.items()} | {
+        f"--audit{name}": value for name, value in audit.items()
+    }
+    arguments = [each for flag in flags.items() for each in flag]
+
+    assert run("serve", "--tls-dir", "t", "--replica", "r", *arguments).code == 0
+
+    assert started.settings == Settings(
+        tls_dir=Path("t"),
+        listen=Address("127.0.0.1", 1),
+        admin_listen=Address("127.0.0.1", 2),
+        max_body_bytes=1024,
+        max_bytes_in_flight=1025,
+        max_connections=2,
+        max_connections_per_address=1,
+        read_timeout_seconds=3,
+        certificate_poll_seconds=0.1,
+        shutdown_delay_seconds=4,
+        grace_seconds=0,
+        replica="r",
+    )
+    assert started.audit == {
+        "path": "a.jsonl",
+        "max_bytes": 0,
+        "backups": 1,
+        "keep_seconds": 5400.0,
+        "max_total_bytes": 7,
+    }
+
+
+@pytest.mark.parametrize(
+    ("flags", "pod_name", "replica"),
+    [
+        pytest.param(("--replica", "given"), "pod", "given", id="the flag first"),
+        pytest.param((), "pod", "pod", id="then the pod"),
+        pytest.param((), "", "host", id="then the host"),
+    ],
+)
+def test_the_replica_is_named_after(
+    run: Run,
+    started: Started,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: tuple[str, ...],
+    pod_name: str,
+    replica: str,
+) -> None:
+    monkeypatch.setenv("POD_NAME", pod_name)
+    monkeypatch.setattr(socket, "gethostname", lambda: "host")
+
+    assert run("serve", "--tls-dir", "t", *flags).code == 0
+
+    assert started.settings == Settings(Path("t"), replica=replica)
 
 
 @pytest.mark.slow
