@@ -127,10 +127,12 @@ def select_tests(mutant: Mutant, recorded: Recorded, budget: float) -> list[str]
     place = place_of(recorded.sources[mutant.path], mutant.line)
     near = recorded.tests_over(mutant.path, [*place.lines, *range(mutant.line, mutant.last_line + 1)])
     far: frozenset[str] = frozenset()
+    mirror = mirror_of(mutant.path)
     if place.at_import:
         near |= recorded.tests_over(mutant.path, place.body) | recorded.tests_of_names(place.names)
+        # The __init__ of a dataclass has no lines of the module.
+        near |= {test for test in recorded.durations if test.startswith(mirror)}
         far = recorded.tests_of_module(mutant.path)
-    mirror = mirror_of(mutant.path)
 
     def order(test: str) -> tuple[bool, bool, float, str]:
         return test not in near, not test.startswith(mirror), recorded.durations[test], test

@@ -64,6 +64,14 @@ def test_what_runs_at_import_is_left_to_the_tests_of_its_users_and_then_of_its_m
     assert select_tests(mutant(1), found, budget=10) == ["t::user", "t::module"]
 
 
+def test_what_runs_at_import_is_left_to_the_mirroring_tests_too() -> None:
+    """A test of the defaults of a dataclass passes over no line of its module."""
+    mirror = "tests/kube/test_size.py::test"
+    found = recorded({"": [1, 4], "t::user": [9]}, {"t::user": 1, mirror: 2})
+
+    assert select_tests(mutant(1), found, budget=10) == [mirror, "t::user"]
+
+
 def test_a_default_argument_is_left_to_the_tests_over_its_function() -> None:
     found = recorded({"": [1, 4], "t::body": [8]}, {"t::body": 1})
 
