@@ -28,3 +28,35 @@ def test_the_view_is_read_at_each_scrape() -> None:
 
     assert values == [1.0, 2.0, 3.0]
     assert [metrics.registry.get_sample_value(f"placement_webhook_{name}") for name in names] == [4.0, 5.0, 6.0]
+
+
+def test_memory_and_garbage_collections_of_the_process_are_shown_where_asked_for() -> None:
+    names = ("process_resident_memory_bytes", "process_cpu_seconds_total", "python_gc_collections_total")
+    metrics = Metrics()
+    assert not any(f"\n{name}" in metrics.render().decode() for name in names)
+
+    metrics.show_process()
+
+    shown = metrics.render().decode()
+    assert [name for name in names if f"\n{name}" not in shown] == []
+
+
+def test_durations_are_counted_from_a_tenth_of_a_millisecond_to_ten_seconds() -> None:
+    metrics = Metrics()
+
+    lines = metrics.render().decode().splitlines()
+
+    for name in ("admission", "placement"):
+        start = f'placement_webhook_{name}_duration_seconds_bucket{{le="'
+        bounds = [line.removeprefix(start).partition('"')[0] for line in lines if line.startswith(start)]
+        assert [float(each) for each in bounds] == [
+            *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025),
+            *(0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, float("inf")),
+        ]
+
+
+def test_counters_have_no_second_series_of_their_creation() -> None:
+    metrics = Metrics()
+    metrics.feed_faults.inc()
+
+    assert "_created" not in metrics.render().decode()

@@ -1,6 +1,7 @@
 """Connections are limited when accepted, and a new one evicts the least needed one."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -8,18 +9,28 @@ from pathlib import Path
 
 import pytest
 import structlog
+from aiohttp import web
 
 from tests.support.admission import TYPE
 from tests.support.builders import make_pod
-from tests.support.server import Running, World, review_bytes, running
+from tests.support.loopback import closed_port
+from tests.support.server import LOOPBACK, Running, World, review_bytes, running
+from webhook.kube.field import InvalidInput
+from webhook.serving.listener import Limits, Listener
+from webhook.settings import Address
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
 HEAD = (
     f"POST /mutate HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nContent-Length: {len(REVIEW)}\r\n\r\n"
 ).encode()
+LIMITS = Limits(most=8, most_per_address=8, head_seconds=60.0, keepalive_seconds=60.0)
 PARTIAL_RECORD = b"\x16\x03\x01\x40\x00\x01" + bytes(64)
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Story = Callable[[Running, World], Awaitable[None]]
+
+
+async def answered(_: web.BaseRequest) -> web.StreamResponse:
+    return web.Response()
 
 
 def with_server(story: Story, folder: Path, **settings: object) -> World:
@@ -189,6 +200,24 @@ def test_log_lines_that_clients_cause_are_limited(tmp_path: Path) -> None:
     assert world.count("http_refused_requests_total", code="400") == 50
 
 
+def test_the_admin_port_has_64_connections_and_32_of_one_address(tmp_path: Path) -> None:
+    async def story(server: Running, world: World) -> None:
+        host, _, port = server.admin_url.removeprefix("http://").rpartition(":")
+        held, counted = [], []
+        for source in ("127.0.0.1", "127.0.0.2", "127.0.0.3"):
+            local = (source, 0)
+            held += [await asyncio.open_connection(host, int(port), local_addr=local) for _ in range(33)]
+            reader, writer = await asyncio.open_connection(host, int(port), local_addr=local)
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: admin\r\n\r\n")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            held.append((reader, writer))
+            counted.append(world.count("connections", port="admin"))
+        assert counted == [32, 64, 64]
+        drop(*held)
+
+    with_server(story, tmp_path)
+
+
 def test_the_admin_port_answers_while_a_client_holds_its_connections(tmp_path: Path) -> None:
     async def story(server: Running, world: World) -> None:
         host, _, port = server.admin_url.removeprefix("http://").rpartition(":")
@@ -255,3 +284,54 @@ def test_a_large_body_does_not_count_as_head(tmp_path: Path) -> None:
         drop(stream)
 
     with_server(story, tmp_path)
+
+
+def test_a_port_is_free_again_where_another_cannot_be_listened_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host name can have several addresses."""
+
+    async def run() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            free = closed_port()
+            ports = (free, taken.getsockname()[1])
+            infos = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", port)) for port in ports]
+            loop = asyncio.get_running_loop()
+            monkeypatch.setattr(loop, "getaddrinfo", lambda *_, **__: asyncio.sleep(0, infos))
+            listener = Listener(answered, LIMITS)
+            with pytest.raises(InvalidInput, match="cannot be listened on: Address already in use"):
+                await listener.start("--listen", Address("host", 1))
+            # The listener is still there, so nothing else has closed its sockets.
+            socket.create_server(("127.0.0.1", free), reuse_port=False).close()
+            assert listener.connections == 0
+
+    asyncio.run(run())
+
+
+def test_a_listener_that_is_closed_accepts_and_holds_no_connection() -> None:
+    async def run() -> None:
+        listener = Listener(answered, LIMITS)
+        address = await listener.start("--listen", LOOPBACK)
+        silent = await asyncio.open_connection(address.host, address.port)
+        await listener.close(0)
+        assert await silent[0].read() == b""
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(address.host, address.port)
+        assert listener.connections == 0
+        drop(silent)
+
+    asyncio.run(run())
+
+
+def test_an_address_without_connections_is_forgotten() -> None:
+    """A port that many addresses reach must not keep a count for each."""
+
+    async def run() -> None:
+        listener = Listener(answered, LIMITS)
+        address = await listener.start("--listen", LOOPBACK)
+        for source in ("127.0.0.1", "127.0.0.2"):
+            stream = await asyncio.open_connection(address.host, address.port, local_addr=(source, 0))
+            stream[1].write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            await until_closed(stream)
+        await listener.close(0)
+        assert not listener._by_address
+
+    asyncio.run(run())

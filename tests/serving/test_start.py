@@ -67,7 +67,7 @@ def test_what_alerts_look_at_is_there_from_the_start(tmp_path: Path) -> None:
         *(f'admission_requests_total{{outcome="{outcome}",workload_type=""}}' for outcome in OUTCOMES),
         *(f'audit_records_total{{result="{result}"}}' for result in ("written", "failed")),
         *(f'placement_verdicts_total{{verdict="{verdict}"}}' for verdict in VERDICTS),
-        *(f'http_refused_requests_total{{code="{code}"}}' for code in (400, 404, 405, 408, 413, 415, 503)),
+        *(f'http_refused_requests_total{{code="{code}"}}' for code in (400, 404, 405, 408, 413, 415, 499, 500, 503)),
     ):
         assert f"placement_webhook_{labels} 0.0" in shown
 
