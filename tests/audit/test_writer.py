@@ -1,3 +1,4 @@
+import errno
 import os
 import resource
 import shutil
@@ -19,6 +20,7 @@ from webhook.audit.chain import Verification, verify
 from webhook.audit.head import ChainHead, head_path, read_head
 from webhook.audit.query import Entry, Sources, read, rotated_files
 from webhook.audit.record import digest
+from webhook.audit.rotation import RotatedFiles
 from webhook.audit.stream import AuditStream
 from webhook.audit.writer import AuditWriter
 from webhook.kube.field import InvalidInput
@@ -183,6 +185,18 @@ class TestRotation:
         blocking.rmdir()
         log.write(6, max_bytes=2 * LINE_BYTES, backups=1)
         assert (log.verify().faults, log.verify().records) == ([], 7)
+
+    def test_failure_names_its_own_error_though_the_new_file_is_gone(
+        self, log: Log, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(_: RotatedFiles) -> None:
+            Path(f"{log.path}.new").unlink()
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        monkeypatch.setattr(RotatedFiles, "shift", fail)
+        with capture_logs() as logs:
+            log.write(*range(3), max_bytes=2 * LINE_BYTES)
+        assert [entry["error"] for entry in logs] == ["[Errno 5] Input/output error"]
 
     def test_repeated_failure_is_logged_again(self, log: Log) -> None:
         blocking = Path(f"{log.path}.1")
