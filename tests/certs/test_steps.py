@@ -17,6 +17,7 @@ from certs.registration import Target
 from certs.store.cluster import Cluster, ClusterError, artifacts_of, connect
 from tests.certs.fake_api import FakeApi, fake_api
 from tests.support.certificates import AGED, FRESH, NOW, make_artifacts
+from tests.support.command import run_here
 from tests.support.loopback import LoopbackServer, closed_port
 from webhook.kube.field import InvalidInput
 
@@ -203,6 +204,18 @@ def test_a_refusal_is_told_with_its_status_and_no_answer_without_one(api: FakeAp
     with pytest.raises(ClusterError, match=r"^http://127\.0\.0\.1:\d+: the API server does not answer: ") as silent:
         told(cluster, UNPROBED)
     assert (refused.value.code, silent.value.code) == (403, 0)
+
+
+@pytest.mark.parametrize(("status", "code"), [(399, 1), (400, 2), (499, 2), (500, 1)])
+def test_what_the_caller_can_correct_exits_2_and_any_other_failure_1(
+    api: FakeApi, tmp_path: Path, status: int, code: int
+) -> None:
+    api.refuses = status
+
+    outcome = run_here("certs", "status", "--kubeconfig", api.kubeconfig(tmp_path))
+
+    assert outcome.code == code
+    assert outcome.errors.startswith(f"Error: GET {SECRET}: {status} ")
 
 
 def test_a_read_whose_connection_breaks_is_tried_once_more(tmp_path: Path) -> None:

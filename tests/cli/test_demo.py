@@ -21,6 +21,13 @@ def test_the_demo_prints_six_examples_and_keeps_the_audit_log(tmp_path: Path) ->
     assert [record.outcome for record in records] == ["Patched"] * 4 + ["Denied", "Bypassed"]
     verdicts = [record.placement.verdict for record in records if record.placement]
     assert verdicts == ["Feasible", "Feasible", "Feasible", "Infeasible"]
+    assert "The sample cluster: " in outcome.output
+    assert "outcomes  1 Bypassed, 1 Denied, 4 Patched" in outcome.output
+    assert "verdicts  3 Feasible, 1 Infeasible" in outcome.output
+    assert f"read on   .venv/bin/placement-webhook audit show {records[0].decision} {log}\n" in outcome.output
+    assert f"          .venv/bin/placement-webhook audit verify {log}\n" in outcome.output
+    assert len(re.findall(r"^   verdict   ", outcome.output, re.MULTILINE)) == len(verdicts)
+    assert len(re.findall(r"^   why       ", outcome.output, re.MULTILINE)) == verdicts.count("Feasible")
     for record in records:
         if record.placement and record.placement.node:
             assert f"Feasible on {record.placement.node}" in outcome.output

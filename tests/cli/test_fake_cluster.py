@@ -1,6 +1,8 @@
 """Commands on the answers of a fake API server; tests/cli/test_live_cluster.py has a real one."""
 
+import errno
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from tests.certs.fake_api import FakeApi, fake_api
 from tests.support.builders import make_node_object, make_pod
 from tests.support.cluster_files import as_list, lines
 from tests.support.command import Run
+from webhook.cli import snapshot
 
 REQUIRED = {"Namespace": "/api/v1/namespaces", "Node": "/api/v1/nodes", "Pod": "/api/v1/pods"}
 
@@ -91,6 +94,51 @@ def test_a_snapshot_has_nodes_first_and_prints_progress_on_standard_error(run: R
         "1 namespaces, 2 nodes, 0 pods",
         "",
     ]
+
+
+def test_a_snapshot_with_hashed_names_holds_none_of_the_others(run: Run, kubeconfig: Path) -> None:
+    outcome = run("snapshot", "--kubeconfig", kubeconfig, "--hash-names")
+
+    assert [(each["kind"], each["metadata"]["name"]) for each in json.loads(outcome.output)["items"]] == [
+        ("Node", "node-1"),
+        ("Node", "node-2"),
+        ("Namespace", "namespace-1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("output", "problem"),
+    [
+        pytest.param("missing/cluster.json", "No such file or directory", id="no folder"),
+        pytest.param(".", "Is a directory", id="a folder"),
+    ],
+)
+def test_a_snapshot_that_cannot_be_written_is_not_begun(run: Run, tmp_path: Path, output: str, problem: str) -> None:
+    outcome = run("snapshot", "--kubeconfig", tmp_path / "absent", "-o", tmp_path / output)
+
+    assert outcome.code == 2
+    assert outcome.errors == f'Error: --output: Invalid value: "{tmp_path / output}"; cannot be written: {problem}\n'
+
+
+def test_a_snapshot_that_fails_in_the_end_leaves_the_old_file_and_no_other(
+    run: Run, kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "cluster.json"
+    file.write_text("old")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(snapshot, "_write", full)
+
+    outcome = run("snapshot", "--kubeconfig", kubeconfig, "-o", file)
+
+    assert outcome.code == 2
+    assert outcome.errors.endswith(
+        f'Error: --output: Invalid value: "{file}"; cannot be written: No space left on device\n'
+    )
+    assert file.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cluster.json", "kubeconfig"]
 
 
 def test_a_snapshot_of_all_kinds_has_empty_lists_and_reports_kinds_that_are_not_served(
