@@ -1,11 +1,14 @@
 """Connections are limited when accepted, and a new one evicts the least needed one."""
 
 import asyncio
+import errno
+import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
@@ -13,7 +16,8 @@ from aiohttp import web
 
 from tests.support.admission import TYPE
 from tests.support.builders import make_pod
-from tests.support.loopback import closed_port
+from tests.support.certificates import FRESH, server_of
+from tests.support.loopback import closed_port, server_context
 from tests.support.server import LOOPBACK, Running, World, review_bytes, running
 from webhook.kube.field import InvalidInput
 from webhook.serving.listener import Limits, Listener
@@ -321,6 +325,39 @@ def test_a_listener_that_is_closed_accepts_and_holds_no_connection() -> None:
     asyncio.run(run())
 
 
+def test_a_handshake_ends_at_once_when_the_listener_is_closed() -> None:
+    """What is in flight has the grace period; a connection that has asked for nothing has none."""
+
+    async def run() -> None:
+        asked, gate = asyncio.Event(), asyncio.Event()
+
+        async def handle(_: web.BaseRequest) -> web.StreamResponse:
+            asked.set()
+            await gate.wait()
+            return web.Response()
+
+        listener = Listener(handle, LIMITS, tls=server_context(server_of(FRESH)))
+        address = await listener.start("--listen", LOOPBACK)
+        trust = ssl.create_default_context(cadata=(FRESH.ca_certificate or b"").decode())
+        busy = await asyncio.open_connection(address.host, address.port, ssl=trust, server_hostname="localhost")
+        busy[1].write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        await asked.wait()
+        handshaking = await asyncio.open_connection(address.host, address.port)
+        while listener.connections < 2:  # noqa: ASYNC110 - no event tells it
+            await asyncio.sleep(0.001)
+
+        closing = asyncio.create_task(listener.close(60))
+        async with asyncio.timeout(10):
+            await until_closed(handshaking)
+        assert not closing.done()
+
+        gate.set()
+        await closing
+        drop(busy)
+
+    asyncio.run(run())
+
+
 def test_an_address_without_connections_is_forgotten() -> None:
     """A port that many addresses reach must not keep a count for each."""
 
@@ -335,3 +372,60 @@ def test_an_address_without_connections_is_forgotten() -> None:
         assert not listener._by_address
 
     asyncio.run(run())
+
+
+def test_a_listener_out_of_descriptors_accepts_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    class FullOnce(socket.socket):
+        """A listening socket of a process that has no descriptor left when it is first asked."""
+
+        is_full = True
+
+        def accept(self) -> tuple[socket.socket, Any]:
+            if self.is_full:
+                self.is_full = False
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            return super().accept()
+
+    async def run() -> None:
+        loop, pauses = asyncio.get_running_loop(), list[float]()
+        call_later = loop.call_later
+
+        def called_later(seconds: float, callback: Callable[..., None], *given: Any) -> asyncio.TimerHandle:
+            if callback == listener._accept_again:
+                pauses.append(seconds)
+                seconds = 0.0
+            return call_later(seconds, callback, *given)
+
+        listener = Listener(answered, LIMITS)
+        monkeypatch.setattr(socket, "socket", FullOnce)
+        address = await listener.start("--listen", LOOPBACK)
+        monkeypatch.undo()
+        monkeypatch.setattr(loop, "call_later", called_later)
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        assert pauses == [0.2]
+        (listening,) = listener._sockets
+        drop((reader, writer))
+        await listener.close(0)
+        listener._accept_again(listening)
+
+    with structlog.testing.capture_logs() as logs:
+        asyncio.run(run())
+    assert [(log["event"], log["error"]) for log in logs] == [("connections cannot be accepted", "Too many open files")]
+
+
+def test_more_lines_are_logged_after_ten_seconds_with_the_number_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        loop, now = asyncio.get_running_loop(), 1000.0
+        listener = Listener(answered, LIMITS)
+        for seconds in [0.0] * 23 + [9.9, 10.0, 10.1]:
+            monkeypatch.setattr(loop, "time", lambda seconds=seconds: now + seconds)
+            listener._log_now_and_then("event", seconds=seconds)
+        monkeypatch.undo()
+
+    with structlog.testing.capture_logs() as logs:
+        asyncio.run(run())
+    assert [log.get("seconds") for log in logs] == [0.0] * 20 + [None, 10.0, 10.1]
+    assert logs[20]["event"] == "more of the same was not logged"
+    assert logs[20]["lines"] == 4

@@ -82,5 +82,16 @@ def test_without_a_view_of_the_cluster_it_has_no_age(tmp_path: Path) -> None:
     assert math.isnan(age_seconds)
 
 
+def test_the_budget_of_each_cache_is_shown(tmp_path: Path) -> None:
+    write_certificate(tmp_path)
+
+    _, metrics = logs_and_metrics_of_the_start(tmp_path)
+
+    start = 'placement_webhook_cache_budget_bytes{cache="'
+    lines = [line.removeprefix(start) for line in metrics.render().decode().splitlines() if line.startswith(start)]
+    mib = {name: float(value) / 1024**2 for name, _, value in (line.partition('"} ') for line in lines)}
+    assert mib == {"decisions": 12.0, "renderings": 8.0, "large_decisions": 6.0, "placements": 9.0}
+
+
 OUTCOMES = ("Patched", "Unchanged", "Denied", "Bypassed", "Error")
 VERDICTS = ("Feasible", "Waiting", "Infeasible", "Unknown")
