@@ -259,3 +259,17 @@ def test_the_rules_are_applied_once_for_pods_that_differ_in_their_containers(
 
     for pod in (first, mixed):
         assert admitted(decisions, make_request(pod)) == admit(make_request(pod), POLICY, None)
+
+
+def test_each_operation_counts_for_a_kibibyte_of_memory() -> None:
+    used_bytes, operations = [], []
+    for pod in (TRAINING.spec(schedulerName="volcano"), TRAINING):
+        decisions = decision_cache()
+        result = evaluated(decisions, pod)
+        assert isinstance(result, Mutated)
+        assert not result.injection.warnings
+        operations.append(len(result.injection.operations))
+        used_bytes.append(decisions.results[1].used_bytes)
+
+    assert operations[0] < operations[1]
+    assert used_bytes[1] - used_bytes[0] == 1024 * (operations[1] - operations[0])

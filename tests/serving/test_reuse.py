@@ -83,3 +83,15 @@ def test_a_request_that_creates_no_pod_is_not_cached() -> None:
         found = decisions.decide(make_request(None, operation=operation), POLICY, VIEW, make_work_budget())
         assert found.outcome == "Bypassed"
         assert operation in found.answer.audit_annotations["reason"]
+
+
+@pytest.mark.parametrize(("cluster", "grows"), [(VIEW, True), (None, False)], ids=["a view", "no view"])
+def test_scores_count_for_the_memory_of_a_decision(cluster: ClusterView | None, grows: bool) -> None:
+    used_bytes = {}
+    for scores in (True, False):
+        reuse = UntilNextSnapshot()
+        decided(DecisionCache(reuse, scores=scores), cluster)
+        used_bytes[scores] = reuse.cache.used_bytes
+
+    assert (used_bytes[True] > used_bytes[False]) is grows
+    assert used_bytes[False] >= 4096
