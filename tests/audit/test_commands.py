@@ -246,6 +246,14 @@ class TestShow:
         write_lines(tmp_path / "audit.jsonl", chain_lines([make_record(1, placement=placement)]))
         assert "\n  not looked at: DynamicResources, VolumeBinding\n" in run("show", "d").output
 
+    def test_folds_no_line(self, run: Run, tmp_path: Path) -> None:
+        long = "word " * 100 + "end"
+        record = make_record(0, outcome="Denied", error=long, warnings=(long,))
+        write_lines(tmp_path / "audit.jsonl", chain_lines([record]))
+        printed = run("show", "d0000").output.splitlines()
+        assert f"Why        {long}" in printed
+        assert f"  ! {long}" in printed
+
     def test_lists_the_truncated_places(self, run: Run, tmp_path: Path) -> None:
         record = make_record(1, user="x" * 2000, patch=PATCH * 1000)
         write_lines(tmp_path / "audit.jsonl", chain_lines([record]))

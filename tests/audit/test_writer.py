@@ -250,6 +250,13 @@ class TestStaged:
         assert log.results == ["written"] * 3
         assert log.verify().faults == []
 
+    def test_a_record_for_standard_output_is_printed_at_once(self, tmp_path: Path) -> None:
+        """A part of several records that was printed could not be taken back."""
+        with (tmp_path / "output").open("wb") as output, AuditWriter("-", output_descriptor=output.fileno()) as writer:
+            for number in (1, 2):
+                writer.stage(make_record(number))
+                assert len((tmp_path / "output").read_bytes().splitlines()) == number
+
     def test_records_are_written_before_one_that_cannot_wait(self, log: Log) -> None:
         with log.writer() as writer:
             writer.stage(make_record(1))

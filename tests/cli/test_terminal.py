@@ -1,6 +1,7 @@
 """No command prints control characters of an object, a file, a record, a certificate or an API server."""
 
 import ast
+import io
 import json
 import os
 import pty
@@ -32,6 +33,7 @@ from tests.cli.hostile import (
 )
 from tests.support.audit_records import chain_lines, write_lines
 from tests.support.command import Run
+from webhook.cli.terminal import echo_json, echo_progress
 from webhook.kube.documents import parse
 
 ROOT = Path(__file__).parents[2]
@@ -299,6 +301,34 @@ def test_an_internal_error_is_printed_without_control_characters(
 
     assert done.code == 1
     assert_safe(_without_traceback(done.errors))
+
+
+def test_json_is_printed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader of a pipe need not wait for the end of the command."""
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8"))
+
+    sys.stdout.write("text\n")
+    echo_json({"a": 1})
+
+    assert raw.getvalue() == b'text\n{"a":1}\n'
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "printed"),
+    [pytest.param(True, "\rone\rtwo", id="a terminal"), pytest.param(False, "one\ntwo\n", id="a file")],
+)
+def test_progress_replaces_the_last_line_on_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, is_terminal: bool, printed: str
+) -> None:
+    errors = io.StringIO()
+    monkeypatch.setattr(errors, "isatty", lambda: is_terminal)
+    monkeypatch.setattr(sys, "stderr", errors)
+
+    for text in ("one", "two"):
+        echo_progress(text)
+
+    assert errors.getvalue() == printed
 
 
 def test_all_output_goes_through_one_module() -> None:
