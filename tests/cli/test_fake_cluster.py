@@ -14,6 +14,7 @@ from tests.support.builders import make_node_object, make_pod
 from tests.support.cluster_files import as_list, lines
 from tests.support.command import Run
 from webhook.cli import snapshot
+from webhook.cluster.cache.resources import RESOURCES
 
 REQUIRED = {"Namespace": "/api/v1/namespaces", "Node": "/api/v1/nodes", "Pod": "/api/v1/pods"}
 
@@ -94,6 +95,21 @@ def test_a_snapshot_has_nodes_first_and_prints_progress_on_standard_error(run: R
         "1 namespaces, 2 nodes, 0 pods",
         "",
     ]
+
+
+def test_a_kind_that_is_served_and_empty_is_known_to_be_empty(run: Run, api: FakeApi, kubeconfig: Path) -> None:
+    api.objects = {resource.path: listing() for resource in RESOURCES} | api.objects
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
+    pod = make_pod("p").spec(volumes=[volume])
+
+    outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, "-o", "json", stdin=as_list(pod))
+
+    (answer,) = lines(outcome.output)
+    assert (answer["message"], answer["unmodelled"], outcome.errors) == (
+        '0/2 nodes are available: persistentvolumeclaim "c" not found.',
+        [],
+        "",
+    )
 
 
 def test_a_snapshot_with_hashed_names_holds_none_of_the_others(run: Run, kubeconfig: Path) -> None:
