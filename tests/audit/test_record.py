@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.audit_records import encode, make_record
 from webhook.audit.entries import PlacementEntry
-from webhook.audit.record import FIRST, digest, parse_line, stated_hash
+from webhook.audit.record import FIRST, LARGEST_BYTES, digest, parse_line, stated_hash
 
 CONTRACT_KEYS = [
     "time", "decision", "uid", "dryRun", "operation", "namespace", "name", "owner", "user", "workloadType",
@@ -92,6 +92,10 @@ def test_a_line_that_is_no_record_is_refused_saying_why(old: bytes, new: bytes, 
         parse_line(line)
 
 
+def test_a_line_has_64_kib_at_most() -> None:
+    assert LARGEST_BYTES == 65_536
+
+
 def test_the_hash_is_of_the_line_without_the_hash() -> None:
     line = encode(make_record(), 1, FIRST)
     loaded = orjson.loads(line)
@@ -100,7 +104,16 @@ def test_the_hash_is_of_the_line_without_the_hash() -> None:
     assert digest(line) == stated_hash(line) == stated
 
 
-@pytest.mark.parametrize("line", [b"abc", b"{}", b'{"hash":"ab"}'], ids=bytes.decode)
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"abc",
+        b"{}",
+        b'{"hash":"ab"}',
+        pytest.param(b'{"a":1,"hash":"' + b"0" * 64 + b'" ', id="another end"),
+        pytest.param(b'{"a":1,"hush":"' + b"0" * 64 + b'"}', id="another key"),
+    ],
+)
 def test_the_hash_of_a_line_that_states_none_is_of_all_of_it(line: bytes) -> None:
     assert stated_hash(line) == ""
     assert digest(line) == hashlib.sha256(line).hexdigest()

@@ -22,7 +22,7 @@ from webhook.audit.query import Entry, Sources, read, rotated_files
 from webhook.audit.record import digest
 from webhook.audit.rotation import RotatedFiles
 from webhook.audit.stream import AuditStream
-from webhook.audit.writer import AuditWriter
+from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES, MAX_TOTAL_BYTES, AuditWriter
 from webhook.kube.field import InvalidInput
 
 LINE_BYTES = len(encode(make_record(), 1, "0" * 64)) + 1
@@ -82,6 +82,12 @@ def test_each_record_holds_the_hash_of_the_one_before(log: Log) -> None:
     assert [orjson.loads(line)["sequence"] for line in log.lines()] == [1, 2, 3]
     with log.writer() as writer:
         assert writer.head == digest(third)
+
+
+def test_defaults_of_the_files_are_those_of_the_documents() -> None:
+    """Source: docs/audit.md"""
+    assert (MAX_BYTES, BACKUPS, KEEP_SECONDS) == (104_857_600, 10, 86_400.0)
+    assert MAX_TOTAL_BYTES == 4_294_967_296
 
 
 def test_only_owner_and_group_may_read_the_file(log: Log) -> None:
