@@ -456,17 +456,17 @@ def test_only_work_beyond_one_time_slice_counts_as_an_overrun(seconds: float, ov
 @pytest.mark.parametrize(("seconds", "charged_seconds"), [(0.0005, 0.0), (0.0006, 0.0006)])
 def test_work_for_a_small_pod_is_charged_beyond_half_a_millisecond(seconds: float, charged_seconds: float) -> None:
     async def story(site: Site) -> None:
-        site.dispatcher._worked(SMALL, seconds)
-        assert site.dispatcher._ledger.worked_seconds((b"user jane",)) == pytest.approx(charged_seconds)
+        site.dispatcher._charge_small(SMALL, seconds)
+        assert site.dispatcher._usage.used_seconds((b"user jane",)) == pytest.approx(charged_seconds)
 
     run(story)
 
 
-def test_a_pass_ends_after_ten_milliseconds_of_work() -> None:
+def test_a_batch_ends_after_ten_milliseconds_of_work() -> None:
     async def story(site: Site) -> None:
         busy = []
         for _time in range(3):
-            site.dispatcher._worked(SMALL, 0.004)
+            site.dispatcher._charge_small(SMALL, 0.004)
             busy.append(site.dispatcher._is_busy)
         assert busy == [False, False, True]
 
