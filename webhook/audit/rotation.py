@@ -37,8 +37,8 @@ class _File(NamedTuple):
 class RotatedFiles:
     """The rotated files of the log at `path`.
 
-    A record lists the files to drop (`statement`) before they are deleted (`drop`), unless it cannot be written. A reader
-    of the chain can thus distinguish a dropped file from one that was removed.
+    A record lists the files to drop (`statement`) before they are deleted (`drop`), unless it cannot be written. A
+    reader of the chain can thus distinguish a dropped file from one that was removed.
     """
 
     def __init__(self, path: Path, max_bytes: int, retention: Retention) -> None:

@@ -1,7 +1,8 @@
 """Edits: the changes that rules can make to a pod, as data.
 
 Every edit is idempotent and, but for `SetAnnotation`, never removes or overrides what the user wrote. An edit that is
-already satisfied changes nothing. An edit that contradicts the user keeps the user's value and returns a warning with the consequence.
+already satisfied changes nothing. An edit that contradicts the user keeps the user's value and returns a warning with
+the consequence.
 """
 
 from collections.abc import Mapping, Sequence
