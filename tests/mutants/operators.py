@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 import parso
+from cosmic_ray.exceptions import CosmicRayTestingException
 from cosmic_ray.operators.operator import Operator
 from cosmic_ray.operators.provider import OperatorProvider
 from parso.python.tree import ExprStmt, Keyword, Name
@@ -27,7 +28,6 @@ _ARITHMETIC = (
 )
 _CORE = (
     "AddNot",
-    "ExceptionReplacer",
     "NumberReplacer",
     "ReplaceAndWithOr",
     "ReplaceBreakWithContinue",
@@ -50,6 +50,33 @@ class _OwnOperator(Operator):  # type: ignore[misc]  # cosmic-ray has no types
     @classmethod
     def examples(cls) -> tuple[object, ...]:
         return ()
+
+
+class ExceptionReplacer(_OwnOperator):
+    """Replace an exception that is caught by one that nothing raises. cosmic-ray's own fails on `module.Error`."""
+
+    def mutation_positions(self, node: NodeOrLeaf) -> Iterator[Position]:
+        for caught in _caught(node):
+            yield caught.start_pos, caught.end_pos
+
+    def mutate(self, node: NodeOrLeaf, index: int) -> NodeOrLeaf:
+        caught = _caught(node)[index]
+        assert caught.parent
+        siblings = caught.parent.children
+        prefix = caught.get_first_leaf().prefix
+        siblings[siblings.index(caught)] = Name(CosmicRayTestingException.__name__, caught.start_pos, prefix=prefix)
+        return node
+
+
+def _caught(node: NodeOrLeaf) -> list[NodeOrLeaf]:
+    """Return the exceptions that an `except` clause names: one, or those between parentheses."""
+    if node.type != "except_clause" or not isinstance(node, BaseNode):
+        return []
+    named = node.children[1]
+    if not isinstance(named, BaseNode) or named.children[0].get_code().strip() != "(":
+        return [named]
+    within = named.children[1]
+    return within.children[::2] if within.type == "testlist_comp" else [within]
 
 
 class DeleteCall(_OwnOperator):
@@ -129,5 +156,5 @@ class ReplaceAugmentedAssignment(_OwnOperator):
 def chosen_operators() -> dict[str, Operator]:
     """Return the operators by name, the same order every time."""
     provider = OperatorProvider()
-    own = (DeleteCall, ReplaceAugmentedAssignment, ReplaceMembership, ReplaceName)
+    own = (DeleteCall, ExceptionReplacer, ReplaceAugmentedAssignment, ReplaceMembership, ReplaceName)
     return {name: provider[name]() for name in sorted(_CORE)} | {cls.__name__: cls() for cls in own}

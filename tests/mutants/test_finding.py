@@ -34,6 +34,11 @@ def faults(source: str) -> set[str]:
         ("x = -a", "x = a"),
         ("memory.clear()", "pass"),
         ("for a in b: pass", "for a in []: pass"),
+        ("try: a\nexcept OSError: b", "except CosmicRayTestingException: b"),
+        ("try: a\nexcept (OSError): b", "except (CosmicRayTestingException): b"),
+        ("try: a\nexcept (OSError, ValueError): b", "except (OSError, CosmicRayTestingException): b"),
+        ("try: a\nexcept module.Error as e: b", "except CosmicRayTestingException as e: b"),
+        ("try: a\nexcept (module.Error, OSError): b", "except (CosmicRayTestingException, OSError): b"),
     ],
 )
 def test_fault_is_tried(line: str, fault: str) -> None:
