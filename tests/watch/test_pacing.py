@@ -1,0 +1,122 @@
+"""A reflector's pauses after failures, its turns on the event loop, and watches that end a little early."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from webhook.cluster.cache.cluster_cache import ClusterCache
+from webhook.cluster.cache.resources import REQUIRED_RESOURCES
+from webhook.watch.api_server import ApiServerError, UnreachableError
+from webhook.watch.progress import CatchUpTarget
+from webhook.watch.reflector import Reflector
+from webhook.watch.timing import Timing
+
+(NODE,) = [resource for resource in REQUIRED_RESOURCES if resource.kind == "Node"]
+
+
+def reflector_of_nodes(timing: Timing | None = None, **callbacks: Any) -> Reflector:
+    def connect() -> Any:
+        raise AssertionError("no connection is made here")
+
+    return Reflector(NODE, ClusterCache(), connect, timing or Timing(), **callbacks)
+
+
+@pytest.fixture
+def longest_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhook.watch.reflector.random.uniform", lambda _, longest: longest)
+
+
+@pytest.mark.usefixtures("longest_pauses")
+@pytest.mark.parametrize(
+    ("is_refused", "seconds"),
+    [
+        (False, [0.25, 0.5, 1, 2, 4, 8, 10, 10, 10, 10]),
+        (True, [0.25, 0.5, 1, 2, 4, 8, 16, 32, 60, 60]),
+    ],
+)
+def test_pause_doubles_with_each_failure_in_a_row_up_to_the_longest(is_refused: bool, seconds: list[float]) -> None:
+    reflector = reflector_of_nodes()
+    reflector.is_refused = is_refused
+    assert [reflector._pause_seconds() for _ in seconds] == seconds
+
+
+@pytest.mark.usefixtures("longest_pauses")
+def test_pause_grows_for_sixteen_failures() -> None:
+    reflector = reflector_of_nodes(Timing(first_pause_seconds=1, longest_pause_seconds=1e9))
+    pauses = [reflector._pause_seconds() for _ in range(2000)]
+    assert (pauses[15], pauses[16], pauses[-1]) == (2**15, 2**16, 2**16)
+
+
+def test_pause_is_between_half_of_it_and_all_of_it() -> None:
+    """Replicas that lose the API server at one moment do not come back at one moment."""
+    timing = Timing(first_pause_seconds=8, longest_pause_seconds=8)
+    pauses = [reflector_of_nodes(timing)._pause_seconds() for _ in range(200)]
+    assert 4 <= min(pauses) < 5
+    assert 7 < max(pauses) <= 8
+
+
+@pytest.mark.parametrize(("worked_seconds", "yields"), [(0.001, False), (0.003, True)])
+def test_others_get_their_turn_on_the_loop_after_a_slice(
+    monkeypatch: pytest.MonkeyPatch, worked_seconds: float, yields: bool
+) -> None:
+    async def run() -> list[str]:
+        turns: list[str] = []
+        reflector = reflector_of_nodes(Timing(slice_seconds=0.002))
+        reflector._slice_started = 100.0
+        asyncio.get_running_loop().call_soon(turns.append, "admission")
+        clock = SimpleNamespace(monotonic=lambda: 100.0 + worked_seconds)
+        monkeypatch.setattr("webhook.watch.reflector.time", clock)
+        await reflector._yield_to_loop()
+        return list(turns)
+
+    assert asyncio.run(run()) == (["admission"] if yields else [])
+
+
+class QuietServer:
+    """An API server whose watches end without an event."""
+
+    async def lines(self, *_: Any) -> AsyncIterator[list[bytes]]:
+        nothing: list[list[bytes]] = []
+        for lines in nothing:
+            yield lines
+
+
+def watched_for(seconds: float, monkeypatch: pytest.MonkeyPatch) -> Reflector:
+    """A reflector that catches up, after a watch without events that was to last 1 s and lasted `seconds`."""
+
+    async def run() -> Reflector:
+        reflector = reflector_of_nodes(Timing(catching_up_seconds=1, shortest_watch_seconds=1.0))
+        reflector._target = CatchUpTarget()
+        readings = iter([100.0, *[100.0 + seconds] * 5])
+        monkeypatch.setattr("webhook.watch.reflector.time", SimpleNamespace(monotonic=lambda: next(readings)))
+        server: Any = QuietServer()
+        await reflector._watch(server, "5")
+        return reflector
+
+    return asyncio.run(run())
+
+
+def test_watch_that_ends_a_twentieth_of_a_second_early_has_lasted_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clocks of two machines do not run quite alike."""
+    assert watched_for(0.95, monkeypatch).current_as_of_seconds == 100.95
+
+
+def test_watch_that_ends_earlier_without_an_event_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ApiServerError, match="ended a watch at once"):
+        watched_for(0.85, monkeypatch)
+
+
+def test_refusal_shows_that_the_api_server_is_there_again() -> None:
+    reached: list[float] = []
+    reflector = reflector_of_nodes(on_reachable=lambda: reached.append(time.monotonic()))
+
+    reflector._handle_error(UnreachableError("the API server does not answer"))
+    before = (reflector.is_unreachable, len(reached))
+    reflector._handle_error(ApiServerError("429 Too Many Requests", 429))
+
+    assert before == (True, 0)
+    assert (reflector.is_unreachable, len(reached)) == (False, 1)
