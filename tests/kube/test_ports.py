@@ -44,6 +44,16 @@ def test_two_addresses_do_not_conflict() -> None:
             id="on the host's network every port is the host's",
         ),
         pytest.param(
+            {"hostNetwork": True, "containers": [{"ports": [{"containerPort": 81, "hostPort": 80}]}]},
+            (_EVERYWHERE,),
+            id="a host port that is given stands",
+        ),
+        pytest.param(
+            {"hostNetwork": True, "containers": [{"ports": [{"containerPort": 81, "hostPort": 1}]}]},
+            (HostPort("TCP", 1, "0.0.0.0"),),
+            id="the least host port stands, too",
+        ),
+        pytest.param(
             {
                 "initContainers": [
                     {"ports": [{"hostPort": 81}]},

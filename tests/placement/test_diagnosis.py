@@ -71,3 +71,29 @@ def test_the_message_counts_these_reasons(cluster: tuple[list[Object], list[Obje
     if placement.total and not placement.feasible and "conflict" not in placement.message:
         counts = Counter(reason for each in reasons.values() for reason in each)
         assert fit_error(placement.total, counts) == placement.message
+
+
+_ONLY_A = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+
+
+def test_node_that_a_pod_is_nominated_to_is_asked_about_though_it_is_left_out_beforehand() -> None:
+    """Of the others the plugin that rejects it is counted, too: kube-scheduler reports both."""
+    pod = make_pod().require_node(_ONLY_A).gpu(9).status(nominatedNodeName="b")
+    snapshot = Snapshot.of([node("a"), node("b", taints=["use=x:NoSchedule"]), node("c")])
+
+    reasons = Scheduler().explain(PodSignature.of(pod.obj()), snapshot)
+
+    assert reasons == {
+        "a": ("Insufficient nvidia.com/gpu",),
+        "b": ("node(s) had untolerated taint(s)",),
+        "c": ("node(s) didn't satisfy plugin(s) [NodeAffinity TaintToleration]",),
+    }
+
+
+def test_nominated_node_that_can_take_the_pod_is_the_reason_of_all_others() -> None:
+    pod = make_pod().status(nominatedNodeName="b")
+    snapshot = Snapshot.of([node("a"), node("b"), node("c", unschedulable=True)])
+
+    reasons = Scheduler().explain(PodSignature.of(pod.obj()), snapshot)
+
+    assert reasons == dict.fromkeys("ac", ("not looked at: the pod is nominated to b",))

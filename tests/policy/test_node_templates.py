@@ -38,6 +38,7 @@ def errors(*templates: dict[str, Any]) -> list[str]:
         ({"capacity": {"memory": "1TB"}}, f'capacity.memory: Invalid value: "1TB"; {_QUANTITY}'),
         ({"capacity": {"memory": None}}, f"capacity.memory: Invalid value: null; {_QUANTITY}"),
         ({"capacity": {"cpu": -1}}, "capacity.cpu: Invalid value: -1; must not be negative"),
+        ({"capacity": {"cpu": "-1m"}}, 'capacity.cpu: Invalid value: "-1m"; must not be negative'),
     ],
 )
 def test_an_error_names_the_field_its_value_and_what_would_be_valid(fields: dict[str, Any], wanted: str) -> None:

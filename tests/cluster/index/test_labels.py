@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -23,3 +24,21 @@ def test_columns_answer_as_one_node_after_the_other(
     found = LabelColumns(nodes).matches("x", operator, values)
 
     assert found.tolist() == [requirement_matches(requirement, each) for each in nodes]
+
+
+def test_moved_row_has_the_labels_that_it_had_and_a_new_one_has_none() -> None:
+    columns = LabelColumns([{"x": "a", "y": "1"}, {"x": "b"}, {}])
+
+    moved = columns.with_rows_moved(np.array([2, -1, 0, 1]))
+
+    assert moved.count == 4
+    assert moved.matches("x", "In", ["a"]).tolist() == [False, False, True, False]
+    assert moved.matches("x", "DoesNotExist", []).tolist() == [True, True, False, False]
+    assert moved.domains("x").codes.tolist() == [-1, -1, 0, 1]
+
+
+def test_label_that_no_node_has_any_more_makes_no_domain() -> None:
+    """Its first value is code 0: it counts as long as one node has it."""
+    columns = LabelColumns([{"x": "a"}, {"y": "1"}])
+    assert columns.with_rows_moved(np.array([1])).domains("x").size == 0
+    assert columns.with_rows_moved(np.array([0])).domains("x").size == 1

@@ -14,8 +14,10 @@ from webhook.placement.plugins.pod_topology_spread import (
     ERR_REASON_CONSTRAINTS_NOT_MATCH,
     ERR_REASON_NODE_LABEL_NOT_MATCH,
     PodTopologySpread,
+    _normalized,
+    _rounded,
 )
-from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE, SpreadConstraint
+from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
 
 _ZONE = "topology.kubernetes.io/zone"
 _HOST = "kubernetes.io/hostname"
@@ -189,3 +191,37 @@ def test_default_constraints_can_be_others() -> None:
     skewed, unlabelled = PodTopologySpread((hard,), system_defaulted=False).filter(pod_info(_web()), snapshot)
     assert skewed.rejected.tolist() == [True, True, True, False, False]
     assert unlabelled.rejected.tolist() == [False, False, False, False, True]
+
+
+def test_nodes_without_a_label_are_scored_by_the_scheduler_s_own_constraints_alone() -> None:
+    """Constraints that an administrator gives ask for all their labels, as a pod's own do."""
+    soft = SpreadConstraint(_ZONE, 1, SCHEDULE_ANYWAY, None)
+    snapshot = Snapshot.of(
+        _NODES, workloads=SelectingObjects.of([SelectingObject("default", _SERVICE, exact_selector({"app": "web"}))])
+    )
+
+    def score_of_last(plugin: PodTopologySpread) -> int:
+        found = plugin.score(pod_info(_web()), snapshot, np.arange(len(_NODES)))
+        assert found is not None
+        return int(found[-1])
+
+    assert score_of_last(PodTopologySpread((soft,), system_defaulted=False)) == 0
+    assert score_of_last(PodTopologySpread((soft,), system_defaulted=True)) == 100
+
+
+def test_score_is_rounded_to_the_nearest_integer_and_halves_up() -> None:
+    assert _rounded(np.array([0.0, 0.49, 0.5, 1.0, 1.49, 1.5, 2.5, 7.51])).tolist() == [0, 0, 1, 1, 1, 2, 3, 8]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param([], [], id="no node"),
+        pytest.param([0, 0], [100, 100], id="nothing counted"),
+        pytest.param([0, 1, 2], [100, 50, 0], id="the largest has nothing"),
+        pytest.param([1, 2, 4], [100, 75, 25], id="in proportion to the largest"),
+        pytest.param([3], [100], id="one node"),
+    ],
+)
+def test_least_count_scores_most(given: list[int], expected: list[int]) -> None:
+    assert _normalized(np.array(given, dtype=np.int64)).tolist() == expected

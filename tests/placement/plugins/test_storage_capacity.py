@@ -122,3 +122,8 @@ def test_first_claim_that_cannot_be_made_gives_the_reason() -> None:
 def test_what_is_not_known_is_named(objects: list[Object], unmodelled: tuple[str, ...]) -> None:
     placement = _place(*objects, _CLAIM)
     assert (placement.verdict, placement.unmodelled) == ("Unknown" if unmodelled else "Feasible", unmodelled)
+
+
+def test_claim_that_asks_for_no_size_needs_no_capacity() -> None:
+    sizeless = make_pvc("data", "late", resources={})
+    assert _place(_CLASS, _DRIVER, sizeless, _OTHER_CLASS).feasible == 3

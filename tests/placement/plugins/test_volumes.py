@@ -33,6 +33,7 @@ _KNOWN = [
     make_attachment("elsewhere", "other"),
     *_LIMITS,
 ]
+_OF_DATA = {"namespace": "default", "name": "data"}
 
 
 def _place(pod: PodBuilder, *objects: Object) -> Placement:
@@ -148,6 +149,17 @@ def test_pod_whose_claim_is_not_ready_and_that_fits_nowhere_is_infeasible() -> N
             ],
             {"b"},
             id="found where one is large enough and free",
+        ),
+        pytest.param(
+            [
+                make_pvc("data", "local"),
+                make_storage_class("local", provisioner="kubernetes.io/no-provisioner"),
+                make_pv("first", "local", on={_ZONE: ["za"]}, claimRef=_OF_DATA),
+                make_pv("second", "local", on={_ZONE: ["zb"]}, claimRef=_OF_DATA),
+                available(make_pv("free", "local", on={_ZONE: ["zc"]})),
+            ],
+            {"a"},
+            id="the first volume that is kept for the claim decides",
         ),
         pytest.param(
             [
