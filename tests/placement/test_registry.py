@@ -76,6 +76,19 @@ def test_order_and_weights_are_those_of_kube_scheduler() -> None:
         }
 
 
+def test_args_that_are_not_given_are_kube_scheduler_s() -> None:
+    args = PluginArgs()
+    assert args.hard_pod_affinity_weight == 1
+    assert not args.ignore_preferred_terms_of_existing_pods
+    assert args.balanced_resources == ("cpu", "memory")
+    assert (args.ignored_resources, args.ignored_resource_groups) == (frozenset(), frozenset())
+    assert [(each.topology_key, each.max_skew, each.when_unsatisfiable) for each in args.default_constraints] == [
+        ("kubernetes.io/hostname", 3, "ScheduleAnyway"),
+        ("topology.kubernetes.io/zone", 5, "ScheduleAnyway"),
+    ]
+    assert args.system_defaulted
+
+
 def test_profiles_are_found_by_name() -> None:
     assert PROFILES == {"default": DEFAULT, "binpack": BINPACK}
 

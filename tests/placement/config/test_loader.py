@@ -187,6 +187,15 @@ def test_extender_is_named_for_the_pods_that_it_is_asked_about() -> None:
     assert framework.place(make_pod().obj(), snapshot).verdict == "Feasible"
 
 
+_SHAPE = "profiles[0].pluginConfig[0].args.scoringStrategy.requestedToCapacityRatio.shape"
+
+
+def _broken_line(*points: tuple[int, int]) -> dict[str, Any]:
+    shape = [{"utilization": utilization, "score": score} for utilization, score in points]
+    strategy = {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": shape}}
+    return {"pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}]}
+
+
 @pytest.mark.parametrize(
     ("profile", "error"),
     [
@@ -221,6 +230,13 @@ def test_extender_is_named_for_the_pods_that_it_is_asked_about() -> None:
             'profiles[0].pluginConfig[0].args.scoringStrategy.type: Unsupported value: "BestFit"; supported values: "',
             id="unknown strategy",
         ),
+        pytest.param(
+            _broken_line((0, 0), (50, 5), (50, 10)),
+            f"{_SHAPE}: Invalid value: [",
+            id="two points of one utilization",
+        ),
+        pytest.param(_broken_line((50, 0), (40, 5)), f"{_SHAPE}: Invalid value: [", id="a line that goes back"),
+        pytest.param(_broken_line(), f"{_SHAPE}: Invalid value: []; must hold at least one point", id="no line"),
         pytest.param(
             {"pluginConfig": [{"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 101}}]},
             "profiles[0].pluginConfig[0].args.hardPodAffinityWeight: Invalid value: 101; must be in the range 0-100",

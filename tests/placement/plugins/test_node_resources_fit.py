@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.support.builders import PodBuilder, make_pod
@@ -75,6 +76,12 @@ def test_full_node_is_told_short_of_resources_as_well() -> None:
 )
 def test_least_allocated_score(pod: PodBuilder, capacity: dict[str, Any], expected: int) -> None:
     assert scores(_LEAST, pod, node("a", capacity=capacity)) == [expected]
+
+
+def test_node_that_is_used_up_has_nothing_free() -> None:
+    requested, capacity = np.array([7, 8, 9]), np.array([8, 8, 8])
+    assert least_requested_score(requested, capacity).tolist() == [12, 0, 0]
+    assert most_requested_score(requested, capacity).tolist() == [87, 100, 100]
 
 
 @pytest.mark.parametrize(

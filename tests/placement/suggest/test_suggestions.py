@@ -57,6 +57,24 @@ _MIXED = [node("small"), *_TAINTED, node("control", taints=["node-role.kubernete
         ),
         pytest.param(
             make_pod().gpu(8),
+            [gpus("a", 5)],
+            [
+                "a fits once 5 nvidia.com/gpu are freed",
+                "ask for 3 nvidia.com/gpu instead of 8: the largest free block is 3",
+            ],
+            id="less than half comes last",
+        ),
+        pytest.param(
+            make_pod().gpu(8),
+            [gpus("a", 4)],
+            [
+                "ask for 4 nvidia.com/gpu instead of 8: the largest free block is 4",
+                "a fits once 4 nvidia.com/gpu are freed",
+            ],
+            id="half comes first",
+        ),
+        pytest.param(
+            make_pod().gpu(8),
             [gpus("a", 7)],
             [
                 "a fits once 7 nvidia.com/gpu are freed",

@@ -1,0 +1,47 @@
+"""What a device of a ResourceSlice says of itself."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.devices import make_device, make_part, make_shared_device
+from webhook.cluster.dra.device import Device, read_device
+from webhook.kube.reader import Reader
+
+Object = dict[str, Any]
+
+_POLICY = {"default": "1", "validValues": ["1", "2"]}
+
+
+def _device(content: Object) -> Device:
+    reader = Reader()
+    device = read_device(reader, content, "d", "gpu.example.com")
+    reader.finish()
+    return device
+
+
+@pytest.mark.parametrize(
+    ("content", "is_plain"),
+    [
+        pytest.param(make_device("d"), True, id="nothing"),
+        pytest.param(make_device("d", {"memory": "80Gi"}), True, id="a capacity"),
+        pytest.param(make_part("d", {"slices": "1"}), False, id="counters"),
+        pytest.param(make_shared_device("d", {}), False, id="allocated several times"),
+        pytest.param(make_shared_device("d", {"memory": "80Gi"}), False, id="allocated several times, in parts"),
+        pytest.param(make_shared_device("d", {"memory": "80Gi"}, _POLICY), False, id="in parts of some sizes"),
+        pytest.param(
+            make_shared_device("d", {"memory": "80Gi"}, _POLICY) | {"allowMultipleAllocations": False},
+            False,
+            id="a policy for a whole device",
+        ),
+    ],
+)
+def test_device_that_is_handed_out_as_a_whole_and_counts_nothing_is_plain(content: Object, is_plain: bool) -> None:
+    assert _device(content).is_plain is is_plain
+
+
+def test_attribute_without_a_domain_is_one_of_the_driver() -> None:
+    content = make_device("d", model="H20")
+    content["attributes"]["example.com/rack"] = {"int": 7}
+    found = _device(content).attributes
+    assert found == {"gpu.example.com/model": ("string", "H20"), "example.com/rack": ("int", 7)}

@@ -1,0 +1,54 @@
+"""Changes of a pod that would let it run: what is left of its required node affinity."""
+
+import pytest
+
+from tests.support.builders import PodBuilder, make_pod, match_expressions
+from tests.support.plugins import pod_info
+from webhook.cluster.index.node_selector import Requirement, Term
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.suggest.changes import Scenario
+from webhook.placement.suggest.pod_changes import WithoutRequirement
+
+_IN_A = ("pool", "In", ["a"])
+_FAST: tuple[str, str, list[str]] = ("disk", "Exists", [])
+_ON_N = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}
+_POOL, _DISK = Requirement("pool", "In", ("a",)), Requirement("disk", "Exists", ())
+_NAME = Requirement("metadata.name", "In", ("n",))
+
+
+@pytest.mark.parametrize(
+    ("pod", "change", "required"),
+    [
+        pytest.param(
+            make_pod().require_node(match_expressions(_IN_A, _FAST)),
+            WithoutRequirement(_POOL),
+            (Term((_DISK,), ()),),
+            id="another label stays",
+        ),
+        pytest.param(
+            make_pod().require_node(match_expressions(_IN_A) | _ON_N),
+            WithoutRequirement(_POOL),
+            (Term((), (_NAME,)),),
+            id="a field stays",
+        ),
+        pytest.param(
+            make_pod().require_node(match_expressions(_IN_A) | _ON_N),
+            WithoutRequirement(_NAME, is_of_field=True),
+            (Term((_POOL,), ()),),
+            id="a label stays",
+        ),
+        pytest.param(
+            make_pod().require_node(match_expressions(_IN_A)), WithoutRequirement(_POOL), None, id="nothing stays"
+        ),
+        pytest.param(
+            make_pod().require_node(match_expressions(_IN_A), match_expressions(_IN_A, _FAST)),
+            WithoutRequirement(_POOL),
+            None,
+            id="one of the terms takes every node",
+        ),
+    ],
+)
+def test_pod_keeps_what_else_its_node_affinity_requires(
+    pod: PodBuilder, change: WithoutRequirement, required: tuple[Term, ...] | None
+) -> None:
+    assert change.apply(Scenario(pod_info(pod), Snapshot.of([]))).pod.required == required
