@@ -7,7 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
+from tests.support.live import versioned_node
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES
 from webhook.watch.api_server import ApiServerError, UnreachableError
@@ -83,6 +85,39 @@ class QuietServer:
         nothing: list[list[bytes]] = []
         for lines in nothing:
             yield lines
+
+
+class ServerWithNodes:
+    """An API server with three nodes."""
+
+    async def get(self, *_: Any) -> dict[str, Any]:
+        return {"metadata": {"resourceVersion": "7"}, "items": [versioned_node(name) for name in "abc"]}
+
+
+def test_others_get_their_turn_within_a_page_of_a_list() -> None:
+    async def run() -> int:
+        loop = asyncio.get_running_loop()
+        turns: list[int] = []
+
+        def take_a_turn() -> None:
+            turns.append(len(turns))
+            loop.call_soon(take_a_turn)
+
+        loop.call_soon(take_a_turn)
+        server: Any = ServerWithNodes()
+        await reflector_of_nodes(Timing(slice_seconds=-1))._list(server)
+        return len(turns)
+
+    assert asyncio.run(run()) == 3
+
+
+def test_list_says_how_long_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = iter([100.0, *[100.25] * 9])
+    monkeypatch.setattr("webhook.watch.reflector.time", SimpleNamespace(monotonic=lambda: next(readings)))
+    server: Any = ServerWithNodes()
+    with capture_logs() as logs:
+        asyncio.run(reflector_of_nodes()._list(server))
+    assert [(each["event"], each["version"], each["seconds"]) for each in logs] == [("listed", "7", 0.25)]
 
 
 def watched_for(seconds: float, monkeypatch: pytest.MonkeyPatch) -> Reflector:
