@@ -21,6 +21,16 @@ _VALUES = RequestPolicy(2_000, (2_000, 4_000), None)
         pytest.param(_RANGE, 1_000, 10_000, id="the least"),
         pytest.param(_RANGE, 10_500, 30_000, id="the next step"),
         pytest.param(_RANGE, 50_500, None, id="more than the most"),
+        pytest.param(_RANGE, 10_000, 10_000, id="the least, as asked for"),
+        pytest.param(
+            RequestPolicy(None, (), ValidRange(500, None, 1_000)),
+            500,
+            1_000,
+            id="steps are of whole units",
+        ),
+        pytest.param(
+            RequestPolicy(None, (), ValidRange(500, None, 1_000)), 499, 500, id="the least is taken as it stands"
+        ),
         pytest.param(RequestPolicy(None, (), ValidRange(5_000, None, None)), 6_250, 6_250, id="no steps"),
         pytest.param(
             RequestPolicy(None, (), ValidRange(None, 9_000, None)), None, None, id="all is more than the most"

@@ -1,0 +1,71 @@
+"""Pods that selectors and terms cannot tell apart are one class."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.builders import PodBuilder, make_pod
+from webhook.cluster.index.pod_classes import PodClasses
+from webhook.cluster.node_info import RunningPod
+from webhook.kube.label_selector import LabelRequirement
+
+_WEB, _DB, _BARE = make_pod().label("app", "web"), make_pod().label("app", "db"), make_pod()
+
+
+def numbered(classes: PodClasses, *pods: PodBuilder) -> list[int]:
+    return [classes.number(RunningPod.of(pod.obj())) for pod in pods]
+
+
+def test_classes_are_numbered_from_zero_and_equal_pods_are_one() -> None:
+    classes = PodClasses()
+    assert len(classes) == 0
+    assert numbered(classes, _WEB, _DB, _WEB, _BARE, _DB.namespace("other")) == [0, 1, 0, 2, 3]
+    assert len(classes) == 4
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "expected"),
+    [
+        ("In", ("web",), [True, False, False]),
+        ("In", ("web", "db"), [True, True, False]),
+        ("NotIn", ("web",), [False, True, True]),
+        ("Exists", (), [True, True, False]),
+        ("DoesNotExist", (), [False, False, True]),
+        ("Exists", ("web",), [False, False, False]),
+        ("In", (), [False, False, False]),
+    ],
+)
+def test_requirement_selects_classes_by_their_labels(
+    operator: str, values: tuple[str, ...], expected: list[bool]
+) -> None:
+    classes = PodClasses()
+    numbered(classes, _WEB, _DB, _BARE)
+    selector = (LabelRequirement("app", operator, values),)
+    assert classes.selected(3, ["default"], selector).tolist() == expected
+    assert classes.selected(3, None, selector).tolist() == expected
+    assert classes.selected(3, ["other"], selector).tolist() == [False] * 3
+
+
+def _near(**term: Any) -> dict[str, Any]:
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone", **term}]}}
+
+
+def test_terms_that_choose_namespaces_by_labels_are_found_by_the_labels_of_a_pod() -> None:
+    classes = PodClasses()
+    selecting = {"labelSelector": {"matchLabels": {"app": "web"}}}
+    by_labels = _near(**selecting, namespaceSelector={"matchLabels": {"team": "a"}})
+    everywhere = {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}
+    numbered(
+        classes,
+        make_pod().affinity(by_labels),
+        make_pod().affinity(_near(**selecting)),
+        make_pod().affinity(_near(**everywhere, namespaceSelector={"matchLabels": {"team": "b"}})),
+    )
+
+    def found(**labels: str) -> list[list[int]]:
+        return [each.classes.tolist() for each in classes.carried_by_namespace_labels(labels)]
+
+    assert sorted(found(app="web")) == [[0], [2]]
+    assert found(app="db") == [[2]]
+    assert found(other="web") == []
+    assert classes.term_keys == {"app"}
