@@ -135,6 +135,13 @@ def test_schema_accepts_a_valid_policy(policy: dict[str, Any]) -> None:
     parse_policy(json.dumps(policy), "p.yaml")
 
 
+@pytest.mark.parametrize("weight", [1, 100])
+def test_the_schema_takes_the_least_and_the_greatest_weight(weight: int) -> None:
+    policy = HEAD | {"spec": {"binPacking": {"weight": weight}}}
+    assert list(faults(policy, SCHEMA)) == []
+    parse_policy(json.dumps(policy), "p.yaml")
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -143,6 +150,10 @@ def test_schema_accepts_a_valid_policy(policy: dict[str, Any]) -> None:
         pytest.param({"spec": {"key_domain": "example.com"}}, id="a key in snake case"),
         pytest.param({"spec": {"productAffinity": "true"}}, id="text for a boolean"),
         pytest.param({"spec": {"binPacking": {"weight": 101}}}, id="a weight too great"),
+        pytest.param({"spec": {"binPacking": {"weight": 0}}}, id="a weight too small"),
+        pytest.param({"spec": {"placementCheck": {"maxViewAgeSeconds": 0}}}, id="an age too small"),
+        pytest.param({"spec": {"placementCheck": {"workBudgetMilliseconds": 0}}}, id="a budget too small"),
+        pytest.param({"spec": {"placementCheck": {"workBudgetMilliseconds": 10_001}}}, id="a budget too large"),
         pytest.param({"spec": {"placementCheck": {"mode": "strict"}}}, id="a mode that is none"),
         pytest.param({"spec": {"workloadTypes": {"t": {}}}}, id="a type without pools"),
         pytest.param({"spec": {"accelerators": [{"name": "x"}]}}, id="an accelerator without card"),

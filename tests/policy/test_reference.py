@@ -1,0 +1,20 @@
+"""The reference of the policy's fields: defaults that are short stand in the table."""
+
+import pytest
+from pydantic.fields import FieldInfo
+
+from webhook.policy.reference import _default
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        pytest.param(FieldInfo(), "required", id="no default"),
+        pytest.param(FieldInfo(default=None), "absent", id="nothing"),
+        pytest.param(FieldInfo(default=True), "`true`", id="a switch"),
+        pytest.param(FieldInfo(default="x" * 38), f'`"{"x" * 38}"`', id="forty characters"),
+        pytest.param(FieldInfo(default="x" * 39), "[above](#the-placementpolicy)", id="more than forty"),
+    ],
+)
+def test_default_stands_in_the_table_if_it_is_short(field: FieldInfo, expected: str) -> None:
+    assert _default(field) == expected
