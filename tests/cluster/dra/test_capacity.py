@@ -51,3 +51,16 @@ def test_capacities_are_read_with_their_policies() -> None:
         "cores": Capacity(4_000, RequestPolicy(1_000, (), ValidRange(1_000, None, 500))),
     }
     reader.finish()
+
+
+def test_valid_values_of_a_policy_are_read_and_no_list_holds_none() -> None:
+    reader = Reader()
+    given = {
+        "cores": {"value": 4, "requestPolicy": {"default": "1", "validValues": ["1", "2"]}},
+        "memory": {"value": 4, "requestPolicy": {"default": "1", "validValues": "12"}},
+    }
+    assert read_capacities(reader, given, "capacity") == {
+        "cores": Capacity(4_000, RequestPolicy(1_000, (1_000, 2_000), None)),
+        "memory": Capacity(4_000, RequestPolicy(1_000, (), None)),
+    }
+    reader.finish()
