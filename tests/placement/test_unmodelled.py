@@ -179,6 +179,15 @@ def _place_among(pod: PodBuilder, running: PodBuilder, *namespaces: str) -> Plac
     return Scheduler().place(pod.namespace("b").obj(), snapshot)
 
 
+def _with_plain_term(affinity: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same, and a term that keeps the pod from those of its own namespace."""
+    plain = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "none"}}}
+    return {
+        kind: {strength: [*terms, plain] for strength, terms in strengths.items()}
+        for kind, strengths in affinity.items()
+    }
+
+
 _WEB, _OTHER = make_pod("web").label("app", "web"), make_pod("other").label("app", "other")
 
 
@@ -186,6 +195,12 @@ _WEB, _OTHER = make_pod("web").label("app", "web"), make_pod("other").label("app
     ("pod", "running", "verdict"),
     [
         pytest.param(_OTHER.spec(affinity=_affinity("podAntiAffinity", _CHOSEN)), _WEB, "Unknown", id="keeps away"),
+        pytest.param(
+            _OTHER.spec(affinity=_with_plain_term(_affinity("podAntiAffinity", _CHOSEN))),
+            _WEB,
+            "Unknown",
+            id="keeps away, and from others",
+        ),
         pytest.param(_OTHER.spec(affinity=_affinity("podAffinity", _CHOSEN)), _WEB, "Waiting", id="must be beside"),
         pytest.param(_OTHER.spec(affinity=_affinity("podAffinity", _CHOSEN, 5)), _WEB, "Feasible", id="prefers"),
         pytest.param(_WEB, _OTHER.spec(affinity=_affinity("podAntiAffinity", _CHOSEN)), "Unknown", id="is kept away"),
