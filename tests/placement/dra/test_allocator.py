@@ -82,3 +82,26 @@ def test_distinct_values_are_forgotten_as_kube_scheduler_forgets_them() -> None:
     agreement.remove("r/x")
     assert agreement.add("s", ("int", 2)), "with the last device, the value of the request is gone"
     assert not agreement.add("s", None)
+
+
+def test_value_of_a_request_without_devices_is_free_for_others() -> None:
+    agreement = ConstraintState(AttributeRule("numa", is_distinct=True))
+    assert agreement.add("r", ("int", 1))
+    assert agreement.add("s/x", ("int", 2))
+    agreement.remove("s/x")
+    assert not agreement.add("t", ("int", 1)), "r still has it"
+    assert agreement.add("t", ("int", 2))
+
+
+@pytest.mark.parametrize(
+    ("fields", "device"),
+    [
+        pytest.param({}, {}, id="whole devices"),
+        pytest.param({"is_admin": True}, {}, id="access of an administrator"),
+        pytest.param({}, {"consumed_capacity": ((1,),), "free_capacity": (4,)}, id="shares of devices"),
+    ],
+)
+def test_request_gets_each_device_once(fields: dict[str, bool], device: dict[str, object]) -> None:
+    two = _choice(DeviceRequest("r", "gpu", amount=2, **fields))  # type: ignore[arg-type] # fields of any type
+    assert allocate([two], [], _stock(1, FREE, **device), StepBudget()) is None
+    assert allocate([two], [], _stock(2, FREE, **device), StepBudget()) == (0,)

@@ -1,0 +1,29 @@
+"""The nodes from which devices are reached."""
+
+import numpy as np
+import pytest
+
+from tests.support.plugins import node
+from webhook.cluster.dra.device import NodeAccess
+from webhook.cluster.index.node_selector import Requirement, Term
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.dra.selection import accessible_nodes
+
+_NODES = Snapshot.of([node("a"), node("b", labels={"pool": "x"}), node("c")])
+_IN_POOL = (Term((Requirement("pool", "Exists", ()),), ()),)
+
+
+@pytest.mark.parametrize(
+    ("access", "rows"),
+    [
+        pytest.param(NodeAccess("c", all_nodes=False, terms=None), [2], id="a node"),
+        pytest.param(NodeAccess("gone", all_nodes=False, terms=None), [], id="a node that there is not"),
+        pytest.param(NodeAccess("", all_nodes=True, terms=None), [0, 1, 2], id="all"),
+        pytest.param(NodeAccess("", all_nodes=True, terms=_IN_POOL), [0, 1, 2], id="all, whatever a selector says"),
+        pytest.param(NodeAccess("", all_nodes=False, terms=_IN_POOL), [1], id="a selector"),
+        pytest.param(NodeAccess("", all_nodes=False, terms=None), [], id="none"),
+    ],
+)
+def test_devices_are_reached_from_the_nodes_that_their_slice_says(access: NodeAccess, rows: list[int]) -> None:
+    found = accessible_nodes(access, _NODES)
+    assert np.arange(3)[found].tolist() == rows
