@@ -105,3 +105,11 @@ def test_request_gets_each_device_once(fields: dict[str, bool], device: dict[str
     two = _choice(DeviceRequest("r", "gpu", amount=2, **fields))  # type: ignore[arg-type] # fields of any type
     assert allocate([two], [], _stock(1, FREE, **device), StepBudget()) is None
     assert allocate([two], [], _stock(2, FREE, **device), StepBudget()) == (0,)
+
+
+@pytest.mark.parametrize("takes_all", [False, True])
+def test_each_device_that_is_tried_is_a_step(takes_all: bool) -> None:
+    choice = _choice(DeviceRequest("r", "gpu", amount=3, takes_all=takes_all))
+    assert allocate([choice], [], _stock(3, FREE), StepBudget(steps=3)) == (0,)
+    with pytest.raises(SearchAbortedError):
+        allocate([choice], [], _stock(3, FREE), StepBudget(steps=2))
