@@ -40,5 +40,20 @@ def test_escaped_json_has_the_same_value_and_no_control_characters(value: object
     assert printable_lines(escaped) == escaped
 
 
+@pytest.mark.parametrize(
+    ("character", "escape"),
+    [
+        ("\t", " "),
+        ("\x7f", r"\u007f"),
+        ("\u202e", r"\u202e"),
+        ("\U000e0041", r"\udb40\udc41"),
+        ("\U000e007f", r"\udb40\udc7f"),
+        ("😀", "😀"),
+    ],
+)
+def test_unsafe_character_beyond_16_bits_is_a_surrogate_pair_in_json(character: str, escape: str) -> None:
+    assert escaped_json(character) == escape
+
+
 def test_cut_text_ends_in_an_ellipsis() -> None:
     assert [cut("abcd", limit) for limit in (3, 4)] == ["ab…", "abcd"]

@@ -132,6 +132,11 @@ def test_parentheses_do_not_count_as_depth() -> None:
     assert _holds("(" * 4_000 + "true" + ")" * 4_000) is True
 
 
+@pytest.mark.parametrize(("depth", "expected"), [(60, True), (61, None), (62, None)])
+def test_expression_nested_more_than_sixty_deep_is_not_known(depth: int, expected: bool | None) -> None:
+    assert _holds("!" * depth + "true") is expected
+
+
 def test_caches_are_bounded_by_the_length_of_user_input() -> None:
     caches = (expression._short, expression._long, functions._compiled)
 
