@@ -7,6 +7,7 @@ import pytest
 from aiohttp import web
 
 from tests.support.fake_api import Answer, fake_api
+from webhook.kube.field import InvalidInput
 from webhook.watch.api_server import ApiServerError, ClientConfig, _message
 
 PATH = "/api/v1/nodes"
@@ -77,3 +78,16 @@ def test_refusal_keeps_its_code_and_says_why_as_far_as_it_is_known(tmp_path: Pat
 )
 def test_error_without_a_text_is_named_by_its_type(error: Exception, text: str) -> None:
     assert _message(error) == text
+
+
+@pytest.mark.parametrize(
+    ("source", "option"),
+    [(ClientConfig(Path("/gone/kubeconfig")), "--kubeconfig"), (ClientConfig(in_cluster=True), "--in-cluster")],
+)
+def test_configuration_that_cannot_be_read_names_the_option(
+    monkeypatch: pytest.MonkeyPatch, source: ClientConfig, option: str
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(InvalidInput) as caught:
+        asyncio.run(source.configuration())
+    assert [error.path for error in caught.value.errors] == [option]
