@@ -84,6 +84,17 @@ def test_distinct_values_are_forgotten_as_kube_scheduler_forgets_them() -> None:
     assert not agreement.add("s", None)
 
 
+def test_devices_agree_in_a_value_as_long_as_one_has_it() -> None:
+    agreement = ConstraintState(AttributeRule("numa", is_distinct=False))
+    assert agreement.add("r", ("int", 1))
+    assert not agreement.add("s", ("int", 2))
+    assert agreement.add("s", ("int", 1))
+    agreement.remove("s")
+    assert not agreement.add("s", ("int", 2))
+    agreement.remove("r")
+    assert agreement.add("s", ("int", 2))
+
+
 def test_value_of_a_request_without_devices_is_free_for_others() -> None:
     agreement = ConstraintState(AttributeRule("numa", is_distinct=True))
     assert agreement.add("r", ("int", 1))
