@@ -252,6 +252,11 @@ def test_json_may_be_nested_as_deep_as_yaml(mark: str) -> None:
     assert error(mark + deep).startswith("pods.yaml")
 
 
+def test_yaml_is_nested_two_hundred_deep_at_most() -> None:
+    assert len(contents("{a: " * 200 + "1" + "}" * 200)) == 1
+    assert error("{a: " * 201 + "1" + "}" * 201).startswith("pods.yaml")
+
+
 @pytest.mark.parametrize(
     ("path", "wanted"),
     [

@@ -67,3 +67,19 @@ def test_error_of_a_field_read_twice_is_reported_once() -> None:
     with pytest.raises(InvalidInput) as caught:
         reader.finish()
     assert [error.path for error in caught.value.errors] == ["f", "g"]
+
+
+def test_item_that_is_no_object_reads_as_empty_in_its_place() -> None:
+    reader = Reader()
+    assert reader.objects([{"a": 1}, 7, {"b": 2}], "f") == [("f[0]", {"a": 1}), ("f[1]", {}), ("f[2]", {"b": 2})]
+    assert [error.path for error in reader.errors] == ["f[1]"]
+
+
+@pytest.mark.parametrize(("items", "checks"), [(0, 0), (63, 0), (64, 1), (127, 1), (128, 2)])
+def test_check_is_called_once_in_64_items(items: int, checks: int) -> None:
+    calls: list[None] = []
+    reader = Reader(lambda: calls.append(None))
+    reader.objects([{}] * items, "f")
+    assert len(calls) == checks
+    reader.texts(["a"] * items, "f")
+    assert len(calls) == 2 * checks

@@ -56,7 +56,10 @@ def test_requirement(key: str, operator: str, values: list[str], expected: bool)
         ("9223372036854775807", 2**63 - 1),
         ("-9223372036854775808", -(2**63)),
     ]
-    + [(text, None) for text in ("", "-", " 7", "7_0", "7.0", "0x7", "٧", "9223372036854775808", "9" * 100)],
+    + [
+        (text, None)
+        for text in ("", "-", " 7", "7_0", "7.0", "0x7", "٧", "9223372036854775808", "-9223372036854775809", "9" * 100)
+    ],
 )
 def test_integers_are_read_as_go_reads_them(text: str, number: int | None) -> None:
     assert parse_integer(text) == number
