@@ -3,7 +3,14 @@
 import pytest
 from pydantic.fields import FieldInfo
 
+from webhook.policy.fields import StrictModel
 from webhook.policy.reference import _default
+
+
+class Limits(StrictModel):
+    """An object of a policy."""
+
+    most_pods: int = 3
 
 
 @pytest.mark.parametrize(
@@ -12,6 +19,7 @@ from webhook.policy.reference import _default
         pytest.param(FieldInfo(), "required", id="no default"),
         pytest.param(FieldInfo(default=None), "absent", id="nothing"),
         pytest.param(FieldInfo(default=True), "`true`", id="a switch"),
+        pytest.param(FieldInfo(default=Limits()), '`{"mostPods":3}`', id="an object, with the keys of the document"),
         pytest.param(FieldInfo(default="x" * 38), f'`"{"x" * 38}"`', id="forty characters"),
         pytest.param(FieldInfo(default="x" * 39), "[above](#the-placementpolicy)", id="more than forty"),
     ],
