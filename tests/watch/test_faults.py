@@ -111,3 +111,13 @@ def test_failing_callback_does_not_interrupt_the_watch(tmp_path: Path) -> None:
     faults, lines = faults_and_log(tmp_path, PODS, *script, until_seen=seen, on_bound=fail, on_page=fail, cache=cache)
     assert faults == len(lines) > 1
     assert set(lines) == {"what follows the feed failed"}
+
+
+def test_each_time_that_the_view_cannot_be_renewed_is_one_fault() -> None:
+    faults: list[None] = []
+    cache = Worn()
+    live = LiveCluster(ClientConfig().connect, on_fault=lambda: faults.append(None), cache=cache)
+    for broken in (True, True, False, True):
+        cache.broken = broken
+        live._update()
+    assert len(faults) == 2

@@ -155,3 +155,32 @@ def test_refusal_shows_that_the_api_server_is_there_again() -> None:
 
     assert before == (True, 0)
     assert (reflector.is_unreachable, len(reached)) == (False, 1)
+
+
+def test_api_server_that_does_not_answer_is_not_asked_again_before_the_pause_is_over() -> None:
+    async def run() -> int:
+        attempts: list[None] = []
+
+        def connect() -> Any:
+            attempts.append(None)
+            if len(attempts) > 3:
+                raise asyncio.CancelledError
+            raise UnreachableError("the API server does not answer")
+
+        timing = Timing(first_pause_seconds=1000, longest_pause_seconds=1000)
+        task = asyncio.create_task(Reflector(NODE, ClusterCache(), connect, timing).run())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        return len(attempts)
+
+    assert asyncio.run(run()) == 1
+
+
+def test_kind_that_is_listed_is_refused_no_more() -> None:
+    reflector = reflector_of_nodes()
+    reflector.is_refused = True
+    server: Any = ServerWithNodes()
+    asyncio.run(reflector._list(server))
+    assert not reflector.is_refused
