@@ -142,7 +142,7 @@ def _signature_bytes(content: PodContent, injection: Injection, pod: JsonObject)
     read = fields_read(pod)
     metadata = {key: read.policy["metadata"].get(key) for key in ("labels", "ownerReferences")}
     try:
-        data = orjson.dumps({**read.policy["spec"], **read.workload, "metadata": metadata})
+        data = orjson.dumps({**read.policy["spec"], **read.containers, "metadata": metadata})
     except orjson.JSONEncodeError as error:
         raise InvalidInput([forbidden("spec", "nested deeper than any pod")]) from error
     if len(data) > MAX_SCORED_BYTES:

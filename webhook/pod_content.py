@@ -11,26 +11,29 @@ JsonObject = dict[str, Any]
 
 # Rules and scheduler do not read these fields, which differ between pods of one template.
 _UNREAD_METADATA = {"name", "generateName", "uid", "creationTimestamp", "managedFields"}
+# A name of the wrong type is an error.
+_NAMES = {"name", "generateName"}
 _CONTAINER_FIELDS = ("image", "ports", "resources", "restartPolicy", "restartPolicyRules")
 _CONTAINER_LISTS = ("containers", "initContainers")
 _PLAIN_VOLUME_KEYS = {"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"}
-_WORKLOAD_FIELDS = frozenset((*_CONTAINER_LISTS, "volumes"))
+_CONTAINERS_AND_VOLUMES = frozenset((*_CONTAINER_LISTS, "volumes"))
 
 
 class FieldsRead(NamedTuple):
     """The part of a pod that its evaluation depends on.
 
-    The rules read only the names of extended resources from `workload`; `policy` is the rest.
+    `containers` are the containers and volumes, of which the rules read only the names of extended resources; `policy`
+    is the rest.
     """
 
     policy: JsonObject
-    workload: JsonObject
+    containers: JsonObject
 
 
 class PodContent(NamedTuple):
     """The pod of one request, with the annotations of its namespace as `defaults`.
 
-    `policy_data` and `workload_data` are JSON of all that the verdict depends on, so pods of one template have equal
+    `policy_data` and `containers_data` are JSON of all that the verdict depends on, so pods of one template have equal
     ones; both are None for a pod that is nested too deeply to be serialised. `namespace` is that of the request and may
     be empty.
     """
@@ -39,7 +42,7 @@ class PodContent(NamedTuple):
     pod: JsonObject
     defaults: Mapping[str, str]
     policy_data: bytes | None
-    workload_data: bytes | None
+    containers_data: bytes | None
 
     @classmethod
     def of(cls, request: AdmissionRequest, defaults: Mapping[str, str]) -> "PodContent":
@@ -48,17 +51,17 @@ class PodContent(NamedTuple):
         read = fields_read(pod)
         try:
             policy_data = orjson.dumps([read.policy, dict(defaults)])
-            workload_data = orjson.dumps(read.workload)
+            containers_data = orjson.dumps(read.containers)
         except orjson.JSONEncodeError:  # orjson parses deeper nesting than it serialises
             return cls(request.namespace, pod, defaults, None, None)
-        return cls(request.namespace, pod, defaults, policy_data, workload_data)
+        return cls(request.namespace, pod, defaults, policy_data, containers_data)
 
     @property
     def data(self) -> bytes | None:
         """Return all of the data; None if the pod cannot be serialised."""
-        if self.policy_data is None or self.workload_data is None:
+        if self.policy_data is None or self.containers_data is None:
             return None
-        return self.policy_data + self.workload_data
+        return self.policy_data + self.containers_data
 
 
 def fields_read(pod: JsonObject) -> FieldsRead:
@@ -66,23 +69,28 @@ def fields_read(pod: JsonObject) -> FieldsRead:
     metadata, spec = pod.get("metadata"), pod.get("spec")
     if not isinstance(metadata, dict) or not isinstance(spec, dict):
         return FieldsRead(pod, {})
-    workload: JsonObject = {}
+    found: JsonObject = {}
     for key in _CONTAINER_LISTS:
         containers = spec.get(key)
         if isinstance(containers, list):
-            workload[key] = [
+            found[key] = [
                 {field: each.get(field) for field in _CONTAINER_FIELDS} if isinstance(each, dict) else each
                 for each in containers
             ]
         elif key in spec:
-            workload[key] = containers
+            found[key] = containers
     volumes = spec.get("volumes")
     if isinstance(volumes, list):
         # The API server adds a token volume with a random name to each pod.
-        found = [each for each in volumes if not (isinstance(each, dict) and each.keys() <= _PLAIN_VOLUME_KEYS)]
-        workload["volumes"] = found
+        found["volumes"] = [
+            each for each in volumes if not (isinstance(each, dict) and each.keys() <= _PLAIN_VOLUME_KEYS)
+        ]
     elif volumes is not None:
-        workload["volumes"] = volumes
-    kept = {key: value for key, value in metadata.items() if key not in _UNREAD_METADATA}
-    policy = {"metadata": kept, "spec": {key: value for key, value in spec.items() if key not in _WORKLOAD_FIELDS}}
-    return FieldsRead(policy, workload)
+        found["volumes"] = volumes
+    kept = {
+        key: value
+        for key, value in metadata.items()
+        if key not in _UNREAD_METADATA or (key in _NAMES and not isinstance(value, str | None))
+    }
+    rest = {key: value for key, value in spec.items() if key not in _CONTAINERS_AND_VOLUMES}
+    return FieldsRead({"metadata": kept, "spec": rest}, found)

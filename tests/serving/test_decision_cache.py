@@ -18,6 +18,7 @@ from webhook.evaluation import Injection, Mutated, PolicyResult, apply_rules, ev
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.deadline import never
 from webhook.kube.documents import Document
+from webhook.kube.field import InvalidInput
 from webhook.pipeline import ClusterView, admit, admit_content, read_pod
 from webhook.placement.scheduler import Scheduler
 from webhook.pod_content import PodContent, fields_read
@@ -152,7 +153,7 @@ def test_what_is_read_of_a_container_is_part_of_the_question(kind: str) -> None:
     verdict = evaluate(PodContent.of(make_request(pod), {}), POLICY)
 
     assert isinstance(verdict, Mutated)
-    (asked,) = fields_read(pod).workload[kind]
+    (asked,) = fields_read(pod).containers[kind]
     assert container.fields_read - {"name"} <= asked.keys()
 
 
@@ -273,3 +274,14 @@ def test_each_operation_counts_for_a_kibibyte_of_memory() -> None:
 
     assert operations[0] < operations[1]
     assert used_bytes[1] - used_bytes[0] == 1024 * (operations[1] - operations[0])
+
+
+@pytest.mark.parametrize("field", ["name", "generateName"])
+def test_a_name_of_the_wrong_type_is_rejected_behind_an_equal_pod_too(field: str) -> None:
+    decisions = decision_cache()
+    pod = TRAINING.obj()
+    wrong = {**pod, "metadata": {**pod["metadata"], field: 5}}
+
+    assert isinstance(admitted(decisions, make_request(pod)), Patched)
+    with pytest.raises(InvalidInput, match=rf"metadata\.{field}"):
+        admitted(decisions, make_request(wrong))
