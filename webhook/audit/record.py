@@ -79,7 +79,7 @@ class AuditRecord:
     warnings: tuple[str, ...]
     placement: PlacementEntry | None
     error: str | None
-    """Why the pod was denied (Denied) or not changed (Bypassed), or what failed (Error)."""
+    """The reason why the pod was denied (Denied) or not changed (Bypassed), or the failure (Error)."""
     duration_ms: float
     replica: str
     before: JsonObject = field(default_factory=dict)

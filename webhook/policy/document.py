@@ -56,7 +56,7 @@ class WorkloadType(StrictModel):
     """The scheduler of pods that name none. If absent, the scheduler is not changed. Must be in `allowedSchedulers`."""
 
     bin_packing: bool = False
-    """Whether pods of this type prefer nodes that already run packed pods."""
+    """Let pods of this type prefer nodes that already run packed pods."""
 
     allowed_namespaces: Values[NamespacePattern] = ("*",)
     """Namespaces whose pods may use this type, each a name or a pattern with `*`. A type adds tolerations, and
@@ -155,7 +155,7 @@ class PolicySpec(StrictModel):
     if it requests none."""
 
     product_affinity: bool = True
-    """Whether `gpu-product` also requires the product label of the node. A toleration only permits a node; affinity
+    """Require the product label of the node, too, for `gpu-product`. A toleration only permits a node; affinity
     selects it. Set this to `false` if nodes are separated by taints alone."""
 
     allowed_products: dict[ProductPattern, Values[NamespacePattern]] = Field(default={})
@@ -196,8 +196,8 @@ class PolicySpec(StrictModel):
     template could, the verdict is Waiting instead of Infeasible."""
 
     invalid_annotations: Literal["deny", "warn"] = "deny"
-    """How to handle a pod with an invalid annotation: deny it, or admit it with a warning and ignore the annotation (an
-    invalid workload type: without any injection)."""
+    """The handling of a pod with an invalid annotation: deny it, or admit it with a warning and ignore the annotation
+    (an invalid workload type: without any injection)."""
 
     @field_validator("workload_types")
     @classmethod
