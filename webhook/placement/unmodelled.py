@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from webhook.cluster.index.pod_classes import TermKind
 from webhook.cluster.index.pod_term import PodTerms
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage.pv import PersistentVolume
@@ -28,6 +27,7 @@ from webhook.placement.pod.inter_pod_info import InterPodInfo
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.registry import DEFAULT_PREEMPTION, NODE_DECLARED_FEATURES
 
+_Effect = Literal["filters", "scores"]
 _CLAIM_PLUGINS = (VolumeRestrictions.name, NodeVolumeLimits.name, VolumeBinding.name, VolumeZone.name)
 
 
@@ -65,8 +65,8 @@ class UnsupportedFeatures:
         if info.preemption.class_name and snapshot.nominated:
             # The pod's priority decides which nominated pods count.
             required.add(DEFAULT_PREEMPTION)
-        if kinds := _namespace_effects(inter_pod, snapshot):
-            (required if "bars" in kinds else preferred).add(InterPodAffinity.name)
+        if effects := _namespace_effects(inter_pod, snapshot):
+            (required if "filters" in effects else preferred).add(InterPodAffinity.name)
         if (info.device_claims or info.by_container) and not device_feasibility(info, snapshot, expired).is_decided:
             required.add(DynamicResources.name)
         return self.required | required, frozenset(preferred)
@@ -89,25 +89,26 @@ def unknown_resources(info: PodInfo, snapshot: Snapshot) -> tuple[str, ...]:
     )
 
 
-def _namespace_effects(inter_pod: InterPodInfo, snapshot: Snapshot) -> set[TermKind]:
-    """Return the kinds of pod affinity terms that select namespaces by labels that are not known.
+def _namespace_effects(inter_pod: InterPodInfo, snapshot: Snapshot) -> set[_Effect]:
+    """Return the effects of the pod affinity terms that select namespaces by labels that are not known.
 
     The namespace of a pod exists: an API server rejects a pod without one.
     """
     is_known = inter_pod.namespace in snapshot.namespaces or not inter_pod.namespace
-    kinds = set(_kinds_with_namespace_selector(inter_pod.terms))
-    if kinds and is_known and snapshot.pods.classes.namespaces <= snapshot.namespaces.keys():
-        kinds.clear()
+    effects = set(_effects_with_namespace_selector(inter_pod.terms))
+    if effects and is_known and snapshot.pods.classes.namespaces <= snapshot.namespaces.keys():
+        effects.clear()
     if not is_known and snapshot.pods.has_terms:
-        kinds |= {each.kind for each in snapshot.pods.classes.carried_by_namespace_labels(dict(inter_pod.labels))}
-    return kinds
+        carried = snapshot.pods.classes.carried_by_namespace_labels(dict(inter_pod.labels))
+        effects |= {"filters" if each.kind == "anti_required" else "scores" for each in carried}
+    return effects
 
 
-def _kinds_with_namespace_selector(terms: PodTerms) -> Iterator[TermKind]:
+def _effects_with_namespace_selector(terms: PodTerms) -> Iterator[_Effect]:
     if any(term.chooses_namespaces for term in (*terms.required, *terms.anti_required)):
-        yield "bars"
+        yield "filters"
     if any(weighted.term.chooses_namespaces for weighted in terms.preferred):
-        yield "preferred"
+        yield "scores"
 
 
 def _volume_plugins(volumes: PodVolumes, snapshot: Snapshot) -> Iterator[str]:

@@ -129,8 +129,8 @@ def test_equal_terms_of_pods_are_one() -> None:
     required, preferred = _anti_affinity(labelSelector=_WEB), _anti_affinity(_PREFERRED, labelSelector=_WEB)
     table = RunningPods.of([_info("a", required, required), _info("b", required.label("k", "v"), preferred)])
     found = {carried.kind: carried for carried in table.carried("x", {}, {"app": "web"})}
-    assert {kind: carried.weight for kind, carried in found.items()} == {"bars": 0, "preferred": -1}
-    rows, times = table.carrier_rows(found["bars"])
+    assert {kind: carried.weight for kind, carried in found.items()} == {"anti_required": 0, "preferred": -1}
+    rows, times = table.carrier_rows(found["anti_required"])
     assert (rows.tolist(), times.tolist()) == ([0, 0, 1], [1, 1, 1])
 
 

@@ -15,9 +15,9 @@ from webhook.kube.label_selector import LabelRequirement, LabelSelector, selecto
 
 _SMALLEST = 64
 
-# The effect of a running pod's term on a pod that it selects: exclude it from the domain, attract it because the
-# running pod requires such a pod, or attract or repel it with the weight of the term.
-TermKind = Literal["bars", "required", "preferred"]
+# The kind of a running pod's term, by its effect on a pod that the term selects: `anti_required` excludes the pod from
+# the domain, `required` attracts it, `preferred` attracts or repels it with the weight of the term.
+TermKind = Literal["anti_required", "required", "preferred"]
 
 
 class PodIdentity(Protocol):
@@ -41,7 +41,7 @@ class PodIdentity(Protocol):
 
 
 class CarriedTerm(NamedTuple):
-    """A term of running pods: its effect, its weight, and the classes of these pods, once for each occurrence."""
+    """A term of running pods: its kind, its weight, and the classes of these pods, once for each occurrence."""
 
     kind: TermKind
     weight: int
@@ -160,7 +160,7 @@ class PodClasses:
 
     def _carry(self, number: int, terms: PodTerms) -> None:
         for term in terms.anti_required:
-            self._file("bars", 0, term).append(number)
+            self._file("anti_required", 0, term).append(number)
         for term in terms.required:
             self._file("required", 0, term).append(number)
         for weight, term in terms.preferred:

@@ -89,7 +89,7 @@ class InterPodAffinity:
         """Count the running pods whose terms select the pod, with the weights of these terms."""
         for carried in concerning:
             weight = carried.weight if carried.kind == "preferred" else self._hard_pod_affinity_weight
-            if carried.kind != "bars" and weight:
+            if carried.kind != "anti_required" and weight:
                 pods, times = nodes.pods.carrier_rows(carried)
                 counts.add(carried.term.topology_key, pods, weight * times)
 
@@ -130,11 +130,13 @@ def _violates_anti_affinity(pod: PodInfo, nodes: Snapshot, expired: Expired) -> 
 
 def _violates_existing_anti_affinity(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask | None:
     """Return the nodes with a pod in the domain whose required anti-affinity selects `pod`; None if no pod has any."""
-    barring = [carried for carried in in_time(_terms_selecting(pod, nodes), expired) if carried.kind == "bars"]
-    if not barring:
+    anti_required = [
+        carried for carried in in_time(_terms_selecting(pod, nodes), expired) if carried.kind == "anti_required"
+    ]
+    if not anti_required:
         return None
     found = np.zeros(len(nodes.nodes), dtype=np.bool_)
-    for carried in in_time(barring, expired):
+    for carried in in_time(anti_required, expired):
         found |= _nodes_sharing_domain(carried.term.topology_key, nodes.pods.carrier_rows(carried)[0], nodes)
     return found
 
