@@ -39,7 +39,7 @@ def test_a_plugin_runs_only_at_the_extension_points_of_its_row() -> None:
             for point, kind in (("preFilter", PreFilterPlugin), ("filter", FilterPlugin), ("score", ScorePlugin))
             if isinstance(plugin, kind)
         }
-        assert own <= PLUGIN_BY_NAME[plugin.name].points, plugin.name
+        assert own <= PLUGIN_BY_NAME[plugin.name].extension_points, plugin.name
 
 
 def test_args_have_the_name_of_their_plugin() -> None:

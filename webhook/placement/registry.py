@@ -63,37 +63,41 @@ class PluginArgs:
     system_defaulted: bool = True
 
 
-class Row(NamedTuple):
+class PluginRow(NamedTuple):
     """One plugin of kube-scheduler.
 
-    `points` are its extension points that affect a profile. `weight` is the default weight of its scores, 0 if it has
-    none. `is_default`: kube-scheduler enables it by default. `args` is the model of its args, if any. `make` returns
-    the plugin for the args of a profile; it is None if the plugin is not modelled.
+    `extension_points` are those that affect a profile. `weight` is the default weight of its scores, 0 if it has none.
+    `is_default`: kube-scheduler enables it by default. `args` is the model of its args, if any. `factory` returns the
+    plugin for the args of a profile; it is None if the plugin is not modelled.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/registry.go
     """
 
     name: str
-    points: frozenset[str]
+    extension_points: frozenset[str]
     weight: int
     is_default: bool
     args: type[Args] | None
-    make: Callable[[PluginArgs], Plugin] | None
+    factory: Callable[[PluginArgs], Plugin] | None
 
 
 def _row(
     plugin: type[Plugin],
-    points: str = "",
+    extension_points: str = "",
     *,
     weight: int = 0,
     args: type[Args] | None = None,
-    make: Callable[[PluginArgs], Plugin] | None = None,
-) -> Row:
-    return Row(plugin.name, frozenset(points.split()), weight, True, args, make or (lambda _: plugin()))
+    factory: Callable[[PluginArgs], Plugin] | None = None,
+) -> PluginRow:
+    return PluginRow(
+        plugin.name, frozenset(extension_points.split()), weight, True, args, factory or (lambda _: plugin())
+    )
 
 
-def _not_modelled(name: str, points: str = "", *, is_default: bool = True, args: type[Args] | None = None) -> Row:
-    return Row(name, frozenset(points.split()), 0, is_default, args, None)
+def _not_modelled(
+    name: str, extension_points: str = "", *, is_default: bool = True, args: type[Args] | None = None
+) -> PluginRow:
+    return PluginRow(name, frozenset(extension_points.split()), 0, is_default, args, None)
 
 
 DEFAULT_PREEMPTION = "DefaultPreemption"
@@ -112,7 +116,7 @@ PLUGINS = (
         "preFilter filter score",
         weight=2,
         args=NodeAffinityArgs,
-        make=lambda args: NodeAffinity(args.added_affinity),
+        factory=lambda args: NodeAffinity(args.added_affinity),
     ),
     _row(NodePorts, "preFilter filter"),
     _row(
@@ -120,7 +124,9 @@ PLUGINS = (
         "preFilter filter score",
         weight=1,
         args=NodeResourcesFitArgs,
-        make=lambda args: NodeResourcesFit(args.scoring_strategy, args.ignored_resources, args.ignored_resource_groups),
+        factory=lambda args: NodeResourcesFit(
+            args.scoring_strategy, args.ignored_resources, args.ignored_resource_groups
+        ),
     ),
     _row(VolumeRestrictions, "preFilter filter"),
     _row(NodeVolumeLimits, "preFilter filter"),
@@ -131,14 +137,14 @@ PLUGINS = (
         "preFilter filter score",
         weight=2,
         args=PodTopologySpreadArgs,
-        make=lambda args: PodTopologySpread(args.default_constraints, system_defaulted=args.system_defaulted),
+        factory=lambda args: PodTopologySpread(args.default_constraints, system_defaulted=args.system_defaulted),
     ),
     _row(
         InterPodAffinity,
         "preFilter filter score",
         weight=2,
         args=InterPodAffinityArgs,
-        make=lambda args: InterPodAffinity(
+        factory=lambda args: InterPodAffinity(
             args.hard_pod_affinity_weight,
             ignore_preferred_terms_of_existing_pods=args.ignore_preferred_terms_of_existing_pods,
         ),
@@ -150,7 +156,7 @@ PLUGINS = (
         "score",
         weight=1,
         args=NodeResourcesBalancedAllocationArgs,
-        make=lambda args: NodeResourcesBalancedAllocation(args.balanced_resources),
+        factory=lambda args: NodeResourcesBalancedAllocation(args.balanced_resources),
     ),
     _row(ImageLocality, "score", weight=1),
     _not_modelled("DefaultBinder", "bind"),
@@ -160,7 +166,7 @@ PLUGINS = (
     _not_modelled("PodGroupPodsCount", is_default=False),
 )
 
-PLUGIN_BY_NAME: Mapping[str, Row] = {row.name: row for row in PLUGINS}
+PLUGIN_BY_NAME: Mapping[str, PluginRow] = {row.name: row for row in PLUGINS}
 
 
 class Registration(NamedTuple):
@@ -172,4 +178,4 @@ class Registration(NamedTuple):
 
 def registrations(args: PluginArgs) -> tuple[Registration, ...]:
     """Return every modelled plugin, made for `args`, with its default weight, in the default order."""
-    return tuple(Registration(row.make(args), row.weight) for row in PLUGINS if row.make is not None)
+    return tuple(Registration(row.factory(args), row.weight) for row in PLUGINS if row.factory is not None)

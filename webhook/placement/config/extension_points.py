@@ -75,7 +75,7 @@ def _at_point(point: str, own: PluginSet, multi_point: Iterable[PluginEntry]) ->
 
 def _runs_at(point: str, name: str) -> bool:
     row = PLUGIN_BY_NAME.get(name)
-    return row is not None and point in row.points
+    return row is not None and point in row.extension_points
 
 
 def plugin_errors(plugins: Plugins, path: str) -> Iterator[FieldError]:
