@@ -64,10 +64,10 @@ class Tolerations(frozenset[Toleration]):
 
     def tolerate(self, taint: Taint) -> bool:
         """Return true if one of them tolerates `taint`."""
-        return one_tolerates(self, taint)
+        return any_tolerates(self, taint)
 
 
-def one_tolerates(tolerations: AbstractSet[Toleration], taint: Taint) -> bool:
+def any_tolerates(tolerations: AbstractSet[Toleration], taint: Taint) -> bool:
     """Return true if one of `tolerations` tolerates `taint`; see `Toleration.tolerates`."""
     key, value, effect = taint
     return (
@@ -123,7 +123,7 @@ def covers(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> bool:
     wider, narrower = Toleration.of(wide), Toleration.of(narrow)
     if wider.effect and wider.effect != narrower.effect:
         return False
-    if narrower.effect in ("", NO_EXECUTE) and not _lasts(
+    if narrower.effect in ("", NO_EXECUTE) and not _lasts_at_least(
         wide.get("tolerationSeconds"), narrow.get("tolerationSeconds")
     ):
         return False
@@ -132,7 +132,7 @@ def covers(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> bool:
     return (wider.operator, wider.value) == (narrower.operator, narrower.value)
 
 
-def _lasts(wide_seconds: Any, narrow_seconds: Any) -> bool:
+def _lasts_at_least(wide_seconds: Any, narrow_seconds: Any) -> bool:
     if wide_seconds is None:
         return True
     return bool(narrow_seconds is not None and narrow_seconds <= wide_seconds)

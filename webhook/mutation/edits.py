@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from webhook.kube import wellknown
 from webhook.kube.field import FieldError, forbidden
-from webhook.kube.taints import Taint, Toleration, covers, one_tolerates
+from webhook.kube.taints import Taint, Toleration, any_tolerates, covers
 from webhook.kube.text import cut
 from webhook.mutation import node_terms
 from webhook.mutation.editor import Path, PodEditor
@@ -162,7 +162,9 @@ class AddToleration:
     def apply(self, pod: PodEditor) -> Effect:
         """Append the toleration, unless another one covers it."""
         toleration = {"key": self.key, "operator": "Equal", "value": self.value, "effect": self.effect}
-        if one_tolerates(pod.tolerations, Taint(self.key, self.value, self.effect)) and any(
+        # `any_tolerates` looks up a set, so most pods need no pass over their tolerations.
+        # `covers` decides: it also compares tolerationSeconds, which `any_tolerates` ignores.
+        if any_tolerates(pod.tolerations, Taint(self.key, self.value, self.effect)) and any(
             covers(present, toleration) for present in pod.get("spec", "tolerations") or ()
         ):
             return KEPT
