@@ -23,9 +23,9 @@ class PodEditor:
     def __init__(self, pod: JsonObject) -> None:
         self.pod: JsonObject = dict(pod)
         self.operations: list[JsonObject] = []
-        # The lists and dicts that may be changed: copies of the original's, or new. Kept, so that no id is reused.
-        self._own: dict[int, Any] = {id(self.pod): self.pod}
-        self._new: dict[int, Any] = {}
+        # The lists and dicts that may be changed: copies of the original's, or new. The references keep the ids unique.
+        self._writable: dict[int, Any] = {id(self.pod): self.pod}
+        self._added: dict[int, Any] = {}
         self._tolerations: set[Toleration] | None = None
 
     @property
@@ -49,7 +49,7 @@ class PodEditor:
         """Set `value` at `path`, whose last step is a key of an object."""
         key = path[-1]
         parent = self._open(path[:-1], {})
-        if id(parent) not in self._new:
+        if id(parent) not in self._added:
             replaces = parent.get(key) is not None
             self.operations.append({"op": "replace" if replaces else "add", "path": _pointer(path), "value": value})
         parent[key] = value
@@ -57,7 +57,7 @@ class PodEditor:
     def append(self, value: Any, *path: Step) -> None:
         """Append `value` to the list at `path`."""
         items = self._open(path, [])
-        if id(items) not in self._new:
+        if id(items) not in self._added:
             self.operations.append({"op": "add", "path": _pointer((*path, "-")), "value": value})
         items.append(value)
 
@@ -68,15 +68,15 @@ class PodEditor:
             there = here.get(step) if isinstance(here, dict) else here[step]
             if there is None:
                 there = type(kind)() if depth == len(path) - 1 else {}
-                if id(here) not in self._new:
+                if id(here) not in self._added:
                     self.operations.append({"op": "add", "path": _pointer(path[: depth + 1]), "value": there})
-                here[step] = self._new[id(there)] = self._own[id(there)] = there
-            elif id(here) in self._new:
+                here[step] = self._added[id(there)] = self._writable[id(there)] = there
+            elif id(here) in self._added:
                 # The content of a new list or dict comes from edits, not from the user.
-                self._new[id(there)] = self._own[id(there)] = there
-            elif id(there) not in self._own:
+                self._added[id(there)] = self._writable[id(there)] = there
+            elif id(there) not in self._writable:
                 there = here[step] = there.copy()
-                self._own[id(there)] = there
+                self._writable[id(there)] = there
             here = there
         return here
 
