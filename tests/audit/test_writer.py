@@ -321,11 +321,8 @@ class TestTrouble:
             shutil.rmtree(log.path.parent)
             for number in (2, 3):
                 writer.write(make_record(number))
-            failing = [writer.failing]
             log.path.parent.mkdir()
             writer.write(make_record(4))
-            failing.append(writer.failing)
-        assert failing == [True, False]
         assert log.results == ["written", "failed", "failed", "written"]
         assert [orjson.loads(line)["decision"] for line in log.printed()] == ["d0002", "d0003"]
         assert [(entry["log_level"], entry["event"]) for entry in logs] == [
@@ -511,12 +508,9 @@ class TestStalledReader:
             while log.results.count("failed") < 3:
                 writer.write(make_record(number))
                 number += 1
-            failing = [writer.failing]
             printed = drain(reader)
             writer.write(make_record(number))
-            failing.append(writer.failing)
         printed += drain(reader)
-        assert failing == [True, False]
         assert log.results == ["written"] * (number - 3) + ["failed"] * 3 + ["written"]
         assert [entry["event"] for entry in logs] == [
             "audit records cannot be written and go to standard error",

@@ -255,8 +255,8 @@ def _report_absent(
         last = max(older, key=lambda other: other.began).end
         if not _is_explained(last, start, findings):
             findings.faults.append(_gap(last, start))
-    elif stated := findings.dropped_before.get(start.record.previous):
-        findings.notes.append(f"{goes_on} rotation dropped {absent} it, as {stated} says")
+    elif recorded_by := findings.dropped_before.get(start.record.previous):
+        findings.notes.append(f"{goes_on} rotation dropped {absent} it, as {recorded_by} says")
     elif may_begin_later is None or (chain.segments[0].file in may_begin_later and not _was_kept(chain)):
         findings.notes.append(f"{goes_on} {absent} it, not in these files")
     elif not _is_explained(None, start, findings):

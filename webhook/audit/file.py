@@ -94,14 +94,14 @@ class AuditFile:
         Raises:
             OSError: the line could not be written; no part of it is in the file.
         """
-        self._follow()
+        self._reopen_if_moved()
         end = self._size_bytes
         # End a line that a crash has cut off, so that this one can be read.
         data = b"\n" + line + b"\n" if self._torn else line + b"\n"
         try:
             _write_whole(self._descriptor, data)
         except OSError:
-            self._take_back(end)
+            self._truncate(end)
             raise
         self._torn = False
         self._size_bytes = end + len(data)
@@ -114,7 +114,7 @@ class AuditFile:
         """
         if not self._max_bytes or not self._size_bytes or self._size_bytes + line_bytes + 1 <= self._max_bytes:
             return
-        self._follow()
+        self._reopen_if_moved()
         fresh = self.path.with_name(self.path.name + ".new")
         descriptor = os.open(fresh, _OPEN_FLAGS | os.O_TRUNC, FILE_MODE)
         try:
@@ -125,7 +125,7 @@ class AuditFile:
             os.close(descriptor)
             fresh.unlink(missing_ok=True)
             raise
-        self._adopt(descriptor)
+        self._use(descriptor)
 
     def rotation(self) -> Rotation | None:
         """Return the rotation entry of the next record, if the rotated files have changed.
@@ -135,13 +135,13 @@ class AuditFile:
         """
         return self._rotated.statement()
 
-    def drop(self, *, stated: bool) -> Sequence[Dropped]:
-        """Delete the rotated files that the last `rotation` lists as dropped; `stated`: a record with it was written.
+    def drop(self, *, recorded: bool) -> Sequence[Dropped]:
+        """Delete the rotated files that the last `rotation` lists as dropped; `recorded`: a record with it was written.
 
         Raises:
             OSError: a file could not be deleted.
         """
-        return self._rotated.drop(stated=stated)
+        return self._rotated.drop(recorded=recorded)
 
     def close(self) -> None:
         """Close the file."""
@@ -154,20 +154,20 @@ class AuditFile:
     def _open(self) -> None:
         descriptor = os.open(self.path, _OPEN_FLAGS, FILE_MODE)
         try:
-            self._hold(descriptor)
+            self._check_and_lock(descriptor)
         except OSError:
             os.close(descriptor)
             raise
-        self._adopt(descriptor)
+        self._use(descriptor)
 
-    def _hold(self, descriptor: int) -> None:
+    def _check_and_lock(self, descriptor: int) -> None:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
         _lock(descriptor)
         if not os.path.samestat(os.fstat(descriptor), self.path.stat()):
             raise OSError(errno.EWOULDBLOCK, "another process has just rotated it")
 
-    def _adopt(self, descriptor: int) -> None:
+    def _use(self, descriptor: int) -> None:
         self.close()
         status = os.fstat(descriptor)
         self._descriptor = descriptor
@@ -175,7 +175,7 @@ class AuditFile:
         self._size_bytes = status.st_size
         self._torn = status.st_size > 0 and os.pread(descriptor, 1, status.st_size - 1) != b"\n"
 
-    def _follow(self) -> None:
+    def _reopen_if_moved(self) -> None:
         """Reopen the file if the path refers to another file now."""
         try:
             status = os.stat(self._name)  # noqa: PTH116 - runs for every record, and Path.stat takes twice as long
@@ -187,7 +187,7 @@ class AuditFile:
         else:
             self._size_bytes = status.st_size
 
-    def _take_back(self, end: int) -> None:
+    def _truncate(self, end: int) -> None:
         try:
             if os.fstat(self._descriptor).st_size > end:
                 os.ftruncate(self._descriptor, end)

@@ -85,15 +85,15 @@ class RotatedFiles:
             self._is_due = False
         return self._statement
 
-    def drop(self, *, stated: bool) -> tuple[Dropped, ...]:
+    def drop(self, *, recorded: bool) -> tuple[Dropped, ...]:
         """Delete the files that the last statement lists, and return what was deleted, by reason.
 
-        `stated`: a record with the statement was written. Otherwise the next record gets a new one.
+        `recorded`: a record with the statement was written. Otherwise the next record gets a new one.
 
         Raises:
             OSError: a file could not be deleted.
         """
-        if not stated and self._statement is not None:
+        if not recorded and self._statement is not None:
             self._is_due = True
         to_drop, self._to_drop, self._statement = self._to_drop, {}, None
         if not to_drop:

@@ -51,7 +51,7 @@ class AuditStream:
         """Return None: a stream has no files."""
         return None
 
-    def drop(self, *, stated: bool) -> Sequence[Dropped]:  # noqa: ARG002 - the sink's signature
+    def drop(self, *, recorded: bool) -> Sequence[Dropped]:  # noqa: ARG002 - the sink's signature
         """Return nothing: a stream has no files."""
         return ()
 

@@ -49,8 +49,8 @@ class Sink(Protocol):
         """Return the rotation entry of the next record, if any; raises OSError if the files cannot be read."""
         ...
 
-    def drop(self, *, stated: bool) -> Sequence[Dropped]:
-        """Delete the files that `rotation` listed; `stated`: a record lists them. Raises OSError if that fails."""
+    def drop(self, *, recorded: bool) -> Sequence[Dropped]:
+        """Delete the files that `rotation` listed; `recorded`: a record lists them. Raises OSError if that fails."""
         ...
 
     def append(self, line: bytes) -> None:
@@ -110,15 +110,14 @@ class AuditWriter:
         self._fallback = AuditStream(error_descriptor)
         self._log = structlog.get_logger()
         self._lost_records = 0
-        self._failing = False
         self._failure_is_logged = False
         self._rotation_is_failing = False
         self._dropping_is_failing = False
         self._head_is_failing = False
-        self._sequence, self._head = self._end()
+        self._sequence, self._head = self._chain_end()
         self._staged: list[bytes] = []
         self._staged_head = self._head
-        self._states_rotation = False
+        self._records_rotation = False
 
     def __enter__(self) -> Self:
         return self
@@ -130,11 +129,6 @@ class AuditWriter:
     def head(self) -> str:
         """Return the hash of the last record written. `verify --head` uses it later to detect missing records."""
         return self._head
-
-    @property
-    def failing(self) -> bool:
-        """Return whether the last record could not be written."""
-        return self._failing
 
     def write(self, record: AuditRecord | Draft) -> None:
         """Write the record to the file before returning; if that fails, print, count and log it."""
@@ -165,15 +159,14 @@ class AuditWriter:
         except OSError as error:
             self._staged_head = self._head
             for line in lines:
-                self._divert(line, error)
+                self._write_to_standard_error(line, error)
             # The disk may be full: free room now. The next record lists the remaining files.
-            self._drop(stated=False)
+            self._drop(recorded=False)
             return
         self._head = self._staged_head
         self._keep_head()
-        if self._states_rotation:
-            self._drop(stated=True)
-        self._failing = False
+        if self._records_rotation:
+            self._drop(recorded=True)
         if self._lost_records and self._fallback.has_room():
             self._log.warning("audit records are written again", path=self.path, missed=self._lost_records)
             self._lost_records = 0
@@ -187,7 +180,7 @@ class AuditWriter:
         self._sink.close()
         self._fallback.close()
 
-    def _end(self) -> tuple[int, str]:
+    def _chain_end(self) -> tuple[int, str]:
         """Return sequence and hash of the record before the next one.
 
         If the file lacks records that were written, this is the last one written, not the last one left. The gap thus
@@ -227,12 +220,12 @@ class AuditWriter:
         except OSError as error:
             self._log_dropping_failure(error)
             rotation = None
-        self._states_rotation = rotation is not None
+        self._records_rotation = rotation is not None
         return rotation
 
-    def _drop(self, *, stated: bool) -> None:
+    def _drop(self, *, recorded: bool) -> None:
         try:
-            dropped = self._sink.drop(stated=stated)
+            dropped = self._sink.drop(recorded=recorded)
         except OSError as error:
             self._log_dropping_failure(error)
             return
@@ -262,9 +255,8 @@ class AuditWriter:
             self._log.error("rotated audit files cannot be dropped", path=self.path, error=str(error))
             self._dropping_is_failing = True
 
-    def _divert(self, line: bytes, error: OSError) -> None:
+    def _write_to_standard_error(self, line: bytes, error: OSError) -> None:
         self._lost_records += 1
-        self._failing = True
         # Logs go to standard error and would block there, unlike a record.
         if not self._failure_is_logged and self._fallback.has_room():
             self._failure_is_logged = True
