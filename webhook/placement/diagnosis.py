@@ -59,9 +59,9 @@ def _pre_filter_rejections(
     """Yield the nodes that each pre-filter excludes; `named` are its step, its plugin and the nodes that it names."""
     if not named:
         return
-    leaves_none = not frozenset.intersection(*(names for _, _, names in named))
+    is_disjoint = not frozenset.intersection(*(names for _, _, names in named))
     plugins = {plugin for _, plugin, _ in named}
-    reason = pre_filter_rejection(plugins if leaves_none else plugins | rejecting, leaves_none=leaves_none)
+    reason = pre_filter_rejection(plugins if is_disjoint else plugins | rejecting, is_disjoint=is_disjoint)
     for step, plugin, names in named:
         rejected = np.ones(len(nodes.nodes), dtype=np.bool_)
         rejected[[nodes.rows[name] for name in names if name in nodes.rows]] = False

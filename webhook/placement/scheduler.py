@@ -207,7 +207,7 @@ class Scheduler:
             if nominated is not None:
                 left_out[nominated] = False
                 plugins |= rejecting_plugins(self._profile, info, snapshot, nominated, expired)
-            reasons[pre_filter_rejection(plugins, leaves_none=False)] = int(np.count_nonzero(left_out))
+            reasons[pre_filter_rejection(plugins, is_disjoint=False)] = int(np.count_nonzero(left_out))
         with_nominated = nodes_with_nominated_pods(info, snapshot, self._profile.scheduler_names, expired)
         run = partial(run_filters, self._profile.filters, info, snapshot, with_nominated, expired)
         if nominated is not None:

@@ -45,21 +45,21 @@ def run_pre_filters(
             names = result.node_names if names is None else names & result.node_names
             plugins.append(plugin.name)
         if names is not None and not names:
-            return PreFilterOutcome(names, plugins, pre_filter_rejection(plugins, leaves_none=True))
+            return PreFilterOutcome(names, plugins, pre_filter_rejection(plugins, is_disjoint=True))
     return PreFilterOutcome(names, plugins)
 
 
-def pre_filter_rejection(plugins: Collection[str], *, leaves_none: bool) -> str:
+def pre_filter_rejection(plugins: Collection[str], *, is_disjoint: bool) -> str:
     """Return the reason of a node that the pre-filters of `plugins` exclude.
 
-    `leaves_none`: the plugins name no node in common. Otherwise `plugins` includes the plugin that rejected the pod's
+    `is_disjoint`: the plugins name no node in common. Otherwise `plugins` includes the plugin that rejected the pod's
     nominated node, which kube-scheduler evaluates first.
 
     Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, findNodesThatFitPod, and framework/runtime/framework.go,
     RunPreFilterPlugins
     """
     listed = f"[{' '.join(sorted(plugins))}]"
-    if not leaves_none:
+    if not is_disjoint:
         return f"node(s) didn't satisfy plugin(s) {listed}"
     if len(plugins) > 1:
         return f"node(s) didn't satisfy plugin(s) {listed} simultaneously"
@@ -87,14 +87,14 @@ def run_filters(
     feasible = candidates
     if with_nominated:
         for plugin in in_time(filters, expired):
-            feasible = _narrowed(feasible, with_nominated.failures(plugin, feasible), reasons)
+            feasible = _without_rejected(feasible, with_nominated.failures(plugin, feasible), reasons)
     for plugin in in_time(filters, expired):
         if failures := plugin.filter(pod, nodes, expired):
-            feasible = _narrowed(feasible, failures, reasons)
+            feasible = _without_rejected(feasible, failures, reasons)
     return feasible
 
 
-def _narrowed(feasible: Mask, failures: Iterable[Failure], reasons: Counter[str]) -> Mask:
+def _without_rejected(feasible: Mask, failures: Iterable[Failure], reasons: Counter[str]) -> Mask:
     left = feasible
     for reason, rejected in failures:
         newly_rejected = rejected & feasible
