@@ -1,4 +1,4 @@
-"""The placement check written for obviousness: for each node, for each plugin, as the sources of kube-scheduler do.
+"""A plain reference implementation of the placement check: for each node, for each plugin, as kube-scheduler does.
 
 It is the specification of `webhook.placement` and shares no code with it.
 """
@@ -25,7 +25,7 @@ from tests.placement.oracle_pods import (
 )
 from tests.placement.oracle_resources import is_scalar_resource, is_schedulable_resource, pod_requests, scored_of
 
-# A plugin, and its reasons; empty where there is nothing against the node.
+# A plugin, and its reasons; empty if the plugin accepts the node.
 Rejection = tuple[str, list[str]]
 ClusterFilter = Callable[[Object, OracleNode, OracleCluster], list[str]]
 
@@ -53,7 +53,7 @@ def place(
     *,
     binpack: bool = False,
 ) -> OracleAnswer:
-    """The placement of `pod` on raw `nodes` where raw `pods` are bound, in a cluster with raw `others`."""
+    """Return the placement of `pod` on raw `nodes` where raw `pods` are bound, in a cluster with raw `others`."""
     by_name = {node["metadata"]["name"]: OracleNode(node) for node in nodes}
     for each in pods:
         if each["status"]["phase"] in ("Succeeded", "Failed"):
@@ -81,7 +81,7 @@ def place(
 
 
 def find_nodes_that_fit_pod(pod: Object, cluster: OracleCluster) -> tuple[list[OracleNode], str]:
-    """The nodes that pass, and kube-scheduler's message should there be none."""
+    """Return the nodes that pass, and kube-scheduler's message if none passes."""
     nodes = cluster.nodes
     names, refusal = pre_filter_node_affinity(pod)
     if refusal:
@@ -129,23 +129,23 @@ def yields(pod: Object, nominated: Object) -> bool:
 
 
 def first_rejection(pod: Object, node: OracleNode, cluster: OracleCluster, skipped: Container[object]) -> Rejection:
-    """The first plugin that rejects `node`, and its reasons; none, if the node can take `pod`."""
-    for rejects in FILTERS:
-        if found := rejects(pod, node):
-            return plugin_name(rejects.__name__), found
-    for cluster_rejects in CLUSTER_FILTERS:
-        if cluster_rejects not in skipped and (found := cluster_rejects(pod, node, cluster)):
-            return plugin_name(cluster_rejects.__name__), found
+    """Return the first plugin that rejects `node`, and its reasons; empty if the node can take `pod`."""
+    for filter_plugin in FILTERS:
+        if found := filter_plugin(pod, node):
+            return plugin_name(filter_plugin.__name__), found
+    for cluster_filter in CLUSTER_FILTERS:
+        if cluster_filter not in skipped and (found := cluster_filter(pod, node, cluster)):
+            return plugin_name(cluster_filter.__name__), found
     return "", []
 
 
 def plugin_name(function: str) -> str:
-    """`NodeName` for `node_name`."""
+    """Return the name of the plugin that `function` implements: `NodeName` for `node_name`."""
     return "".join(part.title() for part in function.split("_"))
 
 
 def pre_filter_node_affinity(pod: Object) -> tuple[set[str] | None, str]:
-    """The node names that every required term asks for by metadata.name, or why they conflict."""
+    """Return the node names that every required term asks for by metadata.name, or the reason if they conflict."""
     required = required_node_selector(pod["spec"])
     terms = (required or {}).get("nodeSelectorTerms") or []
     if not terms:
@@ -228,7 +228,7 @@ FILTERS: tuple[Callable[[Object, OracleNode], list[str]], ...] = (
     node_ports,
 )
 
-# Those that look at other objects too; they come after the others.
+# These filters read other objects too, so they run after the others.
 CLUSTER_FILTERS: tuple[ClusterFilter, ...] = (
     node_resources_fit,
     pod_topology_spread,
@@ -240,7 +240,7 @@ CLUSTER_FILTERS: tuple[ClusterFilter, ...] = (
 def prioritize_nodes(
     pod: Object, nodes: list[OracleNode], cluster: OracleCluster, *, binpack: bool
 ) -> dict[str, dict[str, int]]:
-    """The weighted score of each plugin for each node, and their total."""
+    """Return the weighted score of each plugin for each node, and their total."""
     if len(nodes) == 1:
         return {nodes[0].name: {"total": 0}}
     weighted: dict[str, list[int]] = {}

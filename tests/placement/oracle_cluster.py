@@ -1,4 +1,4 @@
-"""A cluster in raw objects, for the placement check that is written for obviousness."""
+"""A cluster in raw objects, for the reference implementation of the placement check."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ Object = Mapping[str, Any]
 
 @dataclass
 class OracleNode:
-    """A node, what it offers, the pods that run there, and those that are nominated to it.
+    """A node, its allocatable resources, the pods that run there, and those that are nominated to it.
 
     `assumed` are those of `pods` that are nominated and looked at as if they ran.
     """
@@ -73,13 +73,13 @@ class OracleCluster:
 
 
 def labels_of(obj: Object) -> Mapping[str, str]:
-    """The labels of `obj`."""
+    """Return the labels of `obj`."""
     labels: Mapping[str, str] = obj["metadata"].get("labels") or {}
     return labels
 
 
 def tolerations_of(pod: Object) -> list[Object]:
-    """The tolerations of `pod`, with those of the API server's admission plugin DefaultTolerationSeconds."""
+    """Return the tolerations of `pod`, with those of the API server's admission plugin DefaultTolerationSeconds."""
     found: list[Object] = list(pod["spec"].get("tolerations") or [])
     tolerated = [each.get("key") or "" for each in found if (each.get("effect") or "NoExecute") == "NoExecute"]
     added = [
@@ -91,5 +91,5 @@ def tolerations_of(pod: Object) -> list[Object]:
 
 
 def namespace_of(pod: Object) -> str:
-    """The namespace of `pod`."""
+    """Return the namespace of `pod`."""
     return str(pod["metadata"].get("namespace", "default"))

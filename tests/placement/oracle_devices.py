@@ -1,4 +1,4 @@
-"""DynamicResources of the oracle: every way to give a pod's claims their devices, one after the other."""
+"""A plain reference implementation of DynamicResources: try every allocation of devices to a pod's claims."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
@@ -21,16 +21,16 @@ SELECTORS: Mapping[str, Callable[[str, Object], bool]] = {
     'device.attributes["gpu.example.com"].model == "H100"': lambda _, device: value_of(device, "model") == "H100",
     'device.attributes["gpu.example.com"].numa > 0': lambda _, device: value_of(device, "numa") > 0,
 }
-"""What selectors mean, by their text: every device of a test has what they read."""
+"""The predicates of selectors by their text; every device of a test has the attributes that they read."""
 
 
 def value_of(device: Object, attribute: str) -> Any:
-    """The value of an attribute."""
+    """Return the value of an attribute."""
     return next(iter(device["attributes"][attribute].values()))
 
 
 def dynamic_resources(pod: Object, node: OracleNode, cluster: OracleCluster) -> list[str]:
-    """Return why DynamicResources rejects the node."""
+    """Return the reasons of DynamicResources to reject the node."""
     if not claims_of(pod, cluster) and not extended_claim(pod, node, cluster):
         return []
     if cluster.is_without_pods and next(allocations(pod, node, cluster, anew=True), None) is not None:
@@ -77,7 +77,7 @@ def claims_of(pod: Object, cluster: OracleCluster) -> list[Object]:
 
 
 def class_behind(resource: str, cluster: OracleCluster) -> str:
-    """The class whose devices the extended resource stands for; of each resource a test has one at most."""
+    """Return the class that backs the extended resource; a test has at most one for each resource."""
     for each in cluster.others:
         if each["kind"] == "DeviceClass":
             name = str(each["metadata"]["name"])
@@ -87,7 +87,7 @@ def class_behind(resource: str, cluster: OracleCluster) -> str:
 
 
 def extended_claim(pod: Object, node: OracleNode, cluster: OracleCluster) -> Object | None:
-    """The claim for the extended resources that a class stands behind and the node does not offer."""
+    """Return the claim for the extended resources that a class backs and the node does not offer."""
     init_containers = pod["spec"].get("initContainers") or []
     containers = [*init_containers, *pod["spec"]["containers"]]
     resources = {name for each in containers for name in requests_of(each)}
@@ -133,7 +133,7 @@ def is_reached(claim: Object, node: OracleNode) -> bool:
 
 
 def allocations(pod: Object, node: OracleNode, cluster: OracleCluster, *, anew: bool = False) -> Iterator[Way]:
-    """Every way, in the order in which kube-scheduler tries them: the number of the claim, the request, its device.
+    """Yield the allocations in kube-scheduler's order: the number of the claim, the name of the request, its device.
 
     `anew`: claims that have got devices look for others.
     """
@@ -155,7 +155,7 @@ Held = tuple[int, Device, Asked]
 
 
 def ways(requests: Asked, devices: list[Device], cluster: OracleCluster, held: tuple[Held, ...] = ()) -> Iterator[Way]:
-    """Every way to give each of `requests` its devices, beside those that earlier ones hold."""
+    """Yield every way to give each of `requests` its devices, beside those that earlier ones hold."""
     if not requests:
         yield []
         return
@@ -176,7 +176,7 @@ def ways(requests: Asked, devices: list[Device], cluster: OracleCluster, held: t
 
 
 def excludes(number: int, taken: Device, later: tuple[int, str, Device], others: Asked) -> bool:
-    """Whether a later request cannot have its device for that of the claim `number`: an administrator's only looks."""
+    """Return whether a later request loses its device to the claim `number`. Administrative access allocates none."""
     own, name, device = later
     looks = any((own, name) == (each, request["name"]) and is_of_administrator(request) for each, _, request in others)
     return device is taken and (own == number or not looks)
@@ -236,7 +236,7 @@ def agrees(claim: Object, number: int, way: Way) -> bool:
 
 
 def devices_of(node: OracleNode, cluster: OracleCluster) -> list[Device]:
-    """The devices that the node reaches, pool by pool; each slice of a test is a pool of its own."""
+    """Return the devices that the node reaches, pool by pool; each slice of a test is a pool of its own."""
     slices = [
         each["spec"]
         for each in cluster.others

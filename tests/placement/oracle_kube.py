@@ -1,4 +1,4 @@
-"""Selectors and tolerations written for obviousness, from the sources of Kubernetes.
+"""A plain reference implementation of selectors and tolerations, from the sources of Kubernetes.
 
 `webhook.kube` computes the same for the server. Nothing is shared, so that a fault there is a disagreement here.
 """

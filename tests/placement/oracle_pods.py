@@ -1,4 +1,4 @@
-"""InterPodAffinity and PodTopologySpread written for obviousness: for each node, each term, each pod."""
+"""A plain reference implementation of InterPodAffinity and PodTopologySpread: for each node, each term, each pod."""
 
 import math
 from collections import Counter
@@ -14,13 +14,13 @@ _OWNERS = (("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"), ("apps/v1
 
 
 def _terms(pod: Object, kind: str) -> list[Object]:
-    """The required terms of podAffinity or podAntiAffinity."""
+    """Return the required terms of podAffinity or podAntiAffinity."""
     part = (pod["spec"].get("affinity") or {}).get(kind) or {}
     return [_admitted(term, pod) for term in part.get(_REQUIRED) or []]
 
 
 def _weighted_terms(pod: Object) -> list[tuple[int, Object]]:
-    """The preferred terms of both, those of podAntiAffinity with negative weights."""
+    """Return the preferred terms of both, those of podAntiAffinity with negative weights."""
     affinity = pod["spec"].get("affinity") or {}
     return [
         (sign * each["weight"], _admitted(each["podAffinityTerm"], pod))
@@ -30,7 +30,7 @@ def _weighted_terms(pod: Object) -> list[tuple[int, Object]]:
 
 
 def _admitted(term: Object, pod: Object) -> Object:
-    """`term` as the API server stores it: the label keys made part of the selector."""
+    """Return `term` as the API server stores it: with its label keys in the selector."""
     selector = term.get("labelSelector")
     if selector is None:
         return term
@@ -76,7 +76,7 @@ def _running(cluster: OracleCluster) -> Iterator[tuple[Object, OracleNode]]:
 
 
 def inter_pod_affinity(pod: Object, node: OracleNode, cluster: OracleCluster) -> list[str]:
-    """Return why InterPodAffinity rejects `node`."""
+    """Return the reasons of InterPodAffinity to reject `node`."""
     if not _affinity_holds(pod, node, cluster):
         return ["node(s) didn't match pod affinity rules"]
     for term in _terms(pod, "podAntiAffinity"):
@@ -122,7 +122,7 @@ def _affinity_holds(pod: Object, node: OracleNode, cluster: OracleCluster) -> bo
 
 
 def inter_pod_affinity_scores(pod: Object, nodes: list[OracleNode], cluster: OracleCluster) -> list[int] | None:
-    """The scores of the feasible `nodes`, None where the plugin is skipped."""
+    """Return the scores of the feasible `nodes`, None if the plugin is skipped."""
     weights: Counter[tuple[str, str]] = Counter()
     counted = False
     for other, there in _running(cluster):
@@ -203,7 +203,7 @@ def _pods_there(constraint: Object, pod: Object, node: OracleNode) -> int:
 
 
 def _assumed_there(constraint: Object, pod: Object, node: OracleNode) -> int:
-    """The nominated pods among them: one that is being deleted counts, and an empty selector selects it."""
+    """Return the nominated pods among them: a pod that is being deleted counts, and an empty selector selects it."""
     return sum(
         namespace_of(other) == namespace_of(pod)
         and label_selector_matches(constraint.get("labelSelector"), labels_of(other))
@@ -223,7 +223,7 @@ def _counts(constraint: Object, pod: Object, node: OracleNode) -> bool:
 
 
 def pod_topology_spread(pod: Object, node: OracleNode, cluster: OracleCluster) -> list[str]:
-    """Return why PodTopologySpread rejects `node`."""
+    """Return the reasons of PodTopologySpread to reject `node`."""
     constraints = _constraints(pod, cluster, "DoNotSchedule")
     for constraint in constraints:
         key = constraint["topologyKey"]
@@ -241,7 +241,7 @@ def pod_topology_spread(pod: Object, node: OracleNode, cluster: OracleCluster) -
 
 
 def pod_topology_spread_scores(pod: Object, nodes: list[OracleNode], cluster: OracleCluster) -> list[int] | None:
-    """The scores of the feasible `nodes`, None where the plugin is skipped."""
+    """Return the scores of the feasible `nodes`, None if the plugin is skipped."""
     constraints = _constraints(pod, cluster, "ScheduleAnyway")
     if not constraints:
         return None

@@ -1,4 +1,4 @@
-"""Quantities and the requests of pods written for obviousness, from the sources of Kubernetes.
+"""A plain reference implementation of quantities and pod requests, from the sources of Kubernetes.
 
 `webhook.kube` computes the same for the server. Nothing is shared, so that a fault there is a disagreement here.
 """
@@ -63,12 +63,12 @@ def milli_of(quantity: object) -> int:
 
 
 def amount_of(resource: str, quantity: object) -> int:
-    """Return what a node offers of `resource`: thousandths of a core for cpu, whole units for all else."""
+    """Return how much of `resource` a node offers: thousandths of a core for cpu, whole units for all else."""
     return milli_of(quantity) if resource == "cpu" else units_of(quantity)
 
 
 def pod_requests(pod: Object) -> dict[str, int]:
-    """Return what a waiting pod requests of a node.
+    """Return the requests of a pending pod.
 
     Source: k8s.io/component-helpers/resource/helpers.go, PodRequests
     """

@@ -1,4 +1,4 @@
-"""The real kube-scheduler is the judge of images, gates, claims, device classes and configurations."""
+"""Predictions match the real kube-scheduler for images, gates, claims, device classes and configurations."""
 
 from collections.abc import Mapping
 from typing import Any
