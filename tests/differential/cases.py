@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from tests.differential.constraints import Object
-from tests.differential.judge import Answer
+from tests.differential.kube_scheduler import Answer
 from tests.differential.worlds import World
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot

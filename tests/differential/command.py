@@ -10,7 +10,7 @@ from tests.support.command import run_here
 from webhook.placement.framework.result import Placement
 
 
-def foretold_by_command(
+def predicted_by_command(
     folder: Path, cluster: Sequence[Object], pods: Sequence[Object], configuration: Object = CONFIGURATION
 ) -> list[Placement]:
     """Return the answers for `pods`, in their order; `cluster` is written as `kubectl get -A -o json` prints it."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from tests.differential.judge import Answer
+from tests.differential.kube_scheduler import Answer
 from webhook.placement.framework.result import Placement
 from webhook.placement.profile import Profile
 

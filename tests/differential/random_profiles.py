@@ -1,4 +1,4 @@
-"""Random profiles: plugins on, off and weighed at extension points, and their args."""
+"""Random scheduler profiles: enabled and disabled plugins, weights by extension point, and args."""
 
 from tests.controlplane.configuration import scheduler_configuration
 from tests.differential.constraints import HOSTNAME, RACK, ZONE, Object
@@ -33,7 +33,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def random_configuration(dice: Dice, names: tuple[str, ...]) -> Object:
-    """A KubeSchedulerConfiguration with a profile of each name, beside the standard ones, which nominated pods name."""
+    """Return a KubeSchedulerConfiguration with random profiles of `names` and the standard ones, for nominated pods."""
     profiles = [*({"schedulerName": name} for name in STANDARD), *(_profile(dice, name) for name in names)]
     return {**scheduler_configuration(), "profiles": profiles}
 
@@ -47,15 +47,17 @@ def _profile(dice: Dice, name: str) -> Object:
 def _plugins(dice: Dice) -> Object:
     plugins: Object = {}
     off = dice.some(_FILTERS, 1, 3) if dice.chance(40) else []
-    left = [each for each in _SCORES if each not in off]
+    remaining = [each for each in _SCORES if each not in off]
     if off or dice.chance(40):
-        plugins["multiPoint"] = {"disabled": _named(off), "enabled": _weighed(dice, dice.some(left, 1, 3))}
+        plugins["multiPoint"] = {"disabled": _named(off), "enabled": _weighted(dice, dice.some(remaining, 1, 3))}
     if dice.chance(30):
-        # One that is never skipped must be left: kube-scheduler logs no scores where all are.
-        enabled = _weighed(dice, ["NodeResourcesFit", *dice.some(left, 0, 4)])
-        is_all = "NodeResourcesFit" not in off and dice.chance(40)
+        # One plugin must score every pod: kube-scheduler logs no scores if all plugins are skipped.
+        enabled = _weighted(dice, ["NodeResourcesFit", *dice.some(remaining, 0, 4)])
+        replaces_all = "NodeResourcesFit" not in off and dice.chance(40)
         plugins["score"] = (
-            {"disabled": _named(["*"]), "enabled": enabled} if is_all else {"disabled": _named(dice.some(left, 1, 3))}
+            {"disabled": _named(["*"]), "enabled": enabled}
+            if replaces_all
+            else {"disabled": _named(dice.some(remaining, 1, 3))}
         )
     if dice.chance(30):
         plugins["filter"] = {"disabled": _named(dice.some([each for each in _FILTERS if each not in off], 1, 4))}
@@ -66,7 +68,7 @@ def _named(plugins: list[str]) -> list[Object]:
     return [{"name": plugin} for plugin in plugins]
 
 
-def _weighed(dice: Dice, plugins: list[str]) -> list[Object]:
+def _weighted(dice: Dice, plugins: list[str]) -> list[Object]:
     return [{"name": each} | ({"weight": dice.randint(1, 20)} if dice.chance(80) else {}) for each in plugins]
 
 

@@ -15,7 +15,7 @@ from tests.controlplane.control_plane import ControlPlane
 from tests.differential.cases import FOLDER, Case
 from tests.differential.constraints import Object
 from tests.differential.dice import Dice
-from tests.differential.judge import Answer, Judge
+from tests.differential.kube_scheduler import Answer, KubeScheduler
 from tests.differential.profiles import CONFIGURATION, OTHERS, STANDARD
 from tests.differential.worlds import World, pending_pods, random_world
 
@@ -43,16 +43,16 @@ def main(count: int, first_seed: int) -> None:
 
 def _cases(control_plane: ControlPlane, first_seed: int) -> Iterator[tuple[str, Case]]:
     control_plane.start_scheduler(CONFIGURATION)
-    judge = Judge(Cluster(control_plane))
+    scheduler = KubeScheduler(Cluster(control_plane))
     for seed in range(first_seed, first_seed + _WORLDS):
         dice = Dice(seed)
         world = random_world(dice, _SIZES)
-        judge.establish(world)
+        scheduler.establish(world)
         for pod in pending_pods(dice, world, _PODS_PER_WORLD, _SCHEDULERS):
-            answer, _ = judge.ask(pod)
+            answer, _ = scheduler.ask(pod)
             name = f"recorded-{seed}-{pod['metadata']['name']}"
             yield name, Case("Recorded from kube-scheduler 1.36. It shows", world, pod, answer)
-        judge.establish(World((), (), (), ()))
+        scheduler.establish(World((), (), (), ()))
 
 
 def _features(pod: Object, answer: Answer) -> set[str]:

@@ -8,7 +8,7 @@ import pytest
 from tests.controlplane.client import ApiError
 from tests.differential.comparison import disagreements
 from tests.differential.constraints import Object
-from tests.differential.judge import Answer
+from tests.differential.kube_scheduler import Answer
 from tests.differential.minimising import minimise
 from tests.differential.profiles import PROFILES
 from tests.differential.trial import report, tried
@@ -71,8 +71,8 @@ def test_minimising_removes_what_a_disagreement_does_not_need() -> None:
 
 
 @dataclass
-class _Judge:
-    """Binds no pod, and answers with `fault` where there are fewer nodes than `fewest`."""
+class _FakeScheduler:
+    """Bind no pod, and raise `fault` if there are fewer nodes than `fewest`."""
 
     world: World
     fewest: int
@@ -99,9 +99,9 @@ _FOUND = "seed-1-p: Disagreement(kind='verdict', predicted=('Feasible',"
 @pytest.mark.parametrize("fault", _FAULTS, ids=repr)
 @pytest.mark.parametrize("fewest", [2, 3])
 def test_missing_answer_does_not_shrink_a_disagreement(tmp_path: Path, fewest: int, fault: Exception) -> None:
-    judge = _Judge(_THREE_NODES, fewest, fault)
+    scheduler = _FakeScheduler(_THREE_NODES, fewest, fault)
 
-    text = report(judge, _THREE_NODES, tried(judge, _POD), "seed-1-p", tmp_path)
+    text = report(scheduler, _THREE_NODES, tried(scheduler, _POD), "seed-1-p", tmp_path)
 
     assert text.startswith(_FOUND)
     assert text.endswith(f"minimised: {tmp_path / 'seed-1-p.yaml'}")
@@ -112,11 +112,11 @@ def test_missing_answer_does_not_shrink_a_disagreement(tmp_path: Path, fewest: i
 
 @pytest.mark.parametrize("fault", _FAULTS, ids=repr)
 def test_disagreement_is_reported_though_nothing_is_answered_any_more(tmp_path: Path, fault: Exception) -> None:
-    judge = _Judge(_THREE_NODES, 0, fault)
-    trial = tried(judge, _POD)
-    judge.fewest = 4
+    scheduler = _FakeScheduler(_THREE_NODES, 0, fault)
+    trial = tried(scheduler, _POD)
+    scheduler.fewest = 4
 
-    text = report(judge, _THREE_NODES, trial, "seed-1-p", tmp_path)
+    text = report(scheduler, _THREE_NODES, trial, "seed-1-p", tmp_path)
 
     assert text.startswith(_FOUND)
     assert text.endswith(f"then no answer: {fault}\nminimised: not seen again")

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane.cluster import Cluster
-from tests.differential.command import foretold_by_command
+from tests.differential.command import predicted_by_command
 from tests.differential.comparison import disagreements
 from tests.differential.dice import Dice
-from tests.differential.judge import Judge
+from tests.differential.kube_scheduler import KubeScheduler
 from tests.differential.profiles import CONFIGURATION, OTHERS, STANDARD
 from tests.differential.random_profiles import random_configuration
 from tests.differential.trial import disagreements_of_command, report, tried
@@ -27,15 +27,15 @@ WORLDS_OF_OTHERS = max(1, WORLDS // 6)
 def _agree(cluster: Cluster, seed: int, schedulers: tuple[str, ...], folder: Path) -> None:
     dice = Dice(seed)
     world = random_world(dice)
-    judge = Judge(cluster)
-    judge.establish(world)
+    scheduler = KubeScheduler(cluster)
+    scheduler.establish(world)
     trials = []
     for pod in pending_pods(dice, world, PODS_PER_WORLD, schedulers):
-        trial = tried(judge, pod)
+        trial = tried(scheduler, pod)
         trials.append(trial)
         if trial.disagreements:
-            pytest.fail(report(judge, world, trial, f"seed-{seed}-{pod['metadata']['name']}"))
-    assert disagreements_of_command(judge, trials, folder) == []
+            pytest.fail(report(scheduler, world, trial, f"seed-{seed}-{pod['metadata']['name']}"))
+    assert disagreements_of_command(scheduler, trials, folder) == []
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + WORLDS - WORLDS_OF_OTHERS))
@@ -55,11 +55,11 @@ def test_random_profiles_are_read_as_kube_scheduler_reads_them(cluster: Cluster,
     configuration = random_configuration(dice, OTHERS)
     cluster.control_plane.start_scheduler(configuration)
     world = random_world(dice)
-    judge = Judge(cluster)
-    judge.establish(world)
+    scheduler = KubeScheduler(cluster)
+    scheduler.establish(world)
     pods = pending_pods(dice, world, PODS_PER_WORLD, OTHERS)
-    answers = [judge.ask(pod)[0] for pod in pods]
-    placements = foretold_by_command(tmp_path, judge.objects(), pods, configuration)
+    answers = [scheduler.ask(pod)[0] for pod in pods]
+    placements = predicted_by_command(tmp_path, scheduler.objects(), pods, configuration)
     profiles = parse_profiles(json.dumps(configuration), "configuration")
     found = [
         (pod["spec"]["schedulerName"], *disagreements(placement, answer, profiles[pod["spec"]["schedulerName"]]))

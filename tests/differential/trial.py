@@ -6,10 +6,10 @@ from typing import NamedTuple, Protocol
 
 from tests.controlplane.client import ApiError
 from tests.differential.cases import FOLDER, Case
-from tests.differential.command import foretold_by_command
+from tests.differential.command import predicted_by_command
 from tests.differential.comparison import Disagreement, disagreements
 from tests.differential.constraints import Object
-from tests.differential.judge import Answer, Judge
+from tests.differential.kube_scheduler import Answer, KubeScheduler
 from tests.differential.minimising import minimise
 from tests.differential.profiles import PROFILES
 from tests.differential.worlds import World
@@ -20,11 +20,11 @@ from webhook.placement.scheduler import Scheduler
 _MOST_QUESTIONS = 600
 
 
-class Asked(Protocol):
-    """The interface of a scheduler that decides on one pod, such as `Judge`."""
+class AskedScheduler(Protocol):
+    """The interface of a scheduler that decides on one pod, such as `KubeScheduler`."""
 
     def establish(self, world: World) -> None:
-        """Make the cluster what `world` says."""
+        """Make the cluster equal to `world`."""
         ...
 
     def snapshot(self) -> Snapshot:
@@ -32,7 +32,7 @@ class Asked(Protocol):
         ...
 
     def ask(self, pod: Object) -> tuple[Answer, Object]:
-        """Return what becomes of `pod`, and the pod as it was stored."""
+        """Return the result for `pod`, and the pod as it was stored."""
         ...
 
 
@@ -42,13 +42,13 @@ def profile_of(pod: Object) -> Profile:
 
 
 def compare(pod: Object, snapshot: Snapshot, answer: Answer) -> list[Disagreement]:
-    """Where the placement of `pod` is at odds with kube-scheduler's `answer`."""
+    """Return where the placement of `pod` disagrees with kube-scheduler's `answer`."""
     profile = profile_of(pod)
     return disagreements(Scheduler(profile).place(pod, snapshot), answer, profile)
 
 
 class Trial(NamedTuple):
-    """A pod as a user wrote it and as the API server stored it, what became of it, and what else was predicted."""
+    """A pod as a user wrote it and as the API server stored it, the result, and the predictions that differ."""
 
     written: Object
     stored: Object
@@ -56,43 +56,45 @@ class Trial(NamedTuple):
     disagreements: list[Disagreement]
 
 
-def tried(judge: Asked, pod: Object) -> Trial:
+def tried(scheduler: AskedScheduler, pod: Object) -> Trial:
     """Return the trial of `pod`."""
-    snapshot = judge.snapshot()
-    answer, stored = judge.ask(pod)
+    snapshot = scheduler.snapshot()
+    answer, stored = scheduler.ask(pod)
     return Trial(pod, stored, answer, [*compare(pod, snapshot, answer), *compare(stored, snapshot, answer)])
 
 
-def disagreements_of_command(judge: Judge, trials: Sequence[Trial], folder: Path) -> list[tuple[str, Disagreement]]:
-    """Where `placement-webhook check` is at odds with kube-scheduler, by the names of the pods."""
-    cluster = judge.objects()
+def disagreements_of_command(
+    scheduler: KubeScheduler, trials: Sequence[Trial], folder: Path
+) -> list[tuple[str, Disagreement]]:
+    """Return where `placement-webhook check` disagrees with kube-scheduler, by the names of the pods."""
+    cluster = scheduler.objects()
     found = []
     for pods in ([each.written for each in trials], [each.stored for each in trials]):
-        placements = foretold_by_command(folder, cluster, pods)
+        placements = predicted_by_command(folder, cluster, pods)
         for pod, placement, trial in zip(pods, placements, trials, strict=True):
             differing = disagreements(placement, trial.answer, profile_of(pod))
             found += [(pod["metadata"]["name"], each) for each in differing]
     return found
 
 
-def report(judge: Asked, world: World, trial: Trial, name: str, folder: Path = FOLDER) -> str:
+def report(scheduler: AskedScheduler, world: World, trial: Trial, name: str, folder: Path = FOLDER) -> str:
     """Return the text about the disagreement of `trial`, whose smallest case becomes the file `name` in `folder`.
 
-    Whatever becomes of the questions that are asked for it: the text has the disagreement as it was found.
+    The text has the disagreement as it was found, even if kube-scheduler no longer answers.
     """
     try:
-        again = str(judge.ask(trial.written)[0])
+        again = str(scheduler.ask(trial.written)[0])
     except (ApiError, TimeoutError) as error:
         again = f"no answer: {error}"
-    case = minimised(judge, world, trial)
+    case = minimised(scheduler, world, trial)
     path = keep(case, name, folder) if case else "not seen again"
     return f"{name}: {trial.disagreements[0]}\nof {trial.answer}\nthen {again}\nminimised: {path}"
 
 
-def minimised(judge: Asked, world: World, trial: Trial) -> Case | None:
-    """Return the smallest case of the first disagreement of `trial`; None if it is not seen again.
+def minimised(scheduler: AskedScheduler, world: World, trial: Trial) -> Case | None:
+    """Return the smallest case of the first disagreement of `trial`; None if it does not recur.
 
-    A question that is refused or not answered in time makes nothing smaller.
+    A question that is rejected or not answered in time does not make the case smaller.
     """
     kind = trial.disagreements[0].kind
     questions = 0
@@ -102,21 +104,21 @@ def minimised(judge: Asked, world: World, trial: Trial) -> Case | None:
         questions += 1
         if questions > _MOST_QUESTIONS:
             return False
-        again = _tried_on(judge, smaller, plainer)
+        again = _tried_on(scheduler, smaller, plainer)
         return again is not None and kind in {each.kind for each in again.disagreements}
 
     small_world, small_pod = minimise(world, trial.written, still_disagrees)
-    again = _tried_on(judge, small_world, small_pod)
+    again = _tried_on(scheduler, small_world, small_pod)
     if again is None or not again.disagreements:
         return None
     return Case(f"{kind}: another one was predicted", small_world, small_pod, again.answer)
 
 
-def _tried_on(judge: Asked, world: World, pod: Object) -> Trial | None:
+def _tried_on(scheduler: AskedScheduler, world: World, pod: Object) -> Trial | None:
     """Return the trial of `pod` in `world`; None if kube-scheduler rejects the world or does not answer."""
     try:
-        judge.establish(world)
-        return tried(judge, pod)
+        scheduler.establish(world)
+        return tried(scheduler, pod)
     except (ApiError, TimeoutError):
         return None
 

@@ -1,4 +1,4 @@
-"""kube-scheduler asked about pods, one after the other, on a cluster that each leaves as it was."""
+"""Ask the real kube-scheduler about pods, one at a time, and restore the cluster after each."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ _Key = tuple[str, str, str]
 class Answer:
     """The result for a pod: its `node`, or kube-scheduler's `message` up to the first full stop.
 
-    `scores` are the weighted ones of each plugin by node, none where a single node was feasible.
+    `scores` are the weighted scores of each plugin by node; empty if only one node was feasible.
     """
 
     node: str | None
@@ -59,8 +59,8 @@ class Answer:
     scores: Scores
 
 
-class Judge:
-    """Holds one world on the control plane and asks kube-scheduler what it would do with a pod there."""
+class KubeScheduler:
+    """The real kube-scheduler, on a control plane that holds one world."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -73,10 +73,10 @@ class Judge:
         self._make_classes()
 
     def establish(self, world: World) -> None:
-        """Make the cluster what `world` says; what is so already stays. kube-scheduler knows it when this returns.
+        """Make the cluster equal to `world`, keeping equal objects, and wait until kube-scheduler has seen the changes.
 
         Raises:
-            ApiError: the API server refuses an object.
+            ApiError: the API server rejects an object.
         """
         self._snapshot = None
         wanted = {_key(obj): obj for obj in world.objects}
@@ -119,7 +119,7 @@ class Judge:
         """Return kube-scheduler's result for `pod`, and the pod as the API server stored it; delete it afterwards.
 
         Raises:
-            ApiError: the API server refuses the pod.
+            ApiError: the API server rejects the pod.
         """
         self._asked += 1
         since = self._log.end()
@@ -148,22 +148,24 @@ class Judge:
         )
 
     def _outcome(self, pod: Object, since: int) -> tuple[str | None, str, bool] | None:
-        """Return the node or the message, and whether the node is as yet one for which kube-scheduler binds claims."""
+        """Return the node or the message, and whether kube-scheduler has only begun to bind claims for the node."""
         current = self._client.get("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
         if node := current["spec"].get("nodeName"):
             return node, "", False
         conditions = current["status"].get("conditions", [])
-        said = [each["message"] for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"]
-        if said and "nominatedNodeName" in pod["status"]:
-            # Its first message is that of its gate, its last may be from a time when its nomination was taken back.
-            said = [result for result in (self._cluster.first_refusal_yet(pod),) if result is not None]
-        if said:
-            return None, said[0], False
+        messages = [
+            each["message"] for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"
+        ]
+        if messages and "nominatedNodeName" in pod["status"]:
+            # The first message is about the scheduling gate; the last may date from a time without the nomination.
+            messages = [result for result in (self._cluster.first_refusal_yet(pod),) if result is not None]
+        if messages:
+            return None, messages[0], False
         chosen = self._bindings.chosen_node(pod, since) if self._bindings.are_begun_for(pod) else None
         return (chosen, "", True) if chosen else None
 
     def _make_classes(self) -> None:
-        """Have them made; they stay, for they do nothing to pods that do not name them."""
+        """Create the classes if they are missing. They stay: they do not affect pods that do not name them."""
         for each in (_RUNTIME_CLASS, *PRIORITY_CLASSES):
             try:
                 self._client.create(each)
@@ -184,7 +186,7 @@ class Judge:
         self._wait("Update event for scheduled pod", [obj for obj in made if _changes(obj)], since)
 
     def _bring_to_state(self, obj: Object) -> None:
-        """Let the object be deleted, but not gone, and have the status that it is to have."""
+        """Start to delete the object if it has a deletionTimestamp, and set its status."""
         name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace")
         if obj["metadata"].get("deletionTimestamp"):
             path = f"/api/v1/namespaces/{namespace}/{obj['kind'].lower()}s/{name}"
