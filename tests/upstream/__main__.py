@@ -1,18 +1,18 @@
-"""`make upstream-tables`: how our answers go with the tables of kube-scheduler's own unit tests."""
+"""`make upstream-tables`: compare the results here with the tables of kube-scheduler's own unit tests."""
 
 import os
 import sys
 from collections import Counter
 
 from tests.upstream.cases import read_cases
+from tests.upstream.comparing import AGREES, CONTRADICTS, SET_ASIDE, UNKNOWN, WAITING, compare
 from tests.upstream.extraction import ExtractionFailed, extracted
-from tests.upstream.judging import AGREES, CONTRADICTS, SET_ASIDE, UNKNOWN, WAITING, judge
 
 _COLUMNS = (AGREES, UNKNOWN, WAITING, SET_ASIDE, CONTRADICTS)
 
 
 def main() -> int:
-    """Print the counts by plugin, and each case that goes against upstream."""
+    """Print the counts by plugin, and each case that contradicts upstream."""
     try:
         folder = extracted(os.environ, lambda line: print(f"upstream's tables: {line}", file=sys.stderr, flush=True))
     except ExtractionFailed as failure:
@@ -21,7 +21,7 @@ def main() -> int:
     counts: dict[str, Counter[str]] = {}
     reasons: Counter[str] = Counter()
     for case in read_cases(folder):
-        outcome = judge(case)
+        outcome = compare(case)
         counts.setdefault(case.plugin, Counter())[outcome.kind] += 1
         if outcome.kind == CONTRADICTS:
             print(f"{case.plugin}: {case.test}: {outcome.detail}")

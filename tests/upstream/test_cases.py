@@ -1,4 +1,4 @@
-"""Records of plugins' answers become cases; what a case cannot say of a real cluster is not claimed."""
+"""Records of plugins' answers become cases; what a test cannot show about a real cluster is not compared."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.builders import make_node_object, make_pod
 from tests.upstream.cases import Case, read_cases
-from tests.upstream.judging import AGREES, CONTRADICTS, UNKNOWN, WAITING, judge
+from tests.upstream.comparing import AGREES, CONTRADICTS, UNKNOWN, WAITING, compare
 
 Object = dict[str, Any]
 
@@ -88,7 +88,7 @@ def test_normalized_scores_count(tmp_path: Path) -> None:
 )
 def test_answers_are_compared(tmp_path: Path, node: str, code: str, kind: str) -> None:
     (case,) = _cases(tmp_path, _record("Filter", code, node))
-    assert judge(case).kind == kind
+    assert compare(case).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -101,4 +101,4 @@ def test_answers_are_compared(tmp_path: Path, node: str, code: str, kind: str) -
 def test_nothing_is_claimed(tmp_path: Path, plugin: str, spec: Object, kind: str) -> None:
     pod = make_pod().spec(**spec).obj()
     (case,) = _cases(tmp_path, _record("Filter", "Unschedulable", "a", plugin=plugin, pod=pod))
-    assert judge(case).kind == kind
+    assert compare(case).kind == kind

@@ -1,4 +1,4 @@
-"""A copy of Kubernetes whose scheduler plugins write down what they are asked and what they answer."""
+"""Make a copy of Kubernetes whose scheduler plugins record their calls and results."""
 
 import re
 import shutil
@@ -12,13 +12,13 @@ _IMPORT = "k8s.io/kubernetes/pkg/scheduler/framework/plugins/traced"
 
 
 class Traced(NamedTuple):
-    """A plugin: its package, its type there, the name it goes by, its points and, where it is given args, its maker."""
+    """A plugin: its package, its Go type, its name, its extension points and, if it takes args, its constructor."""
 
     package: str
     receiver: str
     name: str
-    points: tuple[str, ...]
-    maker: str = ""
+    extension_points: tuple[str, ...]
+    constructor: str = ""
 
 
 _BOTH = ("PreFilter", "Filter")
@@ -89,11 +89,11 @@ _BODIES = {
 	traced.NormalizeScore("{name}", pl, state, pod, scores, status)
 	return status""",
 }
-_MAKER = """
-func {maker}(
+_CONSTRUCTOR = """
+func {constructor}(
 	ctx context.Context, given runtime.Object, handle fwk.Handle, features feature.Features,
 ) (fwk.Plugin, error) {{
-	plugin, err := untraced{maker}(ctx, given, handle, features)
+	plugin, err := untraced{constructor}(ctx, given, handle, features)
 	traced.Args(plugin, given)
 	return plugin, err
 }}
@@ -119,7 +119,7 @@ func (b *volumeBinder) GetPodVolumeClaims(logger klog.Logger, pod *v1.Pod) (*Pod
 
 
 def traced_copy(kubernetes: Path, target: Path) -> None:
-    """Put a copy of the module's folder `kubernetes` at `target`, in which the plugins of TRACED are traced."""
+    """Copy the module's folder `kubernetes` to `target`, and trace the plugins of TRACED there."""
     shutil.copytree(kubernetes, target, copy_function=_copy_writable)
     for folder in (target, *(each for each in target.rglob("*") if each.is_dir())):
         folder.chmod(0o755)
@@ -135,12 +135,12 @@ def _copy_writable(source: str, target: str) -> None:
 
 
 def _trace(folder: Path, plugin: Traced) -> None:
-    renamed = [(rf"\({{0}} \*{plugin.receiver}\) ", point) for point in plugin.points]
-    written = [*(_wrapper(plugin, point) for point in plugin.points)]
+    renamed = [(rf"\({{0}} \*{plugin.receiver}\) ", point) for point in plugin.extension_points]
+    written = [*(_wrapper(plugin, point) for point in plugin.extension_points)]
     imports = {'"context"', 'v1 "k8s.io/api/core/v1"', 'fwk "k8s.io/kube-scheduler/framework"', f'"{_IMPORT}"'}
-    if plugin.maker:
-        renamed.append(("", plugin.maker))
-        written.append(_MAKER.format(maker=plugin.maker))
+    if plugin.constructor:
+        renamed.append(("", plugin.constructor))
+        written.append(_CONSTRUCTOR.format(constructor=plugin.constructor))
         imports |= {'"k8s.io/apimachinery/pkg/runtime"', '"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"'}
     if plugin.package == "volumebinding":
         renamed += [(r"\({0} \*volumeBinder\) ", name) for name in ("FindPodVolumes", "GetPodVolumeClaims")]

@@ -24,53 +24,55 @@ from webhook.placement.unmodelled import UnsupportedFeatures
 AGREES, UNKNOWN, WAITING, SET_ASIDE, CONTRADICTS = "agrees", "Unknown", "Waiting", "set aside", "contradicts"
 
 
-class Apart(NamedTuple):
-    """Cases of a plugin, by the test and by a text among the answers, that say something else than a real cluster."""
+class Exclusion(NamedTuple):
+    """Cases of a plugin, by its test and a text in its answers, that differ from a real cluster for `reason`."""
 
     plugin: str
     test: str
     answer: str
     reason: str
 
-    def concerns(self, case: Case) -> bool:
-        """Return whether the case is one of them."""
+    def includes(self, case: Case) -> bool:
+        """Return whether it excludes `case`."""
         answers = [*case.answers.values(), *([case.for_all] if case.for_all else [])]
-        told = " ".join(reason for answer in answers for reason in (answer.code, *answer.reasons))
-        return case.plugin == self.plugin and self.test in case.test and self.answer in told
+        texts = " ".join(reason for answer in answers for reason in (answer.code, *answer.reasons))
+        return case.plugin == self.plugin and self.test in case.test and self.answer in texts
 
 
 _NO_PRE_FILTER = "the test leaves the pre-filter out, without which kube-scheduler asks no filter"
 _GATE = "a feature gate that is off by default"
-APART = (
+EXCLUDED = (
     *(
-        Apart(plugin, "", "not found", _NO_PRE_FILTER)
+        Exclusion(plugin, "", "not found", _NO_PRE_FILTER)
         for plugin in ("InterPodAffinity", "NodePorts", "PodTopologySpread", "NodeDeclaredFeatures")
     ),
-    Apart("PodTopologySpread", "TestPodTopoSignatures", "", "a pod that an API server refuses: maxSkew is 0"),
-    Apart("TaintToleration", "_toleration_can_be_scheduled", "", f"{_GATE}: TaintTolerationComparisonOperators"),
-    Apart("TaintToleration", "Numeric_", "", f"{_GATE}: TaintTolerationComparisonOperators"),
-    Apart(
+    Exclusion("PodTopologySpread", "TestPodTopoSignatures", "", "a pod that an API server refuses: maxSkew is 0"),
+    Exclusion("TaintToleration", "_toleration_can_be_scheduled", "", f"{_GATE}: TaintTolerationComparisonOperators"),
+    Exclusion("TaintToleration", "Numeric_", "", f"{_GATE}: TaintTolerationComparisonOperators"),
+    Exclusion(
         "PodTopologySpread",
         "feature_gate_disabled",
         "",
         "a feature gate that is on by default: MatchLabelKeysInPodTopologySpread",
     ),
-    Apart("NodeDeclaredFeatures", "TestFilter", "", "features that are made up for the test"),
-    Apart("NodeVolumeLimits", "gate_enabled", "CSI driver is not installed", f"{_GATE}: VolumeLimitScaling"),
-    Apart(
+    Exclusion("NodeDeclaredFeatures", "TestFilter", "", "features that are made up for the test"),
+    Exclusion("NodeVolumeLimits", "gate_enabled", "CSI driver is not installed", f"{_GATE}: VolumeLimitScaling"),
+    Exclusion(
         "VolumeBinding",
         "generic-ephemeral,with-pvc",
         "",
         "a part of the plugin that leaves it to another to look whose claim it is",
     ),
-    Apart("DynamicResources", "DRA-disabled", "", "a feature gate that is on for good: DynamicResourceAllocation"),
-    Apart("DynamicResources", "tainted-device-disabled", "", "a feature gate that is on by default: DRADeviceTaints"),
-    Apart("DynamicResources", "node-allocatable-resource", "Insufficient", f"{_GATE}: DRANodeAllocatableResources"),
-    Apart("DynamicResources", "podgroup-claim-template", "", f"{_GATE}: DRAWorkloadResourceClaims"),
-    Apart(
+    Exclusion("DynamicResources", "DRA-disabled", "", "a feature gate that is on for good: DynamicResourceAllocation"),
+    Exclusion(
+        "DynamicResources", "tainted-device-disabled", "", "a feature gate that is on by default: DRADeviceTaints"
+    ),
+    Exclusion("DynamicResources", "node-allocatable-resource", "Insufficient", f"{_GATE}: DRANodeAllocatableResources"),
+    Exclusion("DynamicResources", "podgroup-claim-template", "", f"{_GATE}: DRAWorkloadResourceClaims"),
+    Exclusion(
         "DynamicResources", "without-DRAAdminAccess", "", "a feature gate that cannot be switched off: DRAAdminAccess"
     ),
-    Apart("DynamicResources", "in-flight-claim", "", "a claim whose allocation kube-scheduler has not yet written"),
+    Exclusion("DynamicResources", "in-flight-claim", "", "a claim whose allocation kube-scheduler has not yet written"),
 )
 _ANY_NODE = "any-node"
 # Other arguments of a test add nothing to its node infos.
@@ -79,55 +81,56 @@ _NEEDED = ("PrioritySort", "DefaultBinder")
 
 
 class Outcome(NamedTuple):
-    """The outcome of a case and its explanation; `apart` is the reason to set it aside."""
+    """The outcome of a case and its explanation; `exclusion` is the reason to exclude it."""
 
     kind: str
     detail: str = ""
-    apart: Apart | None = None
+    exclusion: Exclusion | None = None
 
 
-class Judged(NamedTuple):
+class ComparedCase(NamedTuple):
     """A case and its outcome."""
 
     case: Case
     outcome: Outcome
 
 
-def judge(case: Case) -> Outcome:
-    """Return how our answer goes with upstream's.
+def compare(case: Case) -> Outcome:
+    """Compare the result here with upstream's, with kinds that have no object unknown, and then known to be empty.
 
-    It must not contradict while of kinds without an object nothing is known, nor when it is known that there are none.
-    What cannot be the same is set aside, where there is a reason for it.
+    Neither result may contradict upstream, unless EXCLUDED gives the reason.
     """
-    outcome = _judged(case, knows_all=False)
+    outcome = _compare_as(case, knows_all=False)
     if outcome.kind != CONTRADICTS:
-        outcome = _judged(case, knows_all=True)
+        outcome = _compare_as(case, knows_all=True)
     if outcome.kind == CONTRADICTS:
-        for each in APART:
-            if each.concerns(case):
+        for each in EXCLUDED:
+            if each.includes(case):
                 return Outcome(SET_ASIDE, each.reason, each)
     return outcome
 
 
-def _judged(case: Case, *, knows_all: bool) -> Outcome:
+def _compare_as(case: Case, *, knows_all: bool) -> Outcome:
     try:
         profile = _profile(case)
         snapshot = snapshot_from_documents(parse(json.dumps(_list(case, knows_all=knows_all)), "case"))
         pod = case.pod
         check_pod(pod)
-        question = PodSignature.of(pod)
+        signature = PodSignature.of(pod)
     except InvalidInput as error:
         return Outcome(CONTRADICTS, f"cannot be read: {error}")
     if case.scores:
-        return _compared_scores(case, profile, question.info.normalized_for(snapshot), snapshot)
+        return _compare_scores(case, profile, signature.info.normalized_for(snapshot), snapshot)
     framework = Scheduler(profile)
-    placement = framework.answer(question, snapshot)
-    rejected = framework.explain(question, snapshot)
-    return _compared(case, snapshot, placement, rejected)
+    placement = framework.answer(signature, snapshot)
+    rejected = framework.explain(signature, snapshot)
+    return _compare_filters(case, snapshot, placement, rejected)
 
 
-def _compared(case: Case, snapshot: Snapshot, placement: Placement, rejected: Mapping[str, tuple[str, ...]]) -> Outcome:
-    told = f"{placement.verdict} {placement.message} {list(placement.unmodelled)}"
+def _compare_filters(
+    case: Case, snapshot: Snapshot, placement: Placement, rejected: Mapping[str, tuple[str, ...]]
+) -> Outcome:
+    result = f"{placement.verdict} {placement.message} {list(placement.unmodelled)}"
     passing = _passing(case, snapshot)
     if passing is None:
         return Outcome(SET_ASIDE, "no node is asked about")
@@ -135,16 +138,16 @@ def _compared(case: Case, snapshot: Snapshot, placement: Placement, rejected: Ma
     for name, passes in passing.items():
         is_rejected = name in rejected or (placement.verdict in ("Waiting", "Infeasible"))
         if passes and is_rejected:
-            return Outcome(CONTRADICTS, f"{name or 'node'} passes upstream: {told}; {expected}")
+            return Outcome(CONTRADICTS, f"{name or 'node'} passes upstream: {result}; {expected}")
         if not passes and not is_rejected and placement.verdict == "Feasible":
-            return Outcome(CONTRADICTS, f"{name or 'node'} is rejected upstream: {told}; {expected}")
+            return Outcome(CONTRADICTS, f"{name or 'node'} is rejected upstream: {result}; {expected}")
     if placement.verdict == "Unknown":
         return Outcome(UNKNOWN, ", ".join(placement.unmodelled))
     return Outcome(WAITING if placement.verdict == "Waiting" else AGREES)
 
 
-def _compared_scores(case: Case, profile: Profile, info: PodInfo, snapshot: Snapshot) -> Outcome:
-    """Compare the normalized scores; a plugin that is silent here must be indifferent upstream."""
+def _compare_scores(case: Case, profile: Profile, info: PodInfo, snapshot: Snapshot) -> Outcome:
+    """Compare the normalized scores; a plugin that does not score here must score all nodes equally upstream."""
     names = _names(case)
     expected = {names[name]: score for name, score in case.scores.items()}
     rows = np.array([snapshot.rows[name] for name in expected], dtype=np.intp)
@@ -190,7 +193,7 @@ def _profile(case: Case) -> Profile:
 
 
 def _external(value: Any) -> Any:
-    """Args as the API has them: the fields of kube-scheduler's own types begin with capitals."""
+    """Return args as the API has them: the fields of kube-scheduler's own types begin with capitals."""
     if isinstance(value, list):
         return [_external(each) for each in value]
     if not isinstance(value, dict):
@@ -203,8 +206,8 @@ def _list(case: Case, *, knows_all: bool) -> Object:
     kinds = {each["kind"] for each in items}
     if knows_all:
         items += [
-            {"apiVersion": further.api_version, "kind": f"{kind}List", "items": []}
-            for kind, further in OPTIONAL_KINDS.items()
+            {"apiVersion": optional.api_version, "kind": f"{kind}List", "items": []}
+            for kind, optional in OPTIONAL_KINDS.items()
             if kind not in kinds
         ]
     return {"apiVersion": "v1", "kind": "List", "items": items}
@@ -212,11 +215,11 @@ def _list(case: Case, *, knows_all: bool) -> Object:
 
 def _items(case: Case) -> Iterator[Object]:
     names = _names(case)
-    seen: set[tuple[str, str]] = set()
+    used_names: set[tuple[str, str]] = set()
     for name, (node, pods) in (case.nodes or {"": ({"metadata": {}}, [])}).items():
         yield {"apiVersion": "v1", "kind": "Node", **node, "metadata": {**node["metadata"], "name": names[name]}}
         for pod in pods:
-            yield _running(pod, names[name], seen)
+            yield _running(pod, names[name], used_names)
     keys = set()
     for each in case.objects:
         key = (each["kind"], each["metadata"].get("namespace"), each["metadata"].get("name"))
@@ -225,12 +228,12 @@ def _items(case: Case) -> Iterator[Object]:
             yield each
 
 
-def _running(pod: Object, node_name: str, seen: set[tuple[str, str]]) -> Object:
-    """Return `pod` as it runs on the node; tests often leave its name out, or give one twice."""
+def _running(pod: Object, node_name: str, used_names: set[tuple[str, str]]) -> Object:
+    """Return `pod` as it runs on the node, with a unique name: many tests omit names or repeat them."""
     metadata = pod["metadata"]
     namespace, name = metadata.get("namespace") or "default", metadata.get("name", "")
-    if not name or (namespace, name) in seen:
-        name = f"{name or 'running'}-{len(seen)}"
-    seen.add((namespace, name))
+    if not name or (namespace, name) in used_names:
+        name = f"{name or 'running'}-{len(used_names)}"
+    used_names.add((namespace, name))
     spec = pod["spec"] | {"nodeName": node_name}
     return {"apiVersion": "v1", "kind": "Pod", **pod, "metadata": metadata | {"name": name}, "spec": spec}
