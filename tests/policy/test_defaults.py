@@ -32,7 +32,7 @@ def workload_type(pool: str, scheduler: str | None, bin_packing: bool) -> dict[s
     }
 
 
-def test_the_built_in_policy_is_the_contracts() -> None:
+def test_built_in_policy_matches_the_contract() -> None:
     assert built_in_policy().document.model_dump(mode="json", by_alias=True) == {
         "apiVersion": "placement.maip.mxsf.io/v1alpha1",
         "kind": "PlacementPolicy",

@@ -1,4 +1,4 @@
-"""Short ways to ask plugins and the framework about a few nodes."""
+"""Call a plugin or the framework on a few nodes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,8 +15,7 @@ from webhook.placement.pod.pod_info import PodInfo
 
 
 def node(name: str, *pods: PodBuilder, images: Mapping[str, int] | None = None, **fields: Any) -> NodeInfo:
-    """Return a node as `make_node_object` makes it, with `pods` running there and `images` pulled, which have
-    these sizes in bytes."""
+    """Return a node with the `fields` of `make_node_object`, running `pods`, and `images` by size in bytes."""
     made = make_node_object(name, **fields)
     made["status"]["images"] = [{"names": [name], "sizeBytes": size} for name, size in (images or {}).items()]
     return NodeInfo.of(Node.of(made), [RunningPod.of(pod.obj()) for pod in pods])
