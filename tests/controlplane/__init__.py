@@ -2,7 +2,7 @@
 
 Ask for the fixture `cluster` (tests/conftest.py); the marker `control_plane` comes by itself. One control plane
 serves the whole run; each test has a namespace of its own, and nodes, pods, workloads and webhook configurations
-are gone after it, whoever made them.
+are removed after it, whichever client created them.
 
     def test_a_training_pod_is_bound_to_a_training_node(cluster: Cluster) -> None:
         cluster.make_node("t1", labels={...}, taints=["maip.mxsf.io/node.usage=training:NoSchedule"],
@@ -24,10 +24,10 @@ Builders (tests/support/builders.py, pure)
 
 Cluster (tests/controlplane/cluster.py), the fixture `cluster`
     .namespace: str       .client: Client       .control_plane: ControlPlane
-    .make_node(name, **as make_node_object) -> dict            made, and seen by the scheduler
+    .make_node(name, **as make_node_object) -> dict            created, and known to the scheduler
     .make_nodes(*nodes: dict) -> list[dict]                     the same, many at once
     .create(obj: dict | PodBuilder, dry_run=False) -> Answer   into .namespace where it names none; a pod with a
-                                                               nodeName is seen by the scheduler when this returns
+                                                               nodeName is known to the scheduler when this returns
     .delete_pod(pod)                                           gone, and forgotten by the scheduler
     .make_namespace(name=None, labels=, annotations=) -> str   another one, removed with the test
     .pods(selector="", namespace=None) -> list[dict]

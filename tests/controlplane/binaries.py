@@ -64,13 +64,13 @@ def _fault(program: Path) -> str | None:
     if program.name not in _OF_THE_RELEASE:
         return None
     try:
-        told = subprocess.run([str(program), "--version"], capture_output=True, text=True, check=False).stdout
+        output = subprocess.run([str(program), "--version"], capture_output=True, text=True, check=False).stdout
     except OSError as failure:
         return f"{program.name} does not run here ({failure.strerror})"
-    version = re.match(r"Kubernetes v1\.(\d+)", told)
+    version = re.match(r"Kubernetes v1\.(\d+)", output)
     if version and int(version.group(1)) >= pinned_minor():
         return None
-    return f"{program.name} says {told.strip()!r}, but 1.{pinned_minor()} or newer is needed"
+    return f"{program.name} says {output.strip()!r}, but 1.{pinned_minor()} or newer is needed"
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager
 
 _PROGRESS_INTERVAL_SECONDS = 15
 _KUBERNETES = r"^\s*k8s\.io/kubernetes (v\S+)$"
-_MODULES_TOLD = 10
+_MODULES_SHOWN = 10
 _REFUSED = re.compile(r"(?:^|\s)(?P<module>[\w.~/-]+@v[\w.+-]+): (?P<why>.+)$")
 
 
@@ -143,6 +143,6 @@ def explained(output: list[str]) -> str:
         if found := _REFUSED.search(line):
             refused.setdefault(found["module"], found["why"])
     if refused:
-        told = [f"Go module {module}: {why}" for module, why in list(refused.items())[:_MODULES_TOLD]]
-        return "; ".join(told) + (f"; and {len(refused) - len(told)} more" if len(refused) > len(told) else "")
+        shown = [f"Go module {module}: {why}" for module, why in list(refused.items())[:_MODULES_SHOWN]]
+        return "; ".join(shown) + (f"; and {len(refused) - len(shown)} more" if len(refused) > len(shown) else "")
     return "go: " + " / ".join(line for line in output[-5:] if line)

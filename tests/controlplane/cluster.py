@@ -145,8 +145,8 @@ class Cluster:
 
         def verdict(current: Object) -> str | None:
             conditions = current["status"].get("conditions", [])
-            said = [c["message"] for c in conditions if (c["type"], c.get("reason")) == _UNSCHEDULABLE]
-            return said[0] if said else None
+            messages = [c["message"] for c in conditions if (c["type"], c.get("reason")) == _UNSCHEDULABLE]
+            return messages[0] if messages else None
 
         return self._wait_pod(pod, "being Unschedulable", verdict)
 

@@ -82,7 +82,7 @@ class ControlPlane:
         """Start kube-scheduler, or restart it with another KubeSchedulerConfiguration.
 
         Without one it is that of `scheduler_configuration`. The connection and the leader election are ours in
-        either case. It has seen all objects when this returns.
+        either case. It knows all objects when this returns.
         """
         self.stop_scheduler()
         self._scheduler_is_changed = configuration is not None

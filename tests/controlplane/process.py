@@ -28,8 +28,8 @@ class StartFailed(Exception):  # noqa: N818 - says what happened
 class HeldPort:
     """A free port on loopback that is reserved until it is closed.
 
-    The program listens on it beside us (SO_REUSEPORT), so nobody can take it between choosing and listening, nor
-    while the program is restarted. Nothing is ever delivered to a socket that does not listen.
+    The program listens on it beside us (SO_REUSEPORT), so no other process can take it before the program listens or
+    while it restarts. Nothing is ever delivered to a socket that does not listen.
     """
 
     def __init__(self) -> None:

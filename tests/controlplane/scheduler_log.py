@@ -1,4 +1,4 @@
-"""Read kube-scheduler's log: the objects that it has seen, and its scores."""
+"""Read kube-scheduler's log: the objects that it has received, and its scores."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _SCORED = re.compile(
     r'"Plugin scored node for pod" pod="(?P<pod>[^"]+)" plugin="(?P<plugin>[^"]+)" node="(?P<node>[^"]+)" '
     r"score=(?P<score>-?\d+)"
 )
-_REFUSED = re.compile(r'"Unable to schedule pod; no fit; waiting" pod="(?P<pod>[^"]+)" err=(?P<told>"(?:[^"\\]|\\.)*")')
+_REFUSED = re.compile(r'"Unable to schedule pod; no fit; waiting" pod="(?P<pod>[^"]+)" err=(?P<text>"(?:[^"\\]|\\.)*")')
 
 
 class SchedulerLog:
@@ -98,5 +98,5 @@ def first_refusal_from_log(lines: Iterable[str], pod: str) -> str | None:
     """
     for line in lines:
         if (refused := _REFUSED.search(line)) and refused["pod"] == pod:
-            return str(json.loads(refused["told"]))
+            return str(json.loads(refused["text"]))
     return None

@@ -47,11 +47,11 @@ def test_kubebuilder_assets_are_taken_where_they_are(tmp_path: Path) -> None:
 def test_missing_assets_are_built(tmp_path: Path) -> None:
     put_release(tmp_path / "assets", f"v1.{pinned_minor() + 1}.0", "etcd", "kube-apiserver", "kubectl")
     put_go(tmp_path, WRITE_OUTPUT)
-    told: list[str] = []
-    found = find_or_build(environment(tmp_path, KUBEBUILDER_ASSETS=str(tmp_path / "assets")), told.append)
+    progress: list[str] = []
+    found = find_or_build(environment(tmp_path, KUBEBUILDER_ASSETS=str(tmp_path / "assets")), progress.append)
     assert {path.parent for path in found.values()} == {tmp_path / "assets", found["kube-scheduler"].parent}
     assert found["kube-scheduler"].resolve().name == "controlplane"
-    assert told[-1] == "built"
+    assert progress[-1] == "built"
 
 
 def test_a_build_is_done_once(tmp_path: Path) -> None:
@@ -115,10 +115,12 @@ def test_missing_toolchain_is_reported_with_both_remedies(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("output", "told"),
+    ("output", "explanation"),
     [
         pytest.param(
-            [f"main.go:1:2: {REFUSED}", f"other.go:3:4: {REFUSED}"], f"Go module {REFUSED}", id="a module is told once"
+            [f"main.go:1:2: {REFUSED}", f"other.go:3:4: {REFUSED}"],
+            f"Go module {REFUSED}",
+            id="a module is reported once",
         ),
         pytest.param(
             [f"go: example.org/m{n}@v1.0.{n}: 403 Forbidden" for n in range(12)],
@@ -132,5 +134,5 @@ def test_missing_toolchain_is_reported_with_both_remedies(tmp_path: Path) -> Non
         ),
     ],
 )
-def test_the_output_of_go_is_explained(output: list[str], told: str) -> None:
-    assert explained(output) == told
+def test_the_output_of_go_is_explained(output: list[str], explanation: str) -> None:
+    assert explained(output) == explanation

@@ -171,9 +171,9 @@ def test_warnings_of_the_api_server_are_returned(cluster: Cluster) -> None:
 
 
 def test_another_user_has_the_rights_that_rbac_grants(cluster: Cluster) -> None:
-    nobody = cluster.client.impersonating("nobody", ["system:authenticated"])
+    other_user = cluster.client.impersonating("nobody", ["system:authenticated"])
     with pytest.raises(ApiError) as refusal:
-        nobody.list("Pod", cluster.namespace)
+        other_user.list("Pod", cluster.namespace)
     assert refusal.value.reason == "Forbidden"
 
 

@@ -55,7 +55,7 @@ def test_a_line_half_written_is_read_when_it_is_whole(tmp_path: Path) -> None:
 
 
 def test_first_rejection_of_a_pod_is_read_with_its_quotes() -> None:
-    told = [("b/p", "other"), ("a/p", 'claim \\"x\\" not found'), ("a/p", "later")]
-    lines = [f'{PREFIX}"Unable to schedule pod; no fit; waiting" pod="{pod}" err="{text}"\n' for pod, text in told]
+    refusals = [("b/p", "other"), ("a/p", 'claim \\"x\\" not found'), ("a/p", "later")]
+    lines = [f'{PREFIX}"Unable to schedule pod; no fit; waiting" pod="{pod}" err="{text}"\n' for pod, text in refusals]
     assert first_refusal_from_log(lines, "a/p") == 'claim "x" not found'
     assert first_refusal_from_log(lines, "c/p") is None

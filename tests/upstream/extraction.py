@@ -79,8 +79,8 @@ def _traced_module(go: Path, folder: Path, environ: Mapping[str, str]) -> Path:
     module.mkdir()
     shutil.copy(GO_MODULE / "go.mod", module)
     shutil.copy(GO_MODULE / "go.sum", module)
-    told = _run([str(go), "mod", "download", "-json", "k8s.io/kubernetes"], module, environ)
-    kubernetes = Path(json.loads(told)["Dir"])
+    output = _run([str(go), "mod", "download", "-json", "k8s.io/kubernetes"], module, environ)
+    kubernetes = Path(json.loads(output)["Dir"])
     traced_copy(kubernetes, folder / "kubernetes")
     sums = {line for path in (GO_MODULE, kubernetes) for line in (path / "go.sum").read_text().splitlines()}
     (module / "go.sum").write_text("".join(f"{line}\n" for line in sorted(sums)))
@@ -127,8 +127,8 @@ def _outcome(command: list[str], folder: Path, environ: Mapping[str, str]) -> su
 
 
 def _failed(command: list[str], outcome: subprocess.CompletedProcess[str]) -> ExtractionFailed:
-    said = [line for line in (outcome.stderr or outcome.stdout).splitlines() if line.strip()]
-    return ExtractionFailed(f"{' '.join(command[:3])}: {' / '.join(said[-5:])}")
+    lines = [line for line in (outcome.stderr or outcome.stdout).splitlines() if line.strip()]
+    return ExtractionFailed(f"{' '.join(command[:3])}: {' / '.join(lines[-5:])}")
 
 
 def main() -> int:
