@@ -41,8 +41,8 @@ def webhook(cluster: Cluster, tmp_path: Path) -> Iterator[Webhook]:
 
 
 @pytest.fixture
-def nobody_listens() -> Iterator[str]:
-    """The URL of a webhook that is down: a port that is taken, so that no other takes it, and that nobody answers."""
+def unreachable_webhook() -> Iterator[str]:
+    """The URL of a webhook that is down: a reserved port without a listener."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"https://127.0.0.1:{taken.getsockname()[1]}/mutate"

@@ -1,4 +1,4 @@
-"""Users who send their worst pods keep nobody else's from being injected: a short form of `make abuse`."""
+"""Pods of hostile users do not delay the injection of other pods: a short form of `make abuse`."""
 
 import threading
 from collections.abc import Iterator

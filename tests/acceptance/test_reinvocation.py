@@ -41,9 +41,9 @@ def test_a_second_round_changes_nothing(cluster: Cluster, webhook: Webhook, tmp_
 
 
 def test_with_failure_policy_ignore_a_pod_is_stored_unpatched_while_the_webhook_is_down(
-    cluster: Cluster, nobody_listens: str
+    cluster: Cluster, unreachable_webhook: str
 ) -> None:
-    cluster.register_webhook(nobody_listens, "", failurePolicy="Ignore")
+    cluster.register_webhook(unreachable_webhook, "", failurePolicy="Ignore")
 
     pod = cluster.create(training_pod("unpatched")).object
 
@@ -52,9 +52,9 @@ def test_with_failure_policy_ignore_a_pod_is_stored_unpatched_while_the_webhook_
 
 
 def test_with_failure_policy_fail_a_pod_is_refused_while_the_webhook_is_down(
-    cluster: Cluster, nobody_listens: str
+    cluster: Cluster, unreachable_webhook: str
 ) -> None:
-    cluster.register_webhook(nobody_listens, "", failurePolicy="Fail")
+    cluster.register_webhook(unreachable_webhook, "", failurePolicy="Fail")
 
     with pytest.raises(ApiError, match="failed calling webhook"):
         cluster.create(training_pod("refused"))

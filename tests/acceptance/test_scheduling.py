@@ -115,7 +115,7 @@ CASES: list[tuple[str, PodBuilder, str]] = [
 
 
 @pytest.mark.parametrize(("pod", "verdict"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_the_scheduler_does_what_the_webhook_foretold(
+def test_kube_scheduler_matches_the_prediction(
     cluster: Cluster, webhook: Webhook, pod: PodBuilder, verdict: str
 ) -> None:
     cluster.make_nodes(*POOLS)
@@ -132,8 +132,8 @@ def test_the_scheduler_does_what_the_webhook_foretold(
         assert cluster.wait_bound(answer.object) == predicted.node
         assert answer.warnings == []
     else:
-        said = cluster.wait_unschedulable(answer.object)
-        assert first_sentence(said) == first_sentence(predicted.message)
+        message = cluster.wait_unschedulable(answer.object)
+        assert first_sentence(message) == first_sentence(predicted.message)
         assert answer.warnings == [f"placement check: {verdict}: {predicted.message}"]
 
 

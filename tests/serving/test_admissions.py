@@ -138,7 +138,7 @@ def test_the_record_holds_the_replaced_scheduler_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "error"),
     [
         pytest.param(b"", "body: Invalid value", id="empty"),
         pytest.param(b"{", "must be JSON", id="no JSON"),
@@ -155,19 +155,19 @@ def test_the_record_holds_the_replaced_scheduler_name() -> None:
         pytest.param(review_bytes(None), "request.object: Required value", id="no object"),
     ],
 )
-def test_an_invalid_admission_review_is_answered_400_with_the_errors(body: bytes, said: str) -> None:
+def test_an_invalid_admission_review_is_answered_400_with_the_errors(body: bytes, error: str) -> None:
     world = World()
 
     answer = answer_to(world, body)
 
     assert answer.status == 400
-    assert said in answer.body.decode()
+    assert error in answer.body.decode()
     assert world.records == []
     assert world.count("http_refused_requests_total", code="400") == 1
 
 
 @pytest.mark.parametrize(
-    ("pod", "said"),
+    ("pod", "error"),
     [
         pytest.param({"metadata": {}}, "request.object.spec: Required value", id="no spec"),
         pytest.param(
@@ -177,13 +177,13 @@ def test_an_invalid_admission_review_is_answered_400_with_the_errors(body: bytes
         ),
     ],
 )
-def test_an_object_that_is_no_pod_is_answered_400_and_audited(pod: dict[str, Any], said: str) -> None:
+def test_an_object_that_is_no_pod_is_answered_400_and_audited(pod: dict[str, Any], error: str) -> None:
     world = World()
 
     answer = answer_to(world, review_bytes(pod))
 
     assert answer.status == 400
-    assert said in answer.body.decode()
+    assert error in answer.body.decode()
     (record,) = world.records
     assert (record.outcome, record.uid, record.decision) == (
         "Error",
@@ -191,7 +191,7 @@ def test_an_object_that_is_no_pod_is_answered_400_and_audited(pod: dict[str, Any
         "decision-1",
     )
     assert record.error is not None
-    assert said in record.error
+    assert error in record.error
     assert world.count("http_refused_requests_total", code="400") == 1
 
 
@@ -285,7 +285,7 @@ def test_after_the_deadline_the_patch_is_returned_without_the_check() -> None:
 
 
 def test_the_namespace_of_the_request_is_that_of_the_pod() -> None:
-    """Another pod of team-a keeps every pod of team-a off its node; in another namespace nobody minds."""
+    """Another pod of team-a excludes every pod of team-a from its node, but no pod of another namespace."""
     anti = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname"}
     running = make_pod("running").namespace("team-a").node_name("node-1")
     running = running.affinity({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [anti]}})

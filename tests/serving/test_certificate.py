@@ -97,12 +97,12 @@ def serial_of(pair: KeyPair) -> int:
 
 
 def run(loop: str, story: Awaitable[None]) -> None:
-    async def told() -> None:
+    async def with_timeout() -> None:
         async with asyncio.timeout(30):
             await story
 
     with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
-        runner.run(told())
+        runner.run(with_timeout())
 
 
 @pytest.mark.parametrize("replace", [write_pair, mount], ids=["in place", "by symlink swap"])
@@ -285,9 +285,9 @@ def test_a_certificate_is_trusted_in_its_first_and_in_its_last_second(at_work: S
 def test_expiry_is_logged_once_and_again_when_it_changes(at_work: Served) -> None:
     days = {0: [], 340: [("warning", "the certificate expires soon")], 366: [("error", "the certificate has expired")]}
     began = at_work.now
-    for after, told in days.items():
+    for after, logged in days.items():
         at_work.now = began + timedelta(days=after)
-        assert [at_work.reload(), at_work.reload()] == [told, []]
+        assert [at_work.reload(), at_work.reload()] == [logged, []]
     assert at_work.certificate.invalid_reason() == "the certificate has expired: no API server trusts it"
 
     write_pair(at_work.folder, issued(at_work.ca, at_work.now))
@@ -318,8 +318,8 @@ def test_readiness_follows_the_certificate(tmp_path: Path) -> None:
         async with running(world, tmp_path, certificate_poll_seconds=POLL_SECONDS) as server:
             assert await readiness(server) == (200, "ok\n")
             world.utc_now = lambda: later
-            told = "not ready: the certificate has expired: no API server trusts it\n"
-            assert await readiness(server) == (503, told)
+            text = "not ready: the certificate has expired: no API server trusts it\n"
+            assert await readiness(server) == (503, text)
             write_pair(tmp_path, issued(server.ca, later))
             while (await readiness(server))[0] == 503:
                 pass

@@ -13,16 +13,16 @@ from webhook.serving.group_commit import GroupCommit
 
 @dataclass
 class Log:
-    """A staged log that notes what it was told, and fails while it is `broken`."""
+    """A staged log that records its calls, and fails while it is `broken`."""
 
-    told: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
     broken: bool = False
 
     def stage(self, record: Draft) -> None:
-        self.told.append(record.decision)
+        self.calls.append(record.decision)
 
     def flush(self) -> None:
-        self.told.append("flush")
+        self.calls.append("flush")
         if self.broken:
             raise RuntimeError("out of ink")
 
@@ -42,7 +42,7 @@ def run(log: Log, story: Callable[[GroupCommit], Awaitable[None]]) -> None:
 async def answer(turns: GroupCommit, log: Log, decision: str) -> None:
     turns.audit(draft(decision))
     await turns.written()
-    log.told.append(f"answer to {decision}")
+    log.calls.append(f"answer to {decision}")
 
 
 def test_records_of_one_iteration_are_written_before_their_answers_are_sent() -> None:
@@ -54,7 +54,7 @@ def test_records_of_one_iteration_are_written_before_their_answers_are_sent() ->
 
     run(log, story)
 
-    assert log.told == [*"abc", "flush", *(f"answer to {name}" for name in "abc"), "d", "flush", "answer to d"]
+    assert log.calls == [*"abc", "flush", *(f"answer to {name}" for name in "abc"), "d", "flush", "answer to d"]
 
 
 def test_a_cancelled_wait_does_not_cancel_others() -> None:
@@ -69,7 +69,7 @@ def test_a_cancelled_wait_does_not_cancel_others() -> None:
 
     run(log, story)
 
-    assert log.told == ["a", "b", "flush", "answer to b"]
+    assert log.calls == ["a", "b", "flush", "answer to b"]
 
 
 def test_no_answer_is_sent_if_the_log_fails() -> None:
@@ -81,4 +81,4 @@ def test_no_answer_is_sent_if_the_log_fails() -> None:
 
     run(log, story)
 
-    assert log.told == ["a", "flush"]
+    assert log.calls == ["a", "flush"]

@@ -16,7 +16,7 @@ from tests.support.server import World, review_bytes
 from tests.work import calls_of
 
 _LARGEST_BYTES = 3 * 1024 * 1024
-# Twice the size is twice the work, and a little for what a pod costs whatever its size.
+# Twice the size is twice the work, plus a constant cost for each pod.
 _GROWTH = 2.2
 
 

@@ -185,9 +185,9 @@ def test_a_request_that_is_not_http_is_one_log_line_and_counted(tmp_path: Path, 
 
     with structlog.testing.capture_logs() as logs:
         world = with_server(story, tmp_path)
-    (told,) = [log for log in logs if log["event"] == "not HTTP"]
-    assert (told["status"], told["address"]) == (400, "127.0.0.1")
-    assert len(str(told)) < 600
+    (entry,) = [log for log in logs if log["event"] == "not HTTP"]
+    assert (entry["status"], entry["address"]) == (400, "127.0.0.1")
+    assert len(str(entry)) < 600
     assert world.count("http_refused_requests_total", code="400") == 1
 
 

@@ -24,8 +24,8 @@ def body_of(pod: dict[str, Any], number: int) -> bytes:
     return orjson.dumps(review(pod, uid=f"uid-{number}", userInfo={"username": f"user-{number}"}))
 
 
-def told(world: World, bodies: list[bytes]) -> list[tuple[Any, AuditRecord]]:
-    """Answer and record of each, all by the same admissions; the decision's name aside."""
+def answers_and_records(world: World, bodies: list[bytes]) -> list[tuple[Any, AuditRecord]]:
+    """Return answer and record of each body, from the same admissions, without the decision ID."""
     admissions, found = world.admissions(), []
     for body in bodies:
         answer = orjson.loads(admissions.answer(body, 1000.0, None).body)
@@ -40,9 +40,9 @@ def test_answers_and_records_of_equal_pods_are_equal(kinds: list[dict[str, Any]]
     renamed = [pod | {"metadata": pod["metadata"] | {"name": f"other-{at}"}} for at, pod in enumerate(kinds)]
     bodies = [body_of(pod, number) for number, pod in enumerate([*kinds, *renamed, *kinds])]
 
-    together = told(World(cluster=cluster, now=lambda: NOW), bodies)
+    together = answers_and_records(World(cluster=cluster, now=lambda: NOW), bodies)
 
-    assert together == [told(World(cluster=cluster, now=lambda: NOW), [body])[0] for body in bodies]
+    assert together == [answers_and_records(World(cluster=cluster, now=lambda: NOW), [body])[0] for body in bodies]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,9 @@ def test_answers_and_records_of_equal_pods_are_equal(kinds: list[dict[str, Any]]
 def test_pods_with_different_renderings_have_different_keys(first: PodBuilder, second: PodBuilder) -> None:
     bodies = [body_of(pod.obj(), number) for number, pod in enumerate([first, second, first])]
 
-    assert told(World(now=lambda: NOW), bodies) == [told(World(now=lambda: NOW), [body])[0] for body in bodies]
+    assert answers_and_records(World(now=lambda: NOW), bodies) == [
+        answers_and_records(World(now=lambda: NOW), [body])[0] for body in bodies
+    ]
 
 
 def test_another_policy_is_named_immediately() -> None:

@@ -25,7 +25,7 @@ def logs_and_metrics_of_the_start(folder: Path) -> tuple[list[Any], Metrics]:
 
 
 @pytest.mark.parametrize(
-    ("issued_ago", "told"),
+    ("issued_ago", "logged"),
     [
         pytest.param(timedelta(days=-2), ("error", "the certificate is not valid yet"), id="of the day after tomorrow"),
         pytest.param(timedelta(days=0), None, id="new"),
@@ -34,16 +34,16 @@ def logs_and_metrics_of_the_start(folder: Path) -> tuple[list[Any], Metrics]:
         pytest.param(timedelta(days=366), ("error", "the certificate has expired"), id="expired"),
     ],
 )
-def test_a_certificate_that_will_not_do_is_told(
-    tmp_path: Path, issued_ago: timedelta, told: tuple[str, str] | None
+def test_an_unusable_certificate_is_logged(
+    tmp_path: Path, issued_ago: timedelta, logged: tuple[str, str] | None
 ) -> None:
     write_certificate(tmp_path, issued_ago)
 
     logs, _ = logs_and_metrics_of_the_start(tmp_path)
 
-    assert len(logs) == (0 if told is None else 1)
+    assert len(logs) == (0 if logged is None else 1)
     for log in logs:
-        assert (log["log_level"], log["event"].partition(":")[0]) == told
+        assert (log["log_level"], log["event"].partition(":")[0]) == logged
         assert log["not_after"].endswith("+00:00")
         assert "certs issue" in log["remedy"]
 

@@ -87,15 +87,15 @@ def test_an_abandoned_budget_stops_work_even_after_the_deadline() -> None:
 
 def test_a_spent_budget_stops_a_loop() -> None:
     made, _, worked = make_budget(budget_milliseconds=10)
-    seen = []
+    counted = []
 
     def count(number: int) -> None:
-        seen.append(number)
+        counted.append(number)
         worked.seconds += 0.003
 
     with pytest.raises(BudgetSpentError):
         list(map(count, in_time(range(1000), made)))
-    assert seen == [0, 1, 2, 3]
+    assert counted == [0, 1, 2, 3]
 
 
 def test_a_budget_of_150_ms_is_spent_after_150_ms() -> None:
