@@ -104,7 +104,7 @@ _EVERYWHERE = make_pod().toleration(operator="Exists")
         pytest.param(_used_and_empty, make_pod().scheduler("binpack").requests(cpu="1500m"), id="binpack, no cards"),
     ],
 )
-def test_pod_is_bound_where_it_is_foretold_with_these_scores(
+def test_pod_is_bound_to_the_predicted_node_with_the_predicted_scores(
     cluster: Cluster, prepare: Callable[[Cluster], None], pod: PodBuilder
 ) -> None:
     prepare(cluster)
@@ -143,12 +143,12 @@ def _crowded(cluster: Cluster) -> None:
         pytest.param(_crowded, make_pod().host_port(8080).gpu(1), "Waiting", id="ports and cards"),
         pytest.param(_crowded, make_pod().requests(cpu="3900m", memory="8Gi").gpu(4), "Waiting", id="too much runs"),
         pytest.param(
-            _crowded, make_pod().requests(cpu="5").gpu(8, "amd.com/gpu"), "Infeasible", id="a device nobody has"
+            _crowded, make_pod().requests(cpu="5").gpu(8, "amd.com/gpu"), "Infeasible", id="a device that no node has"
         ),
         pytest.param(_crowded, make_pod().requests(memory="8193Mi"), "Infeasible", id="a little more than there is"),
     ],
 )
-def test_pod_that_is_foretold_no_node_is_unschedulable_in_these_words(
+def test_pod_without_a_predicted_node_is_unschedulable_with_the_same_message(
     cluster: Cluster, prepare: Callable[[Cluster], None], pod: PodBuilder, verdict: str
 ) -> None:
     prepare(cluster)

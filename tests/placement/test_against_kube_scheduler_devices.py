@@ -90,15 +90,15 @@ def _predict(cluster: Cluster, builder: PodBuilder, profile: Profile = DEFAULT) 
     return Scheduler(profile).place(builder.namespace(cluster.namespace).obj(), snapshot_from_documents(documents))
 
 
-def _assert_as_foretold(cluster: Cluster, *claims: Object, verdict: str, nodes: set[str] | None = None) -> None:
+def _assert_as_predicted(cluster: Cluster, *claims: Object, verdict: str, nodes: set[str] | None = None) -> None:
     """kube-scheduler's message for a pod with `claims`, or the `nodes` that it finds, with their scores."""
     _make(cluster, *claims)
     names = [claim["metadata"]["name"] for claim in claims]
     pod = make_pod(names[-1]).spec(resourceClaims=claiming(*names))
-    _assert_pod_as_foretold(cluster, pod, verdict=verdict, nodes=nodes)
+    _assert_pod_as_predicted(cluster, pod, verdict=verdict, nodes=nodes)
 
 
-def _assert_pod_as_foretold(
+def _assert_pod_as_predicted(
     cluster: Cluster,
     builder: PodBuilder,
     *,
@@ -204,7 +204,7 @@ def _world(cluster: Cluster) -> None:
 )
 def test_claim_that_some_nodes_can_serve(cluster: Cluster, requests: list[Object], nodes: set[str]) -> None:
     _world(cluster)
-    _assert_as_foretold(cluster, make_resource_claim("own", *requests), verdict="Feasible", nodes=nodes)
+    _assert_as_predicted(cluster, make_resource_claim("own", *requests), verdict="Feasible", nodes=nodes)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_claim_that_some_nodes_can_serve(cluster: Cluster, requests: list[Object
 )
 def test_claim_that_no_node_can_serve_now(cluster: Cluster, claims: list[Object], verdict: str) -> None:
     _world(cluster)
-    _assert_as_foretold(cluster, *claims, verdict=verdict)
+    _assert_as_predicted(cluster, *claims, verdict=verdict)
 
 
 @pytest.mark.parametrize(
@@ -272,20 +272,20 @@ def test_claim_where_all_pools_are_complete(
 ) -> None:
     _make(cluster, *(each for each in _WORLD if each["spec"].get("nodeName") != "d"))
     cluster.make_nodes(*(make_node_object(name) for name in ("a", "b", "c")))
-    _assert_as_foretold(cluster, claim, verdict=verdict, nodes=nodes)
+    _assert_as_predicted(cluster, claim, verdict=verdict, nodes=nodes)
 
 
 def test_claim_that_has_got_its_devices(cluster: Cluster) -> None:
     _world(cluster)
     own = allocated(make_resource_claim("own", exactly()), "b", "card-0")
-    _assert_as_foretold(cluster, own, make_resource_claim("more", exactly()), verdict="Feasible", nodes={"b"})
+    _assert_as_predicted(cluster, own, make_resource_claim("more", exactly()), verdict="Feasible", nodes={"b"})
 
 
 def test_claim_whose_devices_are_on_a_node_that_will_not_do(cluster: Cluster) -> None:
     _world(cluster)
     shared = allocated(make_resource_claim("own", exactly()), "gone", "card-0")
     shared["status"]["reservedFor"] = [{"resource": "pods", "name": "p", "uid": "1"}, *_RESERVED]
-    _assert_as_foretold(cluster, shared, verdict="Waiting")
+    _assert_as_predicted(cluster, shared, verdict="Waiting")
 
 
 _RESERVED = [{"resource": "pods", "name": "q", "uid": "2"}]
@@ -344,7 +344,7 @@ def test_access_of_an_administrator(
         allocated(make_resource_claim("admin", exactly("c", 1, adminAccess=True)), "b", "card-0", adminAccess=True),
     )
     cluster.make_nodes(*(make_node_object(name) for name in "abc"))
-    _assert_as_foretold(cluster, *claims, verdict=verdict, nodes=nodes)
+    _assert_as_predicted(cluster, *claims, verdict=verdict, nodes=nodes)
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ def test_distinct_values_of_an_attribute(cluster: Cluster, claim: Object, verdic
     )
     cluster.make_nodes(*(make_node_object(name) for name in "abc"))
     own = constrained(make_resource_claim("own", claim), f"{DRIVER}/numa", distinct=True)
-    _assert_as_foretold(cluster, own, verdict=verdict, nodes=nodes)
+    _assert_as_predicted(cluster, own, verdict=verdict, nodes=nodes)
 
 
 def test_distinct_values_over_requests(cluster: Cluster) -> None:
@@ -381,7 +381,7 @@ def test_distinct_values_over_requests(cluster: Cluster) -> None:
     cluster.make_nodes(make_node_object("a"), make_node_object("b"))
     either = first_of("e", best=exactly("", 2), other=exactly("", 1))
     own = constrained(make_resource_claim("own", exactly("c"), either), f"{DRIVER}/numa", distinct=True)
-    _assert_as_foretold(cluster, own, verdict="Feasible", nodes={"a"})
+    _assert_as_predicted(cluster, own, verdict="Feasible", nodes={"a"})
 
 
 _CONDITIONS: Object = {"bindingConditions": ["ready"], "bindingFailureConditions": ["failed"]}
@@ -400,7 +400,7 @@ def test_devices_that_have_to_be_made_ready_come_last(cluster: Cluster) -> None:
     cluster.make_nodes(*(make_node_object(name) for name in "abc"))
     numa = f'device.attributes["{DRIVER}"].numa'
     best = first_of("e", best=exactly("", 1, f"{numa} == 0"), other=exactly("", 1))
-    _assert_as_foretold(cluster, make_resource_claim("own", exactly("c"), best), verdict="Feasible", nodes={"a"})
+    _assert_as_predicted(cluster, make_resource_claim("own", exactly("c"), best), verdict="Feasible", nodes={"a"})
 
 
 @pytest.mark.parametrize(
@@ -422,12 +422,12 @@ def test_claim_whose_device_has_been_made_ready_or_not(
     cluster.make_nodes(make_node_object("a"), make_node_object("b"))
     own = allocated(make_resource_claim("own", exactly()), "a", "x", **_CONDITIONS)
     own["status"]["reservedFor"] = _RESERVED
-    told = [
+    device_conditions = [
         {"type": kind, "status": status, "reason": "x", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
         for kind, status in conditions
     ]
-    own["status"]["devices"] = [{"driver": DRIVER, "pool": "a", "device": "x", "conditions": told}]
-    _assert_as_foretold(cluster, own, verdict=verdict, nodes=nodes)
+    own["status"]["devices"] = [{"driver": DRIVER, "pool": "a", "device": "x", "conditions": device_conditions}]
+    _assert_as_predicted(cluster, own, verdict=verdict, nodes=nodes)
 
 
 @pytest.mark.parametrize(
@@ -458,7 +458,7 @@ def test_parts_that_share_counters(cluster: Cluster, claim: Object, verdict: str
         _make(cluster, make_slice(name, *parts, count=2), make_counters(name, {"memory": "4"}, count=2))
     _make(cluster, make_device_class(), allocated(make_resource_claim("other", exactly()), "a", "part-1-0"))
     cluster.make_nodes(make_node_object("a"), make_node_object("b"), make_node_object("c"))
-    _assert_as_foretold(cluster, make_resource_claim("own", claim), verdict=verdict, nodes=nodes)
+    _assert_as_predicted(cluster, make_resource_claim("own", claim), verdict=verdict, nodes=nodes)
 
 
 @pytest.mark.parametrize(
@@ -491,7 +491,7 @@ def test_shares_of_devices(cluster: Cluster, claims: list[Object], verdict: str,
         allocated(make_resource_claim("other", exactly()), "a", "x", **share),
     )
     cluster.make_nodes(*(make_node_object(name) for name in "abc"))
-    _assert_as_foretold(cluster, make_resource_claim("own", *claims), verdict=verdict, nodes=nodes)
+    _assert_as_predicted(cluster, make_resource_claim("own", *claims), verdict=verdict, nodes=nodes)
 
 
 def test_pools_beside_nodes(cluster: Cluster) -> None:
@@ -515,7 +515,7 @@ def test_pools_beside_nodes(cluster: Cluster) -> None:
     )
     racks = {"a": "r1", "b": "r1", "c": "r2", "d": "r2"}
     cluster.make_nodes(*(make_node_object(name, labels={_RACK: rack}) for name, rack in racks.items()))
-    _assert_as_foretold(cluster, make_resource_claim("four", exactly("cards", 4)), verdict="Feasible", nodes={"a"})
+    _assert_as_predicted(cluster, make_resource_claim("four", exactly("cards", 4)), verdict="Feasible", nodes={"a"})
 
 
 def test_pool_with_two_devices_of_one_name(cluster: Cluster) -> None:
@@ -526,7 +526,7 @@ def test_pool_with_two_devices_of_one_name(cluster: Cluster) -> None:
         make_slice("a", *make_cards(1, 1), name="a-2", count=2),
     )
     cluster.make_nodes(make_node_object("a"), make_node_object("b"))
-    _assert_as_foretold(cluster, make_resource_claim("own", exactly()), verdict="Waiting")
+    _assert_as_predicted(cluster, make_resource_claim("own", exactly()), verdict="Waiting")
 
 
 def test_tainted_devices(cluster: Cluster) -> None:
@@ -539,8 +539,8 @@ def test_tainted_devices(cluster: Cluster) -> None:
     )
     cluster.make_nodes(make_node_object("a"), make_node_object("b"))
     tolerant = exactly("cards", 2, tolerations=[{"key": "health", "operator": "Exists", "effect": "NoSchedule"}])
-    _assert_as_foretold(cluster, make_resource_claim("own", tolerant), verdict="Feasible", nodes={"a"})
-    _assert_as_foretold(cluster, make_resource_claim("two", exactly("cards", 2)), verdict="Waiting")
+    _assert_as_predicted(cluster, make_resource_claim("own", tolerant), verdict="Feasible", nodes={"a"})
+    _assert_as_predicted(cluster, make_resource_claim("two", exactly("cards", 2)), verdict="Waiting")
 
 
 _EXTENDED = "example.com/gpu"
@@ -627,7 +627,7 @@ def test_extended_resource_of_a_class(cluster: Cluster, pod: PodBuilder, verdict
         make_resource_claim("more", exactly()),
         make_resource_claim("either", first_of("r", best=best, other=exactly("", 1))),
     )
-    _assert_pod_as_foretold(cluster, pod, verdict=verdict, nodes=nodes)
+    _assert_pod_as_predicted(cluster, pod, verdict=verdict, nodes=nodes)
 
 
 def test_of_two_classes_of_one_resource_the_newer_counts_or_the_first_by_name(cluster: Cluster) -> None:
@@ -642,7 +642,7 @@ def test_of_two_classes_of_one_resource_the_newer_counts_or_the_first_by_name(cl
     cluster.make_nodes(make_node_object("a"), make_node_object("b"))
     created = {each["metadata"]["creationTimestamp"] for each in cluster.client.list("DeviceClass", api_version=_API)}
     nodes = {"b"} if len(created) == 1 else {"a", "b"}
-    _assert_pod_as_foretold(cluster, make_pod().gpu(1, _EXTENDED), verdict="Feasible", nodes=nodes)
+    _assert_pod_as_predicted(cluster, make_pod().gpu(1, _EXTENDED), verdict="Feasible", nodes=nodes)
 
 
 def test_claim_of_an_earlier_attempt_is_deleted_first(cluster: Cluster) -> None:
@@ -700,7 +700,7 @@ def test_scores_by_an_extended_resource_of_a_class(cluster: Cluster, strategy: s
     )
     cluster.make_nodes(make_node_object("e", labels={_RACK: "r1"}))
     pod = make_pod().gpu(1, _EXTENDED).requests(cpu="500m")
-    _assert_pod_as_foretold(cluster, pod, verdict="Feasible", nodes=set("abcde"), profile=profile)
+    _assert_pod_as_predicted(cluster, pod, verdict="Feasible", nodes=set("abcde"), profile=profile)
 
 
 def test_balance_with_an_extended_resource_of_a_class(cluster: Cluster) -> None:
@@ -717,26 +717,26 @@ def test_balance_with_an_extended_resource_of_a_class(cluster: Cluster) -> None:
     )
     cluster.make_nodes(make_node_object("a"), make_node_object("b"), make_node_object("c", capacity={_EXTENDED: 3}))
     pod = make_pod().gpu(1, _EXTENDED).requests(cpu="16")
-    _assert_pod_as_foretold(cluster, pod, verdict="Feasible", nodes={"a", "b", "c"}, profile=profile)
+    _assert_pod_as_predicted(cluster, pod, verdict="Feasible", nodes={"a", "b", "c"}, profile=profile)
 
 
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(world=device_worlds())
 def test_random_devices_and_claims(control_plane: ControlPlane, world: tuple[list[Object], Object]) -> None:
-    _assert_world_as_foretold(control_plane, world)
+    _assert_world_as_predicted(control_plane, world)
 
 
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(world=parted_worlds())
 def test_random_parts_of_devices(control_plane: ControlPlane, world: tuple[list[Object], Object]) -> None:
-    _assert_world_as_foretold(control_plane, world)
+    _assert_world_as_predicted(control_plane, world)
 
 
-def _assert_world_as_foretold(control_plane: ControlPlane, world: tuple[list[Object], Object]) -> None:
+def _assert_world_as_predicted(control_plane: ControlPlane, world: tuple[list[Object], Object]) -> None:
     objects, pod = world
     for claim in objects:
         if "status" in claim:
-            # Another pod's claim: kube-scheduler takes devices from one that is nobody's.
+            # Another pod's claim: kube-scheduler takes devices from one that is not reserved for a pod.
             claim["status"]["reservedFor"] = _RESERVED
     cluster = Cluster(control_plane)
     _let_administrators_in(cluster)

@@ -57,7 +57,7 @@ def _predicted_scores(placement: Placement) -> dict[str, Mapping[str, int]]:
     return scores if len(scores) > 1 else {}
 
 
-def _assert_bound_as_foretold(cluster: Cluster, pod: PodBuilder, profile: Profile = DEFAULT) -> None:
+def _assert_bound_as_predicted(cluster: Cluster, pod: PodBuilder, profile: Profile = DEFAULT) -> None:
     predicted = _predict(cluster, pod, profile)
     assert (predicted.verdict, predicted.unmodelled) == ("Feasible", ())
     made = cluster.create(pod).object
@@ -67,7 +67,7 @@ def _assert_bound_as_foretold(cluster: Cluster, pod: PodBuilder, profile: Profil
     assert predicted.scores[bound]["total"] == predicted.scores[predicted.node]["total"]
 
 
-def _assert_unschedulable_as_foretold(
+def _assert_unschedulable_as_predicted(
     cluster: Cluster, pod: PodBuilder, verdict: str, profile: Profile = DEFAULT
 ) -> None:
     predicted = _predict(cluster, pod, profile)
@@ -97,12 +97,12 @@ def test_image_locality(cluster: Cluster) -> None:
     )
     containers = [{"name": "x", "image": "big"}, {"name": "y", "image": "middle:latest"}]
     init = [{"name": "z", "image": "small"}]
-    _assert_bound_as_foretold(cluster, make_pod().spec(containers=containers, initContainers=init))
+    _assert_bound_as_predicted(cluster, make_pod().spec(containers=containers, initContainers=init))
 
 
 def test_gated_pod(cluster: Cluster) -> None:
     cluster.make_node("a")
-    _assert_unschedulable_as_foretold(cluster, make_pod().spec(schedulingGates=[{"name": "example.com/g"}]), "Waiting")
+    _assert_unschedulable_as_predicted(cluster, make_pod().spec(schedulingGates=[{"name": "example.com/g"}]), "Waiting")
 
 
 def test_no_comparing_tolerations_in_this_release(cluster: Cluster) -> None:
@@ -150,7 +150,7 @@ def _zones(cluster: Cluster) -> None:
 @pytest.mark.parametrize("claims", [["on-in-b"], ["on-in-b", "on-again"]], ids=str)
 def test_pod_is_bound_where_its_volume_is(cluster: Cluster, claims: list[str]) -> None:
     _zones(cluster)
-    _assert_bound_as_foretold(cluster, make_pod().spec(volumes=uses(*claims)))
+    _assert_bound_as_predicted(cluster, make_pod().spec(volumes=uses(*claims)))
 
 
 @pytest.mark.parametrize(
@@ -170,15 +170,15 @@ def test_pod_is_bound_where_its_volume_is(cluster: Cluster, claims: list[str]) -
 )
 def test_pod_whose_volumes_are_nowhere(cluster: Cluster, claims: list[str], verdict: str) -> None:
     _zones(cluster)
-    _assert_unschedulable_as_foretold(cluster, make_pod().spec(volumes=uses(*claims)), verdict)
+    _assert_unschedulable_as_predicted(cluster, make_pod().spec(volumes=uses(*claims)), verdict)
 
 
 def test_node_with_all_volumes_attached_that_it_can(cluster: Cluster) -> None:
     _zones(cluster)
     pod = make_pod().spec(volumes=uses("on-in-b")).node_selector(_ZONE, "za")
-    _assert_unschedulable_as_foretold(cluster, pod, "Infeasible")
+    _assert_unschedulable_as_predicted(cluster, pod, "Infeasible")
     pod = make_pod("other").spec(volumes=uses("late")).node_selector(_ZONE, "za")
-    _assert_unschedulable_as_foretold(cluster, pod, "Waiting")
+    _assert_unschedulable_as_predicted(cluster, pod, "Waiting")
 
 
 def test_node_with_a_volume_attached_that_no_pod_uses(cluster: Cluster) -> None:
@@ -188,7 +188,7 @@ def test_node_with_a_volume_attached_that_no_pod_uses(cluster: Cluster) -> None:
         cluster.client.create(make_pv(f"more-{number}"))
         cluster.client.create(make_attachment("b", f"more-{number}"))
     pod = make_pod().spec(volumes=uses("late")).node_selector(_ZONE, "zb")
-    _assert_unschedulable_as_foretold(cluster, pod, "Waiting")
+    _assert_unschedulable_as_predicted(cluster, pod, "Waiting")
 
 
 @pytest.mark.parametrize("kind", ["inline", "claimed"])
@@ -207,7 +207,7 @@ def test_in_tree_volumes_count_for_their_driver(cluster: Cluster, kind: str) -> 
         volumes = uses("old")
     cluster.create(make_pod("first").node_name("a").spec(volumes=volumes))
     other = [{"name": "v", "awsElasticBlockStore": {"volumeID": "vol-2"}}]
-    _assert_unschedulable_as_foretold(cluster, make_pod().spec(volumes=other), "Waiting")
+    _assert_unschedulable_as_predicted(cluster, make_pod().spec(volumes=other), "Waiting")
 
 
 @pytest.mark.parametrize(("zone", "node"), [("z1", "b"), ("z2", None)])
@@ -230,7 +230,7 @@ def test_bound_in_tree_volume_is_reached_as_its_driver_has_it(cluster: Cluster, 
     cluster.client.create(claim | {"metadata": claim["metadata"] | {"namespace": cluster.namespace}})
     pod = make_pod().spec(volumes=uses("old"))
     if node is None:
-        _assert_unschedulable_as_foretold(cluster, pod, "Infeasible")
+        _assert_unschedulable_as_predicted(cluster, pod, "Infeasible")
     else:
         assert _predict(cluster, pod).node == node
         assert cluster.wait_bound(cluster.create(pod).object) == node
@@ -250,7 +250,7 @@ def test_provisioner_without_enough_capacity(cluster: Cluster) -> None:
     for made in (*capacities, claim, make_pv("other")):
         cluster.client.create(made | {"metadata": made["metadata"] | {"namespace": namespace}})
     pod = make_pod().spec(volumes=uses("data"))
-    _assert_unschedulable_as_foretold(cluster, pod, "Waiting")
+    _assert_unschedulable_as_predicted(cluster, pod, "Waiting")
 
 
 def test_claim_of_an_unknown_device_class(cluster: Cluster) -> None:
@@ -260,13 +260,13 @@ def test_claim_of_an_unknown_device_class(cluster: Cluster) -> None:
     claim = make_resource_claim("c", request)
     cluster.client.create(claim | {"metadata": {"name": "c", "namespace": cluster.namespace}})
     pod = make_pod().spec(resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])
-    _assert_unschedulable_as_foretold(cluster, pod, "Infeasible")
+    _assert_unschedulable_as_predicted(cluster, pod, "Infeasible")
 
 
 def test_resource_of_an_unknown_device_class(cluster: Cluster) -> None:
     cluster.make_node("a")
     cluster.client.create(make_device_class("gpu.example.com", any_driver=True))
-    _assert_unschedulable_as_foretold(
+    _assert_unschedulable_as_predicted(
         cluster, make_pod().gpu(1, "deviceclass.resource.kubernetes.io/other.example.com"), "Infeasible"
     )
 
@@ -323,7 +323,7 @@ def test_configuration_gives_these_scores(cluster: Cluster, configuration: Objec
     )
     cluster.create(make_pod("first").node_name("a").requests(cpu="3", memory="1Gi").gpu(3))
     cluster.create(make_pod("second").node_name("b").requests(cpu="500m", memory="9Gi").gpu(1))
-    _assert_bound_as_foretold(cluster, make_pod().requests(cpu="1100m", memory="3Gi").gpu(1), profile)
+    _assert_bound_as_predicted(cluster, make_pod().requests(cpu="1100m", memory="3Gi").gpu(1), profile)
 
 
 @pytest.mark.parametrize(
@@ -369,4 +369,4 @@ def test_configuration_gives_this_message(
         make_node_object("b"),
         make_node_object("cordoned", unschedulable=True),
     )
-    _assert_unschedulable_as_foretold(cluster, pod, verdict, profile)
+    _assert_unschedulable_as_predicted(cluster, pod, verdict, profile)

@@ -157,7 +157,7 @@ _BOUND = [
 
 
 @pytest.mark.parametrize(("prepare", "pod"), _BOUND)
-def test_pod_is_bound_where_it_is_foretold_with_these_scores(
+def test_pod_is_bound_to_the_predicted_node_with_the_predicted_scores(
     cluster: Cluster, prepare: Callable[[Cluster], None], pod: PodBuilder
 ) -> None:
     prepare(cluster)
@@ -235,7 +235,7 @@ _UNSCHEDULABLE = [
 
 
 @pytest.mark.parametrize(("prepare", "pod", "verdict"), _UNSCHEDULABLE)
-def test_pod_that_is_foretold_no_node_is_unschedulable_in_these_words(
+def test_pod_without_a_predicted_node_is_unschedulable_with_the_same_message(
     cluster: Cluster, prepare: Callable[[Cluster], None], pod: PodBuilder, verdict: str
 ) -> None:
     prepare(cluster)

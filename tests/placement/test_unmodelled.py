@@ -116,7 +116,12 @@ def test_labels_do_not_matter_where_no_running_pod_minds_them() -> None:
     ("pod", "profile", "unmodelled"),
     [
         pytest.param(make_pod(), DEFAULT, ("PodTopologySpread",), id="a bare pod"),
-        pytest.param(make_pod().owner("Job", "train"), DEFAULT, ("PodTopologySpread",), id="a controller nobody asks"),
+        pytest.param(
+            make_pod().owner("Job", "train"),
+            DEFAULT,
+            ("PodTopologySpread",),
+            id="a controller that kube-scheduler does not read",
+        ),
         pytest.param(make_pod(), BINPACK, (), id="no default constraints"),
         pytest.param(
             make_pod().spec(topologySpreadConstraints=[{"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}]),

@@ -89,7 +89,7 @@ def _configuration(*names: str) -> str:
     [
         pytest.param("one", "two", True, id="profiles of one configuration"),
         pytest.param("one", "three", False, id="another scheduler"),
-        pytest.param("three", "three", True, id="the pod's own, whatever it is"),
+        pytest.param("three", "three", True, id="the pod's own scheduler"),
         pytest.param("three", "one", False, id="another than the pod's own"),
     ],
 )

@@ -170,7 +170,7 @@ _AWAY_FROM_WEB = make_pod("away").label("app", "db").affinity(_required(_WEB, _H
         pytest.param(_keeping(_LARGE, "elsewhere"), _LARGE, "Feasible", "abc", id="a node that is not there"),
     ],
 )
-def test_nodes_that_are_kept_for_others_are_foretold(
+def test_nodes_that_are_reserved_for_others_are_predicted(
     cluster: Cluster, prepare: Prepare, pod: PodBuilder, verdict: str, nodes: str
 ) -> None:
     prepare(cluster)
@@ -270,7 +270,7 @@ _RUNS_ON_A = make_pod("runs").node_name("a").requests(cpu="1")
         ),
     ],
 )
-def test_a_pods_own_nomination_is_foretold(
+def test_a_pods_own_nomination_is_predicted(
     cluster: Cluster, prepare: Prepare, pod: PodBuilder, node: str, verdict: str, nodes: str
 ) -> None:
     prepare(cluster)

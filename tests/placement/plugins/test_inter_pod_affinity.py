@@ -209,9 +209,9 @@ def test_running_pods_terms_move_the_score(affinity: dict[str, Any], expected: l
 @pytest.mark.parametrize(
     ("plugin", "pod"),
     [
-        pytest.param(InterPodAffinity(), make_pod(), id="nobody minds"),
+        pytest.param(InterPodAffinity(), make_pod(), id="no terms"),
         pytest.param(
-            InterPodAffinity(), make_pod().affinity(_rather("podAffinity", 1, _term(_DB))), id="nobody is there"
+            InterPodAffinity(), make_pod().affinity(_rather("podAffinity", 1, _term(_DB))), id="no matching pods"
         ),
         pytest.param(InterPodAffinity(0), _web(), id="what was required weighs nothing"),
     ],

@@ -84,7 +84,7 @@ def test_nodes_asked_for_by_name(pod: PodBuilder, expected: PreFilterResult) -> 
 @pytest.mark.parametrize(
     ("pod", "expected"),
     [
-        pytest.param(make_pod().prefer_node(1, _TRAINING), [0, 100, 0], id="the best gets 100 whatever the weight"),
+        pytest.param(make_pod().prefer_node(1, _TRAINING), [0, 100, 0], id="the best gets 100 for any weight"),
         pytest.param(make_pod().prefer_node(30, _HYBRID).prefer_node(70, _TRAINING), [42, 100, 0], id="by weight"),
         pytest.param(
             make_pod().prefer_node(30, _TRAINING).prefer_node(70, match_expressions(("use", "Exists", []))),

@@ -29,9 +29,9 @@ _SMALL = {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "8", "pods": "2"}
         pytest.param(
             make_pod().requests(cpu="5", memory="9Gi").gpu(9),
             ["Insufficient cpu", "Insufficient memory", "Insufficient nvidia.com/gpu"],
-            id="every short resource is told",
+            id="every short resource is reported",
         ),
-        pytest.param(make_pod().gpu(1, "amd.com/gpu"), ["Insufficient amd.com/gpu"], id="a device nobody has"),
+        pytest.param(make_pod().gpu(1, "amd.com/gpu"), ["Insufficient amd.com/gpu"], id="a device that no node has"),
         pytest.param(make_pod().gpu(0, "amd.com/gpu"), [], id="none of it is always there"),
         pytest.param(make_pod().requests(unprefixed="5"), [], id="what no scheduler counts"),
         pytest.param(

@@ -13,7 +13,7 @@ from webhook.placement.plugins.taint_toleration import ERR_REASON, TaintTolerati
         pytest.param([], make_pod(), False, id="no taint"),
         pytest.param(["use=training:NoSchedule"], make_pod(), True, id="NoSchedule"),
         pytest.param(["use=training:NoExecute"], make_pod(), True, id="NoExecute"),
-        pytest.param(["use=training:PreferNoSchedule"], make_pod(), False, id="PreferNoSchedule bars nobody"),
+        pytest.param(["use=training:PreferNoSchedule"], make_pod(), False, id="PreferNoSchedule excludes no pod"),
         pytest.param(
             ["use=training:NoSchedule"], make_pod().toleration("use", value="training"), False, id="tolerated"
         ),

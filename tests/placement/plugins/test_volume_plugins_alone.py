@@ -43,7 +43,7 @@ def _owned(uid: str) -> Object:
         pytest.param([make_pvc("data", volume="gone")], 'persistentvolume "gone" not found', id="no volume"),
         pytest.param([make_pvc("data")], "PersistentVolumeClaim had no pv name and storageClass name", id="no class"),
         pytest.param(
-            [make_pvc("data", "gone")], 'storageclass.storage.k8s.io "gone" not found', id="a class nobody made"
+            [make_pvc("data", "gone")], 'storageclass.storage.k8s.io "gone" not found', id="a class that is missing"
         ),
         pytest.param(
             [make_pvc("data", "fast"), make_storage_class("fast", waits=False)],

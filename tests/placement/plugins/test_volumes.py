@@ -81,7 +81,7 @@ def _all(reason: str) -> str:
             id="bound at once, but not yet",
         ),
         pytest.param(
-            [make_pvc("data", "fast")], "pod has unbound immediate PersistentVolumeClaims", id="a class nobody made"
+            [make_pvc("data", "fast")], "pod has unbound immediate PersistentVolumeClaims", id="a class that is missing"
         ),
         pytest.param(
             [make_pvc("data", "late", "v", bound=False), make_pv("v"), make_storage_class("late")],
@@ -439,7 +439,7 @@ def test_what_the_file_does_not_tell_is_named(objects: list[Object], plugins: tu
     assert (placement.verdict, placement.unmodelled) == ("Unknown", plugins)
 
 
-def test_claim_that_is_made_after_its_pod_is_not_foretold() -> None:
+def test_claim_that_is_made_after_its_pod_is_not_predicted() -> None:
     pod = make_pod("p").spec(volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}])
     assert _place(pod, *_KNOWN).verdict == "Unknown"
     made = make_pvc("p-v", volume="v")
@@ -465,9 +465,9 @@ def test_empty_list_of_a_kind_says_that_there_is_none() -> None:
     assert (placement.verdict, placement.unmodelled) == ("Feasible", ())
 
 
-@pytest.mark.parametrize("told", [make_storage_class("late"), _LIMITS[0]], ids=["class", "limits"])
-def test_no_claims_beside_other_storage_are_no_claims(told: Object) -> None:
-    placement = _place(_uses("data"), told)
+@pytest.mark.parametrize("known", [make_storage_class("late"), _LIMITS[0]], ids=["class", "limits"])
+def test_no_claims_beside_other_storage_are_no_claims(known: Object) -> None:
+    placement = _place(_uses("data"), known)
     assert (placement.verdict, placement.message) == ("Waiting", _all('persistentvolumeclaim "data" not found'))
 
 

@@ -43,17 +43,23 @@ _SERVED = Snapshot.of([node("a"), node("b")], workloads=_SERVICES)
 @pytest.mark.parametrize(
     ("snapshot", "pod", "label", "is_one"),
     [
-        pytest.param(_QUIET, make_pod(), "app", True, id="nobody minds labels"),
-        pytest.param(_MINDING, make_pod(), "index", True, id="nobody minds this label"),
-        pytest.param(_MINDING, make_pod(), "app", False, id="a running pod minds it"),
-        pytest.param(_QUIET, make_pod().affinity(_JEALOUS), "app", False, id="the pod itself minds it"),
-        pytest.param(_QUIET, make_pod().affinity(_JEALOUS), "index", True, id="the pod minds another"),
+        pytest.param(_QUIET, make_pod(), "app", True, id="no pod selects by labels"),
+        pytest.param(_MINDING, make_pod(), "index", True, id="no pod selects by this label"),
+        pytest.param(_MINDING, make_pod(), "app", False, id="a running pod selects by it"),
+        pytest.param(_QUIET, make_pod().affinity(_JEALOUS), "app", False, id="the pod itself selects by it"),
+        pytest.param(_QUIET, make_pod().affinity(_JEALOUS), "index", True, id="the pod selects by another"),
         pytest.param(_QUIET, make_pod().spec(topologySpreadConstraints=_SPREAD), "app", False, id="a constraint does"),
-        pytest.param(_SERVED, make_pod(), "app", False, id="a Service minds it"),
-        pytest.param(_SERVED, make_pod(), "index", True, id="the Service minds another"),
-        pytest.param(_OWNED, make_pod().owner("ReplicaSet", "web"), "app", False, id="the pod's controller minds it"),
-        pytest.param(_OWNED, make_pod().owner("ReplicaSet", "web"), "index", True, id="the controller minds another"),
-        pytest.param(_OWNED, make_pod().owner("ReplicaSet", "db"), "app", True, id="another's controller minds it"),
+        pytest.param(_SERVED, make_pod(), "app", False, id="a Service selects by it"),
+        pytest.param(_SERVED, make_pod(), "index", True, id="the Service selects by another"),
+        pytest.param(
+            _OWNED, make_pod().owner("ReplicaSet", "web"), "app", False, id="the pod's controller selects by it"
+        ),
+        pytest.param(
+            _OWNED, make_pod().owner("ReplicaSet", "web"), "index", True, id="the controller selects by another"
+        ),
+        pytest.param(
+            _OWNED, make_pod().owner("ReplicaSet", "db"), "app", True, id="another's controller selects by it"
+        ),
     ],
 )
 def test_pods_that_differ_in_a_label_are_one_question_where_nothing_reads_it(

@@ -283,7 +283,7 @@ _MIXED = [node("small"), *_TAINTED, node("control", taints=["node-role.kubernete
                 "ask for 5 nvidia.com/gpu instead of 8: the largest free block is 5",
                 "a fits once 3 nvidia.com/gpu are freed",
             ],
-            id="a pod that preempts nobody",
+            id="a pod that preempts no other",
         ),
     ],
 )  # fmt: skip
