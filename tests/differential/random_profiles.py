@@ -14,8 +14,7 @@ _SCORES = (
     "TaintToleration",
     "VolumeBinding",
 )
-# Without NodePorts a pod could get ports that another has; kube-scheduler would count these as free once it is gone.
-_FILTERS = (
+FILTERS = (
     "NodeUnschedulable",
     "NodeName",
     "TaintToleration",
@@ -27,6 +26,12 @@ _FILTERS = (
     "PodTopologySpread",
     "InterPodAffinity",
 )
+ALWAYS_ENABLED = {
+    "NodePorts": "a pod could get the ports of another; kube-scheduler would count them as free after it is deleted",
+    "VolumeBinding": "kube-scheduler binds the claims that this filter has matched",
+    "DynamicResources": "kube-scheduler reserves the devices that this filter has allocated",
+}
+"""The filters that no random profile disables, with the reason."""
 _RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "example.com/nic", "ephemeral-storage", "hugepages-2Mi")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -46,7 +51,7 @@ def _profile(dice: Dice, name: str) -> Object:
 
 def _plugins(dice: Dice) -> Object:
     plugins: Object = {}
-    off = dice.some(_FILTERS, 1, 3) if dice.chance(40) else []
+    off = dice.some(FILTERS, 1, 3) if dice.chance(40) else []
     remaining = [each for each in _SCORES if each not in off]
     if off or dice.chance(40):
         plugins["multiPoint"] = {"disabled": _named(off), "enabled": _weighted(dice, dice.some(remaining, 1, 3))}
@@ -60,7 +65,7 @@ def _plugins(dice: Dice) -> Object:
             else {"disabled": _named(dice.some(remaining, 1, 3))}
         )
     if dice.chance(30):
-        plugins["filter"] = {"disabled": _named(dice.some([each for each in _FILTERS if each not in off], 1, 4))}
+        plugins["filter"] = {"disabled": _named(dice.some([each for each in FILTERS if each not in off], 1, 4))}
     return plugins
 
 

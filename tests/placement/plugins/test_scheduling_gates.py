@@ -1,0 +1,16 @@
+"""SchedulingGates alone."""
+
+import pytest
+
+from tests.support.builders import make_pod
+from tests.support.plugins import pod_info
+from webhook.placement.plugins.scheduling_gates import BLOCKED, SchedulingGates
+
+
+@pytest.mark.parametrize(
+    ("gates", "reason"),
+    [([{"name": "quota"}], BLOCKED), ([], ""), (None, "")],
+    ids=["a gate", "an empty list", "null"],
+)
+def test_a_pod_with_a_gate_does_not_enter_the_queue(gates: list[dict[str, str]] | None, reason: str) -> None:
+    assert SchedulingGates().pre_enqueue(pod_info(make_pod().spec(schedulingGates=gates))) == reason
