@@ -1,4 +1,4 @@
-"""Where a placement and what kube-scheduler did are at odds, as far as the plugins that matter are modelled."""
+"""Find disagreements between a placement and kube-scheduler's result, where the relevant plugins are modelled."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple

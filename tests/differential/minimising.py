@@ -85,7 +85,7 @@ def _plainest(objects: tuple[Object, ...], holds: Callable[[tuple[Object, ...]],
 
 
 def _paths(value: Any, path: _Path = ()) -> Iterator[_Path]:
-    """Where there is something to leave out, the largest parts first."""
+    """Yield the paths of the parts that can be left out, the largest parts first."""
     children: Sequence[tuple[str | int, Any]] = (
         list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
     )

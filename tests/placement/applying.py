@@ -138,7 +138,7 @@ def _(change: ReduceRequest, world: World) -> None:
 
 @_apply.register
 def _(change: Free, world: World) -> None:
-    """What a node has free is what it has beyond what is requested: more of it is as much as fewer requests."""
+    """Free resources by raising the allocatable amounts, which is equivalent to fewer requests."""
     allocatable = world.node(change.node)["status"]["allocatable"]
     for resource, amount in (*change.amounts, ("pods", change.pods)):
         milli = milli_value(allocatable.get(resource, "0")) + (amount if resource == "cpu" else amount * 1000)

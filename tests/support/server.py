@@ -66,10 +66,10 @@ class World:
     utc_now: Callable[[], datetime] = utc_now
     audit: Callable[[Draft], None] | None = None
     gate: asyncio.Event | None = None
-    """What answers wait for, as they do for their records to be written."""
+    """An event that answers wait for, as they wait for their audit records."""
 
     def admissions(self) -> "Answering":
-        """What answers in this world; decisions are numbered."""
+        """Return the admissions of this world; their decisions are numbered."""
         dependencies = Dependencies(
             audit=lambda draft: (self.audit or self.keep)(draft),
             monotonic_seconds=self.clock,

@@ -34,13 +34,13 @@ _OTHER = make_resource_claim("other", exactly())
 
 
 def cluster(*objects: Object, **capacities: int) -> Snapshot:
-    """Nodes that offer so many of the resource themselves, and objects about devices."""
+    """Return nodes whose device plugins offer `capacities` of the resource, and `objects` about devices."""
     nodes = [make_node_object(name, capacity={_CARD: count} if count else {}) for name, count in capacities.items()]
     return snapshot_from_documents(Document("c", each) for each in (*nodes, *objects))
 
 
 def counted(nodes: Snapshot, pod: PodBuilder = _POD) -> tuple[list[int], list[int]]:
-    """What each node offers and what of it is requested, by devices alone."""
+    """Return the allocatable and the requested devices of each node."""
     found = amounts(pod_info(pod), _CARD, nodes.requested(_CARD), nodes, never)
     return found.capacity.tolist(), found.requested.tolist()
 

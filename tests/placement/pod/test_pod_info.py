@@ -1,4 +1,4 @@
-"""What is read of a pod."""
+"""The fields that PodInfo reads of a pod."""
 
 from tests.support.builders import make_node_object, make_pod
 from tests.support.devices import make_device_class
