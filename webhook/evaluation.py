@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from webhook.byte_cache import parsed_bytes
-from webhook.kube.admission import Refusal
+from webhook.kube.admission import Denial
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.field import FieldError, InvalidInput, forbidden
 from webhook.kube.json_patch import patched
@@ -81,14 +81,14 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
     warnings = reading.warnings
     if reading.errors or reading.denials:
         if policy.spec.invalid_annotations == "deny":
-            return Denied(_refusal(reading), reading.type_name, warnings=warnings)
+            return Denied(_denial(reading), reading.type_name, warnings=warnings)
         warnings = (*map(str, (*reading.errors, *reading.denials)), *warnings)
     if reading.workload is None:
         return Bypassed("invalid annotations", warnings, reading.type_name)
     try:
         mutation = mutate(pod, reading.workload, policy, RULES)
     except PodTooLargeError as error:
-        return Denied(Refusal(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
+        return Denied(Denial(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
     return Injection(
         reading.workload.type_name,
         reading.workload.check_mode,
@@ -178,7 +178,7 @@ def _bypass_reason(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str
     return None
 
 
-def _refusal(reading: WorkloadReading) -> Refusal:
+def _denial(reading: WorkloadReading) -> Denial:
     errors: tuple[FieldError, ...] = (*reading.errors, *reading.denials)
     message = "; ".join(map(str, errors))
-    return Refusal(422, "Invalid", message) if reading.errors else Refusal(403, "Forbidden", message)
+    return Denial(422, "Invalid", message) if reading.errors else Denial(403, "Forbidden", message)

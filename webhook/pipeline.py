@@ -6,7 +6,7 @@ from typing import Protocol
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.evaluation import JsonObject, Mutated, PolicyResult, evaluate
-from webhook.kube.admission import AdmissionRequest, Refusal
+from webhook.kube.admission import AdmissionRequest, Denial
 from webhook.kube.deadline import Expired, never
 from webhook.kube.field import InvalidInput
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
@@ -122,7 +122,7 @@ def _conclude(pod: JsonObject, result: Mutated, placement: Placement) -> Patched
     if placement.verdict == "Infeasible" and injection.check_mode == "deny" and not placement.deny_exemption:
         suggestion = "".join(f" Suggestion: {text}." for text in placement.suggestions[:1])
         message = f"no node of this cluster could ever take this pod: {placement.message}{suggestion}"
-        return Denied(Refusal(403, "Forbidden", message), injection.workload_type, rules, warnings, placement)
+        return Denied(Denial(403, "Forbidden", message), injection.workload_type, rules, warnings, placement)
     if placement.verdict in ("Infeasible", "Waiting"):
         # Warnings are truncated to the length that clients receive, so the suggestion is a warning of its own.
         suggestions = [f"placement check: suggestion: {text}" for text in placement.suggestions[:1]]

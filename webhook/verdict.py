@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from webhook.kube.admission import Refusal
+from webhook.kube.admission import Denial
 from webhook.kube.json_patch import patched
 from webhook.mutation.mutate import RuleOutcome
 from webhook.placement.scheduler import Placement
@@ -55,7 +55,7 @@ class Bypassed:
 class Denied:
     """Denied. `rules` and `placement` are set if the placement check is the cause."""
 
-    refusal: Refusal
+    denial: Denial
     workload_type: str | None
     rules: tuple[RuleOutcome, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -90,7 +90,7 @@ def seen(case: dict[str, Any]) -> dict[str, Any]:
     if isinstance(verdict, Bypassed):
         facts["reason"] = verdict.reason
     elif isinstance(verdict, Denied):
-        facts |= {"message": verdict.refusal.message, "code": verdict.refusal.code}
+        facts |= {"message": verdict.denial.message, "code": verdict.denial.code}
     else:
         facts |= {"pod": verdict.pod, "verdict": verdict.placement.verdict}
         named = case["want"].get("rules", {})

@@ -73,8 +73,8 @@ def test_denial_has_a_reason_and_the_placement() -> None:
     found = verdict_on("deny", "Infeasible")
 
     assert isinstance(found, Denied)
-    assert (found.refusal.code, found.refusal.reason) == (403, "Forbidden")
-    assert found.refusal.message == (
+    assert (found.denial.code, found.denial.reason) == (403, "Forbidden")
+    assert found.denial.message == (
         "no node of this cluster could ever take this pod: 0/3 nodes are available: 3 say so."
     )
     assert found.placement is not None

@@ -21,7 +21,7 @@ from webhook.mutation.edits import (
     SetAnnotation,
     SetScheduler,
 )
-from webhook.mutation.node_terms import LabelRequirement
+from webhook.mutation.node_terms import NodeLabelRequirement
 
 Pod = dict[str, Any]
 
@@ -29,8 +29,8 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 PENDING = "no node matches and the pod will stay Pending"
 
-USAGE = RequireNode(LabelRequirement("usage", "In", ("training", "hybrid")))
-TRAINING = PreferNode(100, LabelRequirement("usage", "In", ("training",)))
+USAGE = RequireNode(NodeLabelRequirement("usage", "In", ("training", "hybrid")))
+TRAINING = PreferNode(100, NodeLabelRequirement("usage", "In", ("training",)))
 TAINT = AddToleration("usage", "training")
 LABEL = AddLabel("jobtype", "binpacked", "others are not drawn to it")
 PACKED = PreferPodAffinity(100, "jobtype", "binpacked", "host")
@@ -197,7 +197,7 @@ def test_first_ten_contradictions_are_reported(terms: int) -> None:
 
 
 # Three times the size of this requirement can be stored, four times cannot.
-WIDE = RequireNode(LabelRequirement("usage", "In", ("x" * (LARGEST_GROWTH_BYTES // 3 - 100),)))
+WIDE = RequireNode(NodeLabelRequirement("usage", "In", ("x" * (LARGEST_GROWTH_BYTES // 3 - 100),)))
 
 
 def test_a_requirement_is_added_to_as_many_terms_as_a_pod_can_grow_by() -> None:
@@ -217,7 +217,7 @@ def test_terms_that_need_no_requirement_do_not_count_toward_the_growth() -> None
 
 
 def test_requirements_on_several_keys_stand_in_one_term() -> None:
-    memory = RequireNode(LabelRequirement("memory", "Gt", ("79999",)))
+    memory = RequireNode(NodeLabelRequirement("memory", "Gt", ("79999",)))
 
     pod, _ = applied(memory, applied(USAGE, {"spec": {}})[0])
 
@@ -416,7 +416,7 @@ def test_annotation_of_the_webhook_overrides_the_user(metadata: dict[str, Any]) 
     ("edit", "told"),
     [
         (USAGE, "require node usage in [training, hybrid]"),
-        (RequireNode(LabelRequirement("memory", "Gt", ("79999",))), "require node memory > 79999"),
+        (RequireNode(NodeLabelRequirement("memory", "Gt", ("79999",))), "require node memory > 79999"),
         (TRAINING, "prefer node usage in [training] (weight 100)"),
         (TAINT, "tolerate usage=training:NoSchedule"),
         (LABEL, "label jobtype=binpacked"),

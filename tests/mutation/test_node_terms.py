@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.kube.selectors import requirement_matches
-from webhook.mutation.node_terms import LabelRequirement
+from webhook.mutation.node_terms import NodeLabelRequirement
 
 Expression = dict[str, Any]
 
@@ -33,8 +33,8 @@ def satisfying(expressions: list[Expression]) -> set[str | None]:
 
 listed = st.lists(st.sampled_from(LISTED), min_size=1, max_size=4, unique=True)
 bounds = st.sampled_from([str(number) for number in range(10)])
-requirements = listed.map(lambda values: LabelRequirement(KEY, "In", tuple(values))) | bounds.map(
-    lambda bound: LabelRequirement(KEY, "Gt", (bound,))
+requirements = listed.map(lambda values: NodeLabelRequirement(KEY, "In", tuple(values))) | bounds.map(
+    lambda bound: NodeLabelRequirement(KEY, "Gt", (bound,))
 )
 expressions = (
     st.builds(lambda operator, values: expression(operator, *values), st.sampled_from(["In", "NotIn"]), listed)
@@ -44,7 +44,7 @@ expressions = (
 
 
 @given(requirements, st.lists(expressions, max_size=4))
-def test_a_contradiction_leaves_no_value(requirement: LabelRequirement, user: list[Expression]) -> None:
+def test_a_contradiction_leaves_no_value(requirement: NodeLabelRequirement, user: list[Expression]) -> None:
     """And where the user's expressions, which some value satisfies, leave none with ours, it is want."""
     possible = satisfying(user)
     left = {value for value in possible if value is not None and requirement.admits(value)}
@@ -58,13 +58,15 @@ def test_a_contradiction_leaves_no_value(requirement: LabelRequirement, user: li
 
 
 @given(requirements, st.lists(expressions, max_size=4))
-def test_what_is_implied_admits_nothing_more(requirement: LabelRequirement, user: list[Expression]) -> None:
+def test_what_is_implied_admits_nothing_more(requirement: NodeLabelRequirement, user: list[Expression]) -> None:
     if requirement.is_implied_by(user):
         assert satisfying(user) <= {value for value in UNIVERSE if requirement.admits(value)}
 
 
 @given(requirements, expressions)
-def test_expression_that_is_as_strict_implies_the_requirement(requirement: LabelRequirement, one: Expression) -> None:
+def test_expression_that_is_as_strict_implies_the_requirement(
+    requirement: NodeLabelRequirement, one: Expression
+) -> None:
     possible = satisfying([one])
     admitted = {value for value in UNIVERSE if requirement.admits(value)}
 
@@ -72,14 +74,14 @@ def test_expression_that_is_as_strict_implies_the_requirement(requirement: Label
 
 
 @given(requirements)
-def test_a_requirement_implies_itself_and_contradicts_nothing_of_itself(requirement: LabelRequirement) -> None:
+def test_a_requirement_implies_itself_and_contradicts_nothing_of_itself(requirement: NodeLabelRequirement) -> None:
     assert requirement.equals(requirement.to_json())
     assert requirement.is_implied_by([requirement.to_json()])
     assert requirement.contradiction([requirement.to_json()]) is None
 
 
-IN_AB = LabelRequirement(KEY, "In", ("a", "b"))
-ABOVE_7 = LabelRequirement(KEY, "Gt", ("7",))
+IN_AB = NodeLabelRequirement(KEY, "In", ("a", "b"))
+ABOVE_7 = NodeLabelRequirement(KEY, "Gt", ("7",))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ ABOVE_7 = LabelRequirement(KEY, "Gt", ("7",))
         (ABOVE_7, [expression("In", "many")], False),
     ],
 )
-def test_implied(requirement: LabelRequirement, user: list[Expression], implied: bool) -> None:
+def test_implied(requirement: NodeLabelRequirement, user: list[Expression], implied: bool) -> None:
     assert requirement.is_implied_by(user) is implied
 
 
@@ -134,7 +136,7 @@ def test_implied(requirement: LabelRequirement, user: list[Expression], implied:
         (ABOVE_7, [expression("NotIn", "8")], None),
     ],
 )
-def test_contradiction(requirement: LabelRequirement, user: list[Expression], want: str | None) -> None:
+def test_contradiction(requirement: NodeLabelRequirement, user: list[Expression], want: str | None) -> None:
     assert requirement.contradiction(user) == want
 
 
@@ -149,7 +151,7 @@ def test_a_contradiction_names_a_hundred_values_at_most() -> None:
 @pytest.mark.parametrize(("values", "is_found"), [(100, True), (101, False)])
 def test_a_contradiction_is_not_searched_among_more_than_ten_thousand_pairs(values: int, is_found: bool) -> None:
     names = [f"v{number}" for number in range(values)]
-    requirement = LabelRequirement("k", "In", tuple(names))
+    requirement = NodeLabelRequirement("k", "In", tuple(names))
     want = requirement.contradiction([expression("NotIn", name) for name in names])
     assert (want is not None) is is_found
 

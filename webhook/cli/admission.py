@@ -64,6 +64,6 @@ def print_verdict(document: Document, verdict: Verdict) -> None:
     for warning in verdict.warnings:
         echo(f"Warning: {name}: {warning}", fg="yellow", err=True)
     if isinstance(verdict, Denied):
-        echo(f"Refused: {document.place}: {name}: {verdict.refusal.message}", fg="red", err=True)
+        echo(f"Refused: {document.place}: {name}: {verdict.denial.message}", fg="red", err=True)
     elif isinstance(verdict, Bypassed):
         echo(f"{name}: left alone: {verdict.reason}", err=True)

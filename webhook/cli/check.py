@@ -118,7 +118,7 @@ def check(
 def _json(name: str, answer: Placement | Denied) -> dict[str, Any]:
     """Return the line of a pod. A denied pod is not scheduled, but its line has the same keys."""
     if isinstance(answer, Denied):
-        return to_check_json(name, Placement.unknown(answer.refusal.message)) | {"verdict": "Refused"}
+        return to_check_json(name, Placement.unknown(answer.denial.message)) | {"verdict": "Refused"}
     return to_check_json(name, answer)
 
 

@@ -43,14 +43,14 @@ KNOWN_FIELDS = frozenset(
 KNOWN_LOAD_FIELDS = frozenset(("requested", "non_zero_requested", "pods", "host_ports"))
 
 
-class NodeChange(NamedTuple):
+class NodeUpdate(NamedTuple):
     """A node that has changed."""
 
     before: NodeInfo
     after: NodeInfo
 
 
-NodeChanges = Mapping[int, NodeChange]
+NodeUpdates = Mapping[int, NodeUpdate]
 
 
 def updated(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> Snapshot:
@@ -62,7 +62,7 @@ def updated(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> S
     nodes = list(snapshot.nodes)
     for info in infos:
         row = snapshot.rows[info.node.name]
-        changes[row] = NodeChange(nodes[row], info)
+        changes[row] = NodeUpdate(nodes[row], info)
         nodes[row] = info
     if not _is_known(Snapshot, KNOWN_FIELDS) or not _is_known(Load, KNOWN_LOAD_FIELDS):
         return snapshot.with_nodes(nodes, generation)
@@ -143,7 +143,7 @@ def _is_known(kind: type, known: frozenset[str]) -> bool:
     return {field.name for field in fields(kind)} == known
 
 
-def _updated_load(load: Load, changes: NodeChanges, rows: int) -> Load:
+def _updated_load(load: Load, changes: NodeUpdates, rows: int) -> Load:
     return Load(
         requested=_updated_columns(load.requested, changes, rows, lambda info: info.requested),
         non_zero_requested={
@@ -155,7 +155,7 @@ def _updated_load(load: Load, changes: NodeChanges, rows: int) -> Load:
     )
 
 
-def _with_facts(snapshot: Snapshot, changes: NodeChanges) -> Snapshot:
+def _with_facts(snapshot: Snapshot, changes: NodeUpdates) -> Snapshot:
     """Return `snapshot` with columns for the new facts of the nodes; it already has their NodeInfos."""
     nodes = snapshot.nodes
     keys = {
@@ -185,7 +185,7 @@ def _with_facts(snapshot: Snapshot, changes: NodeChanges) -> Snapshot:
     )
 
 
-def _updated(column: NDArray[Any], changes: NodeChanges, amount: Amount) -> NDArray[Any]:
+def _updated(column: NDArray[Any], changes: NodeUpdates, amount: Amount) -> NDArray[Any]:
     """Return `column` itself if no row changes, else a copy."""
     wanted = {row: min(amount(change.after), LARGEST_AMOUNT) for row, change in changes.items()}
     different = {row: value for row, value in wanted.items() if column[row] != value}
@@ -199,7 +199,7 @@ def _updated(column: NDArray[Any], changes: NodeChanges, amount: Amount) -> NDAr
 
 
 def _updated_columns(
-    columns: Mapping[str, Column], changes: NodeChanges, rows: int, amounts: AmountsOf
+    columns: Mapping[str, Column], changes: NodeUpdates, rows: int, amounts: AmountsOf
 ) -> Mapping[str, Column]:
     """Return a column for each resource that a node has or had; a column of zeros is equivalent to none."""
     touched = {resource for change in changes.values() for info in change for resource in amounts(info)}
@@ -212,7 +212,7 @@ def _updated_columns(
     return renewed
 
 
-def _updated_host_ports(host_ports: HostPorts, changes: NodeChanges) -> HostPorts:
+def _updated_host_ports(host_ports: HostPorts, changes: NodeUpdates) -> HostPorts:
     taken = {row: {port for pod in change.after.pods for port in pod.host_ports} for row, change in changes.items()}
     touched = {
         (port.protocol, port.port)

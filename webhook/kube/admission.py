@@ -99,7 +99,7 @@ def _text(parent: JsonObject, key: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Denial:
     """The status of a denied request: an HTTP status code with its reason, and the message for the user."""
 
     code: int
@@ -119,16 +119,16 @@ class ReviewAnswer(NamedTuple):
         operations: Sequence[JsonObject] = (),
         warnings: Sequence[str] = (),
         audit_annotations: Mapping[str, str] | None = None,
-        refusal: Refusal | None = None,
+        denial: Denial | None = None,
     ) -> "ReviewAnswer":
-        """Return a response that allows the request unless `refusal` is set, with a patch of `operations`."""
-        response: JsonObject = {"allowed": refusal is None}
-        if refusal is not None:
+        """Return a response that allows the request unless `denial` is set, with a patch of `operations`."""
+        response: JsonObject = {"allowed": denial is None}
+        if denial is not None:
             response["status"] = {
                 "status": "Failure",
-                "code": refusal.code,
-                "reason": refusal.reason,
-                "message": printable_lines(refusal.message),
+                "code": denial.code,
+                "reason": denial.reason,
+                "message": printable_lines(denial.message),
             }
         elif operations:
             response["patchType"] = "JSONPatch"

@@ -15,7 +15,7 @@ from webhook.kube.taints import Taint, Toleration, any_tolerates, covers
 from webhook.kube.text import cut
 from webhook.mutation import node_terms
 from webhook.mutation.editor import Path, PodEditor
-from webhook.mutation.node_terms import LONGEST_SHOWN, LabelRequirement
+from webhook.mutation.node_terms import LONGEST_SHOWN, NodeLabelRequirement
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 REQUIRED_NODE: Path = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
@@ -71,7 +71,7 @@ class RequireNode:
     empty, because with a requirement it would match some nodes.
     """
 
-    requirement: LabelRequirement
+    requirement: NodeLabelRequirement
 
     def __str__(self) -> str:
         return f"require node {self.requirement}"
@@ -127,7 +127,7 @@ class PreferNode:
     """Prefer nodes that meet `requirement` with `weight`, unless the user has a preference with this requirement."""
 
     weight: int
-    requirement: LabelRequirement
+    requirement: NodeLabelRequirement
 
     def __str__(self) -> str:
         return f"prefer node {self.requirement} (weight {self.weight})"
@@ -229,7 +229,7 @@ class PreferPodAffinity:
         selector = term.get("labelSelector") or {}
         expressions: Sequence[Mapping[str, Any]] = selector.get("matchExpressions") or ()
         labels: Mapping[str, str] = selector.get("matchLabels") or {}
-        wanted = LabelRequirement(self.label_key, "In", (self.label_value,))
+        wanted = NodeLabelRequirement(self.label_key, "In", (self.label_value,))
         selects = (not labels and len(expressions) == 1 and wanted.equals(expressions[0])) or (
             not expressions and labels == {self.label_key: self.label_value}
         )

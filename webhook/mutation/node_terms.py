@@ -23,7 +23,7 @@ _MOST_VALUES_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class LabelRequirement:
+class NodeLabelRequirement:
     """`key In values`, or `key Gt value` with one integer: the two operators that rules use."""
 
     key: str

@@ -80,5 +80,5 @@ def _error(verdict: Verdict | str) -> str | None:
     if isinstance(verdict, str):
         return verdict
     if isinstance(verdict, Denied):
-        return verdict.refusal.message
+        return verdict.denial.message
     return verdict.reason if isinstance(verdict, Bypassed) else None

@@ -156,7 +156,7 @@ def _rules_bytes(result: RulesResult) -> int:
     """Return the maximum size of `result` in memory."""
     size_bytes = _RESULT_BYTES + sum(len(text) * 4 for text in result.warnings)
     if isinstance(result, Denied):
-        size_bytes += len(result.refusal.message) * 4
+        size_bytes += len(result.denial.message) * 4
     if isinstance(result, Injection):
         size_bytes += len(result.operations) * _OPERATION_BYTES
     return size_bytes

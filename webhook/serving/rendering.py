@@ -65,7 +65,7 @@ def _answer(verdict: Verdict, policy: Policy) -> ReviewAnswer:
         verdict.operations if isinstance(verdict, Patched) else (),
         verdict.warnings,
         annotations,
-        verdict.refusal if isinstance(verdict, Denied) else None,
+        verdict.denial if isinstance(verdict, Denied) else None,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from webhook.mutation.edits import AddToleration, Edit, RequireNode
-from webhook.mutation.node_terms import LabelRequirement
+from webhook.mutation.node_terms import NodeLabelRequirement
 from webhook.mutation.rule import Skipped
 from webhook.mutation.workload import Workload
 from webhook.policy.policy import Policy
@@ -23,7 +23,7 @@ class GpuProduct:
         driver_label = workload.accelerator.driver_label or f"{card}.driver-version"
         edits: list[Edit] = []
         if workload.products and policy.spec.product_affinity:
-            edits.append(RequireNode(LabelRequirement(product_label, "In", workload.products)))
+            edits.append(RequireNode(NodeLabelRequirement(product_label, "In", workload.products)))
         amounts = (
             (f"{card}.memory", workload.gpu_memory_mib),
             (f"{card}.count", workload.gpu_count),
@@ -31,7 +31,9 @@ class GpuProduct:
         )
         # Node selectors have no operator for "at least", only Gt.
         edits += [
-            RequireNode(LabelRequirement(key, "Gt", (str(least - 1),))) for key, least in amounts if least is not None
+            RequireNode(NodeLabelRequirement(key, "Gt", (str(least - 1),)))
+            for key, least in amounts
+            if least is not None
         ]
         edits += [AddToleration(product_label, product) for product in workload.products]
         return edits or Skipped("no card is asked for")

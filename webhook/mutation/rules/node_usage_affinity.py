@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from webhook.mutation.edits import AddToleration, Edit, PreferNode, RequireNode
-from webhook.mutation.node_terms import LabelRequirement
+from webhook.mutation.node_terms import NodeLabelRequirement
 from webhook.mutation.workload import Workload
 from webhook.policy.policy import Policy
 
@@ -21,7 +21,7 @@ class NodeUsageAffinity:
         # Sorted, because the order of keys in the policy is not part of its revision.
         preferred = sorted(usage.prefer.items(), key=lambda item: (-item[1], item[0]))
         return (
-            RequireNode(LabelRequirement(key, "In", usage.allow)),
-            *(PreferNode(weight, LabelRequirement(key, "In", (value,))) for value, weight in preferred),
+            RequireNode(NodeLabelRequirement(key, "In", usage.allow)),
+            *(PreferNode(weight, NodeLabelRequirement(key, "In", (value,))) for value, weight in preferred),
             *(AddToleration(key, value) for value in usage.allow),
         )
