@@ -118,7 +118,7 @@ def test_patch_and_patch_type_come_together() -> None:
 
 def test_denial_has_a_status_and_no_patch() -> None:
     """Source: k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go, ToStatusErr"""
-    response = answer("u", [{"op": "remove", "path": "/a"}], refusal=Denial(422, "Invalid", "no"))
+    response = answer("u", [{"op": "remove", "path": "/a"}], denial=Denial(422, "Invalid", "no"))
 
     assert response == {
         "uid": "u",
@@ -129,7 +129,7 @@ def test_denial_has_a_status_and_no_patch() -> None:
 
 
 def test_message_of_a_denial_has_no_terminal_control_characters() -> None:
-    response = answer("u", refusal=Denial(422, "Invalid", "one\x1b]0;\x07\ntwo\u202e\ud800"))
+    response = answer("u", denial=Denial(422, "Invalid", "one\x1b]0;\x07\ntwo\u202e\ud800"))
 
     assert response["status"]["message"] == "one\\x1b]0;\\x07\ntwo\\u202e\\ud800"
 

@@ -13,6 +13,7 @@ from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, make_reque
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.random_pods import pods
 from tests.support.server import make_work_budget
+from tests.work import calls_of
 from webhook.cluster.file import snapshot_from_documents
 from webhook.evaluation import Injection, Mutated, PolicyResult, apply_rules, evaluate
 from webhook.kube.admission import AdmissionRequest
@@ -25,7 +26,7 @@ from webhook.pod_content import PodContent, fields_read
 from webhook.policy.policy import Policy
 from webhook.serving.decision_cache import RESULT_CACHE_BYTES, DecisionCache
 from webhook.serving.reuse import UntilNextSnapshot
-from webhook.verdict import Patched, Verdict
+from webhook.verdict import Bypassed, Patched, Verdict
 
 POLICY = policy_with()
 TRAINING = make_pod("a").annotate(TYPE, "training")
@@ -285,3 +286,23 @@ def test_a_name_of_the_wrong_type_is_rejected_behind_an_equal_pod_too(field: str
     assert isinstance(admitted(decisions, make_request(pod)), Patched)
     with pytest.raises(InvalidInput, match=rf"metadata\.{field}"):
         admitted(decisions, make_request(wrong))
+
+
+@pytest.mark.parametrize("reason", ["no workload type", "pod of a DaemonSet", "spec.nodeName is set"])
+def test_the_resources_of_a_bypassed_pod_are_not_read(reason: str) -> None:
+    def bypassed(amounts: int) -> PodContent:
+        pod = make_pod("a").obj() if reason == "no workload type" else TRAINING.obj()
+        if reason == "pod of a DaemonSet":
+            pod["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": "agent", "controller": True}]
+        elif reason == "spec.nodeName is set":
+            pod["spec"]["nodeName"] = "a"
+        requests = {f"example.com/{number}": "1" for number in range(amounts)}
+        pod["spec"]["containers"] = [{"name": "c", "image": "i", "resources": {"requests": requests}}] * 100
+        return PodContent.of(make_request(pod), {})
+
+    def calls(content: PodContent) -> int:
+        return calls_of(lambda: evaluate(content, POLICY))
+
+    few, many = bypassed(0), bypassed(100)
+    assert evaluate(many, POLICY) == Bypassed(reason)
+    assert calls(many) == calls(few)

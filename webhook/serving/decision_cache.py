@@ -119,7 +119,8 @@ class DecisionCache:
         if known is not None:
             return known
         result = evaluate(content, policy, expired, self._apply_rules)
-        if key is not None and not (isinstance(result, Mutated) and not result.is_final):
+        # Any other result is in the cache of the rules.
+        if key is not None and isinstance(result, Mutated) and result.is_final:
             self._results.put(key, result, _result_bytes(result))
         return result
 

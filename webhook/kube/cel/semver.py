@@ -3,7 +3,7 @@
 from semver import Version
 
 _LONGEST = 256
-_LARGEST = 2**63 - 1
+_LARGEST = 2**64 - 1
 
 
 def parse_semver(text: str) -> Version:
