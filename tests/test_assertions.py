@@ -43,7 +43,7 @@ def _catch_alls(tree: ast.AST) -> Iterator[int]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(TESTS)))
 def test_expected_exceptions_are_named_and_no_machine_is_timed(path: Path) -> None:
-    """Count the work (`tests/work.py`) or inject a clock; what is a promise about time belongs to `make abuse`."""
+    """Count the work (`tests/support/work.py`) or inject a clock; `make abuse` checks promises about time."""
     tree = ast.parse(path.read_text())
 
     assert list(_catch_alls(tree)) == []

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from tests.support.audit_records import INFEASIBLE, PATCH, at, chain_lines, make_record, write_lines
 from tests.support.command import Outcome, Run, run_here
-from tests.work import calls_of
+from tests.support.work import calls_of
 from webhook.audit.record import digest, parse_line
 from webhook.cli.audit_text import print_table
 

@@ -15,9 +15,9 @@ from certs.names import server_names
 from certs.register import Probing, Registration, register
 from certs.registration import Target
 from certs.store.cluster import Cluster, ClusterError, artifacts_of, connect
-from tests.certs.fake_api import FakeApi, fake_api
 from tests.support.certificates import AGED, FRESH, NOW, make_artifacts
 from tests.support.command import run_here
+from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
 from tests.support.loopback import LoopbackServer, closed_port
 from webhook.kube.field import InvalidInput
 
@@ -29,26 +29,26 @@ MINE = replace(make_artifacts(dns_names=(SERVICE,)), ca_key=None)
 
 
 @pytest.fixture
-def api() -> Iterator[FakeApi]:
+def api() -> Iterator[FakeConfigurationApi]:
     with fake_api() as api:
         yield api
 
 
 @pytest.fixture
-def cluster(api: FakeApi, tmp_path: Path) -> Cluster:
+def cluster(api: FakeConfigurationApi, tmp_path: Path) -> Cluster:
     return connect(kubeconfig=api.kubeconfig(tmp_path))
 
 
-def held(api: FakeApi) -> Artifacts:
+def held(api: FakeConfigurationApi) -> Artifacts:
     return artifacts_of(api.objects[SECRET])
 
 
-def bundle(api: FakeApi) -> bytes:
+def bundle(api: FakeConfigurationApi) -> bytes:
     client: dict[str, Any] = api.objects[CONFIGURATION]["webhooks"][0]["clientConfig"]
     return base64.b64decode(client["caBundle"])
 
 
-def put(api: FakeApi, cluster: Cluster, artifacts: Artifacts) -> None:
+def put(api: FakeConfigurationApi, cluster: Cluster, artifacts: Artifacts) -> None:
     """Let the Secret hold `artifacts`, as if that had been so all along."""
     cluster.apply_secret("placement-webhook", "placement-webhook-tls", artifacts, force=False)
     api.writes.clear()
@@ -58,7 +58,9 @@ def told(cluster: Cluster, wanted: Registration) -> list[str]:
     return [step.partition("; valid for")[0] for step in register(cluster, wanted, NOW)]
 
 
-def test_where_nothing_is_there_the_secret_is_written_before_the_configuration(api: FakeApi, cluster: Cluster) -> None:
+def test_where_nothing_is_there_the_secret_is_written_before_the_configuration(
+    api: FakeConfigurationApi, cluster: Cluster
+) -> None:
     assert told(cluster, UNPROBED) == [
         "probe: skipped",
         "Secret placement-webhook/placement-webhook-tls: written (issued: nothing there yet)",
@@ -73,7 +75,7 @@ def test_where_nothing_is_there_the_secret_is_written_before_the_configuration(a
     assert bundle(api) == held(api).ca_certificate
 
 
-def test_registering_again_writes_nothing(api: FakeApi, cluster: Cluster) -> None:
+def test_registering_again_writes_nothing(api: FakeConfigurationApi, cluster: Cluster) -> None:
     told(cluster, UNPROBED)
     api.writes.clear()
 
@@ -85,7 +87,9 @@ def test_registering_again_writes_nothing(api: FakeApi, cluster: Cluster) -> Non
     assert api.writes == []
 
 
-def test_the_new_ca_is_trusted_beside_the_old_one_before_the_secret_changes(api: FakeApi, cluster: Cluster) -> None:
+def test_the_new_ca_is_trusted_beside_the_old_one_before_the_secret_changes(
+    api: FakeConfigurationApi, cluster: Cluster
+) -> None:
     told(cluster, UNPROBED)
     before = held(api)
     api.writes.clear()
@@ -114,7 +118,7 @@ def test_the_new_ca_is_trusted_beside_the_old_one_before_the_secret_changes(api:
     ],
 )
 def test_what_the_secret_holds_is_issued_anew(
-    api: FakeApi, cluster: Cluster, artifacts: Artifacts, wanted: Registration, why: str
+    api: FakeConfigurationApi, cluster: Cluster, artifacts: Artifacts, wanted: Registration, why: str
 ) -> None:
     put(api, cluster, artifacts)
 
@@ -129,7 +133,9 @@ def test_what_the_secret_holds_is_issued_anew(
     assert [query.get("force") for path, query in api.writes if path == SECRET] == ["true" if wanted.force else None]
 
 
-def test_a_secret_that_was_not_issued_here_is_refused_unless_forced(api: FakeApi, cluster: Cluster) -> None:
+def test_a_secret_that_was_not_issued_here_is_refused_unless_forced(
+    api: FakeConfigurationApi, cluster: Cluster
+) -> None:
     put(api, cluster, replace(MINE, ca_certificate=None))
 
     with pytest.raises(InvalidInput, match=r"^Secret .*-tls: tls\.crt: .*; --force replaces it$"):
@@ -138,7 +144,7 @@ def test_a_secret_that_was_not_issued_here_is_refused_unless_forced(api: FakeApi
     assert told(cluster, replace(UNPROBED, force=True))[2].endswith("written (issued: a replacement was asked for)")
 
 
-def test_given_certificates_must_have_the_name_that_is_called(api: FakeApi, cluster: Cluster) -> None:
+def test_given_certificates_must_have_the_name_that_is_called(api: FakeConfigurationApi, cluster: Cluster) -> None:
     given = replace(FRESH, ca_key=None)
 
     with pytest.raises(
@@ -150,7 +156,7 @@ def test_given_certificates_must_have_the_name_that_is_called(api: FakeApi, clus
 
 @pytest.mark.parametrize("conflicts", [1, 4])
 def test_a_configuration_that_others_change_meanwhile_is_patched_again(
-    api: FakeApi, cluster: Cluster, conflicts: int
+    api: FakeConfigurationApi, cluster: Cluster, conflicts: int
 ) -> None:
     told(cluster, UNPROBED)
     api.writes.clear()
@@ -160,7 +166,7 @@ def test_a_configuration_that_others_change_meanwhile_is_patched_again(
     assert [path for path, _ in api.writes] == [CONFIGURATION] * (conflicts + 1) + [SECRET]
 
 
-def test_one_that_others_change_all_the_time_is_given_up(api: FakeApi, cluster: Cluster) -> None:
+def test_one_that_others_change_all_the_time_is_given_up(api: FakeConfigurationApi, cluster: Cluster) -> None:
     told(cluster, UNPROBED)
     before = held(api)
     api.conflicts = 5
@@ -172,7 +178,7 @@ def test_one_that_others_change_all_the_time_is_given_up(api: FakeApi, cluster: 
 
 @pytest.mark.parametrize("secret_first", [True, False])
 def test_only_the_secret_of_a_server_that_cannot_start_without_is_written_before_the_probe(
-    api: FakeApi, cluster: Cluster, secret_first: bool
+    api: FakeConfigurationApi, cluster: Cluster, secret_first: bool
 ) -> None:
     probing = Probing(required=True, endpoint=f"127.0.0.1:{closed_port()}")
 
@@ -181,7 +187,9 @@ def test_only_the_secret_of_a_server_that_cannot_start_without_is_written_before
     assert [path for path, _ in api.writes] == ([SECRET] if secret_first else [])
 
 
-def test_a_probe_that_is_not_required_refuses_no_server_out_of_reach(api: FakeApi, cluster: Cluster) -> None:
+def test_a_probe_that_is_not_required_refuses_no_server_out_of_reach(
+    api: FakeConfigurationApi, cluster: Cluster
+) -> None:
     steps = told(cluster, Registration(Target(), probing=Probing(endpoint=f"127.0.0.1:{closed_port()}")))
 
     assert "not reachable from here (" in steps[0]
@@ -189,14 +197,16 @@ def test_a_probe_that_is_not_required_refuses_no_server_out_of_reach(api: FakeAp
     assert bundle(api) == held(api).ca_certificate
 
 
-def test_a_dry_run_is_one_in_each_write(api: FakeApi, tmp_path: Path) -> None:
+def test_a_dry_run_is_one_in_each_write(api: FakeConfigurationApi, tmp_path: Path) -> None:
     told(connect(kubeconfig=api.kubeconfig(tmp_path), dry_run=True), UNPROBED)
 
     assert [(path, query["dryRun"]) for path, query in api.writes] == [(SECRET, "All"), (CONFIGURATION, "All")]
     assert api.objects == {}
 
 
-def test_a_refusal_is_told_with_its_status_and_no_answer_without_one(api: FakeApi, cluster: Cluster) -> None:
+def test_a_refusal_is_told_with_its_status_and_no_answer_without_one(
+    api: FakeConfigurationApi, cluster: Cluster
+) -> None:
     api.refuses = 403
     with pytest.raises(ClusterError, match=f"^GET {CONFIGURATION}: 403 because Refused$") as refused:
         told(cluster, UNPROBED)
@@ -208,7 +218,7 @@ def test_a_refusal_is_told_with_its_status_and_no_answer_without_one(api: FakeAp
 
 @pytest.mark.parametrize(("status", "code"), [(399, 1), (400, 2), (499, 2), (500, 1)])
 def test_what_the_caller_can_correct_exits_2_and_any_other_failure_1(
-    api: FakeApi, tmp_path: Path, status: int, code: int
+    api: FakeConfigurationApi, tmp_path: Path, status: int, code: int
 ) -> None:
     api.refuses = status
 
@@ -229,7 +239,7 @@ def test_a_read_whose_connection_breaks_is_tried_once_more(tmp_path: Path) -> No
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            api = FakeApi(url=f"http://127.0.0.1:{server.server_address[1]}")
+            api = FakeConfigurationApi(url=f"http://127.0.0.1:{server.server_address[1]}")
             with pytest.raises(ClusterError, match="the API server does not answer"):
                 connect(kubeconfig=api.kubeconfig(tmp_path)).configuration("00-placement-webhook")
         finally:

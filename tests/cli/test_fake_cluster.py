@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.certs.fake_api import FakeApi, fake_api
 from tests.support.builders import make_node_object, make_pod
 from tests.support.cluster_files import as_list, lines
 from tests.support.command import Run
+from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
 from webhook.cli import snapshot
 from webhook.cluster.cache.resources import RESOURCES
 
@@ -25,7 +25,7 @@ def listing(*items: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def api() -> Iterator[FakeApi]:
+def api() -> Iterator[FakeConfigurationApi]:
     """Return an API server with two nodes that serves only the required kinds."""
     with fake_api() as api:
         api.objects = {
@@ -37,7 +37,7 @@ def api() -> Iterator[FakeApi]:
 
 
 @pytest.fixture
-def kubeconfig(api: FakeApi, tmp_path: Path) -> Path:
+def kubeconfig(api: FakeConfigurationApi, tmp_path: Path) -> Path:
     return api.kubeconfig(tmp_path)
 
 
@@ -51,7 +51,7 @@ def test_check_reads_the_cluster_and_names_the_kinds_that_are_not_served(run: Ru
     assert [line for line in said if not line.startswith("not known: ")] == []
 
 
-def test_check_names_objects_that_cannot_be_read(run: Run, api: FakeApi, kubeconfig: Path) -> None:
+def test_check_names_objects_that_cannot_be_read(run: Run, api: FakeConfigurationApi, kubeconfig: Path) -> None:
     api.objects[REQUIRED["Node"]]["items"].append(make_node_object("bad", capacity={"cpu": "many"}))
 
     outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, "-o", "json", stdin=as_list(make_pod("p")))
@@ -62,7 +62,9 @@ def test_check_names_objects_that_cannot_be_read(run: Run, api: FakeApi, kubecon
 
 
 @pytest.mark.parametrize("kind", REQUIRED)
-def test_a_cluster_without_a_required_kind_is_an_error(run: Run, api: FakeApi, kubeconfig: Path, kind: str) -> None:
+def test_a_cluster_without_a_required_kind_is_an_error(
+    run: Run, api: FakeConfigurationApi, kubeconfig: Path, kind: str
+) -> None:
     del api.objects[REQUIRED[kind]]
 
     outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, stdin=as_list(make_pod("p")))
@@ -71,7 +73,9 @@ def test_a_cluster_without_a_required_kind_is_an_error(run: Run, api: FakeApi, k
     assert outcome.errors.endswith(f"Error: GET {REQUIRED[kind]}: 404 there is none\n")
 
 
-def test_any_other_error_than_a_forbidden_kind_ends_the_command(run: Run, api: FakeApi, kubeconfig: Path) -> None:
+def test_any_other_error_than_a_forbidden_kind_ends_the_command(
+    run: Run, api: FakeConfigurationApi, kubeconfig: Path
+) -> None:
     api.refuses = 500
 
     outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, stdin=as_list(make_pod("p")))
@@ -97,7 +101,9 @@ def test_a_snapshot_has_nodes_first_and_prints_progress_on_standard_error(run: R
     ]
 
 
-def test_a_kind_that_is_served_and_empty_is_known_to_be_empty(run: Run, api: FakeApi, kubeconfig: Path) -> None:
+def test_a_kind_that_is_served_and_empty_is_known_to_be_empty(
+    run: Run, api: FakeConfigurationApi, kubeconfig: Path
+) -> None:
     api.objects = {resource.path: listing() for resource in RESOURCES} | api.objects
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
     pod = make_pod("p").spec(volumes=[volume])
@@ -158,7 +164,7 @@ def test_a_snapshot_that_fails_in_the_end_leaves_the_old_file_and_no_other(
 
 
 def test_a_snapshot_of_all_kinds_has_empty_lists_and_reports_kinds_that_are_not_served(
-    run: Run, api: FakeApi, kubeconfig: Path, tmp_path: Path
+    run: Run, api: FakeConfigurationApi, kubeconfig: Path, tmp_path: Path
 ) -> None:
     api.objects["/api/v1/services"] = listing()
     file = tmp_path / "cluster.json"

@@ -13,7 +13,7 @@ from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, make_reque
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.random_pods import pods
 from tests.support.server import make_work_budget
-from tests.work import calls_of
+from tests.support.work import calls_of
 from webhook.cluster.file import snapshot_from_documents
 from webhook.evaluation import Injection, Mutated, PolicyResult, apply_rules, evaluate
 from webhook.kube.admission import AdmissionRequest

@@ -13,7 +13,7 @@ from tests.golden.case import cluster_of
 from tests.support.admission import PRODUCT, TYPE, USAGE
 from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from tests.support.server import World, review_bytes
-from tests.work import calls_of
+from tests.support.work import calls_of
 
 _LARGEST_BYTES = 3 * 1024 * 1024
 # Twice the size is twice the work, plus a constant cost for each pod.

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.work import calls_of
+from tests.support.work import calls_of
 from webhook.kube.cel import expression, functions
 from webhook.kube.cel.expression import Expression, compiled
 from webhook.kube.cel.semver import parse_semver

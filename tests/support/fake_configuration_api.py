@@ -17,7 +17,7 @@ _JSON_PATCH = "application/json-patch+json"
 
 
 @dataclass
-class FakeApi:
+class FakeConfigurationApi:
     """The objects by path, and the writes that came: the path of each with its query.
 
     So many `conflicts` are still to come: each time, another client changes the object just before a JSON patch.
@@ -69,9 +69,9 @@ class FakeApi:
 
 
 @contextmanager
-def fake_api() -> Iterator[FakeApi]:
+def fake_api() -> Iterator[FakeConfigurationApi]:
     """The server, until the block ends."""
-    api = FakeApi()
+    api = FakeConfigurationApi()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
