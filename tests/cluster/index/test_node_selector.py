@@ -30,6 +30,11 @@ def _matches(*terms: Object) -> bool:
         pytest.param({"matchFields": [_NODE_1]}, True, id="field"),
         pytest.param({"matchExpressions": [_TRAINING], "matchFields": [_NODE_1]}, True, id="labels and field"),
         pytest.param({"matchExpressions": [_INFERENCE], "matchFields": [_NODE_1]}, False, id="field alone of both"),
+        pytest.param(
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [""]}]},
+            False,
+            id="a field without name",
+        ),
         pytest.param({}, False, id="an empty term matches nothing"),
         pytest.param({"matchExpressions": [], "matchFields": None}, False, id="so does one of empty lists"),
     ],

@@ -117,6 +117,10 @@ def _requirements(reader: Reader, value: Any, path: str) -> tuple[Requirement, .
     )
 
 
+# No node has this name, and no requirement that can be stored names it.
+_NO_NAME = "\0"
+
+
 def any_matches(
     terms: Sequence[Term], labels: LabelColumns, rows: Mapping[str, int] | None, expired: Expired = never
 ) -> Mask:
@@ -159,7 +163,7 @@ def matches(term: Term, labels: LabelColumns, rows: Mapping[str, int] | None, ex
 
 def _field_matches(requirement: Requirement, count: int, rows: Mapping[str, int]) -> Mask:
     raw = requirement._asdict()
-    matching = np.full(count, field_requirement_matches(raw, ""))
+    matching = np.full(count, field_requirement_matches(raw, _NO_NAME))
     if requirement.key == NAME_FIELD:
         for name in requirement.values:
             row = rows.get(name)
