@@ -443,7 +443,7 @@ def main(nodes: int, pods_per_node: int, seconds: float, reviews: int, victims: 
         for label, trial in _TRIALS.items():
             if only in label:
                 with serving(folder, nodes, pods_per_node) as target:
-                    text = uvloop.run(_told(trial, target))
+                    text = uvloop.run(_reported(trial, target))
                 console.print(f"{label}: {text}", highlight=False)
         if only in f"{reviews} wrong reviews":
             with serving(folder, nodes, pods_per_node) as target:
@@ -518,7 +518,7 @@ def _probe(port: int, health: Seen, ends: threading.Event) -> None:
         health.seconds.append(time.perf_counter() - began)
 
 
-async def _told(trial: Callable[[Target], Awaitable[str]], target: Target) -> str:
+async def _reported(trial: Callable[[Target], Awaitable[str]], target: Target) -> str:
     text = await trial(target)
     return f"{text} (peak {target.peak_mib():.0f} MiB)" if target.is_running() else text
 

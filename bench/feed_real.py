@@ -132,7 +132,7 @@ class Bench:
             process.wait()
 
     def quiet_view(self, size: Size) -> View:
-        """The first view of a webhook that nobody asks anything."""
+        """Measure the first view of a webhook without requests."""
         with self.webhook() as webhook:
             webhook.wait(size)
             return webhook.view()

@@ -125,10 +125,10 @@ def serving(folder: Path) -> Iterator[Webhook]:
     flags = {"tls-dir": folder, "audit": folder / "audit.jsonl", "listen": "127.0.0.1:0", "admin-listen": "127.0.0.1:0"}
     arguments = [f"--{flag}={value}" for flag, value in flags.items()]
     arguments += [f"--certificate-poll-seconds={_POLL_SECONDS}", "--no-cluster", "--log-format=json"]
-    with (folder / "webhook.log").open("wb") as log, (folder / "webhook.log").open("rb") as told:
+    with (folder / "webhook.log").open("wb") as log, (folder / "webhook.log").open("rb") as reported:
         process = subprocess.Popen([sys.executable, "-m", "webhook", "serve", *arguments], stderr=log)
         try:
-            yield Webhook(folder, ca, _port(process, told.readline))
+            yield Webhook(folder, ca, _port(process, reported.readline))
         finally:
             process.terminate()
             process.wait()

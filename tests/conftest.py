@@ -61,7 +61,7 @@ def control_plane(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture
 def cluster(control_plane: ControlPlane) -> Iterator[Cluster]:
-    """An empty cluster; whatever was made in it is gone after the test."""
+    """An empty cluster; all its objects are deleted after the test."""
     made = Cluster(control_plane)
     try:
         yield made

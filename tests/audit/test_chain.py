@@ -86,8 +86,8 @@ class TestIntact:
     def test_the_oldest_records_may_be_rotated_away(self) -> None:
         verification = check_named({"audit.jsonl": TEN[7:], "audit.jsonl.2": TEN[4:6], "audit.jsonl.1": TEN[6:7]})
         assert verification.faults == []
-        told = "audit.jsonl.2:1: the chain continues here: 4 records before it, not in these files"
-        assert verification.notes == [told, NO_HEAD]
+        reported = "audit.jsonl.2:1: the chain continues here: 4 records before it, not in these files"
+        assert verification.notes == [reported, NO_HEAD]
         assert verification.chains[0].to_json()["complete"] is False
 
     def test_a_process_without_its_old_file_starts_a_new_chain(self) -> None:
@@ -100,9 +100,9 @@ class TestIntact:
 
     def test_records_that_went_to_standard_error_are_noted(self) -> None:
         later = chain_lines([make_record(20)], previous=digest(TEN[3]), first_sequence=7)
-        told = "2 records before it could not be written here; standard error has what it took"
-        assert check(TEN[:4] + later).notes == [f"a:5: {told}", NO_HEAD]
-        assert check(TEN[:4], later).notes == [f"b:1: {told}", NO_HEAD]
+        reported = "2 records before it could not be written here; standard error has what it took"
+        assert check(TEN[:4] + later).notes == [f"a:5: {reported}", NO_HEAD]
+        assert check(TEN[:4], later).notes == [f"b:1: {reported}", NO_HEAD]
 
     def test_the_oldest_records_may_be_absent_where_the_user_says_so(self) -> None:
         verification = check(TEN[4:], partial=True)
@@ -117,11 +117,11 @@ class TestBroken:
         assert fault.path == "a, b"
         assert fault.detail.startswith("holds no records, so nothing can be verified; ")
 
-    @pytest.mark.parametrize(("count", "told"), [(1, "1 record"), (3, "3 records")])
-    def test_records_that_were_cut_off_at_the_beginning_are_counted(self, count: int, told: str) -> None:
+    @pytest.mark.parametrize(("count", "reported"), [(1, "1 record"), (3, "3 records")])
+    def test_records_that_were_cut_off_at_the_beginning_are_counted(self, count: int, reported: str) -> None:
         (fault,) = check(TEN[count:]).faults
         assert fault.path == "a:1"
-        assert fault.detail.startswith(f"cut out: {told} before this one; ")
+        assert fault.detail.startswith(f"cut out: {reported} before this one; ")
 
     def test_a_rotated_file_with_older_ones_is_not_the_oldest(self) -> None:
         assert faults(check_named({"x.1": TEN[4:], "x.2": []})) == [("x.1:1", "cut out")]
@@ -160,11 +160,11 @@ class TestBroken:
     def test_record_altered_beyond_reading_is_named(self) -> None:
         assert faults(check([*TEN[:4], b"{}", *TEN[5:]])) == [("a:5", "altered")]
 
-    @pytest.mark.parametrize(("count", "told"), [(1, "1 record between"), (3, "3 records between")])
-    def test_records_that_were_cut_out_are_counted(self, count: int, told: str) -> None:
+    @pytest.mark.parametrize(("count", "reported"), [(1, "1 record between"), (3, "3 records between")])
+    def test_records_that_were_cut_out_are_counted(self, count: int, reported: str) -> None:
         (fault,) = check(TEN[:4] + TEN[4 + count :]).faults
         assert fault.path == "a:5"
-        assert fault.detail.startswith(f"cut out: {told} a:4 and this one; ")
+        assert fault.detail.startswith(f"cut out: {reported} a:4 and this one; ")
 
     def test_absent_file_between_others_is_found(self) -> None:
         (fault,) = check(TEN[7:], TEN[:3]).faults

@@ -258,8 +258,8 @@ class TestShow:
         record = make_record(1, user="x" * 2000, patch=PATCH * 1000)
         write_lines(tmp_path / "audit.jsonl", chain_lines([record]))
         (kept,) = (parse_line(line) for line in (tmp_path / "audit.jsonl").read_bytes().splitlines())
-        told = f"  ! patch: {3000 - len(kept.patch)} more items\n  ! user: 976 more characters\n"
-        assert f"\nLeft out of this record, as too large\n{told}" in run("show", "d").output
+        reported = f"  ! patch: {3000 - len(kept.patch)} more items\n  ! user: 976 more characters\n"
+        assert f"\nLeft out of this record, as too large\n{reported}" in run("show", "d").output
 
     def test_of_a_whole_decision_that_begins_another_takes_the_whole(self, run: Run, tmp_path: Path) -> None:
         records = [make_record(1, decision="abc"), make_record(2, decision="ab")]

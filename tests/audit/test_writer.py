@@ -518,10 +518,10 @@ class TestStalledReader:
         ]
         lines = printed.splitlines(keepends=True)
         decisions = [line.record.decision for line in read("-", lines) if isinstance(line, Entry)]
-        assert decisions == [f"d{told:04}" for told in [*range(number - 3), number]]
+        assert decisions == [f"d{reported:04}" for reported in [*range(number - 3), number]]
         assert len(log.printed()) == 3
-        told = verify([("-", read("-", lines))])
-        assert {fault.detail.split(":")[0] for fault in told.faults} <= {"torn"}
+        reported = verify([("-", read("-", lines))])
+        assert {fault.detail.split(":")[0] for fault in reported.faults} <= {"torn"}
 
     def test_leaves_the_descriptor_that_others_share_as_it_was(self, log: Log, stalled: tuple[int, int]) -> None:
         _, descriptor = stalled
@@ -594,8 +594,8 @@ class TestHead:
         log.write(3)
         assert (log.verify().faults, log.verify().records) == ([], 3)
 
-    @pytest.mark.parametrize(("left", "told"), [(2, "2 records between"), (0, "4 records before")])
-    def test_keeps_a_cut_off_end_to_be_found_after_a_restart(self, log: Log, left: int, told: str) -> None:
+    @pytest.mark.parametrize(("left", "reported"), [(2, "2 records between"), (0, "4 records before")])
+    def test_keeps_a_cut_off_end_to_be_found_after_a_restart(self, log: Log, left: int, reported: str) -> None:
         log.write(1, 2, 3, 4)
         log.path.write_bytes(b"".join(line + b"\n" for line in log.lines()[:left]))
         with capture_logs() as logs:
@@ -604,7 +604,7 @@ class TestHead:
             ("audit file lacks records that were written", left, 4)
         ]
         (fault,) = log.verify().faults
-        assert fault.detail.startswith(f"cut out: {told}")
+        assert fault.detail.startswith(f"cut out: {reported}")
 
     def test_of_another_record_with_the_number_of_the_last_is_followed(self, log: Log) -> None:
         """The last record was altered, or put in the place of the one that was written."""

@@ -130,17 +130,17 @@ def test_unwritable_directory_is_bad_input(certs: Run, tmp_path: Path, directory
 
 def test_status_of_good_certificates(certs: Run, tmp_path: Path) -> None:
     store.write(tmp_path, FRESH)
-    told = certs("status", "--dir", tmp_path)
-    assert (told.code, told.errors) == (0, "")
-    assert "365 days left" in told.output or "364 days left" in told.output
-    assert "matches the certificate, which verifies under the CA" in told.output
+    reported = certs("status", "--dir", tmp_path)
+    assert (reported.code, reported.errors) == (0, "")
+    assert "365 days left" in reported.output or "364 days left" in reported.output
+    assert "matches the certificate, which verifies under the CA" in reported.output
 
 
 def test_status_as_json(certs: Run, tmp_path: Path) -> None:
     store.write(tmp_path, FRESH)
-    told = json.loads(certs("status", "--dir", tmp_path, "-o", "json").output)
-    place = told["places"][0]
-    assert (told["healthy"], told["problems"]) == (True, [])
+    reported = json.loads(certs("status", "--dir", tmp_path, "-o", "json").output)
+    place = reported["places"][0]
+    assert (reported["healthy"], reported["problems"]) == (True, [])
     assert (place["keyMatches"], place["chainVerifies"], place["next"]) == (True, True, "keep")
     assert (place["certificate"]["dnsNames"], place["certificate"]["daysLeft"]) == (["localhost"], 364)
 
@@ -161,27 +161,27 @@ def test_status_as_json(certs: Run, tmp_path: Path) -> None:
 )
 def test_status_reports_problems_and_exits_2(certs: Run, tmp_path: Path, held: Artifacts, problem: str) -> None:
     store.write(tmp_path, held)
-    told = certs("status", "--dir", tmp_path)
-    assert told.code == 2
-    assert f"wrong: directory {tmp_path}: " in told.errors
-    assert re.search(problem, told.errors)
+    reported = certs("status", "--dir", tmp_path)
+    assert reported.code == 2
+    assert f"wrong: directory {tmp_path}: " in reported.errors
+    assert re.search(problem, reported.errors)
     assert json.loads(certs("status", "--dir", tmp_path, "-o", "json").output)["healthy"] is False
 
 
 def test_status_reports_upcoming_expiry(certs: Run, tmp_path: Path) -> None:
     store.write(tmp_path, AGED)
     assert certs("status", "--dir", tmp_path).code == 0
-    told = certs("status", "--dir", tmp_path, "--least-days", "200")
-    assert told.code == 2
-    assert "expires in 120 days; `placement-webhook certs issue`" in told.errors
+    reported = certs("status", "--dir", tmp_path, "--least-days", "200")
+    assert reported.code == 2
+    assert "expires in 120 days; `placement-webhook certs issue`" in reported.errors
 
 
 def test_status_reports_readable_keys(certs: Run, tmp_path: Path) -> None:
     store.write(tmp_path, FRESH)
     (tmp_path / "tls.key").chmod(0o644)
-    told = certs("status", "--dir", tmp_path)
-    assert told.code == 2
-    assert 'tls.key: Invalid value: "0644"; others can read the key; chmod 600' in told.errors
+    reported = certs("status", "--dir", tmp_path)
+    assert reported.code == 2
+    assert 'tls.key: Invalid value: "0644"; others can read the key; chmod 600' in reported.errors
 
 
 @pytest.mark.parametrize("command", ["status", "register"])

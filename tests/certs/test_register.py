@@ -94,9 +94,9 @@ def test_the_key_of_the_ca_is_not_in_the_cluster(registry: Registry, tmp_path: P
 def test_registering_again_changes_nothing(registry: Registry) -> None:
     registry.register("--skip-probe")
     before = (registry.configuration, registry.secret)
-    told = registry.register("--skip-probe").output
-    assert "kept; everything is in order" in told
-    assert f"{CONFIGURATION}: unchanged, 1 CA in caBundle" in told
+    reported = registry.register("--skip-probe").output
+    assert "kept; everything is in order" in reported
+    assert f"{CONFIGURATION}: unchanged, 1 CA in caBundle" in reported
     assert (registry.configuration, registry.secret) == before
 
 
@@ -122,8 +122,8 @@ def test_due_certificates_are_issued_anew_with_a_ca_of_their_own(registry: Regis
     aged = make_artifacts(dns_names=(registry.service_name,), server_age=timedelta(days=300, hours=1))
     cluster = connect(kubeconfig=registry.cluster.control_plane.kubeconfig)
     cluster.apply_secret(registry.cluster.namespace, "placement-webhook-tls", aged, force=False)
-    told = registry.register("--skip-probe").output
-    assert "written (issued: tls.crt has 64 days left, less than a third of its time)" in told
+    reported = registry.register("--skip-probe").output
+    assert "written (issued: tls.crt has 64 days left, less than a third of its time)" in reported
     now = artifacts_of(registry.secret)
     assert inspect(now, NOW).problems == inspect(replace(aged, ca_key=None), NOW).problems
     assert registry.ca_bundle == (now.ca_certificate or b"") + (aged.ca_certificate or b"") + first
@@ -133,10 +133,10 @@ def test_the_api_server_calls_what_was_registered(registry: Registry, tmp_path: 
     mine = make_artifacts(dns_names=(), ip_addresses=("127.0.0.1",))
     store.write(tmp_path, mine)
     with recording_webhook(server_of(mine)) as webhook:
-        told = registry.register("--dir", tmp_path, "--url", webhook.url).output
+        reported = registry.register("--dir", tmp_path, "--url", webhook.url).output
         registry.cluster.settle_webhooks()
         registry.cluster.create(make_pod("called").namespace(registry.cluster.make_namespace()))
-    assert ": TLSv1.3, certificate valid for 127.0.0.1\n" in told
+    assert ": TLSv1.3, certificate valid for 127.0.0.1\n" in reported
     assert webhook.pods() == ["called"]
 
 
@@ -161,8 +161,8 @@ def test_a_server_that_still_has_the_certificate_of_the_old_ca_is_trusted(regist
 
 
 def test_unreachable_endpoint_is_reported_and_registered(registry: Registry) -> None:
-    told = registry.register("--endpoint", f"127.0.0.1:{closed_port()}").output
-    probed, *written = told.splitlines()
+    reported = registry.register("--endpoint", f"127.0.0.1:{closed_port()}").output
+    probed, *written = reported.splitlines()
     assert "not reachable from here (Connection refused); registered without a probe" in probed
     assert [line.partition(" ")[0] for line in written] == ["Secret", "MutatingWebhookConfiguration"]
     assert registry.ca_bundle
@@ -208,15 +208,15 @@ def test_only_a_certificate_that_is_not_trusted_any_more_is_replaced_before_the_
 ) -> None:
     cluster = connect(kubeconfig=registry.cluster.control_plane.kubeconfig)
     cluster.apply_secret(registry.cluster.namespace, "placement-webhook-tls", held, force=False)
-    told = registry.register("--endpoint", f"127.0.0.1:{closed_port()}", *flags).output
-    assert [line.partition(" ")[0] for line in told.splitlines()][: len(wanted)] == wanted
+    reported = registry.register("--endpoint", f"127.0.0.1:{closed_port()}", *flags).output
+    assert [line.partition(" ")[0] for line in reported.splitlines()][: len(wanted)] == wanted
     assert inspect(artifacts_of(registry.secret), NOW).serving_errors() == []
 
 
 def test_a_server_dry_run_writes_nothing(registry: Registry) -> None:
-    told = registry.register("--skip-probe", "--dry-run", "server").output.splitlines()
-    assert [line.partition(" ")[0] for line in told] == ["probe:", "Secret", "MutatingWebhookConfiguration"]
-    assert [line for line in told if not line.endswith("(server dry run)")] == []
+    reported = registry.register("--skip-probe", "--dry-run", "server").output.splitlines()
+    assert [line.partition(" ")[0] for line in reported] == ["probe:", "Secret", "MutatingWebhookConfiguration"]
+    assert [line for line in reported if not line.endswith("(server dry run)")] == []
     assert registry.is_empty
 
 
@@ -341,9 +341,9 @@ def job_kubeconfig(cluster: Cluster, folder: Path) -> Path:
 
 def test_status_of_a_registered_webhook(registry: Registry) -> None:
     registry.register("--skip-probe")
-    told = registry.run("status", "-o", "json")
-    assert told.code == 0
-    report = json.loads(told.output)
+    reported = registry.run("status", "-o", "json")
+    assert reported.code == 0
+    report = json.loads(reported.output)
     assert report["healthy"] is True
     assert [place["place"] for place in report["places"]] == [
         f"Secret {registry.cluster.namespace}/placement-webhook-tls"
@@ -353,16 +353,16 @@ def test_status_of_a_registered_webhook(registry: Registry) -> None:
 
 
 def test_status_of_an_empty_cluster(registry: Registry) -> None:
-    told = registry.run("status")
-    assert told.code == 2
-    assert "tls.crt: Required value" in told.errors
+    reported = registry.run("status")
+    assert reported.code == 2
+    assert "tls.crt: Required value" in reported.errors
 
 
 def test_status_reports_a_ca_bundle_without_the_ca(registry: Registry, tmp_path: Path) -> None:
     registry.register("--skip-probe")
     issued(tmp_path, registry.service_name)
-    told = registry.run("status", "--dir", tmp_path)
-    assert told.code == 2
-    (problem,) = told.errors.splitlines()
+    reported = registry.run("status", "--dir", tmp_path)
+    assert reported.code == 2
+    (problem,) = reported.errors.splitlines()
     assert problem.startswith(f"wrong: directory {tmp_path}: MutatingWebhookConfiguration {CONFIGURATION}: webhooks[0]")
     assert "must hold the CA of tls.crt" in problem

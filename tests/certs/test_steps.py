@@ -54,14 +54,14 @@ def put(api: FakeConfigurationApi, cluster: Cluster, artifacts: Artifacts) -> No
     api.writes.clear()
 
 
-def told(cluster: Cluster, wanted: Registration) -> list[str]:
+def reported(cluster: Cluster, wanted: Registration) -> list[str]:
     return [step.partition("; valid for")[0] for step in register(cluster, wanted, NOW)]
 
 
 def test_where_nothing_is_there_the_secret_is_written_before_the_configuration(
     api: FakeConfigurationApi, cluster: Cluster
 ) -> None:
-    assert told(cluster, UNPROBED) == [
+    assert reported(cluster, UNPROBED) == [
         "probe: skipped",
         "Secret placement-webhook/placement-webhook-tls: written (issued: nothing there yet)",
         "MutatingWebhookConfiguration 00-placement-webhook: created, 1 CA in caBundle",
@@ -76,10 +76,10 @@ def test_where_nothing_is_there_the_secret_is_written_before_the_configuration(
 
 
 def test_registering_again_writes_nothing(api: FakeConfigurationApi, cluster: Cluster) -> None:
-    told(cluster, UNPROBED)
+    reported(cluster, UNPROBED)
     api.writes.clear()
 
-    assert told(cluster, UNPROBED) == [
+    assert reported(cluster, UNPROBED) == [
         "probe: skipped",
         "MutatingWebhookConfiguration 00-placement-webhook: unchanged, 1 CA in caBundle",
         "Secret placement-webhook/placement-webhook-tls: kept; everything is in order",
@@ -90,11 +90,11 @@ def test_registering_again_writes_nothing(api: FakeConfigurationApi, cluster: Cl
 def test_the_new_ca_is_trusted_beside_the_old_one_before_the_secret_changes(
     api: FakeConfigurationApi, cluster: Cluster
 ) -> None:
-    told(cluster, UNPROBED)
+    reported(cluster, UNPROBED)
     before = held(api)
     api.writes.clear()
 
-    steps = told(cluster, replace(UNPROBED, artifacts=MINE))
+    steps = reported(cluster, replace(UNPROBED, artifacts=MINE))
 
     assert [path for path, _ in api.writes] == [CONFIGURATION, SECRET]
     assert steps[1].endswith("patched, 2 CAs in caBundle")
@@ -122,7 +122,7 @@ def test_what_the_secret_holds_is_issued_anew(
 ) -> None:
     put(api, cluster, artifacts)
 
-    steps = told(cluster, wanted)
+    steps = reported(cluster, wanted)
 
     assert steps[1:] == [
         "MutatingWebhookConfiguration 00-placement-webhook: created, 2 CAs in caBundle",
@@ -139,9 +139,9 @@ def test_a_secret_that_was_not_issued_here_is_refused_unless_forced(
     put(api, cluster, replace(MINE, ca_certificate=None))
 
     with pytest.raises(InvalidInput, match=r"^Secret .*-tls: tls\.crt: .*; --force replaces it$"):
-        told(cluster, UNPROBED)
+        reported(cluster, UNPROBED)
     assert api.writes == []
-    assert told(cluster, replace(UNPROBED, force=True))[2].endswith("written (issued: a replacement was asked for)")
+    assert reported(cluster, replace(UNPROBED, force=True))[2].endswith("written (issued: a replacement was asked for)")
 
 
 def test_given_certificates_must_have_the_name_that_is_called(api: FakeConfigurationApi, cluster: Cluster) -> None:
@@ -150,7 +150,7 @@ def test_given_certificates_must_have_the_name_that_is_called(api: FakeConfigura
     with pytest.raises(
         InvalidInput, match=rf'--dir: tls\.crt: Invalid value: "localhost"; must be valid for {SERVICE}'
     ):
-        told(cluster, replace(UNPROBED, artifacts=given))
+        reported(cluster, replace(UNPROBED, artifacts=given))
     assert api.writes == []
 
 
@@ -158,21 +158,21 @@ def test_given_certificates_must_have_the_name_that_is_called(api: FakeConfigura
 def test_a_configuration_that_others_change_meanwhile_is_patched_again(
     api: FakeConfigurationApi, cluster: Cluster, conflicts: int
 ) -> None:
-    told(cluster, UNPROBED)
+    reported(cluster, UNPROBED)
     api.writes.clear()
     api.conflicts = conflicts
 
-    assert told(cluster, replace(UNPROBED, artifacts=MINE))[1].endswith("patched, 2 CAs in caBundle")
+    assert reported(cluster, replace(UNPROBED, artifacts=MINE))[1].endswith("patched, 2 CAs in caBundle")
     assert [path for path, _ in api.writes] == [CONFIGURATION] * (conflicts + 1) + [SECRET]
 
 
 def test_one_that_others_change_all_the_time_is_given_up(api: FakeConfigurationApi, cluster: Cluster) -> None:
-    told(cluster, UNPROBED)
+    reported(cluster, UNPROBED)
     before = held(api)
     api.conflicts = 5
 
     with pytest.raises(InvalidInput, match=r"another client keeps changing it; try again$"):
-        told(cluster, replace(UNPROBED, artifacts=MINE))
+        reported(cluster, replace(UNPROBED, artifacts=MINE))
     assert (held(api), api.conflicts) == (before, 0)
 
 
@@ -183,14 +183,14 @@ def test_only_the_secret_of_a_server_that_cannot_start_without_is_written_before
     probing = Probing(required=True, endpoint=f"127.0.0.1:{closed_port()}")
 
     with pytest.raises(InvalidInput, match=r"not reachable \(.*\), and the webhook is not registered; --skip-probe"):
-        told(cluster, Registration(Target(), probing=probing, secret_first=secret_first))
+        reported(cluster, Registration(Target(), probing=probing, secret_first=secret_first))
     assert [path for path, _ in api.writes] == ([SECRET] if secret_first else [])
 
 
 def test_a_probe_that_is_not_required_refuses_no_server_out_of_reach(
     api: FakeConfigurationApi, cluster: Cluster
 ) -> None:
-    steps = told(cluster, Registration(Target(), probing=Probing(endpoint=f"127.0.0.1:{closed_port()}")))
+    steps = reported(cluster, Registration(Target(), probing=Probing(endpoint=f"127.0.0.1:{closed_port()}")))
 
     assert "not reachable from here (" in steps[0]
     assert steps[0].endswith("; registered without a probe")
@@ -198,21 +198,21 @@ def test_a_probe_that_is_not_required_refuses_no_server_out_of_reach(
 
 
 def test_a_dry_run_is_one_in_each_write(api: FakeConfigurationApi, tmp_path: Path) -> None:
-    told(connect(kubeconfig=api.kubeconfig(tmp_path), dry_run=True), UNPROBED)
+    reported(connect(kubeconfig=api.kubeconfig(tmp_path), dry_run=True), UNPROBED)
 
     assert [(path, query["dryRun"]) for path, query in api.writes] == [(SECRET, "All"), (CONFIGURATION, "All")]
     assert api.objects == {}
 
 
-def test_a_refusal_is_told_with_its_status_and_no_answer_without_one(
+def test_a_refusal_is_reported_with_its_status_and_no_answer_without_one(
     api: FakeConfigurationApi, cluster: Cluster
 ) -> None:
     api.refuses = 403
     with pytest.raises(ClusterError, match=f"^GET {CONFIGURATION}: 403 because Refused$") as refused:
-        told(cluster, UNPROBED)
+        reported(cluster, UNPROBED)
     cluster.client.configuration.host = f"http://127.0.0.1:{closed_port()}"
     with pytest.raises(ClusterError, match=r"^http://127\.0\.0\.1:\d+: the API server does not answer: ") as silent:
-        told(cluster, UNPROBED)
+        reported(cluster, UNPROBED)
     assert (refused.value.code, silent.value.code) == (403, 0)
 
 

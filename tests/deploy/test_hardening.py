@@ -54,13 +54,13 @@ def user(cluster: Cluster) -> Client:
 
 def test_what_a_user_may_no_longer_do(hardened: Cluster) -> None:
     jane = hardened.client.impersonating("jane", ["system:authenticated"])
-    told = {name: refusal(jane, hardened.namespace, pod) for name, pod in PODS.items()}
+    reported = {name: refusal(jane, hardened.namespace, pod) for name, pod in PODS.items()}
 
-    assert told["bound"].startswith("403 ")
-    assert "spec.nodeName must not be set, because such a pod passes by the scheduler" in told["bound"]
-    assert told["owned"].startswith("403 ")
-    assert "only the controller of DaemonSets may create a pod that a DaemonSet owns" in told["owned"]
-    assert (told["plain"], told["of a Job"]) == ("", "")
+    assert reported["bound"].startswith("403 ")
+    assert "spec.nodeName must not be set, because such a pod passes by the scheduler" in reported["bound"]
+    assert reported["owned"].startswith("403 ")
+    assert "only the controller of DaemonSets may create a pod that a DaemonSet owns" in reported["owned"]
+    assert (reported["plain"], reported["of a Job"]) == ("", "")
 
 
 PODS = {

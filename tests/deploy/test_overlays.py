@@ -121,7 +121,7 @@ def test_self_managed_overlay_leaves_the_configuration_to_its_job(cluster: Clust
 
 @pytest.mark.usefixtures("rights_removed")
 def test_pods_are_admitted_and_run_on_different_nodes(cluster: Cluster) -> None:
-    """In a namespace that enforces the restricted standard, beside GPU nodes that take nobody untolerated."""
+    """In a namespace that enforces the restricted standard, beside GPU nodes with taints."""
     for name, taint in [
         ("plain", []),
         ("management", ["maip.mxsf.io/control-plane=:NoSchedule"]),

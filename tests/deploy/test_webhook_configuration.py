@@ -67,7 +67,7 @@ def test_webhook_is_not_asked_in_a_namespace_that_starts_without_it(
     assert webhook.pods() == ["q"]
 
 
-def test_webhook_is_asked_on_a_dry_run_and_told_so(cluster: Cluster, webhook: Recording) -> None:
+def test_webhook_is_called_on_a_dry_run_with_dry_run_set(cluster: Cluster, webhook: Recording) -> None:
     cluster.create(make_pod("p"), dry_run=True)
     assert [request["dryRun"] for request in webhook.requests] == [True]
 

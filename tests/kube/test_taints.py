@@ -137,7 +137,7 @@ _LOST = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
         pytest.param([{"key": "use", "operator": "Exists"}], _LOST, id="another"),
         pytest.param([{"operator": "Exists"}], (), id="of everything"),
         pytest.param([{"operator": "Exists", "effect": "NoSchedule"}], _LOST, id="of everything, another effect"),
-        pytest.param([{"key": _LOST[0], "value": "x"}], _LOST[1:], id="of one, whatever its value"),
+        pytest.param([{"key": _LOST[0], "value": "x"}], _LOST[1:], id="of one, with any value"),
         pytest.param([{"key": _LOST[1], "operator": "Exists", "effect": "NoExecute"}], _LOST[:1], id="of the other"),
     ],
 )

@@ -81,7 +81,7 @@ def recorded(root: Path) -> Recorded:
 def _record(root: Path, files: Iterable[str], data_file: Path) -> Mapping[str, float]:
     """Run test files in a copy of the tree, add what they pass over to `data_file` and return their durations."""
     with _copy(root) as copy:
-        configuration, told = copy / "coverage.ini", copy / "durations.json"
+        configuration, reported = copy / "coverage.ini", copy / "durations.json"
         text = _CONFIGURATION.format(
             packages=",".join(PACKAGES), context=recording.CURRENT_TEST, data_file=copy / "coverage.data"
         )
@@ -96,19 +96,19 @@ def _record(root: Path, files: Iterable[str], data_file: Path) -> Mapping[str, f
                 **os.environ,
                 "PYTHONPATH": str(copy),
                 recording.CONFIGURATION: str(configuration),
-                recording.DURATIONS: str(told),
+                recording.DURATIONS: str(reported),
             },
             stdout=sys.stderr,
             check=False,
         )
-        if not told.exists():
+        if not reported.exists():
             raise RuntimeError("the suite did not run")
         combined = coverage.Coverage(data_file=str(data_file), config_file=False)
         if data_file.exists():
             combined.load()
         combined.combine([str(path) for path in copy.glob("coverage.data.*")])
         combined.save()
-        durations: dict[str, float] = json.loads(told.read_text())
+        durations: dict[str, float] = json.loads(reported.read_text())
         return durations
 
 

@@ -27,7 +27,7 @@ class Score:
 
 
 def score(verdicts: Iterable[Verdict], equivalents: Iterable[Equivalent]) -> Score:
-    """Leave out the equivalents; a mutant that is killed is none, whatever the list says."""
+    """Leave out the equivalents; a mutant that is killed is not equivalent, even if listed."""
     known = list(equivalents)
     all_verdicts = list(verdicts)
     counted = [

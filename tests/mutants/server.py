@@ -104,8 +104,8 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     if child == 0:
         _be_child(request, answer)
     code = _wait(child, request["seconds"])
-    told = json.loads(answer.read_text()) if answer.exists() else {"test": None, "running": False}
-    return {"test": told["test"], "timeout": code is None or (told["running"] and code == 1), "code": code}
+    reported = json.loads(answer.read_text()) if answer.exists() else {"test": None, "running": False}
+    return {"test": reported["test"], "timeout": code is None or (reported["running"] and code == 1), "code": code}
 
 
 def _be_child(request: dict[str, Any], answer: Path) -> None:

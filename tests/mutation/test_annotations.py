@@ -209,8 +209,8 @@ def test_a_key_close_to_one_of_ours_is_pointed_out(key: str, meant: str | None) 
 
     warnings = read_workload(pod, "default", {}, policy_with()).warnings
 
-    told = f"annotation {DOMAIN}/{key} is not known and does nothing; did you mean {DOMAIN}/{meant}?"
-    assert list(warnings) == ([told] if meant else [])
+    reported = f"annotation {DOMAIN}/{key} is not known and does nothing; did you mean {DOMAIN}/{meant}?"
+    assert list(warnings) == ([reported] if meant else [])
 
 
 def test_a_request_without_a_namespace_is_in_default() -> None:

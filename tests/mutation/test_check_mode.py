@@ -56,17 +56,17 @@ def test_only_infeasible_with_mode_deny_is_denied(mode: str, verdict: PlacementV
 def test_user_is_warned_if_the_pod_cannot_start_now(mode: str, verdict: PlacementVerdict, warned: bool) -> None:
     found = verdict_on(mode, verdict)
 
-    told = f"placement check: {verdict}: 0/3 nodes are available: 3 say so."
-    assert list(found.warnings) == ([told] if warned else [])
+    reported = f"placement check: {verdict}: 0/3 nodes are available: 3 say so."
+    assert list(found.warnings) == ([reported] if warned else [])
 
 
 def test_nobody_is_refused_for_an_infeasible_that_is_in_doubt() -> None:
-    found = verdict_on("deny", "Infeasible", doubt="nobody knows")
+    found = verdict_on("deny", "Infeasible", doubt="not known")
 
     assert isinstance(found, Patched)
-    told = "placement check: Infeasible: 0/3 nodes are available: 3 say so."
-    assert list(found.warnings) == [told, "placement check: not refused: nobody knows"]
-    assert list(verdict_on("warn", "Infeasible", doubt="nobody knows").warnings) == [told]
+    reported = "placement check: Infeasible: 0/3 nodes are available: 3 say so."
+    assert list(found.warnings) == [reported, "placement check: not refused: not known"]
+    assert list(verdict_on("warn", "Infeasible", doubt="not known").warnings) == [reported]
 
 
 def test_denial_has_a_reason_and_the_placement() -> None:

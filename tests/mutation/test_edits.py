@@ -192,8 +192,8 @@ def test_contradiction_is_reported_with_its_consequence(pod: Pod, warnings: list
 @pytest.mark.parametrize("terms", [9, 10, 11])
 def test_first_ten_contradictions_are_reported(terms: int) -> None:
     _, effect = applied(USAGE, required(*(term(expression("In", "inference")) for _ in range(terms))))
-    told = [f"nodeSelectorTerms[{index}]: {CLASH}: {PENDING}" for index in range(min(terms, 10))]
-    assert list(effect.warnings) == told
+    reported = [f"nodeSelectorTerms[{index}]: {CLASH}: {PENDING}" for index in range(min(terms, 10))]
+    assert list(effect.warnings) == reported
 
 
 # Three times the size of this requirement can be stored, four times cannot.
@@ -413,7 +413,7 @@ def test_annotation_of_the_webhook_overrides_the_user(metadata: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(
-    ("edit", "told"),
+    ("edit", "reported"),
     [
         (USAGE, "require node usage in [training, hybrid]"),
         (RequireNode(NodeLabelRequirement("memory", "Gt", ("79999",))), "require node memory > 79999"),
@@ -426,5 +426,5 @@ def test_annotation_of_the_webhook_overrides_the_user(metadata: dict[str, Any]) 
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_edit_describes_itself(edit: Edit, told: str) -> None:
-    assert str(edit) == told
+def test_edit_describes_itself(edit: Edit, reported: str) -> None:
+    assert str(edit) == reported

@@ -310,13 +310,13 @@ def test_fields_that_depend_on_others_are_named_beside_every_other_error() -> No
         },
     }
 
-    told = "\n".join(errors(document))
+    reported = "\n".join(errors(document))
 
-    assert "spec.workloadTypes.a.nodeUsage.prefer.z: Invalid value: 0; must be in [1, 100]" in told
-    assert '"y", "z" must stand in allow too' in told
-    assert "spec.workloadTypes.b.nodeUsage.allow: Invalid value: []" in told
+    assert "spec.workloadTypes.a.nodeUsage.prefer.z: Invalid value: 0; must be in [1, 100]" in reported
+    assert '"y", "z" must stand in allow too' in reported
+    assert "spec.workloadTypes.b.nodeUsage.allow: Invalid value: []" in reported
     both = '"one", the schedulerName of workloadTypes.a, and "two", the schedulerName of workloadTypes.b'
-    assert f'spec.allowedSchedulers: Invalid value: ["default-scheduler"]; must hold {both}' in told
+    assert f'spec.allowedSchedulers: Invalid value: ["default-scheduler"]; must hold {both}' in reported
 
 
 def test_a_rule_on_several_fields_holds_beside_the_defaults() -> None:

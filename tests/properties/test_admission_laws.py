@@ -1,4 +1,4 @@
-"""Laws of admission, whatever the pod."""
+"""Laws of admission for every pod."""
 
 from copy import deepcopy
 from typing import Any

@@ -123,7 +123,7 @@ def test_pod_that_could_not_be_stored_with_the_patch_is_refused() -> None:
     )
 
 
-def test_no_more_errors_are_told_than_anybody_reads() -> None:
+def test_no_more_errors_are_reported_than_the_limit() -> None:
     pod = _training().spec(tolerations=[1] * 100_000).obj()
     answer = _world().admissions().answer(review_bytes(pod), 1000.0, None)
     assert answer.status == 400

@@ -281,7 +281,7 @@ def test_error_names_the_field(profile: dict[str, Any], error: str) -> None:
     assert found[0].startswith(f"s.yaml: {error}")
 
 
-def test_every_error_is_told_at_once() -> None:
+def test_every_error_is_reported_at_once() -> None:
     profiles = [
         {"schedulerName": "a", "plugins": {"filter": {"enabled": [{"name": "X"}]}}},
         {"schedulerName": "a"},

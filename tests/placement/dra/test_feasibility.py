@@ -481,7 +481,7 @@ def test_suggestions_for_claiming_pods_are_about_other_things() -> None:
         ({"nodeSelector": []}, "spec.nodeSelector: Invalid value: []; must be an object"),
     ],
 )
-def test_malformed_slice_is_told_with_place_and_name(spec: Object, path: str) -> None:
+def test_malformed_slice_is_reported_with_place_and_name(spec: Object, path: str) -> None:
     broken = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": spec}
     with pytest.raises(InvalidInput) as raised:
         snapshot_from_documents([Document("c.yaml", broken)])

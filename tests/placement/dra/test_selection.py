@@ -19,7 +19,7 @@ _IN_POOL = (Term((Requirement("pool", "Exists", ()),), ()),)
         pytest.param(NodeAccess("c", all_nodes=False, terms=None), [2], id="a node"),
         pytest.param(NodeAccess("gone", all_nodes=False, terms=None), [], id="a node that there is not"),
         pytest.param(NodeAccess("", all_nodes=True, terms=None), [0, 1, 2], id="all"),
-        pytest.param(NodeAccess("", all_nodes=True, terms=_IN_POOL), [0, 1, 2], id="all, whatever a selector says"),
+        pytest.param(NodeAccess("", all_nodes=True, terms=_IN_POOL), [0, 1, 2], id="all, for any selector says"),
         pytest.param(NodeAccess("", all_nodes=False, terms=_IN_POOL), [1], id="a selector"),
         pytest.param(NodeAccess("", all_nodes=False, terms=None), [], id="none"),
     ],

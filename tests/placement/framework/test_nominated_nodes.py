@@ -167,7 +167,7 @@ def test_many_kept_nodes_do_not_outlast_the_deadline() -> None:
 
 
 @pytest.mark.parametrize("status", [{"nominatedNodeName": 1}, ["a"]])
-def test_a_malformed_nomination_is_told(status: Any) -> None:
+def test_a_malformed_nomination_is_reported(status: Any) -> None:
     with pytest.raises(InvalidInput) as caught:
         Scheduler().place(make_pod().obj() | {"status": status}, snapshot_of())
     assert {error.path for error in caught.value.errors} <= {"status", "status.nominatedNodeName"}

@@ -57,7 +57,7 @@ def test_node_that_is_full_of_pods_is_rejected(running: int, reasons: list[str])
     assert found == ({"a": reasons} if reasons else {})
 
 
-def test_full_node_is_told_short_of_resources_as_well() -> None:
+def test_full_node_is_reported_short_of_resources_as_well() -> None:
     found = rejections(_LEAST, make_pod().requests(cpu="9"), node("a", capacity={"cpu": "1", "pods": "0"}))
     assert found == {"a": ["Insufficient cpu", "Too many pods"]}
 

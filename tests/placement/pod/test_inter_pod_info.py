@@ -91,7 +91,7 @@ def _term_error(kind: str, term: dict[str, Any], *, weight: Any = None) -> list[
     return [error.path.removeprefix(f"spec.affinity.podAffinity.{kind}[0].") for error in caught.value.errors]
 
 
-def test_malformed_terms_are_told_with_their_paths() -> None:
+def test_malformed_terms_are_reported_with_their_paths() -> None:
     required, preferred = (f"{kind}DuringSchedulingIgnoredDuringExecution" for kind in ("required", "preferred"))
     assert _term_error(required, {"namespaces": "x", "topologyKey": 1}) == ["namespaces", "topologyKey"]
     assert _term_error(required, {"matchLabelKeys": [1]}) == ["matchLabelKeys[0]"]
@@ -102,7 +102,7 @@ def test_malformed_terms_are_told_with_their_paths() -> None:
     ("constraint", "path"),
     [({"maxSkew": 0}, "maxSkew"), ({"minDomains": 2**31}, "minDomains"), ({"topologyKey": 1}, "topologyKey")],
 )
-def test_malformed_constraint_is_told_with_its_path(constraint: dict[str, Any], path: str) -> None:
+def test_malformed_constraint_is_reported_with_its_path(constraint: dict[str, Any], path: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Scheduler().place(make_pod().spec(topologySpreadConstraints=[_SPREAD[0] | constraint]).obj(), _QUIET)
     assert [error.path for error in caught.value.errors] == [f"spec.topologySpreadConstraints[0].{path}"]

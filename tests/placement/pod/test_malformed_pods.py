@@ -37,7 +37,7 @@ _SNAPSHOT = Snapshot.of([node("node-0", images={"pause:latest": 1}), node("node-
         ),
     ],
 )
-def test_malformed_field_is_told_with_its_path(spec: dict[str, Any], path: str) -> None:
+def test_malformed_field_is_reported_with_its_path(spec: dict[str, Any], path: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Scheduler().place({"metadata": {"name": "p"}, "spec": spec}, _SNAPSHOT)
     assert [error.path for error in caught.value.errors] == [path]
@@ -55,7 +55,7 @@ def test_malformed_field_is_told_with_its_path(spec: dict[str, Any], path: str) 
          "preference.matchExpressions[0].values"),
     ],
 )  # fmt: skip
-def test_malformed_preference_is_told_with_its_path(preferred: dict[str, Any], path: str) -> None:
+def test_malformed_preference_is_reported_with_its_path(preferred: dict[str, Any], path: str) -> None:
     terms = {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}
     with pytest.raises(InvalidInput) as caught:
         Scheduler().place({"spec": {"affinity": {"nodeAffinity": terms}}}, _SNAPSHOT)
@@ -114,14 +114,14 @@ def _error_paths(ask: Callable[[], object]) -> list[str]:
 
 @settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pod=st.one_of(_spoiled(pending_pods()), st.dictionaries(st.sampled_from(("metadata", "spec")), _json)))
-def test_any_pod_is_placed_or_told_its_fields(pod: dict[str, Any]) -> None:
+def test_any_pod_is_placed_or_its_fields_are_reported(pod: dict[str, Any]) -> None:
     paths = _error_paths(lambda: Scheduler().place(pod, _SNAPSHOT))
     assert all(path.startswith(("metadata", "spec", "status")) for path in paths)
 
 
 @settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pod=_spoiled(pending_pods()), kind=st.sampled_from(("Pod", "Node", "Namespace")))
-def test_any_cluster_is_read_or_told_its_fields(pod: dict[str, Any], kind: str) -> None:
+def test_any_cluster_is_read_or_its_fields_are_reported(pod: dict[str, Any], kind: str) -> None:
     spec = pod.get("spec")
     if isinstance(spec, dict):
         spec["nodeName"] = "node-0"

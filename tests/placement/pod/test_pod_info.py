@@ -17,7 +17,7 @@ def test_pod_that_may_ask_for_devices_is_known_once_it_is_stored() -> None:
     assert pod_info(make_pod("p").uid("u").requests(cpu="1")).stored is None
 
 
-def test_containers_are_told_apart_where_a_device_class_backs_a_resource_that_they_ask_for() -> None:
+def test_containers_are_distinguished_where_a_device_class_backs_a_resource_that_they_ask_for() -> None:
     pod = pod_info(make_pod().gpu(1, _CARD).container("second", **{_CARD: 1}))
     device_class = make_device_class(extended_resource=_CARD)
 

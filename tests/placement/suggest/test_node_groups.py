@@ -50,8 +50,8 @@ def test_obstacles_beyond_the_most_are_among_the_others(has_taints: bool) -> Non
     _add(masks, "obstacle 0", _SECOND)
     _add(masks, _TAINTS, _FIRST)
 
-    told = [key for key in masks if key not in ("other", _TAINTS)]
-    assert told == [f"obstacle {number}" for number in range(_MOST)]
+    reported = [key for key in masks if key not in ("other", _TAINTS)]
+    assert reported == [f"obstacle {number}" for number in range(_MOST)]
     assert masks["obstacle 0"].tolist() == [True, True, False]
     assert masks["other"].tolist() == [True, False, False]
     assert _TAINTS in masks
