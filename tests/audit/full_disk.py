@@ -1,6 +1,6 @@
 """A process whose audit file may not grow beyond a size, as on a full disk; started by test_writer.
 
-Writes records until some were refused, has the limit lifted, and writes one more. Prints the results that `on_result` received.
+Writes records until some are refused, lifts the limit and writes one more. Prints the results of `on_result`.
 """
 
 import resource
