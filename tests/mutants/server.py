@@ -7,9 +7,9 @@ import contextlib
 import importlib
 import json
 import os
+import select
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,6 @@ LIBRARIES = (
     "urllib3",
     "yaml",
 )
-_POLL_SECONDS = 0.02
 
 
 class Chosen:
@@ -124,19 +123,15 @@ def _be_child(request: dict[str, Any], answer: Path) -> None:
 
 def _wait(child: int, seconds: float) -> int | None:
     """Return the exit code of the child; None if it took too long. Its children end with it."""
-    last = time.monotonic() + seconds
-    code = None
-    while time.monotonic() < last:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            code = os.waitstatus_to_exitcode(status)
-            break
-        time.sleep(_POLL_SECONDS)
+    ending = os.pidfd_open(child)
+    try:
+        has_ended = bool(select.select([ending], [], [], seconds)[0])
+    finally:
+        os.close(ending)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
-    if code is None:
-        os.waitpid(child, 0)
-    return code
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status) if has_ended else None
 
 
 if __name__ == "__main__":
