@@ -108,9 +108,14 @@ def _chain(file: str, content: bytes | None, problems: list[Problem]) -> list[x5
         return []
     try:
         chain = pem.certificates(content, file)
-        names_of(chain[0])
     except InvalidInput as error:
         problems.append(Problem(file, Fault.UNREADABLE, error.errors[0]))
+        return []
+    try:
+        names_of(chain[0])
+    except ValueError:
+        # cryptography parses extensions on first use.
+        problems.append(Problem(file, Fault.UNREADABLE, pem.unreadable(file, "a certificate with valid extensions")))
         return []
     return chain
 
