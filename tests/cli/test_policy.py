@@ -33,11 +33,14 @@ def test_a_bad_policy_is_code_2_with_a_line_for_each_error(run: Run, tmp_path: P
     assert all(line.startswith(f"Error: {path}: ") for line in lines)
 
 
-@pytest.mark.parametrize("command", [("check",), ("show", "--policy")], ids=["check", "show"])
-def test_a_missing_policy_is_code_2(run: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("command", "argument"), [(("check",), "FILE"), (("show", "--policy"), "--policy")], ids=["check", "show"]
+)
+def test_a_missing_policy_is_code_2(run: Run, tmp_path: Path, command: tuple[str, ...], argument: str) -> None:
     outcome = run("policy", *command, tmp_path / "none.yaml")
 
     assert (outcome.code, outcome.output) == (2, "")
+    assert outcome.errors.startswith(f"Error: {argument}: Invalid value: ")
     assert outcome.errors.endswith('none.yaml"; cannot be read: No such file or directory\n')
 
 

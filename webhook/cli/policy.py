@@ -20,7 +20,7 @@ def policy() -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 def check(file: Path) -> None:
     """Check that FILE is a valid PlacementPolicy. Otherwise, print all errors and exit with 2."""
-    found = load_policy(file)
+    found = load_policy(file, "FILE")
     types = ", ".join(found.spec.workload_types)
     echo(f"{file}: valid: {found.identity}, workload types {types}")
 

@@ -30,8 +30,8 @@ def built_in_policy() -> Policy:
     return Policy(PolicyDocument.model_validate({"apiVersion": API_VERSION, "kind": KIND}))
 
 
-def load_policy(path: Path) -> Policy:
-    """Return the policy in the file `path`.
+def load_policy(path: Path, argument: str = "--policy") -> Policy:
+    """Return the policy in the file `path`, which the user gave as `argument`.
 
     Raises:
         InvalidInput: the file cannot be read or is not one valid PlacementPolicy; lists all errors.
@@ -39,7 +39,7 @@ def load_policy(path: Path) -> Policy:
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise InvalidInput([invalid("--policy", str(path), f"cannot be read: {error.strerror}")]) from error
+        raise InvalidInput([invalid(argument, str(path), f"cannot be read: {error.strerror}")]) from error
     return parse_policy(text, str(path))
 
 
