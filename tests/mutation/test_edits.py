@@ -213,7 +213,10 @@ def test_one_term_more_makes_the_pod_too_large() -> None:
 
 def test_terms_that_need_no_requirement_do_not_count_toward_the_growth() -> None:
     present = term(WIDE.requirement.to_json())
-    applied(WIDE, required(*(term(OTHER) for _ in range(3)), term(), present))
+    pod, effect = applied(WIDE, required(*(term(OTHER) for _ in range(3)), term(), present))
+
+    assert effect.changed
+    assert pod == required(*[term(OTHER, WIDE.requirement.to_json())] * 3, term(), present)
 
 
 def test_requirements_on_several_keys_stand_in_one_term() -> None:

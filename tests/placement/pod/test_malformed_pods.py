@@ -112,6 +112,14 @@ def _error_paths(ask: Callable[[], object]) -> list[str]:
     return []
 
 
+def test_the_fields_of_a_malformed_pod_and_cluster_are_reported() -> None:
+    pod = {"metadata": {"labels": 1}, "spec": {"nodeName": "node-0", "tolerations": "all"}}
+    document = Document("cluster", {**pod, "apiVersion": "v1", "kind": "Pod"})
+
+    assert _error_paths(lambda: Scheduler().place(pod, _SNAPSHOT)) == ["spec.tolerations", "metadata.labels"]
+    assert _error_paths(lambda: snapshot_from_documents([document])) == ["cluster: metadata.labels"]
+
+
 @settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pod=st.one_of(_spoiled(pending_pods()), st.dictionaries(st.sampled_from(("metadata", "spec")), _json)))
 def test_any_pod_is_placed_or_its_fields_are_reported(pod: dict[str, Any]) -> None:
