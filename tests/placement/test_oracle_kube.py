@@ -1,11 +1,12 @@
 """`webhook.kube` reads quantities, requests, selectors and tolerations as the plain versions of the oracle do."""
 
+import re
 from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.placement import oracle_kube, oracle_resources
@@ -215,17 +216,30 @@ def test_gt_and_lt_compare_in_the_same_way(operator: str, label: str, bound: str
     assert matches is oracle_kube.requirement_matches(requirement, {"k": label})
 
 
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+
+
+def _as_parsed(term: Object) -> Object:
+    """Return the term as kube-scheduler parses it: empty, so it matches no node, with an invalid label value."""
+    values = [value for each in term.get("matchExpressions") or () for value in each.get("values") or ()]
+    return term if all(map(_LABEL_VALUE.fullmatch, values)) else {}
+
+
 @given(_terms, _labels)
+@example({"matchExpressions": [{"key": "k", "operator": "NotIn", "values": ["+5"]}]}, {})
 def test_a_term_matches_the_same_nodes(term: Object, labels: dict[str, str]) -> None:
     read = read_node_selector(Reader(), {"nodeSelectorTerms": [term]}, "selector")
     assert read is not None
     matches = any_matches(read, LabelColumns([labels]), {"n": 0})
-    assert bool(matches[0]) is oracle_kube.term_matches(term, labels, "n")
+    assert bool(matches[0]) is oracle_kube.term_matches(_as_parsed(term), labels, "n")
 
 
 @given(_fields(nodeSelector=_maybe(_labels), affinity=_maybe(_fields(nodeAffinity=_maybe(_node_affinity)))), _labels)
 def test_a_pod_may_be_on_the_same_nodes(spec: Object, labels: dict[str, str]) -> None:
     pod = PodInfo.of(Reader(), make_pod().spec(**spec).obj())
+    required: Any = oracle_kube.required_node_selector(spec)
+    if required is not None and required.get("nodeSelectorTerms"):
+        required["nodeSelectorTerms"] = [*map(_as_parsed, required["nodeSelectorTerms"])]
     nodes = Snapshot.of([NodeInfo.of(Node.of(make_node_object("n", labels=labels)))])
     matches = required_affinity_matches(pod, nodes, never)
     assert bool(matches[0]) is oracle_kube.required_node_affinity_matches(spec, labels, "n")
