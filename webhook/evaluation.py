@@ -21,7 +21,7 @@ from webhook.mutation.registry import RULES
 from webhook.mutation.workload import WorkloadReading, opts_out, read_workload
 from webhook.placement.pod_signature import PodSignature, deadline_reader
 from webhook.pod_content import PodContent, fields_read
-from webhook.policy.document import CheckMode
+from webhook.policy.placement_check import CheckMode
 from webhook.policy.policy import Policy, matches_any, opt_out_namespaces
 from webhook.verdict import Bypassed, Denied
 

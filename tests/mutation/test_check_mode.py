@@ -11,7 +11,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.pipeline import ClusterView
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.scheduler import Placement
-from webhook.policy.document import CheckMode
+from webhook.policy.placement_check import CheckMode
 from webhook.verdict import Denied, Patched, Verdict
 
 POD = make_pod().annotate(TYPE, "training").obj()

@@ -8,9 +8,11 @@ from typing import Any
 from webhook.kube.field import FieldError, InvalidInput, forbidden
 from webhook.kube.resources import extended_resource_names
 from webhook.mutation.annotations import Annotations
-from webhook.policy.document import Accelerator, CheckMode, NodeUsage, WorkloadType
+from webhook.policy.accelerator import Accelerator
 from webhook.policy.keys import WITHOUT_EFFECT, Keys
+from webhook.policy.placement_check import CheckMode
 from webhook.policy.policy import Policy, allows_namespace, matches_any, namespaces_of_product, opt_out_namespaces
+from webhook.policy.workload_type import NodeUsage, WorkloadType
 
 STRICTNESS: Sequence[CheckMode] = ("off", "warn", "deny")
 

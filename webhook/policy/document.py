@@ -8,117 +8,26 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from webhook.kube import wellknown
+from webhook.policy.accelerator import BUILT_IN_ACCELERATORS, Accelerator
+from webhook.policy.bin_packing import BinPacking
 from webhook.policy.fields import (
-    Card,
     KeyDomain,
     LabelKey,
     LabelValue,
     NamespacePattern,
     ProductPattern,
-    ResourcePattern,
-    Seconds,
-    SomeValues,
     StrictModel,
     Subdomain,
     Values,
-    Weight,
     not_empty,
     wrong,
 )
 from webhook.policy.node_template import NodeTemplate
+from webhook.policy.placement_check import PlacementCheck
+from webhook.policy.workload_type import NodeUsage, WorkloadType
 
 API_VERSION = "placement.maip.mxsf.io/v1alpha1"
 KIND = "PlacementPolicy"
-
-CheckMode = Literal["off", "warn", "deny"]
-ScorerProfile = Literal["default", "binpack"]
-
-
-class NodeUsage(StrictModel):
-    """The node pools that pods of a type may use, by their `KEY-DOMAIN/node.usage` label and taint."""
-
-    allow: SomeValues[LabelValue]
-    """Values of the `node.usage` label. The pod must run on a node with one of them (required node affinity) and
-    tolerates the `NoSchedule` taint of each."""
-
-    prefer: dict[LabelValue, Weight] = Field(default={})
-    """Weights, 1 to 100, of the values that pods of this type prefer (preferred node affinity). Each value must also be
-    in `allow`."""
-
-
-class WorkloadType(StrictModel):
-    """The settings for one value of the annotation `workload-type`."""
-
-    node_usage: NodeUsage
-    """The node pools of this type."""
-
-    scheduler_name: LabelValue | None = None
-    """The scheduler of pods that name none. If absent, the scheduler is not changed. Must be in `allowedSchedulers`."""
-
-    bin_packing: bool = False
-    """Let pods of this type prefer nodes that already run packed pods."""
-
-    allowed_namespaces: Values[NamespacePattern] = ("*",)
-    """Namespaces whose pods may use this type, each a name or a pattern with `*`. A type adds tolerations, and
-    tolerations are a privilege."""
-
-
-class Accelerator(StrictModel):
-    """The cards of one vendor: the resources that pods request and the labels of its nodes."""
-
-    name: LabelValue
-    """The name in messages."""
-
-    resources: SomeValues[ResourcePattern]
-    """Extended resources with which a pod requests such a card; a trailing `*` matches any suffix."""
-
-    card: Card
-    """`VENDOR-DOMAIN/CARD`: nodes have the labels `CARD.product`, `CARD.count` and `CARD.memory` (MiB of one card),
-    and the taint `CARD.product`."""
-
-    driver_label: LabelKey | None = None
-    """The label with the major version of the driver, an integer. If absent: `CARD.driver-version`."""
-
-
-class BinPacking(StrictModel):
-    """Settings of bin-packing: a label, and a preferred podAffinity for it."""
-
-    label_key: LabelKey = "jobtype"
-    """Key of the label of packed pods."""
-
-    label_value: LabelValue = "binpacked"
-    """Value of the label of packed pods."""
-
-    weight: Weight = 100
-    """Weight of the preferred podAffinity, 1 to 100."""
-
-    topology_key: LabelKey = wellknown.HOSTNAME_LABEL
-    """The topology domain that is filled before the next one is used."""
-
-
-class PlacementCheck(StrictModel):
-    """The placement check at admission: whether the scorer looks for a feasible node, and what its verdict leads to."""
-
-    mode: CheckMode = "warn"
-    """`off`: no check. `warn`: if no node can run the pod now, the user gets the scorer's message as a warning. `deny`:
-    a pod that no node could ever run (verdict Infeasible, never Waiting or Unknown) is denied, unless an exemption
-    applies: see docs/scorer.md."""
-
-    floor: CheckMode = "off"
-    """The least strict mode that the annotation `placement-check` can choose."""
-
-    profile: ScorerProfile = "default"
-    """The scheduler profile that is predicted: kube-scheduler's default, or `binpack` (MostAllocated)."""
-
-    work_budget_milliseconds: Annotated[int, Field(ge=1, le=10_000)] = 150
-    """CPU time limit of the scorer for one pod, including parsing. A pod that needs more, such as one with thousands of
-    terms or labels, gets the verdict Unknown; it is still patched."""
-
-    max_view_age_seconds: Seconds = 60
-    """Maximum age of the view of a live cluster, measured from the last time that it was known to be current. With an
-    older view, for example while the API server is unavailable, every verdict is Unknown. In a quiet cluster the age
-    is up to 36 seconds and at most 0.6 of this value: a value below 60 leads to more frequent requests to the API
-    server. With the value 1 the age can be slightly higher."""
 
 
 class PolicySpec(StrictModel):
@@ -139,18 +48,7 @@ class PolicySpec(StrictModel):
     )
     """The values of the annotation `workload-type`. A policy that sets this field must list all its types."""
 
-    accelerators: Values[Accelerator] = (
-        Accelerator(
-            name="nvidia",
-            resources=("nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-*"),
-            card="nvidia.com/gpu",
-            driver_label="nvidia.com/cuda.driver-version.major",
-        ),
-        Accelerator(name="amd", resources=("amd.com/gpu",), card="amd.com/gpu"),
-        Accelerator(name="huawei", resources=("huawei.com/npu", "huawei.com/Ascend*"), card="huawei.com/npu"),
-        Accelerator(name="cambricon", resources=("cambricon.com/mlu*",), card="cambricon.com/mlu"),
-        Accelerator(name="hygon", resources=("hygon.com/dcu*",), card="hygon.com/dcu"),
-    )
+    accelerators: Values[Accelerator] = BUILT_IN_ACCELERATORS
     """The vendors. The accelerator of a pod is the first one whose resource the pod requests, or the first of the list
     if it requests none."""
 

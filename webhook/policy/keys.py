@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar, get_args, overload
 
 from webhook.policy.annotation_values import mebibytes, name, one_of, positive, products, topology
-from webhook.policy.document import CheckMode, PolicySpec
+from webhook.policy.document import PolicySpec
+from webhook.policy.placement_check import CheckMode
 
 T = TypeVar("T")
 

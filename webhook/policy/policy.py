@@ -6,8 +6,10 @@ from fnmatch import fnmatchcase
 
 import orjson
 
-from webhook.policy.document import Accelerator, PolicyDocument, PolicySpec, WorkloadType
+from webhook.policy.accelerator import Accelerator
+from webhook.policy.document import PolicyDocument, PolicySpec
 from webhook.policy.keys import Keys
+from webhook.policy.workload_type import WorkloadType
 
 REVISION_LENGTH = 12
 

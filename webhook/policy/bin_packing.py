@@ -1,0 +1,20 @@
+"""Settings of bin-packing."""
+
+from webhook.kube import wellknown
+from webhook.policy.fields import LabelKey, LabelValue, StrictModel, Weight
+
+
+class BinPacking(StrictModel):
+    """Settings of bin-packing: a label, and a preferred podAffinity for it."""
+
+    label_key: LabelKey = "jobtype"
+    """Key of the label of packed pods."""
+
+    label_value: LabelValue = "binpacked"
+    """Value of the label of packed pods."""
+
+    weight: Weight = 100
+    """Weight of the preferred podAffinity, 1 to 100."""
+
+    topology_key: LabelKey = wellknown.HOSTNAME_LABEL
+    """The topology domain that is filled before the next one is used."""
