@@ -74,6 +74,7 @@ def test_built_in_policy_matches_the_contract() -> None:
             },
             "nodeTemplates": [],
             "invalidAnnotations": "deny",
+            "workloadObjects": {"enabled": True, "invalidAnnotations": None},
         },
     }
 

@@ -87,6 +87,14 @@ def with_card(**fields: Any) -> dict[str, Any]:
             'spec.placementCheck.profile: Unsupported value: "Default"; supported values: "default", "binpack"',
         ),
         (
+            {"workloadObjects": {"invalidAnnotations": "ignore"}},
+            'spec.workloadObjects.invalidAnnotations: Unsupported value: "ignore"; supported values: "deny", "warn"',
+        ),
+        (
+            {"workloadObjects": {"enabled": "no"}},
+            'spec.workloadObjects.enabled: Invalid value: "no"; must be true or false',
+        ),
+        (
             {"invalidAnnotations": None},
             'spec.invalidAnnotations: Unsupported value: null; supported values: "deny", "warn"',
         ),

@@ -75,6 +75,7 @@ OTHERS = {
     "placementCheck": SPEC["placementCheck"] | {"mode": "deny"},
     "nodeTemplates": [{"name": "gpu-h20", "capacity": {"nvidia.com/gpu": 8}}],
     "invalidAnnotations": "warn",
+    "workloadObjects": {"enabled": False},
 }
 
 

@@ -24,6 +24,7 @@ from webhook.policy.fields import (
 )
 from webhook.policy.node_template import NodeTemplate
 from webhook.policy.placement_check import PlacementCheck
+from webhook.policy.workload_objects import WorkloadObjects
 from webhook.policy.workload_type import NodeUsage, WorkloadType
 
 API_VERSION = "placement.maip.mxsf.io/v1alpha1"
@@ -95,7 +96,11 @@ class PolicySpec(StrictModel):
 
     invalid_annotations: Literal["deny", "warn"] = "deny"
     """The handling of a pod with an invalid annotation: deny it, or admit it with a warning and ignore the annotation
-    (an invalid workload type: without any injection)."""
+    (an invalid workload type: without any injection). A Namespace with an invalid annotation is denied, or allowed with
+    a warning, likewise."""
+
+    workload_objects: WorkloadObjects = WorkloadObjects()
+    """Settings of the admission of objects that create pods."""
 
     @field_validator("workload_types")
     @classmethod

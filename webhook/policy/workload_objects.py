@@ -1,0 +1,19 @@
+"""Settings of the admission of workload objects."""
+
+from typing import Literal
+
+from webhook.policy.fields import StrictModel
+
+
+class WorkloadObjects(StrictModel):
+    """The admission of objects that create pods, such as Deployments, which are never patched.
+
+    Their pod templates are evaluated as their pods will be, and the user gets the result when the object is applied.
+    """
+
+    enabled: bool = True
+    """Evaluate workload objects. With `false` they are allowed without evaluation; their pods are evaluated anyway."""
+
+    invalid_annotations: Literal["deny", "warn"] | None = None
+    """The handling of a workload object with an invalid annotation on a pod template: deny it, or allow it with a
+    warning. If absent: the value of `spec.invalidAnnotations`."""
