@@ -23,7 +23,10 @@ WARNINGS_BYTES = 4096
 
 
 class AdmissionRequest(NamedTuple):
-    """One request. `object` is the pod as a raw dict, or None if the operation has no object."""
+    """One request. `object` is the pod or another object as a raw dict, or None if the operation has no object.
+
+    `old_object` is the stored object of an UPDATE. `group` is the API group of the kind; empty for the core group.
+    """
 
     uid: str
     operation: str
@@ -35,6 +38,8 @@ class AdmissionRequest(NamedTuple):
     user: str
     dry_run: bool
     object: JsonObject | None
+    group: str = ""
+    old_object: JsonObject | None = None
 
 
 def parse_review(body: bytes) -> AdmissionRequest:
@@ -67,16 +72,17 @@ def _request(request: JsonObject) -> AdmissionRequest:
     if not isinstance(uid, str) or not uid:
         raise InvalidInput([required("request.uid", "must be text; the response repeats it")])
     operation = _text(request, "operation") or "CREATE"
-    pod = request.get("object")
-    if pod is None and operation in ("CREATE", "UPDATE"):
+    content = request.get("object")
+    if content is None and operation in ("CREATE", "UPDATE"):
         raise InvalidInput([required("request.object", f"must be set for {operation}")])
-    if pod is not None and not isinstance(pod, dict):
-        raise InvalidInput([invalid("request.object", pod, "must be an object")])
-    metadata = _object(pod, "metadata")
+    if content is not None and not isinstance(content, dict):
+        raise InvalidInput([invalid("request.object", content, "must be an object")])
+    metadata = _object(content, "metadata")
     return AdmissionRequest(
         uid=uid,
         operation=operation,
         kind=_text(_object(request, "kind"), "kind"),
+        group=_text(_object(request, "kind"), "group"),
         resource=_text(_object(request, "resource"), "resource"),
         subresource=_text(request, "subResource"),
         namespace=_text(request, "namespace") or _text(metadata, "namespace"),
@@ -84,7 +90,8 @@ def _request(request: JsonObject) -> AdmissionRequest:
         name=_text(request, "name") or _text(metadata, "name") or _text(metadata, "generateName"),
         user=_text(_object(request, "userInfo"), "username"),
         dry_run=request.get("dryRun") is True,
-        object=pod,
+        object=content,
+        old_object=_object(request, "oldObject") or None,
     )
 
 
