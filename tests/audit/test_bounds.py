@@ -50,6 +50,7 @@ def full_of(text: str) -> AuditRecord:
         warnings=texts,
         placement=PlacementEntry("Feasible", text, 12, 4, text, texts),
         error=text,
+        kind=text,
         before={f"/{number}{text}": text for number in range(1000)},
     )
 

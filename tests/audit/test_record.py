@@ -36,6 +36,12 @@ def test_a_record_that_was_read_is_the_one_that_was_written() -> None:
     assert parse_line(encode(record, 7, "ab" * 32)) == record
 
 
+def test_record_of_another_kind_than_a_pod_names_it() -> None:
+    line = encode(make_record(kind="Deployment"), 1, FIRST)
+    assert list(orjson.loads(line))[len(CONTRACT_KEYS) :] == ["sequence", "before", "kind", "hash"]
+    assert parse_line(line).kind == "Deployment"
+
+
 def test_absent_values_are_null() -> None:
     record = make_record(owner=None, workload_type=None, policy=None, placement=None, patch=(), rules=(), warnings=())
     line = encode(record, 1, FIRST)

@@ -32,11 +32,12 @@ from webhook.kube.documents import JsonObject
 
 Outcome = Literal["Patched", "Unchanged", "Denied", "Bypassed", "Error"]
 
+POD = "Pod"
 FIRST = ""
 """The value of `previous` in the first record of a chain."""
 
 LARGEST_BYTES = 64 * 1024
-"""The maximum length of a line: the maximum of the fields below, 17 texts, and the list of truncated places."""
+"""The maximum length of a line: the maximum of the fields below, 18 texts, and the list of truncated places."""
 _RULES_BYTES = 6 * 1024
 _PATCH_BYTES = 16 * 1024
 _WARNINGS_BYTES = 6 * 1024
@@ -84,6 +85,8 @@ class AuditRecord:
     replica: str
     before: JsonObject = field(default_factory=dict)
     """The values that the patch replaces, by JSON pointer (see webhook.audit.pointer)."""
+    kind: str = POD
+    """The kind of the object. A line without it is of a pod."""
     truncated: tuple[str, ...] = ()
     """The places where content was left out because it was too large, and how much."""
     rotation: Rotation | None = None
@@ -101,6 +104,8 @@ class RecordTemplate(NamedTuple):
     decided: bytes
     """From `workloadType` to `error`, without braces."""
     before: bytes
+    kind: bytes = b""
+    """Empty for a pod."""
     truncated: tuple[str, ...] = ()
     """The places truncated in these keys."""
 
@@ -123,6 +128,7 @@ class RecordTemplate(NamedTuple):
             b'"workloadType":%b,"policy":%b,"outcome":%b,"rules":%b,"patch":%b,"warnings":%b,"placement":%b,"error":%b'
             % decided,
             truncator.items_json("before", record.before, _BEFORE_BYTES),
+            b"" if record.kind == POD else text_json(truncator, "kind", record.kind),
             tuple(truncator.truncated),
         )
 
@@ -180,13 +186,14 @@ def seal(
         "previous": previous,
         "sequence": sequence,
     }
-    content = b'%b,"owner":%b,"user":%b,%b,%b,"before":%b%b%b' % (
+    content = b'%b,"owner":%b,"user":%b,%b,%b,"before":%b%b%b%b' % (
         dump(asked)[:-1],
         common.owner,
         dump(user),
         common.decided,
         dump(written)[1:-1],
         common.before,
+        b',"kind":%b' % common.kind if common.kind else b"",
         b',"truncated":%b' % dump(truncated) if truncated else b"",
         b',"rotation":%b' % dump(rotation) if rotation else b"",
     )

@@ -12,7 +12,7 @@ from webhook.audit.chain import Verification
 from webhook.audit.entries import PlacementEntry, RuleEntry
 from webhook.audit.pointer import field_path
 from webhook.audit.query import Entry
-from webhook.audit.record import AuditRecord, digest
+from webhook.audit.record import POD, AuditRecord, digest
 from webhook.audit.summary import Summary
 from webhook.kube.text import printable
 
@@ -65,7 +65,9 @@ LIST_HEADER = ("TIME", "OUTCOME", "TYPE", "VERDICT", "MS", "POD", "DECISION", "N
 
 def list_row(record: AuditRecord) -> tuple[str, ...]:
     """Return one row of `audit list`."""
-    notes = ["dry run"] if record.dry_run else []
+    notes = [] if record.kind == POD else [record.kind]
+    if record.dry_run:
+        notes.append("dry run")
     if record.error:
         notes.append(_cut(record.error.split("\n", 1)[0], 100))
     return (
@@ -112,7 +114,8 @@ def _facts(record: AuditRecord) -> Iterator[tuple[str, str]]:
     yield "Decision", record.decision
     yield "Time", f"{record.time}, took {record.duration_ms:.3f} ms in replica {record.replica}"
     owner = f", of {record.owner.kind} {record.owner.name}" if record.owner else ""
-    yield "Pod", f"{record.namespace}/{record.name}{owner}"
+    name = f"{record.namespace}/{record.name}{owner}"
+    yield ("Pod", name) if record.kind == POD else ("Object", f"{record.kind} {name}")
     dry_run = " (dry run)" if record.dry_run else ""
     yield "Request", f"{record.operation}{dry_run} by {record.user or NONE}, uid {record.uid or NONE}"
     yield "Type", record.workload_type or NONE

@@ -5,7 +5,7 @@ from typing import Any
 
 from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
 from webhook.audit.pointer import values_before
-from webhook.audit.record import AuditRecord
+from webhook.audit.record import POD, AuditRecord
 from webhook.kube.admission import AdmissionRequest
 from webhook.placement.scheduler import Placement
 from webhook.policy.policy import Policy
@@ -51,6 +51,7 @@ def audit_record(
         error=_error(verdict),
         duration_ms=duration_seconds * 1000,
         replica=replica,
+        kind=request.kind or POD,
         before=values_before(request.object or {}, replacements) if replacements else {},
     )
 
