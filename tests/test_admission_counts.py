@@ -55,3 +55,12 @@ def test_counts_are_exported_from_zero() -> None:
 
     assert shown(counts, "admission_requests", outcome="Error", workload_type="") == 0
     assert shown(counts, "placement_verdicts", verdict="Waiting") == 0
+
+
+def test_other_objects_are_counted_apart_from_pods() -> None:
+    counts = AdmissionCounts()
+
+    counts.count(Tally("Denied", kind="Namespace"))
+
+    assert shown(counts, "object_admission_requests", kind="Namespace", outcome="Denied") == 1
+    assert shown(counts, "admission_requests", outcome="Denied", workload_type="") is None

@@ -81,7 +81,8 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
     warnings = reading.warnings
     if reading.errors or reading.denials:
         if policy.spec.invalid_annotations == "deny":
-            return Denied(_denial(reading), reading.type_name, warnings=warnings)
+            errors = (*reading.errors, *reading.denials)
+            return Denied(_denial(reading), reading.type_name, warnings=warnings, errors=errors)
         warnings = (*map(str, (*reading.errors, *reading.denials)), *warnings)
     if reading.workload is None:
         return Bypassed("invalid annotations", warnings, reading.type_name)

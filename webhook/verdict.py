@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from webhook.kube.admission import Denial
+from webhook.kube.field import FieldError
 from webhook.kube.json_patch import patched
 from webhook.mutation.mutate import RuleOutcome
 from webhook.placement.scheduler import Placement
@@ -42,6 +43,17 @@ class Unchanged:
 
 
 @dataclass(frozen=True, slots=True)
+class Advised:
+    """Allowed: an object other than a pod, which is never patched. `placement` is set if its pods were placed."""
+
+    workload_type: str | None
+    warnings: tuple[str, ...] = ()
+    placement: Placement | None = None
+    rules: tuple[RuleOutcome, ...] = ()
+    outcome: Literal["Unchanged"] = "Unchanged"
+
+
+@dataclass(frozen=True, slots=True)
 class Bypassed:
     """Allowed without evaluation; `reason` states why the policy does not apply."""
 
@@ -53,14 +65,18 @@ class Bypassed:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """Denied. `rules` and `placement` are set if the placement check is the cause."""
+    """Denied. `rules` and `placement` are set if the placement check is the cause, `errors` if annotations are."""
 
     denial: Denial
     workload_type: str | None
     rules: tuple[RuleOutcome, ...] = ()
     warnings: tuple[str, ...] = ()
     placement: Placement | None = None
+    errors: tuple[FieldError, ...] = ()
     outcome: Literal["Denied"] = "Denied"
 
 
 Verdict = Patched | Unchanged | Bypassed | Denied
+"""The verdict on a pod."""
+ObjectVerdict = Advised | Bypassed | Denied
+"""The verdict on another object."""

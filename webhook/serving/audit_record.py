@@ -9,12 +9,12 @@ from webhook.audit.record import POD, AuditRecord
 from webhook.kube.admission import AdmissionRequest
 from webhook.placement.scheduler import Placement
 from webhook.policy.policy import Policy
-from webhook.verdict import Bypassed, Denied, Patched, Verdict
+from webhook.verdict import Bypassed, Denied, ObjectVerdict, Patched, Verdict
 
 
 def audit_record(
     request: AdmissionRequest,
-    verdict: Verdict | str,
+    verdict: Verdict | ObjectVerdict | str,
     policy: Policy,
     *,
     time: str = "",
@@ -76,7 +76,7 @@ def _placement(placement: Placement) -> PlacementEntry:
     )
 
 
-def _error(verdict: Verdict | str) -> str | None:
+def _error(verdict: Verdict | ObjectVerdict | str) -> str | None:
     """Return the reason for an error, a denial or a bypass."""
     if isinstance(verdict, str):
         return verdict

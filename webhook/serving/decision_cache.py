@@ -13,7 +13,8 @@ from webhook.byte_cache import ByteCache, parsed_bytes
 from webhook.evaluation import Injection, Mutated, PolicyResult, RulesResult, apply_rules, evaluate
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.deadline import Expired, never
-from webhook.pipeline import ClusterView, admit, admit_content, not_a_pod_creation, read_pod
+from webhook.objects.admission import admit_request
+from webhook.pipeline import ClusterView, admit_content, not_a_pod_creation, read_pod
 from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy
 from webhook.serving.rendering import Rendered, render
@@ -93,7 +94,7 @@ class DecisionCache:
             InvalidInput: the request's object cannot be read as a Pod.
         """
         if not_a_pod_creation(request):
-            return render(request, admit(request, policy, cluster, work_budget), policy)
+            return render(request, admit_request(request, policy, cluster, work_budget), policy)
         self._use_policy(policy)
         self._reuse.begin(cluster)
         content = read_pod(request, cluster)

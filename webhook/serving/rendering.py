@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from webhook.admission_counts import Tally
 from webhook.audit.record import Outcome, RecordTemplate
 from webhook.kube.admission import AdmissionRequest, ReviewAnswer
+from webhook.objects.admission import counted_kind
 from webhook.placement.scheduler import Placement
 from webhook.policy.policy import Policy
 from webhook.serving.audit_record import audit_record
-from webhook.verdict import Bypassed, Denied, Patched, Verdict
+from webhook.verdict import Bypassed, Denied, ObjectVerdict, Patched, Verdict
 
 # The size of a rendered decision without its texts.
 _RENDERED_BYTES = 4096
@@ -40,10 +41,13 @@ class Rendered:
     @property
     def prediction(self) -> Placement | None:
         """Return the placement predicted for an allowed pod."""
-        return self.placement if self.outcome in ("Patched", "Unchanged") else None
+        is_pod = not self.tally.kind
+        return self.placement if is_pod and self.outcome in ("Patched", "Unchanged") else None
 
 
-def render(request: AdmissionRequest, verdict: Verdict, policy: Policy, *, scores: bool = True) -> Rendered:
+def render(
+    request: AdmissionRequest, verdict: Verdict | ObjectVerdict, policy: Policy, *, scores: bool = True
+) -> Rendered:
     """Return the rendered answer, record and counts of `verdict` for `request`; without `scores` these are omitted."""
     placement = None if isinstance(verdict, Bypassed) else verdict.placement
     if placement is not None and not scores:
@@ -52,10 +56,12 @@ def render(request: AdmissionRequest, verdict: Verdict, policy: Policy, *, score
     # Answer and record contain the patch once each.
     operations = len(verdict.operations) if isinstance(verdict, Patched) else 0
     size_bytes = _RENDERED_BYTES + operations * _OPERATION_BYTES + 2 * sum(map(len, record))
-    return Rendered(verdict.outcome, placement, _answer(verdict, policy), record, _tally(verdict, policy), size_bytes)
+    return Rendered(
+        verdict.outcome, placement, _answer(verdict, policy), record, _tally(request, verdict, policy), size_bytes
+    )
 
 
-def _answer(verdict: Verdict, policy: Policy) -> ReviewAnswer:
+def _answer(verdict: Verdict | ObjectVerdict, policy: Policy) -> ReviewAnswer:
     annotations = {"outcome": verdict.outcome, "policy": policy.identity}
     if isinstance(verdict, Bypassed):
         annotations["reason"] = verdict.reason
@@ -74,7 +80,9 @@ def _predicted(placement: Placement) -> dict[str, str]:
     return {"placement": placement.verdict} | counts | ({"node": placement.node} if placement.node else {})
 
 
-def _tally(verdict: Verdict, policy: Policy) -> Tally:
+def _tally(request: AdmissionRequest, verdict: Verdict | ObjectVerdict, policy: Policy) -> Tally:
+    if kind := counted_kind(request):
+        return Tally(verdict.outcome, kind=kind)
     rules = () if isinstance(verdict, Bypassed) else verdict.rules
     placement = None if isinstance(verdict, Bypassed) else verdict.placement
     # An unknown type is not a label value: each misspelling would create a series in Prometheus.

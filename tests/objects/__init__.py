@@ -1,0 +1,1 @@
+"""Admission of objects other than pods."""

@@ -1,0 +1,113 @@
+"""The defaults on a Namespace are validated when the Namespace is written."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
+from webhook.kube.field import InvalidInput
+from webhook.objects.admission import admit_request
+from webhook.policy.policy import Policy
+from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict, Verdict
+
+MISTYPED = f'metadata.annotations[{TYPE}]: Unsupported value: "trainning"; supported values: "training", "inference"'
+
+
+def namespace(annotations: Any, name: str = "team-a") -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": annotations}}
+
+
+def admitted(
+    annotations: Any, policy: Policy | None = None, *, old: Any = None, **request: Any
+) -> Verdict | ObjectVerdict:
+    fields: dict[str, Any] = {"kind": "Namespace", "resource": "namespaces", "name": "team-a", "namespace": "team-a"}
+    if old is not None:
+        fields |= {"operation": "UPDATE", "old_object": namespace(old)}
+    return admit_request(
+        make_request(namespace(annotations), **(fields | request)), policy or policy_with(), cluster=None
+    )
+
+
+def test_good_defaults_are_allowed_without_a_word() -> None:
+    verdict = admitted({TYPE: "training", f"{DOMAIN}/gpu-product": "NVIDIA-H20", "team": "vision"})
+
+    assert verdict == Advised("training")
+
+
+def test_bad_defaults_are_denied_with_one_message_that_names_each() -> None:
+    verdict = admitted({TYPE: "trainning", f"{DOMAIN}/gpu-memory": "80 GB", f"{DOMAIN}/gpu-count": "2"})
+
+    assert isinstance(verdict, Denied)
+    assert (verdict.denial.code, verdict.denial.reason) == (422, "Invalid")
+    first, second = verdict.denial.message.split("; metadata")
+    assert first == MISTYPED
+    assert second.startswith(f'.annotations[{DOMAIN}/gpu-memory]: Invalid value: "80 GB"; must be a quantity')
+
+
+def test_a_default_is_validated_without_a_workload_type() -> None:
+    verdict = admitted({f"{DOMAIN}/scheduler": "my-scheduler"})
+
+    assert isinstance(verdict, Denied)
+    assert verdict.denial.message.startswith(f"metadata.annotations[{DOMAIN}/scheduler]: Unsupported value")
+
+
+def test_a_type_that_the_namespace_may_not_use_is_denied() -> None:
+    types = {"training": {"nodeUsage": {"allow": ["training"]}, "allowedNamespaces": ["team-b"]}}
+
+    verdict = admitted({TYPE: "training"}, policy_with(workloadTypes=types))
+
+    assert isinstance(verdict, Denied)
+    assert (verdict.denial.code, verdict.denial.reason) == (403, "Forbidden")
+    assert 'namespace "team-a" may not ask for workload type "training"' in verdict.denial.message
+
+
+def test_a_policy_can_turn_the_denial_into_warnings() -> None:
+    verdict = admitted({TYPE: "trainning"}, policy_with(invalidAnnotations="warn"))
+
+    assert verdict == Advised("trainning", (f"{MISTYPED}; the pods of the namespace ignore it",))
+
+
+def test_an_error_that_the_stored_namespace_has_blocks_no_other_change() -> None:
+    verdict = admitted({TYPE: "trainning", "team": "vision"}, old={TYPE: "trainning"})
+
+    assert verdict == Advised("trainning", (f"{MISTYPED}; the pods of the namespace ignore it",))
+
+
+def test_another_bad_value_than_the_stored_one_is_denied() -> None:
+    verdict = admitted({TYPE: "trainning", f"{DOMAIN}/gpu-count": "0"}, old={TYPE: "inferense"})
+
+    assert isinstance(verdict, Denied)
+    assert verdict.denial.message.startswith(MISTYPED)
+
+
+def test_a_misspelt_key_is_a_warning() -> None:
+    verdict = admitted({f"{DOMAIN}/workload-typ": "training"})
+
+    assert verdict == Advised(
+        None, (f"annotation {DOMAIN}/workload-typ is not known and does nothing; did you mean {TYPE}?",)
+    )
+
+
+def test_keys_follow_the_domain_of_the_policy() -> None:
+    policy = policy_with(keyDomain="example.com")
+
+    assert isinstance(admitted({TYPE: "trainning"}, policy), Bypassed)
+    assert isinstance(admitted({"example.com/workload-type": "trainning"}, policy), Denied)
+
+
+@pytest.mark.parametrize("annotations", [None, {}, {"team": "vision"}])
+def test_a_namespace_without_our_keys_is_left_alone(annotations: Any) -> None:
+    assert admitted(annotations) == Bypassed("no annotation of the policy's domain")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("operation", "DELETE"), ("subresource", "status"), ("group", "other.io"), ("kind", "Other")]
+)
+def test_another_request_is_left_alone(field: str, value: str) -> None:
+    assert isinstance(admitted({TYPE: "trainning"}, None, old=None, **{field: value}), Bypassed)
+
+
+@pytest.mark.parametrize("annotations", [7, ["a"], {TYPE: 7}])
+def test_annotations_of_another_type_are_an_error(annotations: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"request\.object\.metadata\.annotations"):
+        admitted(annotations)

@@ -1,0 +1,69 @@
+"""Validate the defaults that a Namespace holds for its pods, when the Namespace is written."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from webhook.kube.admission import AdmissionRequest, Denial, JsonObject
+from webhook.kube.field import FieldError
+from webhook.kube.reader import Reader
+from webhook.mutation.annotations import Annotations
+from webhook.mutation.workload import read_workload
+from webhook.policy.keys import ANNOTATIONS
+from webhook.policy.policy import Policy
+from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict
+
+
+def is_namespace(request: AdmissionRequest) -> bool:
+    """Return whether `request` writes a Namespace."""
+    return request.kind == "Namespace" and not request.group and not request.subresource
+
+
+def admit_namespace(request: AdmissionRequest, policy: Policy) -> ObjectVerdict:
+    """Return the verdict on a Namespace that is created or updated.
+
+    An error that the stored object already has is a warning, so that it blocks no other change.
+
+    Raises:
+        InvalidInput: the annotations cannot be read.
+    """
+    own = _annotations(request.object)
+    prefix = f"{policy.spec.key_domain}/"
+    if not any(key.startswith(prefix) for key in own):
+        return Bypassed("no annotation of the policy's domain")
+    name = request.name or request.namespace
+    # A Namespace can hold other defaults without a type, so every annotation is read.
+    values = Annotations(own, name, {}, policy)
+    for annotation in ANNOTATIONS:
+        values.read(annotation)
+    reading = read_workload({"metadata": {"annotations": own}}, name, {}, policy, ())
+    errors = (*values.errors, *reading.denials)
+    known = _known_errors(request, policy, own) if errors else frozenset()
+    new = [error for error in errors if error.path not in known]
+    warnings = tuple(dict.fromkeys(reading.warnings))
+    if new and policy.spec.invalid_annotations == "deny":
+        message = "; ".join(map(str, new))
+        is_invalid = any(error in values.errors for error in new)
+        denial = Denial(422, "Invalid", message) if is_invalid else Denial(403, "Forbidden", message)
+        return Denied(denial, reading.type_name, warnings=warnings, errors=tuple(new))
+    return Advised(reading.type_name, (*map(str, map(_ignored, errors)), *warnings))
+
+
+def _ignored(error: FieldError) -> FieldError:
+    return replace(error, detail=f"{error.detail}; the pods of the namespace ignore it")
+
+
+def _known_errors(request: AdmissionRequest, policy: Policy, own: Mapping[str, str]) -> frozenset[str]:
+    """Return the paths of the annotations whose values the stored object already has."""
+    if request.operation != "UPDATE":
+        return frozenset()
+    before = _annotations(request.old_object)
+    path = Annotations(own, "", {}, policy).path
+    return frozenset(path(key) for key in policy.keys if key in own and before.get(key) == own[key])
+
+
+def _annotations(namespace: JsonObject | None) -> Mapping[str, str]:
+    reader = Reader()
+    metadata = reader.object((namespace or {}).get("metadata"), "request.object.metadata")
+    annotations = reader.text_map(metadata.get("annotations"), "request.object.metadata.annotations")
+    reader.finish()
+    return annotations
