@@ -22,6 +22,7 @@ from urllib3.exceptions import HTTPError
 from certs.inspection import CA_CERTIFICATE, CERTIFICATE, KEY, Artifacts
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput, invalid
+from webhook.kube.kubeconfig import read_kubeconfig
 
 JsonObject = dict[str, Any]
 
@@ -30,7 +31,7 @@ _TIMEOUT_SECONDS = (5, 20)
 
 # The package has no types for these.
 _load_incluster_config: Any = config.load_incluster_config
-_load_kube_config: Any = config.load_kube_config
+_load_kubeconfig: Any = config.load_kube_config_from_dict
 _DynamicClient: Any = dynamic.DynamicClient
 
 
@@ -146,8 +147,10 @@ def connect(
         if in_cluster:
             _load_incluster_config(client_configuration=configuration)
         else:
-            config_file = str(kubeconfig) if kubeconfig else None
-            _load_kube_config(config_file=config_file, context=context, client_configuration=configuration)
+            found = read_kubeconfig(kubeconfig, context)
+            _load_kubeconfig(found.content, context=found.context, client_configuration=configuration)
+    except InvalidInput:
+        raise
     except (ConfigException, OSError, ValueError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
         shown = str(kubeconfig) if kubeconfig else ""
         raise InvalidInput([invalid(place, shown, f"no cluster can be read from it: {error}")]) from error

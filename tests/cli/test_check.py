@@ -7,7 +7,18 @@ import pytest
 
 from tests.support.admission import TYPE
 from tests.support.builders import PodBuilder, make_node_object, make_pod
-from tests.support.cluster_files import FEASIBLE, INFEASIBLE, MISTYPED, TRAINING, WAITING, as_list, lines, write_cluster
+from tests.support.cluster_files import (
+    FEASIBLE,
+    INFEASIBLE,
+    LOAD,
+    MISTYPED,
+    NODES,
+    TRAINING,
+    WAITING,
+    as_list,
+    lines,
+    write_cluster,
+)
 from tests.support.command import Run
 from webhook.cli.mutate import to_yaml
 
@@ -209,7 +220,7 @@ def test_bad_input_is_code_2_and_names_file_and_field(
 ) -> None:
     paths = {"<pod>": tmp_path / "pod.yaml", "<cluster>": tmp_path / "cluster.yaml"}
     paths["<pod>"].write_text(pod)
-    paths["<cluster>"].write_text(cluster or "kind: List\nitems: []\n")
+    paths["<cluster>"].write_text(cluster or as_list(*NODES))
 
     outcome = run("check", "-f", paths["<pod>"], "--cluster", paths["<cluster>"])
 
@@ -219,23 +230,26 @@ def test_bad_input_is_code_2_and_names_file_and_field(
     assert outcome.errors.startswith(expected)
 
 
-def test_an_empty_file_is_no_cluster(run: Run, tmp_path: Path) -> None:
-    """An empty file is the output of a failed command."""
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        pytest.param("\n", "holds no Node;", id="an empty file, the output of a failed command"),
+        pytest.param('{"apiVersion": "v1", "kind": "List", "items": []}', "holds no Node;", id="an empty list"),
+        pytest.param(
+            '{"apiVersion": "v1", "kind": "NodeList", "items": []}', "holds no Node,", id="a list of no nodes"
+        ),
+        pytest.param(as_list(LOAD, FEASIBLE), "holds no Node, only Pod;", id="pods alone"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "mutate"])
+def test_a_cluster_file_without_nodes_is_an_error_with_its_remedy(
+    run: Run, tmp_path: Path, command: str, text: str, held: str
+) -> None:
     cluster = tmp_path / "cluster.json"
-    cluster.write_text("\n")
+    cluster.write_text(text)
 
-    outcome = run("check", "-f", "-", "--cluster", cluster, stdin=as_list(FEASIBLE))
+    outcome = run(command, "-f", "-", "--cluster", cluster, stdin=as_list(FEASIBLE))
 
-    assert outcome.code == 2
-    assert "holds no Node, Pod or Namespace" in outcome.errors
-
-
-def test_an_empty_cluster_takes_no_pod(run: Run, tmp_path: Path) -> None:
-    cluster = tmp_path / "cluster.json"
-    cluster.write_text('{"apiVersion": "v1", "kind": "List", "items": []}')
-
-    outcome = run("check", "-f", "-", "--cluster", cluster, "-o", "json", stdin=as_list(FEASIBLE))
-
-    (placement,) = lines(outcome.output)
-    assert placement["nodes"] == {"total": 0, "feasible": 0}
-    assert outcome.code in (3, 4)
+    assert (outcome.code, outcome.output) == (2, "")
+    assert f'Error: --cluster: Invalid value: "{cluster}"; {held}' in outcome.errors
+    assert outcome.errors.endswith("give what `kubectl get nodes,pods,namespaces -A -o json` prints\n")

@@ -176,3 +176,51 @@ def test_a_snapshot_of_all_kinds_has_empty_lists_and_reports_kinds_that_are_not_
     assert items[-1] == {"apiVersion": "v1", "kind": "ServiceList", "items": []}
     assert "not known: replicasets: GET /apis/apps/v1/replicasets: 404 there is none" in outcome.errors.splitlines()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("command", [("check", "-f", "-"), ("snapshot",), ("certs", "status")])
+def test_without_a_file_the_cluster_is_that_of_kubectl(
+    run: Run,
+    api: FakeConfigurationApi,
+    kubeconfig: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+) -> None:
+    """$KUBECONFIG is a list of files, and --context selects from all of them."""
+    other = tmp_path / "other"
+    contexts = [{"name": "there", "context": {"cluster": "c", "user": "u"}}]
+    other.write_text(json.dumps({"contexts": contexts, "current-context": "gone"}))
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join([str(other), str(kubeconfig), str(tmp_path / "absent")]))
+    pods = as_list(make_pod("p").gpu(8))
+
+    at_the_current_context = run(*command, stdin=pods)
+    there = run(*command, "--context", "there", stdin=pods)
+
+    assert at_the_current_context.code == 2
+    assert 'Error: $KUBECONFIG: current-context: Unsupported value: "gone"; ' in at_the_current_context.errors
+    assert "Error: " not in there.errors
+    assert there.output
+
+
+@pytest.mark.parametrize("command", [("check", "-f", "-"), ("snapshot",), ("mutate", "-f", "-")])
+def test_a_cluster_that_no_flag_names_is_named_on_standard_error(
+    run: Run, api: FakeConfigurationApi, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    pods = as_list(make_pod("p").gpu(8))
+
+    outcome = run(*command, "--context", "c", stdin=pods)
+
+    assert outcome.code == 0
+    assert outcome.errors.splitlines()[0] == f"cluster: context c, {api.url}"
+
+
+def test_mutate_reads_a_cluster_only_if_a_flag_names_one(
+    run: Run, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig.with_name("absent")))
+
+    outcome = run("mutate", "-f", "-", stdin=as_list(make_pod("p").gpu(8)))
+
+    assert (outcome.code, outcome.errors) == (0, "default/p: left alone: no workload type\n")

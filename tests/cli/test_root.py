@@ -67,7 +67,10 @@ def test_every_command_has_help(run: Run, command: str, flag: str) -> None:
         (("mutate", "-f"), "Error: Option '-f' requires an argument."),
         (("mutate", "-f", "x", "extra"), "Error: Got unexpected extra argument (extra)"),
         (("mutate", "-f", "x", "-o", "xml"), "Error: Invalid value for '-o' / '--output': 'xml' is not one of"),
-        (("check", "-f", "x"), "Error: give one of --cluster and --kubeconfig."),
+        (
+            ("check", "-f", "x", "--cluster", "c", "--context", "d"),
+            "Error: --cluster is a file: leave --kubeconfig and --context out.",
+        ),
         (("policy",), "Usage: placement-webhook policy [OPTIONS] COMMAND"),
         (("policy", "check"), "Error: Missing argument 'FILE'."),
         (("serve",), "Error: Missing option '--tls-dir'."),

@@ -180,10 +180,10 @@ def test_the_audit_log_is_standard_output_by_default(tls_dir: Path) -> None:
             id="a bad format in the environment",
         ),
         pytest.param(
-            ("--tls-dir", "t", "--cluster", "c"),
-            {"NO_CLUSTER": "true"},
+            ("--tls-dir", "t"),
+            {"CLUSTER": "c", "NO_CLUSTER": "true"},
             "Error: --cluster, --kubeconfig, --in-cluster and --no-cluster are mutually exclusive; give one of them.",
-            id="none in the environment",
+            id="two in the environment",
         ),
     ],
 )
@@ -197,6 +197,35 @@ def test_wrong_usage_is_reported_with_code_2(
 
     assert (outcome.code, outcome.output) == (2, "")
     assert outcome.errors.splitlines()[-1] == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "expected"),
+    [
+        pytest.param(
+            ("--cluster", "absent"), {"NO_CLUSTER": "true"}, "--cluster: Invalid value", id="a file, not none"
+        ),
+        pytest.param(
+            ("--cluster", "absent"), {"IN_CLUSTER": "true", "CONTEXT": "c"}, "--cluster: Invalid", id="a file, not live"
+        ),
+        pytest.param(("--in-cluster",), {"KUBECONFIG": "absent"}, "--in-cluster: Invalid", id="this one, not another"),
+        pytest.param(
+            ("--kubeconfig", "absent"), {"KUBECONFIG": "other"}, '--kubeconfig: Invalid value: "absent"', id="its own"
+        ),
+        pytest.param(("--context", "c"), {"KUBECONFIG": "other"}, 'Invalid value: "other"', id="a context of the file"),
+    ],
+)
+def test_a_flag_for_the_view_wins_over_the_environment(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], environment: dict[str, str], expected: str
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(f"PLACEMENT_WEBHOOK_{name}", value)
+
+    outcome = run("serve", "--tls-dir", "t", *arguments)
+
+    assert outcome.code == 2
+    assert expected in outcome.errors.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

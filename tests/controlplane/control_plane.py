@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import urllib3
@@ -138,9 +139,13 @@ class ControlPlane:
             process.stop()
 
     def kubectl(
-        self, *arguments: str, stdin: str | None = None, check: bool = True
+        self,
+        *arguments: str,
+        stdin: str | None = None,
+        check: bool = True,
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> subprocess.CompletedProcess[str]:
-        """Return the output of kubectl as the administrator.
+        """Return the output of kubectl as the administrator, with further variables of the `environment`.
 
         Raises:
             CalledProcessError: it failed, and `check` was left on; with its output as notes.
@@ -149,7 +154,7 @@ class ControlPlane:
         settings = {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.folder / "kubectl"), "KUBERC": "off"}
         outcome = subprocess.run(
             [str(kubectl), *arguments],
-            env={**os.environ, **settings},
+            env={**os.environ, **settings, **environment},
             input=stdin,
             capture_output=True,
             text=True,

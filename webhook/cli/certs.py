@@ -18,6 +18,7 @@ from certs.registration import Target
 from certs.status import Place, as_text, report
 from certs.store import directory as store
 from certs.store.cluster import ClusterError, artifacts_of, connect
+from webhook.cli.clusters import live_options
 from webhook.cli.terminal import echo, echo_json, echo_lines
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,8 +55,7 @@ def _cluster_options(command: F) -> F:
     """Add the options that select a cluster and the names of the objects in it."""
     for option in reversed(
         [
-            click.option("--kubeconfig", type=_DIRECTORY, help="Default: $KUBECONFIG, else ~/.kube/config."),
-            click.option("--context", help="A context of the kubeconfig; default: the current context."),
+            live_options,
             click.option("--in-cluster", is_flag=True, help="The cluster of this pod, with its service account."),
             click.option("--namespace", default=_DEFAULTS.namespace, show_default=True),
             click.option("--secret", default=_DEFAULTS.secret, show_default=True, help="Secret of the certificates."),

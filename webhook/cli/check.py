@@ -7,14 +7,8 @@ import click
 
 from webhook.cli.admission import admit_document, print_verdict
 from webhook.cli.check_text import Section, print_section, print_total, text_console
-from webhook.cli.files import (
-    check_standard_input,
-    pods_option,
-    policy_option,
-    read_cluster_or_live,
-    read_pods,
-    read_policy,
-)
+from webhook.cli.clusters import live_options, read_cluster_or_live
+from webhook.cli.files import check_standard_input, pods_option, policy_option, read_pods, read_policy
 from webhook.cli.profiles import Schedulers, read_schedulers
 from webhook.cli.terminal import echo_json
 from webhook.cluster.snapshot import Snapshot
@@ -36,11 +30,10 @@ _EXIT_WAITING, _EXIT_INFEASIBLE, _EXIT_DENIED = 3, 4, 5
 @click.option(
     "--cluster",
     metavar="FILE",
-    help="The output of `kubectl get nodes,pods,namespaces -A -o json` (or yaml); - for standard input.",
+    help="The output of `kubectl get nodes,pods,namespaces -A -o json` (or yaml); - for standard input. Default: the "
+    "live cluster that kubectl would use.",
 )
-@click.option(
-    "--kubeconfig", type=click.Path(path_type=Path), metavar="FILE", help="Check against this live cluster instead."
-)
+@live_options
 @click.option(
     "--scheduler-profile",
     metavar="NAME",
@@ -69,6 +62,7 @@ def check(
     filenames: tuple[str, ...],
     cluster: str | None,
     kubeconfig: Path | None,
+    context: str | None,
     scheduler_profile: str | None,
     scheduler_config: str | None,
     with_policy: bool,
@@ -85,13 +79,13 @@ def check(
     Examples:
       kubectl get nodes,pods,namespaces -A -o json > cluster.json
       placement-webhook check -f pod.yaml --cluster cluster.json
-      placement-webhook check -f pod.yaml --kubeconfig ~/.kube/config
+      placement-webhook check -f pod.yaml --context staging
     """
     files = [("--filename", filename) for filename in filenames]
     check_standard_input(*files, ("--cluster", cluster), ("--scheduler-config", scheduler_config))
     rules = read_policy(policy)
     schedulers = read_schedulers(scheduler_config, scheduler_profile, template_nodes(rules.spec.node_templates))
-    snapshot = read_cluster_or_live(cluster, kubeconfig)
+    snapshot = read_cluster_or_live(cluster, kubeconfig, context)
     pods = read_pods(filenames)
     answers: list[tuple[Document, Placement | Denied]] = []
     for document in pods:

@@ -7,8 +7,6 @@ from pathlib import Path
 import click
 
 from webhook.cli.terminal import echo
-from webhook.cluster.file import snapshot_from_documents
-from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document, parse
 from webhook.kube.field import InvalidInput, invalid
 from webhook.kube.pod_templates import pods_of
@@ -75,41 +73,6 @@ def read_pods(filenames: Sequence[str]) -> list[Document]:
     if not pods:
         raise InvalidInput([invalid("--filename", " ".join(filenames), "holds no pod and nothing that makes one")])
     return pods
-
-
-def read_cluster(filename: str) -> Snapshot:
-    """Return a snapshot of the cluster in the file.
-
-    Raises:
-        InvalidInput: it cannot be read, or is not what `kubectl get nodes,pods,namespaces -A -o json` prints.
-    """
-    place = "<stdin>" if filename == STANDARD_INPUT else filename
-    text = read_text(filename, "--cluster")
-    documents = parse(text, place)
-    kinds = {str(document.content.get("kind")).removesuffix("List") for document in documents}
-    # A list without items is a cluster without nodes. An empty file is the output of a failed command.
-    is_empty_list = not kinds and text.strip()
-    if not (is_empty_list or kinds & {"Node", "Pod", "Namespace"}):
-        detail = "holds no Node, Pod or Namespace; give what `kubectl get nodes,pods,namespaces -A -o json` prints"
-        raise InvalidInput([invalid("--cluster", filename, detail)])
-    return snapshot_from_documents(documents)
-
-
-def read_cluster_or_live(cluster: str | None, kubeconfig: Path | None) -> Snapshot:
-    """Return a snapshot of the cluster in the file, or of the live cluster of the kubeconfig.
-
-    Raises:
-        InvalidInput: it cannot be read.
-        click.ClickException: none or both of them are given, or the API server does not answer the request.
-    """
-    if kubeconfig is None and cluster is not None:
-        return read_cluster(cluster)
-    if kubeconfig is None or cluster is not None:
-        raise click.UsageError("give one of --cluster and --kubeconfig.")
-    # Imported here, so that a command on a file does not import the client.
-    from webhook.cli.live import read_live_cluster
-
-    return read_live_cluster(kubeconfig)
 
 
 def read_policy(path: Path | None) -> Policy:

@@ -19,8 +19,8 @@ OnPage = Callable[[Resource, list[JsonObject], bool], None]
 _PAGE_SIZE = 500
 
 
-def read_live_cluster(kubeconfig: Path) -> Snapshot:
-    """Return a snapshot of the cluster of a kubeconfig.
+def read_live_cluster(kubeconfig: Path | None, context: str | None) -> Snapshot:
+    """Return a snapshot of the cluster of a kubeconfig; None as in kubectl.
 
     Objects that cannot be read, and optional kinds that are forbidden or not served, are reported on standard error.
 
@@ -37,7 +37,7 @@ def read_live_cluster(kubeconfig: Path) -> Snapshot:
         for each in listings[resource.name_in_cache].add(items):
             echo(f"left out: {each.kind} {each.key}: {each.message}", err=True)
 
-    for resource in list_resources(ClientConfig(kubeconfig), RESOURCES, take):
+    for resource in list_resources(ClientConfig(kubeconfig, context=context), RESOURCES, take):
         listings[resource.name_in_cache].finish()
     return cache.snapshot()
 
@@ -45,8 +45,8 @@ def read_live_cluster(kubeconfig: Path) -> Snapshot:
 def list_resources(source: ClientConfig, resources: Iterable[Resource], on_page: OnPage) -> list[Resource]:
     """List `resources` and return those that were listed.
 
-    An optional resource that is forbidden or not served is reported on standard error. `on_page` gets the resource, the
-    items of a page, and whether the list begins with this page.
+    Standard error gets the name of a cluster that is not named by its kubeconfig, and the optional resources that are
+    forbidden or not served. `on_page` gets the resource, the items of a page, and whether the list begins with it.
 
     Raises:
         InvalidInput: the configuration is missing or wrong.
@@ -61,6 +61,8 @@ def list_resources(source: ClientConfig, resources: Iterable[Resource], on_page:
 async def _list(source: ClientConfig, resources: Iterable[Resource], on_page: OnPage) -> list[Resource]:
     found = []
     async with source.connect() as server:
+        if source.kubeconfig is None:
+            echo(f"cluster: {server.cluster}", err=True)
         for resource in resources:
             try:
                 await _list_one(server, resource, on_page)

@@ -2,13 +2,15 @@
 
 import difflib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 import yaml
 
 from webhook.cli.admission import admit_checked_document, print_verdict
-from webhook.cli.files import check_standard_input, pods_option, policy_option, read_cluster, read_pods, read_policy
+from webhook.cli.clusters import live_options, read_cluster_or_live
+from webhook.cli.files import check_standard_input, pods_option, policy_option, read_pods, read_policy
 from webhook.cli.terminal import echo, echo_json, echo_lines
 from webhook.kube.pod_templates import pod_name
 from webhook.kube.text import escaped_json, printable_lines
@@ -27,6 +29,7 @@ _EXIT_DENIED = 5
     metavar="FILE",
     help="The output of `kubectl get nodes,pods,namespaces -A -o json`, for namespace defaults and the check.",
 )
+@live_options
 @click.option(
     "-o",
     "--output",
@@ -36,11 +39,20 @@ _EXIT_DENIED = 5
     help="The mutated pods; the JSON patch of each pod, one a line, null for a denied pod; or the difference.",
 )
 @click.pass_context
-def mutate(ctx: click.Context, filenames: tuple[str, ...], policy: Any, cluster: str | None, output: str) -> None:
+def mutate(
+    ctx: click.Context,
+    filenames: tuple[str, ...],
+    policy: Any,
+    cluster: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    output: str,
+) -> None:
     """Print pods as the webhook would admit them.
 
-    A Deployment, Job and so on stand for the pods of their templates. Warnings go to standard error. Exit code 5: a pod
-    would be denied.
+    A Deployment, Job and so on stand for the pods of their templates. The defaults of namespaces are read from a
+    cluster only if you name one with --cluster, --kubeconfig or --context. Warnings go to standard error. Exit code 5:
+    a pod would be denied.
 
     \b
     Examples:
@@ -50,8 +62,8 @@ def mutate(ctx: click.Context, filenames: tuple[str, ...], policy: Any, cluster:
     check_standard_input(*(("--filename", filename) for filename in filenames), ("--cluster", cluster))
     rules = read_policy(policy)
     view = None
-    if cluster is not None:
-        view = ClusterView(read_cluster(cluster), scheduler_for(rules))
+    if (cluster, kubeconfig, context) != (None, None, None):
+        view = ClusterView(read_cluster_or_live(cluster, kubeconfig, context), scheduler_for(rules))
     pods = read_pods(filenames)
     verdicts = [admit_checked_document(document, rules, view) for document in pods]
     shown = 0

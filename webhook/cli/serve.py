@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from webhook.app import build_server, live_view
 from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES, AuditWriter
-from webhook.cli.files import policy_option, read_cluster, read_policy
+from webhook.cli.clusters import read_cluster
+from webhook.cli.files import policy_option, read_policy
 from webhook.cli.logs import configure_logs
 from webhook.metrics import Metrics
 from webhook.serving.event_loop import serve_until_signalled
@@ -46,6 +48,7 @@ _SECONDS = click.FloatRange(min=0)
 @click.option(
     "--kubeconfig", type=click.Path(path_type=Path), metavar="FILE", help="Check placement against this live cluster."
 )
+@click.option("--context", metavar="NAME", help="A context of the kubeconfig; alone, of $KUBECONFIG or ~/.kube/config.")
 @click.option("--in-cluster", is_flag=True, help="Check placement against the live cluster of this pod.")
 @click.option("--no-cluster", is_flag=True, help="Do not check placement: only inject. The default.")
 @click.option("--audit", default="-", show_default=True, metavar="FILE|-", help="The audit log; - for standard output.")
@@ -157,13 +160,17 @@ _SECONDS = click.FloatRange(min=0)
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
+@click.pass_context
 def serve(
+    ctx: click.Context,
+    /,
     tls_dir: Path,
     policy: Path | None,
     cluster: str | None,
     kubeconfig: Path | None,
+    context: str | None,
     in_cluster: bool,
-    no_cluster: bool,
+    no_cluster: bool,  # noqa: ARG001 - read from the context
     audit: str,
     audit_max_bytes: int,
     audit_backups: int,
@@ -176,26 +183,23 @@ def serve(
 ) -> None:
     """Serve the admission webhook over TLS until SIGTERM or SIGINT.
 
-    Each flag has an environment variable: --tls-dir is PLACEMENT_WEBHOOK_TLS_DIR, and so on. Logs go to standard
-    error.
+    Each flag has an environment variable: --tls-dir is PLACEMENT_WEBHOOK_TLS_DIR, and so on. A flag wins over the
+    variables, one for the view of the cluster over all variables for it. Logs go to standard error.
 
     \b
     Examples:
       placement-webhook certs issue --dir tls --dns localhost --ip 127.0.0.1
       placement-webhook serve --tls-dir tls --no-cluster --audit audit.jsonl
     """
-    if [cluster is not None, kubeconfig is not None, in_cluster, no_cluster].count(True) > 1:
-        raise click.UsageError(
-            "--cluster, --kubeconfig, --in-cluster and --no-cluster are mutually exclusive; give one of them."
-        )
+    view = _chosen_view(ctx)
     configure_logs(log_format, log_level)
     rules = read_policy(policy)
-    fixed = None if cluster is None else FixedView(read_cluster(cluster))
+    fixed = FixedView(read_cluster(cluster)) if cluster is not None and "cluster" in view else None
     metrics = Metrics()
     metrics.show_process()
     predictions, live = Predictions(), None
-    if in_cluster or kubeconfig is not None:
-        source = ClientConfig(kubeconfig, in_cluster)
+    if "in_cluster" in view or "context" in view:
+        source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
         asyncio.run(source.configuration())
         live = live_view(source, metrics, predictions, rules)
     name = replica or os.environ.get("POD_NAME") or socket.gethostname()
@@ -213,3 +217,28 @@ def serve(
         chosen = Settings(tls_dir=tls_dir, replica=name, **settings)
         server = build_server(chosen, rules, live or fixed, writer, metrics, predictions if live else None)
         serve_until_signalled(server, live)
+
+
+# The options that select a view of the cluster. Those of one group go together.
+_VIEWS = (
+    frozenset({"cluster"}),
+    frozenset({"kubeconfig", "context"}),
+    frozenset({"in_cluster"}),
+    frozenset({"no_cluster"}),
+)
+
+
+def _chosen_view(ctx: click.Context) -> frozenset[str]:
+    """Return the options of the view that the user has chosen, empty for none.
+
+    Raises:
+        click.UsageError: flags choose several views or, without a flag, environment variables do.
+    """
+    given = {name: ctx.get_parameter_source(name) for view in _VIEWS for name in view if ctx.params[name]}
+    flags = {name for name, source in given.items() if source is ParameterSource.COMMANDLINE}
+    chosen = [view for view in _VIEWS if view & (flags or given.keys())]
+    if len(chosen) > 1:
+        raise click.UsageError(
+            "--cluster, --kubeconfig, --in-cluster and --no-cluster are mutually exclusive; give one of them."
+        )
+    return chosen[0] if chosen else frozenset()

@@ -13,6 +13,7 @@ from typing import IO, Any
 import click
 
 from webhook.cli.anonymize import with_other_names, without_secrets
+from webhook.cli.clusters import live_options
 from webhook.cli.live import list_resources
 from webhook.cli.terminal import echo, echo_progress
 from webhook.cluster.cache.resources import OPTIONAL_RESOURCES, REQUIRED_RESOURCES, Resource
@@ -26,12 +27,7 @@ _PLURALS = {resource.kind: resource.plural for resource in (*REQUIRED_RESOURCES,
 
 
 @click.command()
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The cluster; default as in kubectl: $KUBECONFIG or ~/.kube/config.",
-)
+@live_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Default: standard output.")
 @click.option(
     "--hash-names", is_flag=True, help="Replace the names of nodes, namespaces, pods and owners, for sharing."
@@ -41,7 +37,9 @@ _PLURALS = {resource.kind: resource.plural for resource in (*REQUIRED_RESOURCES,
     is_flag=True,
     help="Also write the other kinds for placement: Services and controllers, storage, devices, PriorityClasses.",
 )
-def snapshot(kubeconfig: Path | None, output: Path | None, hash_names: bool, all_kinds: bool) -> None:
+def snapshot(
+    kubeconfig: Path | None, context: str | None, output: Path | None, hash_names: bool, all_kinds: bool
+) -> None:
     """Write the nodes, pods and namespaces of a running cluster as a v1 List, as `check --cluster` reads it.
 
     With --all-kinds, `check` can also evaluate volumes, devices, default spreading and pods of lower priority. A kind
@@ -72,7 +70,7 @@ def snapshot(kubeconfig: Path | None, output: Path | None, hash_names: bool, all
 
     wanted = (*REQUIRED_RESOURCES, *(OPTIONAL_RESOURCES if all_kinds else ()))
     whole = {each.kind: replace(each, field_selector="", part="") for each in wanted}
-    resources = list_resources(ClientConfig(kubeconfig), whole.values(), take)
+    resources = list_resources(ClientConfig(kubeconfig, context=context), whole.values(), take)
     echo("", err=True)
     objects = [content for kind in _order(resources) for content in found[kind]]
     objects += [_empty_list(each) for each in resources if not each.is_required and not found[each.kind]]

@@ -20,6 +20,7 @@ from yaml import YAMLError
 
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput, invalid
+from webhook.kube.kubeconfig import read_kubeconfig
 
 JsonObject = dict[str, Any]
 Query = Mapping[str, str | int]
@@ -33,7 +34,7 @@ NOT_READABLE = (403, 404)
 
 # The package has no types for these functions.
 _load_incluster_config: Any = config.load_incluster_config
-_load_kube_config: Any = config.load_kube_config
+_load_kubeconfig: Any = config.load_kube_config_from_dict
 
 
 class ApiServerError(Exception):
@@ -52,11 +53,13 @@ class UnreachableError(ApiServerError):
 class ClientConfig:
     """The source of the client configuration.
 
-    The cluster that this process runs in, or a kubeconfig (None: as kubectl, $KUBECONFIG or ~/.kube/config).
+    The cluster that this process runs in, or a kubeconfig (None: as kubectl, $KUBECONFIG or ~/.kube/config) with its
+    current context or `context`.
     """
 
     kubeconfig: Path | None = None
     in_cluster: bool = False
+    context: str | None = None
 
     def connect(self) -> "ApiServer":
         """Return a connection. It reads tokens and certificates when it is entered."""
@@ -68,35 +71,47 @@ class ClientConfig:
         Raises:
             InvalidInput: the kubeconfig is missing or invalid, or the process has no service account.
         """
+        return (await self.read())[0]
+
+    async def read(self) -> tuple[Any, str]:
+        """Return the package's Configuration, and the name of the cluster for people: its context and server.
+
+        The kubeconfig is read once: it can be a pipe.
+
+        Raises:
+            InvalidInput: the kubeconfig is missing or invalid, or the process has no service account.
+        """
         configuration = Configuration()
+        place, shown = "--in-cluster" if self.in_cluster else "--kubeconfig", str(self.kubeconfig or "")
         try:
             if self.in_cluster:
                 _load_incluster_config(client_configuration=configuration)
-            else:
-                file = None if self.kubeconfig is None else str(self.kubeconfig.resolve(strict=True))
-                await _load_kube_config(config_file=file, client_configuration=configuration, persist_config=False)
+                return configuration, f"the cluster of this pod, {configuration.host}"
+            found = read_kubeconfig(self.kubeconfig, self.context)
+            await _load_kubeconfig(found.content, context=found.context, client_configuration=configuration)
+        except InvalidInput:
+            raise
         except (ConfigException, OSError, ValueError, TypeError, AttributeError, YAMLError) as error:
-            place = "--in-cluster" if self.in_cluster else "--kubeconfig"
-            shown = "" if self.kubeconfig is None else str(self.kubeconfig)
             raise InvalidInput(
                 [invalid(place, shown, f"no cluster can be read from it: {' '.join(str(error).split())}")]
             ) from error
-        return configuration
+        return configuration, f"context {found.context}, {found.server}"
 
 
 Connect = Callable[[], AbstractAsyncContextManager["ApiServer"]]
 
 
 class ApiServer:
-    """A connection to the API server; a context manager."""
+    """A connection to the API server; a context manager. `cluster` names the cluster once it is entered."""
 
     def __init__(self, client_config: ClientConfig) -> None:
         self._client_config = client_config
+        self.cluster = ""
         self._client: Any = None
 
     async def __aenter__(self) -> Self:
         try:
-            configuration = await self._client_config.configuration()
+            configuration, self.cluster = await self._client_config.read()
             self._client = ApiClient(configuration)
         except OSError as error:  # a certificate file
             raise ApiServerError(f"the client cannot be configured: {error}") from error

@@ -1,0 +1,65 @@
+"""The cluster of a command: a file, or a live cluster of a kubeconfig."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from webhook.cli.files import STANDARD_INPUT, read_text
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.documents import parse
+from webhook.kube.field import InvalidInput, invalid
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+kubeconfig_option = click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The live cluster of this kubeconfig; default as in kubectl: $KUBECONFIG, else ~/.kube/config.",
+)
+context_option = click.option(
+    "--context", metavar="NAME", help="A context of the kubeconfig; default: its current context."
+)
+
+
+def live_options(command: F) -> F:
+    """Add `--kubeconfig` and `--context`."""
+    return kubeconfig_option(context_option(command))
+
+
+def read_cluster(filename: str) -> Snapshot:
+    """Return a snapshot of the cluster in the file.
+
+    Raises:
+        InvalidInput: it cannot be read, or holds no node.
+    """
+    place = "<stdin>" if filename == STANDARD_INPUT else filename
+    documents = parse(read_text(filename, "--cluster"), place)
+    if not any(document.content.get("kind") == "Node" for document in documents):
+        kinds = dict.fromkeys(str(document.content.get("kind")) for document in documents)
+        held = f"holds no Node, only {', '.join([*kinds][:3])}" if kinds else "holds no Node"
+        detail = f"{held}; give what `kubectl get nodes,pods,namespaces -A -o json` prints"
+        raise InvalidInput([invalid("--cluster", filename, detail)])
+    return snapshot_from_documents(documents)
+
+
+def read_cluster_or_live(cluster: str | None, kubeconfig: Path | None, context: str | None) -> Snapshot:
+    """Return a snapshot of the cluster in the file, or else of the live cluster that kubectl would use.
+
+    The name of the live cluster is printed on standard error.
+
+    Raises:
+        InvalidInput: it cannot be read.
+        click.ClickException: a file and a live cluster are given, or the API server does not answer the request.
+    """
+    if cluster is not None and (kubeconfig is not None or context is not None):
+        raise click.UsageError("--cluster is a file: leave --kubeconfig and --context out.")
+    if cluster is not None:
+        return read_cluster(cluster)
+    # Imported here, so that a command on a file does not import the client.
+    from webhook.cli.live import read_live_cluster
+
+    return read_live_cluster(kubeconfig, context)
