@@ -25,6 +25,13 @@ from webhook.cli.mutate import to_yaml
 KEYS = ["pod", "verdict", "node", "nodes", "message", "scores", "suggestions", "unmodelled"]
 
 
+def write_cluster_with_room(folder: Path) -> Path:
+    """Return a cluster file whose training node is empty."""
+    path = folder / "cluster.json"
+    path.write_text(as_list(*NODES))
+    return path
+
+
 @pytest.mark.parametrize(
     ("pods", "code"),
     [
@@ -119,6 +126,53 @@ def test_a_pod_is_evaluated_as_written_without_mutate(run: Run, tmp_path: Path) 
     (mutated,) = lines(run(*arguments, "--mutate", stdin=pod).output)
 
     assert (as_it_stands["node"], mutated["node"]) == ("free", "train")
+
+
+def test_the_first_suggestion_for_an_annotated_pod_is_mutate(run: Run, tmp_path: Path) -> None:
+    arguments = ("check", "-f", "-", "--cluster", write_cluster_with_room(tmp_path), "-o", "json")
+    pod = as_list(make_pod("trainer").annotate(TYPE, "training").gpu(8))
+
+    as_it_stands = run(*arguments, stdin=pod)
+    mutated = run(*arguments, "--mutate", stdin=pod)
+
+    (answer,) = lines(as_it_stands.output)
+    assert (as_it_stands.code, as_it_stands.errors) == (4, "")
+    assert answer["suggestions"][0] == (
+        "add --mutate: as the webhook admits the pod (workload type training), 1 of 2 nodes can take it"
+    )
+    assert lines(mutated.output)[0]["nodes"] == {"total": 2, "feasible": 1}
+
+
+def test_mutate_is_suggested_for_a_pod_that_then_waits(run: Run, tmp_path: Path) -> None:
+    pod = as_list(make_pod("trainer").annotate(TYPE, "training").gpu(8))
+
+    outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), "-o", "json", stdin=pod)
+
+    assert lines(outcome.output)[0]["suggestions"][0] == (
+        "add --mutate: as the webhook admits the pod (workload type training), it is Waiting, not Infeasible"
+    )
+
+
+def test_other_pods_that_the_webhook_would_change_are_named_once(run: Run, tmp_path: Path) -> None:
+    feasible = [make_pod(f"trainer-{number}").annotate(TYPE, "training") for number in range(4)]
+
+    outcome = run(
+        "check", "-f", "-", "--cluster", write_cluster(tmp_path), stdin=as_list(*feasible, FEASIBLE, MISTYPED)
+    )
+
+    named = "default/trainer-0, default/trainer-1, default/trainer-2 and 2 more"
+    assert outcome.errors == (
+        f"Hint: checked as written, but the webhook would change or refuse {named}: add --mutate\n"
+    )
+
+
+def test_a_pod_that_was_admitted_needs_no_mutate(run: Run, tmp_path: Path) -> None:
+    cluster = write_cluster(tmp_path)
+    admitted = run("mutate", "-f", "-", "-o", "json", stdin=as_list(TRAINING)).output
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, stdin=admitted)
+
+    assert (outcome.code, outcome.errors) == (0, "")
 
 
 def test_a_mutated_pod_has_the_defaults_of_its_namespace(run: Run, tmp_path: Path) -> None:

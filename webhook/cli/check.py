@@ -9,6 +9,7 @@ from webhook.cli.admission import admit_document, print_verdict
 from webhook.cli.check_text import Section, print_section, print_total, text_console
 from webhook.cli.clusters import live_options, read_cluster_or_live
 from webhook.cli.files import check_standard_input, pods_option, policy_option, read_pods, read_policy
+from webhook.cli.mutate_hint import MutateHint
 from webhook.cli.profiles import Schedulers, read_schedulers
 from webhook.cli.terminal import echo_json
 from webhook.cluster.snapshot import Snapshot
@@ -87,13 +88,16 @@ def check(
     schedulers = read_schedulers(scheduler_config, scheduler_profile, template_nodes(rules.spec.node_templates))
     snapshot = read_cluster_or_live(cluster, kubeconfig, context)
     pods = read_pods(filenames)
+    hint = MutateHint(rules, snapshot, schedulers)
     answers: list[tuple[Document, Placement | Denied]] = []
     for document in pods:
         admitted = _admitted(document, rules, snapshot) if with_policy else document
         if isinstance(admitted, Denied):
             answers.append((document, admitted))
         else:
-            answers.append((admitted, _place(admitted, schedulers, snapshot)))
+            placement = _place(admitted, schedulers, snapshot)
+            answers.append((admitted, placement if with_policy else hint.suggested_first(document, placement)))
+    hint.print_rest()
     console = text_console()
     for document, answer in answers:
         name = pod_name(document.content)
