@@ -109,7 +109,8 @@ def _workflow(kind: str, resource: str, spec: str) -> WorkloadKind:
     found = PodTemplatePath(
         f"{spec}.templates.*", name="{name}-{role}-", owner_kind="Workflow", shape="WorkflowTemplate"
     )
-    return WorkloadKind("argoproj.io", kind, resource, (found,))
+    note = f"the pods of this {kind} come from the WorkflowTemplate that it refers to; check that object"
+    return WorkloadKind("argoproj.io", kind, resource, (found,), note)
 
 
 def _trainer(kind: str, resource: str) -> WorkloadKind:
@@ -221,6 +222,7 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
                 name="{name}-{0}",
                 labels=(("statefulset", "{name}"), ("notebook-name", "{name}"), *STATEFUL_SET_LABELS),
                 owner_kind="StatefulSet",
+                annotations="metadata.annotations",
             ),
         ),
         copies_metadata=True,

@@ -34,7 +34,8 @@ class PodTemplatePath:
     `counts`: their product is the number of pods. `role` tells the templates of an object apart; empty: the key or the
     name of the item that the last `*` stands for (`unnamed` and its index if it has no name). `or_else` is the path of
     the template that takes the place of an absent one. An object without an `is_optional` template is valid. `claims`
-    is the path of its volumeClaimTemplates. `shape` is the type at the path: a PodTemplateSpec, a component of an
+    is the path of its volumeClaimTemplates. `annotations` is the path of the annotations of templates without
+    metadata. `shape` is the type at the path: a PodTemplateSpec, a component of an
     InferenceService or a template of an Argo Workflow.
     """
 
@@ -51,6 +52,7 @@ class PodTemplatePath:
     claims: str = ""
     completion_mode: str = ""
     indexed_name: str = ""
+    annotations: str = ""
     shape: Shape = "PodTemplate"
 
 

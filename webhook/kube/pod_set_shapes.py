@@ -1,0 +1,131 @@
+"""The pod that a template makes, for each shape of template."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.kube.documents import JsonObject, field
+from webhook.kube.field import InvalidInput, invalid
+from webhook.kube.object_path import Match, object_at
+
+# Where a component of an InferenceService names its model; the container comes from the serving runtime.
+_MODELS = (
+    *("model", "huggingface", "triton", "pytorch", "tensorflow", "onnx", "sklearn", "xgboost", "lightgbm"),
+    *("paddle", "pmml", "mlflow", "art"),
+)
+_POD_SPEC_FIELDS = (
+    *("activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig", "dnsPolicy"),
+    *("enableServiceLinks", "ephemeralContainers", "hostAliases", "hostIPC", "hostNetwork", "hostPID", "hostUsers"),
+    *("hostname", "hostnameOverride", "imagePullSecrets", "initContainers", "nodeName", "nodeSelector", "os"),
+    *("overhead", "preemptionPolicy", "priority", "priorityClassName", "readinessGates", "resourceClaims", "resources"),
+    *("restartPolicy", "runtimeClassName", "schedulerName", "schedulingGates", "securityContext", "serviceAccountName"),
+    *("setHostnameAsFQDN", "shareProcessNamespace", "subdomain", "terminationGracePeriodSeconds", "tolerations"),
+    *("topologySpreadConstraints", "volumes"),
+)
+_FROM_RUNTIME = (
+    "its container comes from the serving runtime of the model, which can also add resources, node selectors, "
+    "tolerations and annotations"
+)
+_PATCHED = "podSpecPatch can change every field of the pod"
+_PARAMETER = "the pod depends on parameters of the workflow, such as {}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """The labels, annotations and spec that a template gives its pods, as they are in the object.
+
+    The paths are those of the annotations and of the pod's spec in the object. `caveat` is what the object does not
+    say of the pod.
+    """
+
+    labels: Any
+    annotations: Any
+    spec: Any
+    annotations_path: str
+    spec_path: str
+    caveat: str = ""
+
+
+def pod_template(found: Match, _: JsonObject) -> Shaped:
+    """Return the pod of a PodTemplateSpec."""
+    path, template = found.path, found.value
+    metadata = template.get("metadata")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise InvalidInput([invalid(f"{path}.metadata", metadata, "must be an object")])
+    own = metadata or {}
+    return Shaped(
+        own.get("labels"), own.get("annotations"), template.get("spec"), f"{path}.metadata.annotations", f"{path}.spec"
+    )
+
+
+def component(found: Match, _: JsonObject) -> Shaped:
+    """Return the pod of a component of an InferenceService as far as the object describes it."""
+    path, inline = found.path, found.value
+    spec = {name: inline[name] for name in _POD_SPEC_FIELDS if inline.get(name) is not None}
+    caveat = ""
+    model = next((inline[name] for name in _MODELS if isinstance(inline.get(name), Mapping)), None)
+    if model is not None:
+        caveat = _FROM_RUNTIME
+        if "containers" not in spec:
+            spec["containers"] = [{"name": "kserve-container", "resources": model.get("resources") or {}}]
+    elif inline.get("workerSpec") is not None:
+        caveat = f"the worker pods of {path}.workerSpec are not counted"
+    return Shaped(inline.get("labels"), inline.get("annotations"), spec, f"{path}.annotations", path, caveat)
+
+
+def workflow_template(found: Match, content: JsonObject) -> Shaped | None:
+    """Return the pod of a template of an Argo Workflow; None for a template that runs no container (steps, dag).
+
+    Source: github.com/argoproj/argo-workflows, workflow/controller/workflowpod.go, addSchedulingConstraints
+    """
+    path, template = found.path, found.value
+    main = next((template[name] for name in ("container", "script") if template.get(name) is not None), None)
+    containers = [main] if main is not None else field(template, "containerSet", "containers")
+    if not isinstance(containers, list):
+        return None
+    workflow = object_at(object_at(content, "spec"), "workflowSpec") or object_at(content, "spec")
+    spec: JsonObject = {"containers": [*containers, *_list(template.get("sidecars"))]}
+    if init_containers := _list(template.get("initContainers")):
+        spec["initContainers"] = init_containers
+    if volumes := [*_list(workflow.get("volumes")), *_list(template.get("volumes"))]:
+        spec["volumes"] = volumes
+    for name in ("affinity", "nodeSelector", "priorityClassName", "schedulerName", "tolerations"):
+        value = template.get(name) or workflow.get(name)
+        key = "podPriorityClassName" if name == "priorityClassName" and value is None else name
+        if value := value or workflow.get(key):
+            spec[name] = value
+    labels = _merged(field(workflow, "podMetadata", "labels"), field(template, "metadata", "labels"))
+    annotations = _merged(field(workflow, "podMetadata", "annotations"), field(template, "metadata", "annotations"))
+    patch = template.get("podSpecPatch") or workflow.get("podSpecPatch")
+    parameter = next(_parameters((annotations, spec)), None)
+    caveat = _PATCHED if patch else _PARAMETER.format(parameter) if parameter else ""
+    return Shaped(labels, annotations, spec, f"{path}.metadata.annotations", path, caveat)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _merged(first: Any, second: Any) -> Any:
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return {**first, **second}
+    return first if second is None else second
+
+
+def _parameters(values: Iterable[Any]) -> Any:
+    """Yield texts with a parameter of Argo in `values`, except in commands and environments."""
+    stack = list(values)
+    while stack:
+        value = stack.pop()
+        if isinstance(value, str):
+            if "{{" in value:
+                yield value
+        elif isinstance(value, Mapping):
+            stack += [inner for key, inner in value.items() if key not in _IRRELEVANT]
+        elif isinstance(value, list):
+            stack += value
+
+
+_IRRELEVANT = frozenset(("args", "command", "env", "image", "source", "workingDir", "subPath", "mountPath"))
+
+SHAPES = {"PodTemplate": pod_template, "Component": component, "WorkflowTemplate": workflow_template}
