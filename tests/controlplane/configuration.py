@@ -48,8 +48,9 @@ def audit_policy() -> dict[str, Any]:
 def scheduler_configuration() -> dict[str, Any]:
     """Return the scheduler of the tests, under three names.
 
-    `volcano` is a stand-in for the batch scheduler of that name: the default plugins. `binpack` fills a node before
-    it opens the next. All nodes are scored, so that the scores of a pod name every feasible one.
+    `volcano` is a stand-in for the batch scheduler of that name: the default plugins. `binpack` is the profile of
+    deploy/scheduler: it fills a node before it opens the next, in the preferred pool first. All nodes are scored, so
+    that the scores of a pod name every feasible one.
     """
     most_allocated = {
         "type": "MostAllocated",
@@ -61,6 +62,7 @@ def scheduler_configuration() -> dict[str, Any]:
     }
     fit = {"name": "NodeResourcesFit", "args": {"scoringStrategy": most_allocated}}
     spread = {"name": "PodTopologySpread", "args": {"defaultingType": "List", "defaultConstraints": []}}
+    preferred_pool_first = {"multiPoint": {"enabled": [{"name": "NodeAffinity", "weight": 14}]}}
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -69,7 +71,7 @@ def scheduler_configuration() -> dict[str, Any]:
         "profiles": [
             {"schedulerName": "default-scheduler"},
             {"schedulerName": "volcano"},
-            {"schedulerName": "binpack", "pluginConfig": [fit, spread]},
+            {"schedulerName": "binpack", "plugins": preferred_pool_first, "pluginConfig": [fit, spread]},
         ],
     }
 

@@ -2,10 +2,18 @@
 
 import pytest
 
+from tests.acceptance.pools import pool_node, training_pod
+from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
+from tests.support.admission import DOMAIN, admit_pod
 from tests.support.builders import make_node_object, make_pod
 from tests.support.manifests import read_one
+from webhook.cluster.file import snapshot_from_documents
+from webhook.kube.documents import parse
 from webhook.kube.wellknown import HOSTNAME_LABEL
+from webhook.placement.profile import BINPACK, DEFAULT, Profile
+from webhook.placement.scheduler import Scheduler
+from webhook.verdict import Patched
 
 
 @pytest.fixture
@@ -31,3 +39,37 @@ def test_binpack_scheduler_fills_a_node_before_it_opens_the_next(configured: Clu
 
 def test_default_scheduler_goes_on_as_before(configured: Cluster) -> None:
     assert len(set(nodes_of(configured, "default-scheduler"))) == 2
+
+
+def packed(name: str, scheduler: str, gpus: int = 1) -> Object:
+    """A training pod with the packing hint and the preferred pool that the webhook injects."""
+    pod = training_pod(name, gpus).annotate(f"{DOMAIN}/scheduler", scheduler)
+    verdict = admit_pod(pod.obj())
+    assert isinstance(verdict, Patched)
+    return verdict.pod
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "profile", "node"),
+    [
+        pytest.param("binpack-scheduler", BINPACK, "training-1", id="the preferred pool wins"),
+        pytest.param("default-scheduler", DEFAULT, "hybrid-1", id="the hint offsets the preferred pool"),
+    ],
+)
+def test_packed_pods_on_a_hybrid_node_against_a_free_training_node(
+    configured: Cluster, scheduler: str, profile: Profile, node: str
+) -> None:
+    """Under the default weights, hint and pool preference score 200 each, and the larger node decides."""
+    hybrid = pool_node("hybrid-1", "hybrid")
+    hybrid["status"]["capacity"]["cpu"] = hybrid["status"]["allocatable"]["cpu"] = "256"
+    configured.make_nodes(pool_node("training-1", "training"), hybrid)
+    earlier = packed("earlier", scheduler, gpus=6)
+    earlier["spec"]["nodeName"] = "hybrid-1"
+    configured.create(earlier)
+    printed = configured.kubectl("get", "nodes,pods,namespaces", "--all-namespaces", "--output=json").stdout
+    pod = packed("next", scheduler)
+
+    predicted = Scheduler(profile).place(pod, snapshot_from_documents(parse(printed, "cluster"))).node
+    bound = configured.wait_bound(configured.create(pod).object)
+
+    assert (predicted, bound) == (node, node)

@@ -246,7 +246,7 @@ def prioritize_nodes(
     weighted: dict[str, list[int]] = {}
     weighted["TaintToleration"] = [3 * score for score in taint_toleration_scores(pod, nodes)]
     if preferred_terms(pod):
-        weighted["NodeAffinity"] = [2 * score for score in node_affinity_scores(pod, nodes)]
+        weighted["NodeAffinity"] = [(14 if binpack else 2) * score for score in node_affinity_scores(pod, nodes)]
     weighted["NodeResourcesFit"] = [node_resources_fit_score(pod, node, binpack=binpack) for node in nodes]
     spread = pod_topology_spread_scores(pod, nodes, cluster)
     if spread is not None:

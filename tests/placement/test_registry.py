@@ -66,7 +66,7 @@ def test_order_and_weights_are_those_of_kube_scheduler() -> None:
         ]
         assert {plugin.name: weight for plugin, weight in profile.scores} == {
             "TaintToleration": 3,
-            "NodeAffinity": 2,
+            "NodeAffinity": 14 if profile is BINPACK else 2,
             "NodeResourcesFit": 1,
             "PodTopologySpread": 2,
             "InterPodAffinity": 2,
@@ -74,6 +74,18 @@ def test_order_and_weights_are_those_of_kube_scheduler() -> None:
             "NodeResourcesBalancedAllocation": 1,
             "ImageLocality": 1,
         }
+
+
+def test_preferred_pool_outweighs_all_other_scores_of_the_binpack_profile() -> None:
+    """A score is at most 100: a node of the preferred pool wins if NodeAffinity weighs more than all others together.
+
+    VolumeBinding scores behind a feature gate only; it has the weight 1 of a plugin that names none.
+    """
+    assert BINPACK.enabled is not None
+    weights = dict(BINPACK.enabled.score)
+    node_affinity = weights.pop("NodeAffinity")
+    assert weights.pop("VolumeBinding") == 1
+    assert node_affinity == sum(weights.values()) + 1 + 1
 
 
 def test_args_that_are_not_given_are_kube_scheduler_s() -> None:

@@ -7,12 +7,13 @@ from typing import TypeVar
 from webhook.kube.resource_names import CPU, MEMORY
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.framework.interface import FilterPlugin, PreEnqueuePlugin, PreFilterPlugin, ScorePlugin
+from webhook.placement.plugins.node_affinity import NodeAffinity
 from webhook.placement.plugins.node_resources_fit import ScoringStrategy, most_requested_score
 from webhook.placement.plugins.node_volume_limits import NodeVolumeLimits
 from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY
-from webhook.placement.registry import DEFAULT_PREEMPTION, PluginArgs, registrations
+from webhook.placement.registry import DEFAULT_PREEMPTION, PLUGINS, PluginArgs, registrations
 
 T = TypeVar("T")
 
@@ -129,7 +130,26 @@ def _in_order(names: Iterable[str], plugins: Mapping[str, T]) -> tuple[T, ...]:
 # kube-scheduler without a configuration: prefer the least allocated node.
 DEFAULT = Profile.of("default")
 
-# deploy/scheduler/kube-scheduler-configuration.yaml: prefer the most allocated node, GPUs above all.
+
+def _default_plugins(weights: Mapping[str, int]) -> Enabled:
+    """Return kube-scheduler's default plugins, those in `weights` with another weight of their scores."""
+    defaults = [row for row in PLUGINS if row.is_default]
+
+    def at(point: str) -> tuple[str, ...]:
+        return tuple(row.name for row in defaults if point in row.extension_points)
+
+    # kube-scheduler gives a score plugin without a weight the weight 1.
+    default_weights = {row.name: row.weight or 1 for row in defaults}
+    scores = tuple((name, weights.get(name, default_weights[name])) for name in at("score"))
+    return Enabled(at("preFilter"), at("filter"), scores)
+
+
+# One more than the weights of all other score plugins together. Each plugin's score is at most 100, so a node of the
+# preferred pool wins against any sum of the other scores.
+PREFERRED_POOL_WEIGHT = 14
+
+# deploy/scheduler/kube-scheduler-configuration.yaml: prefer the most allocated node, GPUs above all, in the preferred
+# pool first.
 BINPACK = Profile.of(
     "binpack",
     PluginArgs(
@@ -137,6 +157,7 @@ BINPACK = Profile.of(
         default_constraints=(),
         system_defaulted=False,
     ),
+    _default_plugins({NodeAffinity.name: PREFERRED_POOL_WEIGHT}),
 )
 
 PROFILES = {profile.name: profile for profile in (DEFAULT, BINPACK)}
