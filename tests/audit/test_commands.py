@@ -13,7 +13,8 @@ from tests.support.audit_records import INFEASIBLE, PATCH, at, chain_lines, make
 from tests.support.command import Outcome, Run, run_here
 from tests.support.work import calls_of
 from webhook.audit.record import digest, parse_line
-from webhook.cli.audit_text import print_table
+from webhook.cli.audit_text import LIST_COLUMNS
+from webhook.cli.table import Column, Row, print_table
 
 RECORDS = [
     make_record(0, duration_ms=0.41),
@@ -60,11 +61,11 @@ def lines(tmp_path: Path) -> list[bytes]:
 
 
 LIST = """\
-TIME                   OUTCOME    TYPE        VERDICT      MS    POD               DECISION   NOTE
-2026-05-01T08:00:00Z   Patched    training    Feasible     0.4   team-a/worker-0   d0000
-2026-05-01T08:00:01Z   Patched    inference   Infeasible   2.5   team-b/worker-1   d0001      dry run
-2026-05-01T08:00:02Z   Denied     -           -            0.2   team-a/worker-2   d0002      metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value: "trainng"; supported values: …
-2026-05-01T08:00:03Z   Bypassed   -           -            0.1   team-a/web-       d0003      no workload type
+TIME                  OUTCOME   TYPE       VERDICT     MS   POD              DECISION  NOTE
+2026-05-01T08:00:00Z  Patched   training   Feasible    0.4  team-a/worker-0  d0000
+2026-05-01T08:00:01Z  Patched   inference  Infeasible  2.5  team-b/worker-1  d0001     dry run
+2026-05-01T08:00:02Z  Denied    -          -           0.2  team-a/worker-2  d0002     metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value: "trainng"; supported values: …
+2026-05-01T08:00:03Z  Bypassed  -          -           0.1  team-a/web-      d0003     no workload type
 """  # noqa: E501 - as it is printed
 
 SHOW = """\
@@ -108,33 +109,33 @@ SUMMARY = """\
 from 2026-05-01T08:00:00Z to 2026-05-01T08:00:03Z
 milliseconds: p50 0.200, p90 2.500, p99 2.500, max 2.500
 
-OUTCOME    RECORDS
-Patched    2
-Bypassed   1
-Denied     1
+OUTCOME   RECORDS
+Patched   2
+Bypassed  1
+Denied    1
 
-TYPE        RECORDS
-(none)      2
-inference   1
-training    1
+TYPE       RECORDS
+(none)     2
+inference  1
+training   1
 
-VERDICT      RECORDS
-Feasible     1
-Infeasible   1
+VERDICT     RECORDS
+Feasible    1
+Infeasible  1
 
-DENIED BECAUSE OF                                                     RECORDS
-metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value   1
+DENIED BECAUSE OF                                                    RECORDS
+metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value  1
 
-BYPASSED BECAUSE OF   RECORDS
-no workload type      1
+BYPASSED BECAUSE OF  RECORDS
+no workload type     1
 
-RULE                PODS EDITED   EDITS   PODS SKIPPED
-NodeUsageAffinity   2             4       0
-BinPacking          0             0       2
+RULE               PODS EDITED  EDITS  PODS SKIPPED
+NodeUsageAffinity  2            4      0
+BinPacking         0            0      2
 
-SLOWEST MS   OUTCOME   POD               DECISION
-2.500        Patched   team-b/worker-1   d0001
-0.410        Patched   team-a/worker-0   d0000
+SLOWEST MS  OUTCOME  POD              DECISION
+2.500       Patched  team-b/worker-1  d0001
+0.410       Patched  team-a/worker-0  d0000
 """
 
 VERIFY = """\
@@ -429,15 +430,15 @@ class TestTerminal:
         assert r"pod\x1b]0;title\x07\u202e\n[red]name" in run("list").output
 
     def test_has_colours_and_the_same_columns(self) -> None:
-        rows = [("Patched", "a"), ("Error", "b" * 200)]
+        columns, rows = LIST_COLUMNS[1:6:4], [Row(("Patched", "a"), "green"), Row(("Error", "b" * 20), "red")]
         plain, coloured = io.StringIO(), io.StringIO()
-        print_table(Console(file=plain), ("OUTCOME", "POD"), rows)
-        print_table(Console(file=coloured, force_terminal=True, color_system="standard"), ("OUTCOME", "POD"), rows)
+        print_table(Console(file=plain), columns, rows)
+        print_table(Console(file=coloured, force_terminal=True, color_system="standard"), columns, rows)
         assert "\x1b[32mPatched" in coloured.getvalue()
         assert re.sub(r"\x1b\[[0-9;]*m", "", coloured.getvalue()) == plain.getvalue()
 
     def test_columns_grow_with_later_rows(self) -> None:
         out = io.StringIO()
-        print_table(Console(file=out), ("A", "B"), [*[("a", "b")] * 1000, ("longer", "b")])
+        print_table(Console(file=out), (Column("A"), Column("B")), [*[Row("ab")] * 1000, Row(("longer", "b"))])
         lines = out.getvalue().splitlines()
-        assert (lines[0], lines[1000], lines[1001]) == ("A   B", "a   b", "longer   b")
+        assert (lines[0], lines[1000], lines[1001]) == ("A  B", "a  b", "longer  b")

@@ -16,6 +16,7 @@ from webhook.audit.record import Outcome
 from webhook.audit.summary import summarise
 from webhook.cli import audit_text as text
 from webhook.cli.screen import SafeConsole
+from webhook.cli.table import print_table
 from webhook.cli.terminal import echo, echo_json, echo_json_lines
 from webhook.kube.field import InvalidInput, invalid, required
 
@@ -95,7 +96,7 @@ def list_(files: tuple[str, ...], limit: int | None, output: str, **filters: Any
             echo_json_lines(entry.line for entry in entries)
         else:
             rows = (text.list_row(entry.record) for entry in entries)
-            text.print_table(SafeConsole(markup=False), text.LIST_HEADER, rows)
+            print_table(SafeConsole(markup=False), text.LIST_COLUMNS, rows)
     broken.report_rest()
 
 

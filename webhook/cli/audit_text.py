@@ -1,7 +1,7 @@
 """Text output of the `audit` commands: plain columns, coloured on a terminal."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -14,10 +14,10 @@ from webhook.audit.pointer import field_path
 from webhook.audit.query import Entry
 from webhook.audit.record import POD, AuditRecord, digest
 from webhook.audit.summary import Summary
+from webhook.cli.table import Column, Row, print_line, print_table
 from webhook.kube.text import printable
 
 NONE = "-"
-_BLOCK_ROWS = 1000
 _STYLES = {
     "Patched": "green",
     "Unchanged": "dim",
@@ -31,46 +31,26 @@ _STYLES = {
 _LINE_STYLES = {"+": "green", "-": "red", "!": "yellow"}
 
 
-def print_table(console: Console, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print columns with the width of the cells in the first thousand rows, and wider ones for later rows."""
-    remaining = iter(rows)
-    widths = [len(title) for title in header]
-    first = True
-    while block := [[printable(cell) for cell in row] for row in itertools.islice(remaining, _BLOCK_ROWS)]:
-        widths = [max(width, *(len(row[column]) for row in block)) for column, width in enumerate(widths)]
-        if first:
-            _print_line(console, _row(header, widths), "bold")
-        first = False
-        for row in block:
-            style = next((_STYLES[cell] for cell in row if cell in _STYLES), "")
-            _print_line(console, _row(row, widths), style)
-    if first:
-        _print_line(console, _row(header, widths), "bold")
+LIST_COLUMNS = (
+    Column("TIME"),
+    Column("OUTCOME"),
+    Column("TYPE", drop=2),
+    Column("VERDICT", drop=3),
+    Column("MS", drop=1),
+    Column("POD", least=16),
+    Column("DECISION"),
+    Column("NOTE", least=20, folds=True, drop=4),
+)
 
 
-def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "   ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-
-
-def _print_line(console: Console, line: str, style: str = "") -> None:
-    line = printable(line)
-    if console.is_terminal:
-        console.print(Text(line, style), soft_wrap=True)
-    else:
-        console.file.write(line + "\n")
-
-
-LIST_HEADER = ("TIME", "OUTCOME", "TYPE", "VERDICT", "MS", "POD", "DECISION", "NOTE")
-
-
-def list_row(record: AuditRecord) -> tuple[str, ...]:
+def list_row(record: AuditRecord) -> Row:
     """Return one row of `audit list`."""
     notes = [] if record.kind == POD else [record.kind]
     if record.dry_run:
         notes.append("dry run")
     if record.error:
         notes.append(_cut(record.error.split("\n", 1)[0], 100))
-    return (
+    cells = (
         _seconds(record.time),
         record.outcome,
         record.workload_type or NONE,
@@ -80,6 +60,11 @@ def list_row(record: AuditRecord) -> tuple[str, ...]:
         record.decision,
         ", ".join(notes),
     )
+    return _styled(cells)
+
+
+def _styled(cells: Sequence[str]) -> Row:
+    return Row(cells, next((_STYLES[cell] for cell in cells if cell in _STYLES), ""))
 
 
 def _seconds(time: str) -> str:
@@ -170,15 +155,19 @@ def _placement_lines(placement: PlacementEntry) -> list[str]:
     return [printable(line) for line in (*lines, placement.message, unmodelled) if line]
 
 
+_RULE_COLUMNS = (Column("RULE"), Column("PODS EDITED"), Column("EDITS"), Column("PODS SKIPPED"))
+_SLOWEST_COLUMNS = (Column("SLOWEST MS"), Column("OUTCOME"), Column("POD", least=16), Column("DECISION"))
+
+
 def print_summary(console: Console, summary: Summary) -> None:
     """Print the counts, one table for each."""
     dry_runs = f", {summary.dry_runs} of them dry runs" if summary.dry_runs else ""
-    _print_line(console, f"{_counted(summary.total, 'record')}{dry_runs}")
+    print_line(console, f"{_counted(summary.total, 'record')}{dry_runs}")
     if not (summary.first and summary.last):
         return
-    _print_line(console, f"from {_seconds(summary.first)} to {_seconds(summary.last)}")
+    print_line(console, f"from {_seconds(summary.first)} to {_seconds(summary.last)}")
     durations = ", ".join(f"{name} {milliseconds:.3f}" for name, milliseconds in summary.duration_ms.items())
-    _print_line(console, f"milliseconds: {durations}")
+    print_line(console, f"milliseconds: {durations}")
     _print_counts(console, "OUTCOME", summary.outcomes)
     _print_counts(console, "TYPE", summary.workload_types)
     _print_counts(console, "VERDICT", summary.verdicts)
@@ -188,18 +177,19 @@ def print_summary(console: Console, summary: Summary) -> None:
     if summary.rules:
         console.print()
         rows = [(name, *map(str, (rule.edited, rule.edits, rule.skipped))) for name, rule in summary.rules.items()]
-        print_table(console, ("RULE", "PODS EDITED", "EDITS", "PODS SKIPPED"), rows)
+        print_table(console, _RULE_COLUMNS, map(Row, rows))
     if summary.slowest:
         console.print()
         slowest = [(f"{r.duration_ms:.3f}", r.outcome, f"{r.namespace}/{r.name}", r.decision) for r in summary.slowest]
-        print_table(console, ("SLOWEST MS", "OUTCOME", "POD", "DECISION"), slowest)
+        print_table(console, _SLOWEST_COLUMNS, map(_styled, slowest))
 
 
 def _print_counts(console: Console, title: str, counts: Mapping[str, int]) -> None:
     if counts:
         console.print()
         rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        print_table(console, (title, "RECORDS"), [(name, str(count)) for name, count in rows])
+        columns = (Column(title, least=20, folds=True), Column("RECORDS"))
+        print_table(console, columns, [_styled((name, str(count))) for name, count in rows])
 
 
 def print_verification(console: Console, verification: Verification) -> None:
@@ -207,18 +197,18 @@ def print_verification(console: Console, verification: Verification) -> None:
     intact = "" if verification.faults else "intact: "
     chains = _counted(len(verification.chains), "chain")
     style = "red" if verification.faults else "green"
-    _print_line(console, f"{intact}{_counted(verification.records, 'record')} in {chains}", style)
+    print_line(console, f"{intact}{_counted(verification.records, 'record')} in {chains}", style)
     for chain in verification.chains if not verification.faults else ():
         console.print()
-        _print_line(console, f"files     {printable(', '.join(chain.files))}")
-        _print_line(console, f"replica   {printable(', '.join(chain.replicas))}")
-        _print_line(
+        print_line(console, f"files     {printable(', '.join(chain.files))}")
+        print_line(console, f"replica   {printable(', '.join(chain.replicas))}")
+        print_line(
             console,
             f"records   {chain.records}, {_seconds(chain.start.record.time)} to {_seconds(chain.end.record.time)}",
         )
-        _print_line(console, f"head      {chain.head}")
+        print_line(console, f"head      {chain.head}")
     for note in verification.notes:
-        _print_line(console, f"note: {printable(note)}", "yellow")
+        print_line(console, f"note: {printable(note)}", "yellow")
 
 
 def _counted(count: int, noun: str) -> str:

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
 
 from webhook.cli.screen import SafeConsole, marked
+from webhook.cli.table import Column, Row, print_table
 from webhook.placement.diagnosis import NodeToStatus
 from webhook.placement.framework.result import Placement
 
@@ -66,7 +65,7 @@ def _print_nodes(console: Console, section: Section, max_nodes: int) -> None:
     failing = sorted(section.reasons.items(), key=lambda item: (item[1], item[0]))
     scored, failed = ranked[:max_nodes], failing[: max(max_nodes - len(ranked), 0)]
     if scored or failed:
-        console.print(Padding(_table(scored, failed), (0, 0, 0, 1), expand=False))
+        print_table(console, *_table(scored, failed), indent=2)
     if left_out := len(ranked) - len(scored):
         console.print(f"  and {left_out} more that can take it")
     reasons = Counter(", ".join(reasons) for _, reasons in failing[len(failed) :])
@@ -74,21 +73,38 @@ def _print_nodes(console: Console, section: Section, max_nodes: int) -> None:
         console.print(f"  and {count} more: {marked(reason)}")
 
 
-def _table(scored: Sequence[tuple[str, Scored]], failed: Sequence[tuple[str, tuple[str, ...]]]) -> Table:
+def _table(
+    scored: Sequence[tuple[str, Scored]], failed: Sequence[tuple[str, tuple[str, ...]]]
+) -> tuple[list[Column], list[Row]]:
     """Return a table of the nodes that can take the pod with their scores, then of the others with their reasons."""
     plugins = list(dict.fromkeys(plugin for _, scores in scored for plugin in scores if plugin != "total"))
-    table = Table(box=None, pad_edge=True)
-    table.add_column("node", no_wrap=True)
-    for heading in ("total", *plugins) if scored else ():
-        table.add_column(heading, justify="right")
+    columns = [Column("node", least=20)]
+    if scored:
+        columns.append(Column("total", is_number=True))
+        columns += [Column(plugin, is_number=True, drop=1 + _spread(plugin, scored)) for plugin in plugins]
     if failed:
-        table.add_column("why not")
-    for node, scores in scored:
-        table.add_row(marked(node), str(scores["total"]), *(str(scores.get(plugin, "")) for plugin in plugins))
+        columns.append(Column("why not", least=30, folds=True))
+    rows = [
+        Row(
+            [
+                node,
+                str(scores["total"]),
+                *(str(scores.get(plugin, "")) for plugin in plugins),
+                *([""] if failed else []),
+            ]
+        )
+        for node, scores in scored
+    ]
     blanks = [""] * (1 + len(plugins)) if scored else []
-    for node, reasons in failed:
-        table.add_row(marked(node), *blanks, marked(", ".join(reasons)), style="dim" if scored else None)
-    return table
+    style = "dim" if scored else ""
+    rows += [Row([node, *blanks, ", ".join(reasons)], style) for node, reasons in failed]
+    return columns, rows
+
+
+def _spread(plugin: str, scored: Sequence[tuple[str, Scored]]) -> int:
+    """Return how far the scores of the plugin are apart: the plugin decides little if they are close."""
+    found = [scores.get(plugin, 0) for _, scores in scored]
+    return max(found) - min(found)
 
 
 def _coloured(verdict: str) -> str:
