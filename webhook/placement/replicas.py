@@ -1,0 +1,102 @@
+"""Place the replicas of an object one after the other, as kube-scheduler does."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.update import updated
+from webhook.kube.deadline import Expired, never
+from webhook.placement.framework.result import Placement
+from webhook.placement.scheduler import PodSignature, Scheduler
+
+# The number of replicas that are placed by default: more than a cluster has room for, on most of them.
+MOST_REPLICAS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """How many of `asked` replicas fit now, counted one after the other.
+
+    `nodes` counts the replicas by node. `first` is the placement of the first replica, and `stopped` that of the first
+    one that does not fit; None if none was found. Unless `is_complete`, the count ended early: at least `placed` fit.
+    `snapshot` shows the placed replicas as running.
+    """
+
+    asked: int
+    placed: int
+    nodes: Mapping[str, int]
+    first: Placement
+    stopped: Placement | None
+    is_complete: bool
+    snapshot: Snapshot = field(compare=False, repr=False)
+
+    @property
+    def placement(self) -> Placement:
+        """Return the placement of the first replica that does not fit; of the first replica if all fit."""
+        return self.stopped or self.first
+
+    @property
+    def text(self) -> str:
+        """Return the count in words: `5 of 8 replicas fit now`."""
+        noun = "replica" if self.asked == 1 else "replicas"
+        least = "" if self.is_complete else "at least "
+        return f"{least}{self.placed} of {self.asked} {noun} {'fits' if self.placed == 1 else 'fit'} now"
+
+
+def place_replicas(
+    scheduler: Scheduler,
+    snapshot: Snapshot,
+    pods: Iterable[Mapping[str, Any]],
+    asked: int,
+    *,
+    limit: int = MOST_REPLICAS,
+    expired: Expired = never,
+) -> Replicas:
+    """Return how many of `asked` replicas fit, each placed on the nodes with the earlier ones.
+
+    `pods` yields the replicas, which differ in their names at most; at least one, the first of `asked`. The count ends
+    at the first one that does not fit, after `limit` of them, or once `expired()` holds. `scheduler` forgets its
+    answers for other snapshots.
+
+    Raises:
+        InvalidInput: a field of a pod that is read is malformed; holds every error.
+    """
+    original = snapshot
+    first: Placement | None = None
+    nodes: Counter[str] = Counter()
+    pod_read, read = None, None
+    stopped, is_complete = None, True
+    for pod in islice(pods, max(1, min(asked, limit))):
+        if read is None or pod != pod_read:
+            pod_read, read = pod, (PodSignature.of(pod), RunningPod.of(pod))
+        signature, running = read
+        placement = scheduler.answer(signature, snapshot, expired)
+        first = first or placement
+        if placement.verdict != "Feasible" or placement.node is None:
+            stopped, is_complete = placement, placement.is_final
+            break
+        nodes[placement.node] += 1
+        snapshot = _with_pod(snapshot, running, placement.node)
+        if _needs_devices(signature, original):
+            is_complete = False
+            break
+    if first is None:
+        raise ValueError("no pod to place")
+    placed = min(nodes.total(), asked)
+    is_complete = is_complete and (stopped is not None or placed >= asked)
+    return Replicas(asked, placed, dict(nodes), first, stopped, is_complete, snapshot)
+
+
+def _with_pod(snapshot: Snapshot, pod: RunningPod, node: str) -> Snapshot:
+    """Return `snapshot` with `pod` running on `node`."""
+    info = snapshot.nodes[snapshot.rows[node]].with_pods((replace(pod, node_name=node),))
+    return updated(snapshot, (info,), snapshot.generation + 1)
+
+
+def _needs_devices(signature: PodSignature, snapshot: Snapshot) -> bool:
+    """Return true if the pod is allocated devices, which a snapshot does not show as allocated to the replica."""
+    return bool(signature.info.device_claims) or snapshot.devices.back_any(signature.info.requests)
