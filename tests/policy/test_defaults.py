@@ -73,6 +73,7 @@ def test_built_in_policy_matches_the_contract() -> None:
                 "maxViewAgeSeconds": 60,
             },
             "nodeTemplates": [],
+            "workloadKinds": [],
             "invalidAnnotations": "deny",
             "workloadObjects": {"enabled": True, "invalidAnnotations": None},
         },

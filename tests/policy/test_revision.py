@@ -74,6 +74,9 @@ OTHERS = {
     "optOutNamespaces": [],
     "placementCheck": SPEC["placementCheck"] | {"mode": "deny"},
     "nodeTemplates": [{"name": "gpu-h20", "capacity": {"nvidia.com/gpu": 8}}],
+    "workloadKinds": [
+        {"group": "example.com", "kind": "FooJob", "resource": "foojobs", "templates": [{"path": "spec.template"}]}
+    ],
     "invalidAnnotations": "warn",
     "workloadObjects": {"enabled": False},
 }

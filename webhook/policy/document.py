@@ -24,6 +24,7 @@ from webhook.policy.fields import (
 )
 from webhook.policy.node_template import NodeTemplate
 from webhook.policy.placement_check import PlacementCheck
+from webhook.policy.workload_kind import WorkloadKind
 from webhook.policy.workload_objects import WorkloadObjects
 from webhook.policy.workload_type import NodeUsage, WorkloadType
 
@@ -94,6 +95,9 @@ class PolicySpec(StrictModel):
     """The nodes that an autoscaler can add. If no node of the cluster could ever run a pod, but an empty node of a
     template could, the verdict is Waiting instead of Infeasible."""
 
+    workload_kinds: Annotated[tuple[WorkloadKind, ...], Field(strict=False)] = ()
+    """Kinds that create pods, beside the built-in ones; an entry replaces the built-in kind of its group and name."""
+
     invalid_annotations: Literal["deny", "warn"] = "deny"
     """The handling of a pod with an invalid annotation: deny it, or admit it with a warning and ignore the annotation
     (an invalid workload type: without any injection). A Namespace with an invalid annotation is denied, or allowed with
@@ -123,6 +127,13 @@ class PolicySpec(StrictModel):
         if len({template.name for template in templates}) < len(templates):
             raise wrong("each node template must have a name of its own")
         return templates
+
+    @field_validator("workload_kinds")
+    @classmethod
+    def _kinds_are_given_once(cls, kinds: tuple[WorkloadKind, ...]) -> tuple[WorkloadKind, ...]:
+        if len({(each.group, each.kind) for each in kinds}) < len(kinds):
+            raise wrong("must hold each kind of a group once")
+        return kinds
 
 
 class Metadata(StrictModel):

@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 
 import orjson
 
+from webhook.kube.workload_kinds import Kinds, kinds_by_name
 from webhook.policy.accelerator import Accelerator
 from webhook.policy.document import PolicyDocument, PolicySpec
 from webhook.policy.keys import Keys
@@ -17,6 +18,8 @@ REVISION_LENGTH = 12
 class Policy:
     """An immutable policy.
 
+    `kinds` are the kinds that create pods: the built-in ones, and those of the policy.
+
     `revision` is a hash of the content including all defaults. Two files with the same meaning have the same revision;
     comments, the order of keys and explicit defaults do not matter. `identity` is `NAME@REVISION`, which is written to
     pods.
@@ -27,6 +30,7 @@ class Policy:
         self.name: str = document.metadata.name
         self.spec: PolicySpec = document.spec
         self.keys = Keys(document.spec.key_domain)
+        self.kinds: Kinds = kinds_by_name(each.facts() for each in document.spec.workload_kinds)
         self.node_usage_key = f"{document.spec.key_domain}/node.usage"
         self.policy_annotation = f"{document.spec.key_domain}/placement-policy"
         self.rules_annotation = f"{document.spec.key_domain}/placement-rules"

@@ -12,7 +12,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from webhook.policy import document, fields
+from webhook.policy import document, fields, workload_kind
 from webhook.policy.loader import built_in_policy
 
 _INTRODUCTION = """\
@@ -189,6 +189,7 @@ _NAMED = {
     "Quantity": fields.Quantity,
     "namespace": fields.NamespacePattern,
     "product": fields.ProductPattern,
+    "path": workload_kind.FieldPath,
 }
 
 
