@@ -19,6 +19,7 @@ from webhook.mutation.edits import PodTooLargeError
 from webhook.mutation.mutate import RuleOutcome, mutate
 from webhook.mutation.registry import RULES
 from webhook.mutation.workload import WorkloadReading, opts_out, read_workload
+from webhook.placement.cluster_warnings import PodReferences
 from webhook.placement.pod_signature import PodSignature, deadline_reader
 from webhook.pod_content import PodContent, fields_read
 from webhook.policy.placement_check import CheckMode
@@ -39,6 +40,8 @@ class Injection:
     """The operations as JSON."""
     rules: tuple[RuleOutcome, ...]
     warnings: tuple[str, ...]
+    references: PodReferences
+    """The names in the pod that are looked up in the view of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,7 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
         orjson.dumps(mutation.operations),
         mutation.rules,
         (*warnings, *mutation.warnings),
+        PodReferences(f"{reading.workload.accelerator.card}.product", reading.workload.products),
     )
 
 

@@ -10,6 +10,7 @@ from webhook.kube.admission import AdmissionRequest, Denial
 from webhook.kube.deadline import Expired, never
 from webhook.kube.field import InvalidInput
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.placement.cluster_warnings import unknown_products
 from webhook.placement.pod_signature import ANSWER_CACHE_BYTES
 from webhook.placement.profile import PROFILES
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
@@ -95,7 +96,8 @@ def admit_content(
         result = evaluation(content, policy, expired)
         if not isinstance(result, Mutated):
             return result
-        return _conclude(content.pod, result, _predict(result, cluster, expired))
+        cluster_warnings = _cluster_warnings(result, policy, cluster)
+        return _conclude(content.pod, result, _predict(result, cluster, expired), cluster_warnings)
     except InvalidInput as error:
         raise _under_object(error) from error
 
@@ -116,9 +118,19 @@ def _predict(result: Mutated, cluster: ClusterView | None, expired: Expired) -> 
     return placement
 
 
-def _conclude(pod: JsonObject, result: Mutated, placement: Placement) -> Patched | Unchanged | Denied:
+def _cluster_warnings(result: Mutated, policy: Policy, cluster: ClusterView | None) -> tuple[str, ...]:
+    """Return the warnings about names in the pod that the cluster does not have; none without a current view."""
+    if result.injection.check_mode == "off" or cluster is None or cluster.stale_reason:
+        return ()
+    references, snapshot = result.injection.references, cluster.snapshot
+    return tuple(unknown_products(references, snapshot, policy.spec.node_templates))
+
+
+def _conclude(
+    pod: JsonObject, result: Mutated, placement: Placement, cluster_warnings: tuple[str, ...]
+) -> Patched | Unchanged | Denied:
     injection = result.injection
-    rules, warnings = injection.rules, injection.warnings
+    rules, warnings = injection.rules, (*injection.warnings, *cluster_warnings)
     if placement.verdict == "Infeasible" and injection.check_mode == "deny" and not placement.deny_exemption:
         suggestion = "".join(f" Suggestion: {text}." for text in placement.suggestions[:1])
         message = f"no node of this cluster could ever take this pod: {placement.message}{suggestion}"

@@ -134,7 +134,16 @@ def test_kube_scheduler_matches_the_prediction(
     else:
         message = cluster.wait_unschedulable(answer.object)
         assert first_sentence(message) == first_sentence(predicted.message)
-        assert answer.warnings == [f"placement check: {verdict}: {predicted.message}"]
+        assert answer.warnings[-1] == f"placement check: {verdict}: {predicted.message}"
+
+
+def test_user_who_mistypes_a_product_reads_which_one_the_nodes_have(cluster: Cluster, webhook: Webhook) -> None:
+    cluster.make_nodes(*POOLS)
+    webhook.look_at(cluster)
+
+    answer = cluster.create(training_pod("typo", product="NVIDIA-H2O"), dry_run=True)
+
+    assert answer.warnings[0] == "gpu-product: no node has NVIDIA-H2O; did you mean NVIDIA-H20?"
 
 
 def first_sentence(message: str) -> str:

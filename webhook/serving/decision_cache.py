@@ -28,6 +28,8 @@ _MAX_KEY_BYTES = 2048
 # The fixed size of a result and its key, and the size of an operation with a value from the policy.
 _RESULT_BYTES = 6144
 _OPERATION_BYTES = 1024
+# The fixed size of the name of a product.
+_PRODUCT_BYTES = 64
 
 
 class DecisionKey(NamedTuple):
@@ -161,6 +163,7 @@ def _rules_bytes(result: RulesResult) -> int:
         size_bytes += len(result.denial.message) * 4
     if isinstance(result, Injection):
         size_bytes += len(result.operations) * _OPERATION_BYTES
+        size_bytes += sum(_PRODUCT_BYTES + len(product) for product in result.references.products)
     return size_bytes
 
 

@@ -84,6 +84,14 @@ class LabelColumns:
         """Return the number of nodes."""
         return self._rows
 
+    def values(self, key: str) -> set[str]:
+        """Return the values of the label `key` that nodes have."""
+        column = self._columns.get(key)
+        if column is None:
+            return set()
+        held = set(np.unique(column.codes).tolist())
+        return {value for value, code in column.values.items() if code in held}
+
     def domains(self, key: str) -> Domains:
         """Return the topology domains of the label `key`."""
         column = self._columns.get(key)

@@ -1,0 +1,97 @@
+"""Warnings about what a pod names and the view of the cluster does not have."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.acceptance.pools import CARD, H20, pool_node, training_pod
+from tests.support.admission import DOMAIN, admit_pod, policy_with
+from tests.support.builders import PodBuilder, make_node_object
+from tests.support.views import made_anew
+from webhook.cluster.index.labels import LabelColumns
+from webhook.pipeline import ClusterView
+from webhook.placement.scheduler import Scheduler
+from webhook.policy.policy import Policy
+
+Object = dict[str, Any]
+
+_NODES = [pool_node("train-1", "training"), pool_node("train-2", "training", "NVIDIA-A100-SXM4-80GB")]
+
+
+def about(subject: str, pod: PodBuilder, *objects: Object, policy: Policy | None = None, stale: str = "") -> list[str]:
+    """The warnings that begin with `subject`, with `objects` as the view of the cluster."""
+    view = ClusterView(made_anew(objects), Scheduler(), stale)
+    return [each for each in admit_pod(pod.obj(), policy, view).warnings if each.startswith(subject)]
+
+
+def about_products(products: str, *nodes: Object, **options: Any) -> list[str]:
+    return about("gpu-product", training_pod("pod", product=products), *(nodes or _NODES), **options)
+
+
+@pytest.mark.parametrize(
+    ("products", "warnings"),
+    [
+        pytest.param(H20, [], id="known"),
+        pytest.param("NVIDIA-H2O", ["NVIDIA-H2O; did you mean NVIDIA-H20?"], id="one wrong character"),
+        pytest.param("nvidia-h20", ["nvidia-h20; did you mean NVIDIA-H20?"], id="case"),
+        pytest.param("H20", ["H20; did you mean NVIDIA-H20?"], id="without the vendor"),
+        pytest.param("NVIDIA-A100", ["NVIDIA-A100; did you mean NVIDIA-A100-SXM4-80GB?"], id="without the form"),
+        pytest.param("NVIDIA-B300", ["NVIDIA-B300"], id="nothing similar"),
+        pytest.param(f"{H20},NVIDIA-B300", ["NVIDIA-B300"], id="one of two"),
+        pytest.param("NVIDIA-B300,NVIDIA-L4", ["NVIDIA-B300, NVIDIA-L4"], id="both of two"),
+        pytest.param("b-1,b-2,b-3,b-4,b-5", ["b-1, b-2, b-3 and 2 more"], id="many"),
+        pytest.param(f"{H20},{H20}-SHARED", [], id="a variant that no node has, beside its product"),
+        pytest.param("NVIDIA-A100-SXM4,NVIDIA-A100-SXM4-80GB", [], id="only its variant"),
+    ],
+)
+def test_product_that_no_node_has_is_named(products: str, warnings: list[str]) -> None:
+    assert about_products(products) == [f"gpu-product: no node has {each}" for each in warnings]
+
+
+def test_cluster_without_product_labels_is_named_as_the_reason() -> None:
+    plain = make_node_object("plain", capacity={"nvidia.com/gpu": 8})
+    assert about_products(H20, plain) == [f"gpu-product: no node has {H20} (no node has the label {CARD})"]
+
+
+def test_product_that_is_only_a_taint_is_known() -> None:
+    assert about_products(H20, make_node_object("tainted", taints=[f"{CARD}={H20}:NoSchedule"])) == []
+
+
+@pytest.mark.parametrize("field", ["labels", "taints"])
+def test_product_of_a_node_template_is_known(field: str) -> None:
+    given = {"labels": {CARD: "NVIDIA-B300"}, "taints": [{"key": CARD, "value": "NVIDIA-B300", "effect": "NoSchedule"}]}
+    template = {"name": "new", "capacity": {"nvidia.com/gpu": "8"}, field: given[field]}
+    assert about_products("NVIDIA-B300", policy=policy_with(nodeTemplates=[template])) == []
+
+
+def test_no_warning_without_a_current_view() -> None:
+    pod = training_pod("pod", product="NVIDIA-H2O")
+    assert about_products("NVIDIA-H2O", stale="the view is too old") == []
+    assert admit_pod(pod.obj()).warnings == ()
+    assert about("gpu-product", pod) == []
+
+
+def test_no_warning_with_the_check_off() -> None:
+    pod = training_pod("pod", product="NVIDIA-H2O").annotate(f"{DOMAIN}/placement-check", "off")
+    assert about("gpu-product", pod, *_NODES) == []
+
+
+def test_denied_pod_has_the_warning_too() -> None:
+    pod = training_pod("pod", product="NVIDIA-H2O").annotate(f"{DOMAIN}/placement-check", "deny")
+    assert about("gpu-product", pod, *_NODES) == ["gpu-product: no node has NVIDIA-H2O; did you mean NVIDIA-H20?"]
+
+
+def test_long_lists_are_compared_with_a_few_products_only() -> None:
+    """A comparison takes time, and a user can name a hundred products in a cluster whose nodes have as many."""
+    nodes = [pool_node(f"n{number}", "training", f"{'x' * 50}-{number:03}") for number in range(60)]
+    warnings = about_products(",".join(f"{'x' * 50}_{number:03}" for number in range(20)), *nodes)
+    assert [each for each in warnings if "did you mean" in each] == warnings[:3]
+    assert warnings[3].endswith("and 14 more")
+
+
+def test_values_of_a_label_are_those_that_nodes_have() -> None:
+    columns = LabelColumns([{"x": "a"}, {"x": "b"}, {}])
+    assert columns.values("x") == {"a", "b"}
+    assert columns.values("y") == set()
+    assert columns.with_rows_moved(np.array([1, 2])).values("x") == {"b"}

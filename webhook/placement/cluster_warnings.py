@@ -1,0 +1,87 @@
+"""Warnings about a pod that need a view of the cluster: what the pod names and the cluster does not have.
+
+They never change the patch or the verdict. Their cost is bounded, whatever the pod and the labels of nodes are.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.text import cut
+from webhook.policy.node_template import NodeTemplate
+
+# Products of one pod that are compared with the products of the nodes, and products of the nodes that they are
+# compared with. One comparison takes up to 0.1 ms.
+_MOST_COMPARED = 3
+_MOST_CANDIDATES = 50
+# The similarity of NVIDIA-H2O and NVIDIA-H20 is 0.9, that of NVIDIA-B300 and NVIDIA-H20 0.76.
+_SIMILARITY = 0.85
+_LONGEST_SHOWN = 63
+_MOST_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PodReferences:
+    """What an admitted pod names in the cluster: the products of `gpu-product`, as values of `product_label`."""
+
+    product_label: str
+    products: tuple[str, ...]
+
+
+def unknown_products(references: PodReferences, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> Iterator[str]:
+    """Yield a warning for the products that neither a node of `snapshot` nor a node template has.
+
+    A variant beside its product, such as NVIDIA-H20-SHARED, stands for the product. Nodes may have a product as the
+    label or only as the taint of that key.
+    """
+    if not references.products or not snapshot.nodes:
+        return
+    known = _known_products(references.product_label, snapshot, templates)
+    if known.issuperset(references.products):
+        return
+    named = frozenset(references.products)
+    with_known_variant = {base for each in named & known for base in _bases(each, named)}
+    names = [
+        each
+        for each in references.products
+        if each not in known and each not in with_known_variant and not _bases(each, named)
+    ]
+    candidates = sorted(known)[:_MOST_CANDIDATES]
+    similar: list[str] = []
+    plain: list[str] = []
+    for index, product in enumerate(names):
+        close = _closest(product, candidates) if index < _MOST_COMPARED else None
+        shown = cut(product, _LONGEST_SHOWN)
+        if close is None:
+            plain.append(shown)
+        else:
+            similar.append(f"gpu-product: no node has {shown}; did you mean {cut(close, _LONGEST_SHOWN)}?")
+    yield from similar
+    if plain:
+        more = f" and {len(plain) - _MOST_SHOWN} more" if len(plain) > _MOST_SHOWN else ""
+        hint = "" if known else f" (no node has the label {references.product_label})"
+        yield f"gpu-product: no node has {', '.join(plain[:_MOST_SHOWN])}{more}{hint}"
+
+
+def _known_products(label: str, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> set[str]:
+    known = snapshot.labels.values(label)
+    known |= {taint.value for taint in snapshot.taints.distinct if taint.key == label}
+    for template in templates:
+        known |= {template.labels[label]} if label in template.labels else set()
+        known |= {taint.value for taint in template.taints if taint.key == label}
+    return known
+
+
+def _bases(product: str, named: frozenset[str]) -> set[str]:
+    """Return the products in `named` that `product` is a variant of."""
+    return {product[:index] for index, char in enumerate(product) if char == "-"} & named
+
+
+def _closest(product: str, candidates: Sequence[str]) -> str | None:
+    """Return the candidate that the user most probably means: one that contains the text, else a similar one."""
+    by_text = {each.casefold(): each for each in candidates}
+    text = product.casefold()
+    containing = [each for each in by_text if text in each]
+    close = containing or get_close_matches(text, by_text, 1, _SIMILARITY)
+    return by_text[close[0]] if close else None
