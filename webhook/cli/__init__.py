@@ -1,5 +1,16 @@
 """Commands. The offline ones call the same core as the server."""
 
-from webhook.cli.root import main
+import sys
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    try:
+        # Imported here: a Ctrl-C can arrive while the modules are loaded.
+        from webhook.cli.root import main as run
+    except KeyboardInterrupt:
+        sys.exit(130)
+    run()
+
 
 __all__ = ["main"]

@@ -4,7 +4,6 @@ Exit codes: 0 done, 1 an internal error, 2 bad usage or input; `check` adds 3 an
 """
 
 import io
-import os
 import sys
 import traceback
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from importlib import import_module
 import click
 
 from webhook import __version__
+from webhook.cli.streams import OutputError, discard_output, prepare_streams
 from webhook.cli.terminal import echo, echo_lines
 from webhook.kube.field import InvalidInput
 
@@ -76,6 +76,7 @@ def _show(error: click.ClickException) -> None:
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    prepare_streams()
     output = sys.stdout
     try:
         code = root.main(standalone_mode=False, prog_name="placement-webhook")
@@ -88,15 +89,21 @@ def main() -> None:
         _show(error)
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
+        # The reader of the output may be waiting for the user, as a pager is.
+        discard_output()
         echo("Interrupted.", err=True)
         code = 130
+    except OutputError as error:
+        discard_output()
+        echo(f"Error: standard output cannot be written: {error}", err=True)
+        code = 1
     except (BrokenPipeError, SystemExit) as error:
         # click handles a broken pipe by replacing stdout and raising SystemExit. Only the SystemExit of shell
         # completion is raised again.
         if isinstance(error, SystemExit) and sys.stdout is output:
             raise
         # The reader has closed the pipe (`| head`). Without this, Python reports the error again in its last flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         code = 0
     except Exception:
         echo_lines(traceback.format_exc(), err=True)
