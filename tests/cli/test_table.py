@@ -44,10 +44,10 @@ def test_titles_of_numbers_fold_first() -> None:
     assert shown == [
         "                     Node",
         "                Resources",
-        "                 Balanced",
-        "node    total  Allocation  TaintToleration",
-        "node-1    387          87              300",
-        "node-2    300           0              300",
+        "                 Balanced       Taint",
+        "node    total  Allocation  Toleration",
+        "node-1    387          87         300",
+        "node-2    300           0         300",
     ]
 
 
