@@ -14,6 +14,7 @@ from tests.support.cluster_files import MISTYPED, PLAIN, TRAINING, as_list, docu
 from tests.support.command import Run
 from webhook.cli.mutate import to_yaml
 from webhook.kube.documents import parse
+from webhook.kube.pod_set import pod_name
 from webhook.verdict import Patched
 
 OTHER = make_pod("other").annotate(TYPE, "inference")
@@ -95,14 +96,18 @@ def test_a_diff_shows_only_the_changes(run: Run) -> None:
         ({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": TRAINING.template()}}, "spec.template"),
         ({"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": TRAINING.template()}}, "spec.template"),
         (
-            {"kind": "CronJob", "spec": {"jobTemplate": {"spec": {"template": TRAINING.template()}}}},
+            {
+                "apiVersion": "batch/v1",
+                "kind": "CronJob",
+                "spec": {"jobTemplate": {"spec": {"template": TRAINING.template()}}},
+            },
             "spec.jobTemplate.spec.template",
         ),
         (
             {
                 "apiVersion": "batch.volcano.sh/v1alpha1",
                 "kind": "Job",
-                "spec": {"tasks": [{"template": TRAINING.template()}]},
+                "spec": {"tasks": [{"name": "worker", "template": TRAINING.template()}]},
             },
             "spec.tasks[0].template",
         ),
@@ -115,17 +120,23 @@ def test_a_template_stands_for_its_pods(run: Run, owner: dict[str, Any], place: 
     outcome = run("mutate", "-f", "-", stdin=to_yaml(owner))
 
     (pod,) = documents(outcome.output)
-    assert (outcome.code, pod["kind"], pod["metadata"]["generateName"]) == (0, "Pod", "train-")
+    assert (outcome.code, pod["kind"]) == (0, "Pod")
+    assert pod_name(pod).startswith("team-a/train-")
     assert pod["spec"]["schedulerName"] == "volcano"
 
     broken = to_yaml(owner).replace("training", "trainning")
     refused = run("mutate", "-f", "-", stdin=broken)
     assert (refused.code, refused.output) == (5, "")
-    assert refused.errors.startswith(f"Refused: <stdin>: {place}: team-a/train-: metadata.annotations[{TYPE}]")
+    assert refused.errors.startswith(f"Refused: <stdin>: {place}: {pod_name(pod)}: metadata.annotations[{TYPE}]")
 
 
 def test_a_pod_of_a_daemon_set_is_bypassed(run: Run) -> None:
-    owner = {"kind": "DaemonSet", "metadata": {"name": "d"}, "spec": {"template": TRAINING.template()}}
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "d"},
+        "spec": {"template": TRAINING.template()},
+    }
 
     outcome = run("mutate", "-f", "-", "-o", "patch", stdin=to_yaml(owner))
 
@@ -266,9 +277,12 @@ POD = "apiVersion: v1\nkind: Pod\n"
             "pods.yaml: spec.containers[0].resources.requests[cpu]: Invalid value: ",
             id="a quantity that is none",
         ),
-        pytest.param("kind: Deployment\n", "pods.yaml: spec.template: Invalid value: null", id="no template"),
+        pytest.param("kind: Deployment\n", "pods.yaml: apiVersion: Required value", id="no API version"),
         pytest.param(
-            "kind: Deployment\nspec: {template: {metadata: {labels: [a]}, spec: {}}}\n",
+            "apiVersion: apps/v1\nkind: Deployment\n", "pods.yaml: spec.template: Invalid value: null", id="no template"
+        ),
+        pytest.param(
+            "apiVersion: apps/v1\nkind: Deployment\nspec: {template: {metadata: {labels: [a]}, spec: {}}}\n",
             'pods.yaml: spec.template: metadata.labels: Invalid value: ["a"]; must be an object',
             id="a template with a wrong field",
         ),
@@ -288,7 +302,9 @@ def test_bad_input_is_code_2_and_names_file_document_and_field(
     assert outcome.errors.startswith(f"Error: {tmp_path}/{expected}")
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "kind: Service\n", '{"kind": "List", "items": []}'])
+@pytest.mark.parametrize(
+    "text", ["", "# nothing\n", "---\n", "apiVersion: v1\nkind: Service\n", '{"kind": "List", "items": []}']
+)
 def test_no_pod_at_all_is_code_2(run: Run, text: str) -> None:
     outcome = run("mutate", "-f", "-", stdin=text)
 

@@ -4,8 +4,9 @@ import pytest
 
 from tests.docs.markdown import DOCUMENTS, ROOT, Block, blocks
 from webhook.kube.documents import parse
-from webhook.kube.pod_templates import pods_of
+from webhook.kube.pod_sets import pod_sets
 from webhook.kube.shape import check_pod
+from webhook.kube.workload_kinds import kinds_by_name
 from webhook.policy.document import KIND
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.reference import page
@@ -30,5 +31,5 @@ def test_example_is_valid(block: Block) -> None:
         if document.content["kind"] == KIND:
             parse_policy(block.text, block.place)
         else:
-            for pod in pods_of(document):
-                check_pod(pod.content)
+            for pods in pod_sets(document.content, kinds_by_name()):
+                check_pod(pods.pod)

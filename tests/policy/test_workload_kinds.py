@@ -73,7 +73,6 @@ def test_a_kind_of_the_policy_replaces_the_built_in_one() -> None:
         ({"group": "Example"}, 'group: Invalid value: "Example"; must be an API group'),
         ({"kind": "foo"}, 'kind: Invalid value: "foo"; must be a kind'),
         ({"resource": "FooJobs"}, 'resource: Invalid value: "FooJobs"; must be the plural'),
-        ({"templates": []}, "templates: Invalid value: []; must hold at least one value"),
         ({"templates": [{"path": "spec..a"}]}, 'templates[0].path: Invalid value: "spec..a"; must be a dotted path'),
         ({"templates": [{"path": "*"}]}, 'templates[0].path: Invalid value: "*"; must be a dotted path'),
         (
@@ -94,6 +93,10 @@ def test_a_bad_kind_is_rejected_with_its_field(changed: dict[str, Any], wanted: 
         _policy(_FOO | changed)
 
     assert str(refused.value).startswith(f"p.yaml: spec.workloadKinds[0].{wanted}")
+
+
+def test_a_kind_without_templates_creates_no_pods() -> None:
+    assert pod_sets(_foo({"template": {"spec": {}}}), _policy(_FOO | {"templates": []}).kinds) == ()
 
 
 def test_a_kind_is_given_once() -> None:

@@ -1,10 +1,12 @@
 """Admit the pods of a file with the `admit()` of the server."""
 
+from collections.abc import Callable
+
 from webhook.cli.terminal import echo
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
-from webhook.kube.pod_templates import pod_name
+from webhook.kube.pod_set import pod_name
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.pipeline import ClusterView, admit
 from webhook.placement.scheduler import PodSignature
@@ -58,12 +60,15 @@ def _request(document: Document) -> AdmissionRequest:
     )
 
 
-def print_verdict(document: Document, verdict: Verdict) -> None:
-    """Print the warnings and the denial that the user of the pod in `document` would get to standard error."""
+def print_verdict(document: Document, verdict: Verdict, located: Callable[[str], str] = str) -> None:
+    """Print the warnings and the denial that the user of the pod in `document` would get to standard error.
+
+    `located` replaces the fields of the pod in a text by those of its object.
+    """
     name = pod_name(document.content)
     for warning in verdict.warnings:
-        echo(f"Warning: {name}: {warning}", fg="yellow", err=True)
+        echo(f"Warning: {name}: {located(warning)}", fg="yellow", err=True)
     if isinstance(verdict, Denied):
-        echo(f"Refused: {document.place}: {name}: {verdict.denial.message}", fg="red", err=True)
+        echo(f"Refused: {document.place}: {name}: {located(verdict.denial.message)}", fg="red", err=True)
     elif isinstance(verdict, Bypassed):
         echo(f"{name}: left alone: {verdict.reason}", err=True)

@@ -1,29 +1,19 @@
 """`check`: report which node can take a pod, and why the others cannot."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from webhook.cli.admission import admit_document, print_verdict
 from webhook.cli.check_text import Section, print_section, print_total, text_console
 from webhook.cli.clusters import live_options, read_cluster_or_live
-from webhook.cli.files import check_standard_input, pods_option, policy_option, read_pods, read_policy
-from webhook.cli.mutate_hint import MutateHint
-from webhook.cli.profiles import Schedulers, read_schedulers
+from webhook.cli.files import check_standard_input, pods_option, policy_option, read_policy
+from webhook.cli.profiles import read_schedulers
+from webhook.cli.replica_check import Checks
 from webhook.cli.terminal import echo_json
-from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document
-from webhook.kube.field import InvalidInput
-from webhook.kube.pod_templates import pod_name
-from webhook.kube.shape import check_pod
-from webhook.pipeline import ClusterView
-from webhook.placement.framework.result import Placement, to_check_json
+from webhook.cli.workloads import read_pods
 from webhook.placement.templates import template_nodes
-from webhook.policy.policy import Policy
-from webhook.verdict import Bypassed, Denied
 
-_EXIT_WAITING, _EXIT_INFEASIBLE, _EXIT_DENIED = 3, 4, 5
+_EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Unknown": 3, "Infeasible": 4, "Refused": 5}
 
 
 @click.command()
@@ -73,8 +63,9 @@ def check(
 ) -> None:
     """Report which node can take a pod now, and why the others cannot, with the messages of kube-scheduler.
 
-    Each pod is evaluated as written, and as if it were the only pending pod. Exit code 0: every pod is Feasible; 3: a
-    pod is Waiting or Unknown; 4: a pod is Infeasible; 5: a pod would be denied (--mutate).
+    Each pod or object is evaluated as written, and as if it were the only pending one. The replicas of an object are
+    placed one after the other. Exit code 0: every pod is Feasible; 3: a pod is Waiting or Unknown; 4: a pod is
+    Infeasible; 5: a pod would be denied (--mutate).
 
     \b
     Examples:
@@ -87,59 +78,16 @@ def check(
     rules = read_policy(policy)
     schedulers = read_schedulers(scheduler_config, scheduler_profile, template_nodes(rules.spec.node_templates))
     snapshot = read_cluster_or_live(cluster, kubeconfig, context)
-    pods = read_pods(filenames)
-    hint = MutateHint(rules, snapshot, schedulers)
-    answers: list[tuple[Document, Placement | Denied]] = []
-    for document in pods:
-        admitted = _admitted(document, rules, snapshot) if with_policy else document
-        if isinstance(admitted, Denied):
-            answers.append((document, admitted))
-        else:
-            placement = _place(admitted, schedulers, snapshot)
-            answers.append((admitted, placement if with_policy else hint.suggested_first(document, placement)))
-    hint.print_rest()
+    workloads = read_pods(filenames, rules.kinds)
+    answers = Checks(rules, snapshot, schedulers, with_policy).answers(workloads)
     console = text_console()
-    for document, answer in answers:
-        name = pod_name(document.content)
+    for answer in answers:
         if output == "json":
-            echo_json(_json(name, answer))
-        elif not isinstance(answer, Denied):
-            reasons = schedulers.explain(document.content, snapshot)
-            print_section(console, Section(name, answer, reasons), max_nodes)
-    if output == "text" and len(pods) > 1:
-        placements = [answer for _, answer in answers if not isinstance(answer, Denied)]
-        denied = ["Refused"] * (len(answers) - len(placements))
-        print_total(console, [*(placement.verdict for placement in placements), *denied])
-    ctx.exit(max(_code(answer) for _, answer in answers))
-
-
-def _json(name: str, answer: Placement | Denied) -> dict[str, Any]:
-    """Return the line of a pod. A denied pod is not scheduled, but its line has the same keys."""
-    if isinstance(answer, Denied):
-        return to_check_json(name, Placement.unknown(answer.denial.message)) | {"verdict": "Refused"}
-    return to_check_json(name, answer)
-
-
-def _admitted(document: Document, policy: Policy, snapshot: Snapshot) -> Document | Denied:
-    """Return the pod as the webhook would admit it, with the defaults of its namespace, or its denial."""
-    verdict = admit_document(document, policy, ClusterView(snapshot, scorer=None))
-    print_verdict(document, verdict)
-    if isinstance(verdict, Denied):
-        return verdict
-    return document if isinstance(verdict, Bypassed) else Document(document.place, verdict.pod)
-
-
-def _place(document: Document, schedulers: Schedulers, snapshot: Snapshot) -> Placement:
-    try:
-        check_pod(document.content)
-        return schedulers.place(document.content, snapshot)
-    except InvalidInput as error:
-        raise InvalidInput(each.prefixed(document.place) for each in error.errors) from error
-
-
-def _code(placement: Placement | Denied) -> int:
-    if isinstance(placement, Denied):
-        return _EXIT_DENIED
-    if placement.verdict == "Feasible":
-        return 0
-    return _EXIT_INFEASIBLE if placement.verdict == "Infeasible" else _EXIT_WAITING
+            echo_json(answer.to_json())
+        elif not answer.refusal:
+            section = Section(answer.workload.name, answer.placement, answer.reasons, answer.replicas_text)
+            print_section(console, section, max_nodes)
+    if output == "text" and len(answers) > 1:
+        noun = "pod templates" if any(answer.workload.owner for answer in answers) else "pods"
+        print_total(console, (answer.verdict for answer in answers), noun)
+    ctx.exit(max(_EXIT_CODES[answer.verdict] for answer in answers))

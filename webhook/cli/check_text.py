@@ -20,11 +20,15 @@ _WIDE = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One pod (`namespace/name`), its placement, and the reasons of each node that cannot take it."""
+    """One pod (`namespace/name`), its placement, and the reasons of each node that cannot take the pod.
+
+    `replicas` is the object that creates the pod with the count of its replicas; empty for a Pod.
+    """
 
     pod: str
     placement: Placement
     reasons: NodeToStatus
+    replicas: str = ""
 
 
 def text_console() -> Console:
@@ -38,6 +42,8 @@ def print_section(console: Console, section: Section, max_nodes: int) -> None:
     placement = section.placement
     where = f" on [bold]{marked(placement.node)}[/bold]" if placement.node else ""
     console.print(f"[bold]{marked(section.pod)}[/bold]: {_coloured(placement.verdict)}{where}")
+    if section.replicas:
+        console.print(f"  {marked(section.replicas)}")
     if placement.total:
         console.print(f"  {placement.feasible} of {placement.total} nodes can take it")
     if placement.message:
@@ -53,11 +59,11 @@ def print_section(console: Console, section: Section, max_nodes: int) -> None:
             console.print(f"    - {marked(suggestion)}")
 
 
-def print_total(console: Console, verdicts: Iterable[str]) -> None:
-    """Print the number of pods with each of `verdicts`."""
+def print_total(console: Console, verdicts: Iterable[str], noun: str = "pods") -> None:
+    """Print the number of pods, or of what `noun` names, with each of `verdicts`."""
     counts = Counter(verdicts)
     parts = ", ".join(f"{counts[verdict]} {_coloured(verdict)}" for verdict in _COLOURS if counts[verdict])
-    console.print(f"{counts.total()} pods: {parts}")
+    console.print(f"{counts.total()} {noun}: {parts}")
 
 
 def _print_nodes(console: Console, section: Section, max_nodes: int) -> None:

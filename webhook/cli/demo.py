@@ -23,7 +23,7 @@ from webhook.cli.screen import SafeConsole, marked
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import JsonObject, parse
-from webhook.kube.pod_templates import pod_name
+from webhook.kube.pod_set import pod_name
 from webhook.metrics import Metrics
 from webhook.placement.profile import PROFILES
 from webhook.placement.scheduler import Scheduler

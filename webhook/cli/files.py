@@ -1,15 +1,11 @@
-"""Read the files of the offline commands: pods, clusters, policies."""
+"""Options and files of the offline commands."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from webhook.cli.terminal import echo
-from webhook.kube.documents import Document, parse
 from webhook.kube.field import InvalidInput, invalid
-from webhook.kube.pod_templates import pods_of
 from webhook.policy.loader import built_in_policy, load_policy
 from webhook.policy.policy import Policy
 
@@ -54,25 +50,6 @@ def read_text(filename: str, flag: str) -> bytes:
         return Path(filename).read_bytes()
     except OSError as error:
         raise InvalidInput([invalid(flag, filename, f"cannot be read: {error.strerror or error}")]) from error
-
-
-def read_pods(filenames: Sequence[str]) -> list[Document]:
-    """Return the pods of the files in order. An object that makes no pod (a Service) is reported on standard error.
-
-    Raises:
-        InvalidInput: a file cannot be read or parsed, or no file holds a pod.
-    """
-    pods: list[Document] = []
-    for filename in filenames:
-        place = "<stdin>" if filename == STANDARD_INPUT else filename
-        for document in parse(read_text(filename, "--filename"), place):
-            found = list(pods_of(document))
-            if not found:
-                echo(f"{document.place}: kind {document.content['kind']} makes no pod; passed over", err=True)
-            pods += found
-    if not pods:
-        raise InvalidInput([invalid("--filename", " ".join(filenames), "holds no pod and nothing that makes one")])
-    return pods
 
 
 def read_policy(path: Path | None) -> Policy:

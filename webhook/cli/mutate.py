@@ -10,15 +10,16 @@ import yaml
 
 from webhook.cli.admission import admit_checked_document, print_verdict
 from webhook.cli.clusters import live_options, read_cluster_or_live
-from webhook.cli.files import check_standard_input, pods_option, policy_option, read_pods, read_policy
+from webhook.cli.files import check_standard_input, pods_option, policy_option, read_policy
 from webhook.cli.terminal import echo, echo_json, echo_lines
-from webhook.kube.pod_templates import pod_name
+from webhook.cli.workloads import Workload, read_pods
+from webhook.kube.pod_set import pod_name
 from webhook.kube.text import escaped_json, printable_lines
 from webhook.kube.yaml_scalars import TAG, plain_tag
 from webhook.pipeline import ClusterView, scheduler_for
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
 
-_EXIT_DENIED = 5
+_EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
 
 
 @click.command()
@@ -50,9 +51,9 @@ def mutate(
 ) -> None:
     """Print pods as the webhook would admit them.
 
-    A Deployment, Job and so on stand for the pods of their templates. The defaults of namespaces are read from a
-    cluster only if you name one with --cluster, --kubeconfig or --context. Warnings go to standard error. Exit code 5:
-    a pod would be denied.
+    A Deployment, Job and so on stand for the first pod of each of their templates. The defaults of namespaces are read
+    from a cluster only if you name one with --cluster, --kubeconfig or --context. Warnings go to standard error. Exit
+    code 5: a pod would be denied.
 
     \b
     Examples:
@@ -64,21 +65,30 @@ def mutate(
     view = None
     if (cluster, kubeconfig, context) != (None, None, None):
         view = ClusterView(read_cluster_or_live(cluster, kubeconfig, context), scheduler_for(rules))
-    pods = read_pods(filenames)
-    verdicts = [admit_checked_document(document, rules, view) for document in pods]
+    workloads = read_pods(filenames, rules.kinds)
+    pods = [each for each in workloads if each.pods is not None]
+    verdicts = [admit_checked_document(each.document, rules, view) for each in pods]
     shown = 0
-    for document, verdict in zip(pods, verdicts, strict=True):
-        print_verdict(document, verdict)
+    for workload, verdict in zip(pods, verdicts, strict=True):
+        print_verdict(workload.document, verdict, workload.located)
+        if workload.note:
+            echo(f"Warning: {workload.name}: {workload.note}", fg="yellow", err=True)
         if not isinstance(verdict, Denied):
-            _print(document.content, verdict, output, first=shown == 0)
+            _print(workload, verdict, output, first=shown == 0)
             shown += 1
         elif output == "patch":
             echo_json(None)
+    for workload in workloads:
+        if workload.pods is None:
+            echo(f"Error: {workload.document.place}: {workload.owner}: {workload.note}", fg="red", err=True)
     if shown < len(pods):
         ctx.exit(_EXIT_DENIED)
+    if len(pods) < len(workloads):
+        ctx.exit(_EXIT_UNKNOWN_PODS)
 
 
-def _print(before: Mapping[str, Any], verdict: Verdict, output: str, *, first: bool) -> None:
+def _print(workload: Workload, verdict: Verdict, output: str, *, first: bool) -> None:
+    before = workload.document.content
     after = before if isinstance(verdict, Bypassed | Denied) else verdict.pod
     if output == "patch":
         operations = verdict.operations if isinstance(verdict, Patched) else []
@@ -86,9 +96,18 @@ def _print(before: Mapping[str, Any], verdict: Verdict, output: str, *, first: b
     elif output == "json":
         echo_json(after)
     elif output == "yaml":
-        echo_lines(("" if first else "---\n") + to_yaml(after))
+        echo_lines(("" if first else "---\n") + _comment(workload) + to_yaml(after))
     else:
         _print_diff(before, after)
+
+
+def _comment(workload: Workload) -> str:
+    """Return a comment with the object of the pod and the number of its pods; for a Pod nothing."""
+    if not workload.owner or workload.pods is None:
+        return ""
+    replicas = workload.pods.replicas
+    of_pods = "a pod on each node" if replicas is None else f"the first of {replicas} pods"
+    return f"# {printable_lines(workload.title)}: {'the only pod' if replicas == 1 else of_pods}\n"
 
 
 def _print_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:

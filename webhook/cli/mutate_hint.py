@@ -7,7 +7,7 @@ from webhook.cli.profiles import Schedulers
 from webhook.cli.terminal import echo
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
-from webhook.kube.pod_templates import pod_name
+from webhook.kube.pod_set import pod_name
 from webhook.pipeline import ClusterView
 from webhook.placement.framework.result import Placement
 from webhook.policy.policy import Policy

@@ -1,6 +1,7 @@
 """Scheduler profiles of `check`: built in, or of a KubeSchedulerConfiguration file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from webhook.cli.files import STANDARD_INPUT, read_text
@@ -11,6 +12,7 @@ from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.config.loader import parse_profiles
 from webhook.placement.diagnosis import NodeToStatus
 from webhook.placement.profile import PROFILES, Profile
+from webhook.placement.replicas import Replicas, place_replicas
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler, never
 from webhook.placement.templates import TemplateNode
 
@@ -41,6 +43,21 @@ class Schedulers:
         if scheduler is None:
             return Placement.unknown(f"the configuration has no profile for the schedulerName {name}")
         return scheduler.answer(signature, snapshot, never)
+
+    def place_replicas(self, pods: Iterable[Mapping[str, Any]], asked: int, snapshot: Snapshot) -> Replicas:
+        """Return how many of `asked` pods fit, placed one after the other with the profile of the first one.
+
+        Raises:
+            InvalidInput: a field that is read is malformed; holds every error.
+        """
+        left = iter(pods)
+        first = next(left)
+        name = self._name_for(first)
+        scheduler = self._schedulers.get(name)
+        if scheduler is None:
+            unknown = self.place(first, snapshot)
+            return Replicas(asked, 0, {}, unknown, unknown, is_complete=False, snapshot=snapshot)
+        return place_replicas(scheduler, snapshot, chain((first,), left), asked)
 
     def explain(self, pod: Mapping[str, Any], snapshot: Snapshot) -> NodeToStatus:
         """Return the reasons of each node that cannot take the pod; empty without a profile for the pod."""

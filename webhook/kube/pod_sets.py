@@ -39,7 +39,7 @@ def pod_sets(content: JsonObject, kinds: Kinds) -> tuple[PodSet, ...]:
                 found += [made] if made else []
             if len(errors) >= MOST_ERRORS:
                 raise InvalidInput(errors[:MOST_ERRORS])
-    if not (errors or found or kind.note):
+    if kind.templates and not (errors or found or kind.note):
         path = kind.templates[0].template
         errors.append(required(path.partition(".*")[0], f"a {kind.kind} has its pod templates at {path}"))
     if errors:

@@ -36,8 +36,13 @@ class Replicas:
 
     @property
     def placement(self) -> Placement:
-        """Return the placement of the first replica that does not fit; of the first replica if all fit."""
-        return self.stopped or self.first
+        """Return the placement of the first replica that does not fit; of the first replica if all fit.
+
+        It is Unknown if the count ended before that was known.
+        """
+        if self.stopped is not None or self.is_complete:
+            return self.stopped or self.first
+        return replace(self.first, verdict="Unknown", node=None, message=self.text)
 
     @property
     def text(self) -> str:
@@ -82,7 +87,6 @@ def place_replicas(
         nodes[placement.node] += 1
         snapshot = _with_pod(snapshot, running, placement.node)
         if _needs_devices(signature, original):
-            is_complete = False
             break
     if first is None:
         raise ValueError("no pod to place")

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, ValidationInfo, field_validator
 from webhook.kube.names import is_dns_subdomain
 from webhook.kube.pod_template_path import Count, PodTemplatePath
 from webhook.kube.pod_template_path import WorkloadKind as Kind
-from webhook.policy.fields import LabelValue, SomeValues, StrictModel, wrong
+from webhook.policy.fields import LabelValue, StrictModel, Values, wrong
 
 _PATH = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.([A-Za-z0-9_-]+|\*)){0,15}")
 _PATH_RULE = "must be a dotted path like spec.tasks.*.template, with * for each item of a list or value of a map"
@@ -65,7 +65,7 @@ class PodTemplateOfKind(StrictModel):
 
 
 class WorkloadKind(StrictModel):
-    """A kind that creates pods."""
+    """A kind that creates pods, or that creates none."""
 
     group: Annotated[str, AfterValidator(_group)]
     """Its API group, without a version; empty for the core group."""
@@ -76,8 +76,8 @@ class WorkloadKind(StrictModel):
     resource: Annotated[str, AfterValidator(_resource)]
     """Its plural in lower case, for the rules of the webhook configuration."""
 
-    templates: SomeValues[PodTemplateOfKind]
-    """Its pod templates."""
+    templates: Values[PodTemplateOfKind]
+    """Its pod templates; an empty list for a kind that creates no pods."""
 
     def facts(self) -> Kind:
         """Return the kind as the built-in ones are described."""
