@@ -38,6 +38,9 @@ differential: $(STAMP) ## compare 2,000 random pods with the real kube-scheduler
 upstream-tables: $(STAMP) ## compare our results with kube-scheduler's unit-test tables, by plugin
 	$(BIN)/python -m tests.upstream
 
+rules: $(STAMP) ## rewrite the rules of the webhook configuration from the table of kinds
+	$(BIN)/python -m tests.deploy.generate_rules
+
 MUTANTS      ?= 300
 MUTANTS_SEED ?= 20261121
 

@@ -12,6 +12,7 @@ from tests.controlplane.binaries import REQUIRED, MissingPrograms, find_or_build
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.support.effort import register_profiles
+from tests.support.workloads import serve_custom_kinds
 from tests.upstream.extraction import ExtractionFailed, extracted
 
 register_profiles()
@@ -57,6 +58,12 @@ def control_plane(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPath
         pytest.fail(f"no control plane: {programs}", pytrace=False)
     with ControlPlane(programs, tmp_path_factory.mktemp("control-plane")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def custom_kinds(control_plane: ControlPlane) -> None:
+    """Minimal CustomResourceDefinitions of the kinds that create pods; they stay until the control plane ends."""
+    serve_custom_kinds(control_plane)
 
 
 @pytest.fixture

@@ -348,8 +348,9 @@ def test_status_of_a_registered_webhook(registry: Registry) -> None:
     assert [place["place"] for place in report["places"]] == [
         f"Secret {registry.cluster.namespace}/placement-webhook-tls"
     ]
-    assert [webhook["name"] for webhook in report["webhooks"]] == ["pods.placement.maip.mxsf.io"]
-    assert report["webhooks"][0]["caBundle"][0]["sha256"] == report["places"][0]["ca"]["sha256"]
+    names = [f"{objects}.placement.maip.mxsf.io" for objects in ("pods", "workloads", "namespaces")]
+    assert [webhook["name"] for webhook in report["webhooks"]] == names
+    assert {webhook["caBundle"][0]["sha256"] for webhook in report["webhooks"]} == {report["places"][0]["ca"]["sha256"]}
 
 
 def test_status_of_an_empty_cluster(registry: Registry) -> None:
@@ -363,6 +364,9 @@ def test_status_reports_a_ca_bundle_without_the_ca(registry: Registry, tmp_path:
     issued(tmp_path, registry.service_name)
     reported = registry.run("status", "--dir", tmp_path)
     assert reported.code == 2
-    (problem,) = reported.errors.splitlines()
-    assert problem.startswith(f"wrong: directory {tmp_path}: MutatingWebhookConfiguration {CONFIGURATION}: webhooks[0]")
-    assert "must hold the CA of tls.crt" in problem
+    problems = reported.errors.splitlines()
+    assert len(problems) == 3
+    for index, problem in enumerate(problems):
+        place = f"MutatingWebhookConfiguration {CONFIGURATION}: webhooks[{index}]"
+        assert problem.startswith(f"wrong: directory {tmp_path}: {place}")
+        assert "must hold the CA of tls.crt" in problem

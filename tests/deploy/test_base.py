@@ -7,11 +7,14 @@ import pytest
 
 from certs.names import service_names
 from certs.registration import MANIFEST, Target, manifest
+from certs.webhook_rules import namespace_match_conditions, workload_match_conditions, workload_rules
+from tests.deploy.generate_rules import generated
 from tests.support.manifests import DEPLOY, ROOT, Object, container_of, pod_template, read, read_one
 from webhook.cli.certs import certs
 from webhook.cli.serve import serve
 from webhook.cluster.cache.resources import RESOURCES
 from webhook.kube import wellknown
+from webhook.kube.workload_kinds import BUILT_IN_KINDS
 from webhook.policy.loader import built_in_policy, load_policy
 from webhook.policy.policy import Policy
 
@@ -19,7 +22,7 @@ DEPLOYMENT = read_one("base/deployment.yaml")
 JOB = read_one("overlays/self-managed/certs-job.yaml")
 CONFIGURATION = read_one("base/mutatingwebhookconfiguration.yaml")
 SERVICE = read_one("base/service.yaml")
-(WEBHOOK,) = CONFIGURATION["webhooks"]
+WEBHOOK, WORKLOADS_WEBHOOK, NAMESPACES_WEBHOOK = CONFIGURATION["webhooks"]
 SERVER_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "server"}
 WORKLOADS = pytest.mark.parametrize("workload", [DEPLOYMENT, JOB], ids=lambda workload: workload["kind"])
 
@@ -51,9 +54,30 @@ def test_configuration_is_the_one_that_certs_register_creates() -> None:
     assert manifest(Target()) == CONFIGURATION
 
 
-def test_a_failing_webhook_holds_up_nobody() -> None:
-    assert WEBHOOK["failurePolicy"] == "Ignore"
-    assert WEBHOOK["timeoutSeconds"] <= 5
+def test_the_generated_parts_of_the_configuration_are_those_of_the_table_of_kinds() -> None:
+    text = (DEPLOY / "base" / MANIFEST).read_text()
+    assert generated(text) == text, "run `make rules`"
+
+
+def test_rules_and_conditions_are_those_that_the_kinds_need() -> None:
+    assert WORKLOADS_WEBHOOK["rules"] == workload_rules(BUILT_IN_KINDS)
+    assert WORKLOADS_WEBHOOK["matchConditions"] == workload_match_conditions(BUILT_IN_KINDS)
+    assert NAMESPACES_WEBHOOK["matchConditions"] == namespace_match_conditions(built_in_policy().spec.key_domain)
+
+
+@pytest.mark.parametrize("webhook", CONFIGURATION["webhooks"], ids=lambda webhook: webhook["name"])
+def test_a_failing_webhook_holds_up_nobody(webhook: Object) -> None:
+    assert webhook["failurePolicy"] == "Ignore"
+    assert webhook["timeoutSeconds"] <= 5
+
+
+@pytest.mark.parametrize("webhook", [WORKLOADS_WEBHOOK, NAMESPACES_WEBHOOK], ids=lambda webhook: webhook["name"])
+def test_webhooks_for_other_objects_have_the_endpoint_and_the_namespaces_of_that_for_pods(webhook: Object) -> None:
+    assert webhook["clientConfig"] == WEBHOOK["clientConfig"]
+    assert webhook["namespaceSelector"] == WEBHOOK["namespaceSelector"]
+    assert (webhook["reinvocationPolicy"], webhook["sideEffects"]) == ("Never", "None")
+    assert all(rule["operations"] == ["CREATE", "UPDATE"] for rule in webhook["rules"])
+    assert not [each for rule in webhook["rules"] for each in rule["resources"] if "/" in each]
 
 
 def test_webhook_is_asked_about_created_pods_alone() -> None:

@@ -80,6 +80,6 @@ def test_controllers_and_administrators_go_on(hardened: Cluster, pod: PodBuilder
 
 
 def test_it_is_for_the_namespaces_of_the_webhook() -> None:
-    (webhook,) = read_one("base/mutatingwebhookconfiguration.yaml")["webhooks"]
+    webhook, *_ = read_one("base/mutatingwebhookconfiguration.yaml")["webhooks"]
     assert BINDING["spec"]["matchResources"]["namespaceSelector"] == webhook["namespaceSelector"]
     assert BINDING["spec"]["policyName"] == POLICY["metadata"]["name"]

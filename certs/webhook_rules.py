@@ -1,0 +1,129 @@
+"""Build the rules and matchConditions of the webhooks for workload objects and Namespaces. Pure.
+
+The matchConditions are CEL, which the API server evaluates before it calls the webhook.
+Source: k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from webhook.kube.pod_template_path import WorkloadKind
+
+JsonObject = dict[str, Any]
+
+_NAME_LENGTH = 63
+
+_NOT_CONTROLLED: JsonObject = {
+    "name": "not-of-a-controller",
+    "expression": (
+        "!has(object.metadata.ownerReferences) || "
+        "!object.metadata.ownerReferences.exists(owner, has(owner.controller) && owner.controller)"
+    ),
+}
+
+
+# No controller makes pods of a PodTemplate, and the others have no namespace, with its defaults and rights.
+_NOT_SENT = (
+    ("", "PodTemplate"),
+    ("trainer.kubeflow.org", "ClusterTrainingRuntime"),
+    ("argoproj.io", "ClusterWorkflowTemplate"),
+)
+
+
+def workload_rules(kinds: Iterable[WorkloadKind]) -> list[JsonObject]:
+    """Return the rules for objects of `kinds`, one for each API group, in the order of the kinds."""
+    resources: dict[str, list[str]] = {}
+    for kind in _sent(kinds):
+        resources.setdefault(kind.group, []).append(kind.resource)
+    return [
+        {
+            "apiGroups": [group],
+            "apiVersions": ["*"],
+            "operations": ["CREATE", "UPDATE"],
+            "resources": list(dict.fromkeys(names)),
+            "scope": "Namespaced",
+        }
+        for group, names in resources.items()
+    ]
+
+
+def workload_match_conditions(kinds: Iterable[WorkloadKind]) -> list[JsonObject]:
+    """Return the conditions under which an object of `kinds` is sent.
+
+    It has no controller, whose own object was sent. An update changes a pod template: a changed number of replicas is
+    not sent. There is one condition for the kinds with equal paths of templates.
+    """
+    by_paths: dict[tuple[str, ...], list[WorkloadKind]] = {}
+    for kind in _sent(kinds):
+        paths = tuple(dict.fromkeys(path for each in kind.templates for path in (each.template, each.or_else) if path))
+        by_paths.setdefault(paths, []).append(kind)
+    return [_NOT_CONTROLLED, *(_changed(paths, equal) for paths, equal in by_paths.items())]
+
+
+def _sent(kinds: Iterable[WorkloadKind]) -> Iterator[WorkloadKind]:
+    return (kind for kind in kinds if (kind.group, kind.kind) not in _NOT_SENT)
+
+
+def _changed(paths: tuple[str, ...], kinds: list[WorkloadKind]) -> JsonObject:
+    """Return the condition that an update of one of `kinds` changes a template at `paths`."""
+    listed = ", ".join(f"'{kind.group}/{kind.kind}'" for kind in kinds)
+    of_other_kind = f"!(request.kind.group + '/' + request.kind.kind in [{listed}])"
+    alternatives = ["request.operation != 'UPDATE'", of_other_kind, *map(_differs, paths)]
+    name = f"changed-{kinds[0].resource}.{kinds[0].group}"[:_NAME_LENGTH].rstrip("-.")
+    return {"name": name, "expression": " || ".join(alternatives)}
+
+
+# The collections of the built-in kinds by the end of their names. The type of another one is read from the object.
+_MAPS = ("ReplicaSpecs",)
+_LISTS = ("tasks", "replicatedJobs", "workerGroupSpecs")
+
+
+def _differs(path: str) -> str:
+    """Return the expression that the value at `path`, or an item if it has a `*`, differs from the stored one."""
+    parent, star, item = path.partition(".*.")
+    if not star or "*" in item:
+        field = _optional(parent.removesuffix(".*"))
+        return f"object{field} != oldObject{field}"
+    new, old = (f"{each}{_optional(parent)}.orValue(%s)" for each in ("object", "oldObject"))
+    if parent.endswith(_MAPS):
+        return _values_differ(new % "{}", old % "{}", _optional(item))
+    new, old = new % "[]", old % "[]"
+    if parent.endswith(_LISTS):
+        return _items_differ(new, old, _optional(item))
+    lists, maps = _items_differ(new, old, _optional(item)), _values_differ(new, old, _optional(item))
+    return f"(type({new}) == list && type({old}) == list ? {lists} : ({maps}))"
+
+
+def _items_differ(new: str, old: str, field: str) -> str:
+    """Return the expression that `field` differs in an item of two lists."""
+    return f"{new}.map(item, item{field}) != {old}.map(item, item{field})"
+
+
+def _values_differ(new: str, old: str, field: str) -> str:
+    """Return the expression that `field` differs in a value of two maps. The keys of a map have no order in CEL."""
+    differs = f"!(key in {old}) || {new}[key]{field} != {old}[key]{field}"
+    return f"{new}.size() != {old}.size() || {new}.exists(key, {differs})"
+
+
+def _optional(path: str) -> str:
+    """Return the selection of `path`, whose fields may be absent: `.?spec.?template`."""
+    return "".join(f".?{key}" for key in path.split("."))
+
+
+def namespace_match_conditions(key_domain: str) -> list[JsonObject]:
+    """Return the conditions under which a Namespace is sent: it has an annotation of the domain, and one changed."""
+    return [
+        {
+            "name": "has-defaults",
+            "expression": (
+                "has(object.metadata.annotations) && "
+                f"object.metadata.annotations.exists(key, key.startsWith('{key_domain}/'))"
+            ),
+        },
+        {
+            "name": "annotations-changed",
+            "expression": (
+                "request.operation != 'UPDATE' || object.?metadata.?annotations != oldObject.?metadata.?annotations"
+            ),
+        },
+    ]

@@ -1,0 +1,160 @@
+"""About which workload objects and Namespaces the API server asks the webhook, as it is registered."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from certs.registration import Target, manifest, with_ca_bundle
+from tests.controlplane.cluster import Cluster
+from tests.support.admission import TYPE
+from tests.support.builders import make_pod
+from tests.support.certificates import ca_of, make_artifacts, server_of
+from tests.support.recording import Recording, recording_webhook
+from tests.support.workloads import APP, SAMPLES, Object, Sample
+
+LOOPBACK = make_artifacts(dns_names=(), ip_addresses=("127.0.0.1",))
+# The template of a Job is immutable.
+CHANGING = pytest.mark.parametrize(
+    "sample",
+    [each for each in SAMPLES if (each.group, each.kind) != ("batch", "Job")],
+    ids=lambda each: f"{each.kind}.{each.group}",
+)
+COUNTING = pytest.mark.parametrize(
+    "sample", [each for each in SAMPLES if each.counts_replicas], ids=lambda each: f"{each.kind}.{each.group}"
+)
+DEPLOYMENT, VOLCANO, PYTORCH = (
+    next(each for each in SAMPLES if (each.group, each.kind) == name)
+    for name in (("apps", "Deployment"), ("batch.volcano.sh", "Job"), ("kubeflow.org", "PyTorchJob"))
+)
+OTHERS_CHANGE = {"metadata": {"labels": {"changed": "yes"}}}
+
+
+@pytest.fixture
+def webhook(cluster: Cluster, custom_kinds: None) -> Iterator[Recording]:
+    with recording_webhook(server_of(LOOPBACK)) as recording:
+        cluster.client.create(with_ca_bundle(manifest(Target(url=recording.url)), ca_of(LOOPBACK).certificate))
+        cluster.settle_webhooks()
+        yield recording
+
+
+def template(image: str = "nginx", environment: int = 0) -> dict[str, Any]:
+    made = make_pod("").label("app", APP["app"]).annotate("example.com/big", "x" * environment).template()
+    made["spec"]["containers"][0]["image"] = image
+    return made
+
+
+def operations(recording: Recording) -> list[str]:
+    return [request["operation"] for request in recording.requests]
+
+
+@CHANGING
+def test_webhook_is_asked_about_an_object_once_and_again_when_its_template_changes(
+    cluster: Cluster, webhook: Recording, sample: Sample
+) -> None:
+    cluster.client.apply(sample.object(template()), namespace=cluster.namespace)
+    cluster.client.apply(sample.object(template("redis")), namespace=cluster.namespace)
+
+    assert operations(webhook) == ["CREATE", "UPDATE"]
+
+
+@COUNTING
+def test_scaling_costs_no_call(cluster: Cluster, webhook: Recording, sample: Sample) -> None:
+    cluster.client.apply(sample.object(template()), namespace=cluster.namespace)
+    cluster.client.apply(sample.object(template(), replicas=5), namespace=cluster.namespace)
+    cluster.client.patch(sample.kind, "web", OTHERS_CHANGE, namespace=cluster.namespace, api_version=sample.api_version)
+
+    assert operations(webhook) == ["CREATE"]
+
+
+def test_kubectl_scale_and_the_scale_subresource_cost_no_call(cluster: Cluster, webhook: Recording) -> None:
+    cluster.create(DEPLOYMENT.object(template()))
+    path = f"/apis/apps/v1/namespaces/{cluster.namespace}/deployments/web/scale"
+    autoscaled = cluster.client.request("GET", path).object
+    autoscaled["spec"]["replicas"] = 7
+
+    cluster.client.request("PUT", path, body=autoscaled)
+    cluster.kubectl("scale", "deployment/web", "--replicas=9")
+
+    assert operations(webhook) == ["CREATE"]
+
+
+def test_what_controllers_make_and_write_costs_no_call_but_that_of_each_pod(
+    cluster: Cluster, webhook: Recording
+) -> None:
+    cluster.control_plane.start_controller_manager()
+    cluster.create(DEPLOYMENT.object(template(), replicas=2))
+    cluster.wait_pods(2, "app=web")
+
+    cluster.kubectl("scale", "deployment/web", "--replicas=3")
+    cluster.wait_pods(3, "app=web")
+
+    assert [request["kind"]["kind"] for request in webhook.requests] == ["Deployment", "Pod", "Pod", "Pod"]
+
+
+def test_webhook_is_asked_about_the_restart_of_a_deployment(cluster: Cluster, webhook: Recording) -> None:
+    cluster.create(DEPLOYMENT.object(template()))
+
+    cluster.kubectl("rollout", "restart", "deployment/web")
+
+    assert operations(webhook) == ["CREATE", "UPDATE"]
+
+
+def test_webhook_is_not_asked_in_a_namespace_that_starts_without_it(cluster: Cluster, webhook: Recording) -> None:
+    cluster.client.create(DEPLOYMENT.object(template()), namespace="kube-system", dry_run=True)
+    cluster.create(DEPLOYMENT.object(template()), dry_run=True)
+
+    assert [(request["namespace"], request["dryRun"]) for request in webhook.requests] == [(cluster.namespace, True)]
+
+
+@pytest.mark.parametrize(
+    "sample", [VOLCANO, PYTORCH, DEPLOYMENT], ids=["list of templates", "map of templates", "one template"]
+)
+def test_conditions_of_the_largest_objects_keep_within_the_cost_limit(
+    cluster: Cluster, webhook: Recording, sample: Sample
+) -> None:
+    """Past the limit the API server would skip the webhook without a word."""
+    big = with_many_templates(sample, template("nginx", 1000), 1000)
+    cluster.client.apply(big, namespace=cluster.namespace)
+    labelled = big | {"metadata": {"name": "web", "labels": {"changed": "yes"}}}
+    cluster.client.apply(labelled, namespace=cluster.namespace)
+    changed = with_many_templates(sample, template("redis", 1000), 1000)
+    cluster.client.apply(changed, namespace=cluster.namespace)
+
+    assert operations(webhook) == ["CREATE", "UPDATE"]
+
+
+def with_many_templates(sample: Sample, pod: Object, number: int) -> Object:
+    """Return an object of about a MiB with `number` templates, or with one as large."""
+    if sample is VOLCANO:
+        tasks = [{"name": f"task-{each}", "replicas": 1, "template": pod} for each in range(number)]
+        return VOLCANO.object(pod) | {"spec": {"tasks": tasks}}
+    if sample is PYTORCH:
+        specs = {f"Role{each}": {"replicas": 1, "template": pod} for each in range(number)}
+        return PYTORCH.object(pod) | {"spec": {"pytorchReplicaSpecs": specs}}
+    environment = [{"name": f"V{each}", "value": "x" * 1000} for each in range(number)]
+    (container,) = pod["spec"]["containers"]
+    return sample.object(pod | {"spec": {"containers": [container | {"env": environment}]}})
+
+
+def test_webhook_is_asked_about_a_namespace_whose_defaults_change(cluster: Cluster, webhook: Recording) -> None:
+    annotations = {"team": "vision", TYPE: "training"}
+    name = cluster.make_namespace(annotations=annotations)
+    cluster.kubectl("label", "namespace", name, "team=vision")
+    cluster.kubectl("annotate", "namespace", name, "contact=jane")
+    cluster.kubectl("annotate", "namespace", name, f"{TYPE}-")
+    cluster.kubectl("annotate", "namespace", name, "contact-")
+    cluster.make_namespace(annotations={"team": "vision"})
+
+    asked = [(request["operation"], request["object"]["metadata"]["annotations"]) for request in webhook.requests]
+    assert asked == [("CREATE", annotations), ("UPDATE", annotations | {"contact": "jane"})]
+
+
+def test_a_namespace_with_very_many_annotations_keeps_within_the_cost_limit(
+    cluster: Cluster, webhook: Recording
+) -> None:
+    annotations = {f"k{number}": "" for number in range(30_000)}
+
+    cluster.make_namespace(annotations=annotations | {TYPE: "training"})
+
+    assert operations(webhook) == ["CREATE"]
