@@ -89,13 +89,23 @@ def test_other_nodes_are_those_of_the_same_cluster() -> None:
             csi=replace(NO_CSI),
             devices=replace(NO_DEVICES),
             priority_classes={"high": PriorityClass("high", 1000)},
+            full_quotas={"team-a": "none"},
         ),
         nominated=NominatedPods.of([_WAITING]),
     )
     changed = snapshot.with_nodes([_info("b")], 8)
     assert [info.node.name for info in changed.nodes] == ["b"]
     assert changed.generation == 8
-    for field in ("namespaces", "workloads", "storage", "csi", "devices", "priority_classes", "nominated"):
+    for field in (
+        "namespaces",
+        "workloads",
+        "storage",
+        "csi",
+        "devices",
+        "priority_classes",
+        "full_quotas",
+        "nominated",
+    ):
         assert getattr(changed, field) is getattr(snapshot, field), field
 
 

@@ -95,3 +95,72 @@ def test_values_of_a_label_are_those_that_nodes_have() -> None:
     assert columns.values("x") == {"a", "b"}
     assert columns.values("y") == set()
     assert columns.with_rows_moved(np.array([1, 2])).values("x") == {"b"}
+
+
+_ELSEWHERE = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname", "namespaces": ["other"]}
+_ANTI_AFFINITY = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_ELSEWHERE]}}
+_NOT_PACKED = training_pod("pod").annotate(f"{DOMAIN}/bin-packing", "false")
+_BY_THE_HINT = (
+    "quota full (CrossNamespacePodAffinity) denies this pod: the packing hint selects pods of all namespaces; set "
+    'binPacking.namespaces: same in the policy, or maip.mxsf.io/bin-packing: "false"'
+)
+_BY_THE_USER = (
+    "quota full (CrossNamespacePodAffinity) denies this pod: spec.affinity selects pods of other namespaces; drop "
+    "those terms"
+)
+
+_BY_BOTH = (
+    "quota full (CrossNamespacePodAffinity) denies this pod: spec.affinity and the packing hint select pods of other "
+    "namespaces; drop those terms, and set binPacking.namespaces: same in the policy"
+)
+
+
+def quota(used: str = "0", *, name: str = "full", namespace: str = "default", hard: str = "0", **spec: Any) -> Object:
+    """A quota of pods with affinity across namespaces, by default for none."""
+    spec = {"scopes": ["CrossNamespacePodAffinity"], **spec}
+    status = {"hard": {"pods": hard}, "used": {"pods": used}}
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec, "status": status}
+
+
+_BY_SELECTOR = {"matchExpressions": [{"scopeName": "CrossNamespacePodAffinity", "operator": "Exists"}]}
+
+
+@pytest.mark.parametrize(
+    ("pod", "quotas", "warnings"),
+    [
+        pytest.param(training_pod("pod"), [quota()], [_BY_THE_HINT], id="none allowed"),
+        pytest.param(training_pod("pod"), [quota("2", hard="2")], [_BY_THE_HINT], id="exhausted"),
+        pytest.param(training_pod("pod"), [quota("1", hard="2")], [], id="room for one"),
+        pytest.param(
+            training_pod("pod"), [quota(scopes=[], scopeSelector=_BY_SELECTOR)], [_BY_THE_HINT], id="selector"
+        ),
+        pytest.param(training_pod("pod"), [quota(scopes=[])], [], id="a quota of all pods"),
+        pytest.param(
+            training_pod("pod"),
+            [
+                quota(
+                    scopeSelector={
+                        "matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]
+                    }
+                )
+            ],
+            [],
+            id="of some pods only",
+        ),
+        pytest.param(training_pod("pod"), [quota(namespace="other")], [], id="of another namespace"),
+        pytest.param(training_pod("pod"), [], [], id="no quota"),
+        pytest.param(_NOT_PACKED, [quota()], [], id="not packed"),
+        pytest.param(_NOT_PACKED.affinity(_ANTI_AFFINITY), [quota()], [_BY_THE_USER], id="terms of the user"),
+        pytest.param(training_pod("pod").affinity(_ANTI_AFFINITY), [quota()], [_BY_BOTH], id="both"),
+        pytest.param(training_pod("pod"), [quota(name="open", hard="9"), quota()], [_BY_THE_HINT], id="two quotas"),
+    ],
+)
+def test_quota_that_denies_a_packed_pod_is_named(pod: PodBuilder, quotas: list[Object], warnings: list[str]) -> None:
+    assert about("quota", pod, *_NODES, *quotas) == warnings
+
+
+@pytest.mark.parametrize("pod", [training_pod("pod"), training_pod("pod").affinity(_ANTI_AFFINITY)])
+def test_warning_about_a_quota_is_not_cut_by_the_api_server(pod: PodBuilder) -> None:
+    (warning,) = about("quota", pod, *_NODES, quota(name="q" * 253))
+    assert len(warning.encode()) <= 256

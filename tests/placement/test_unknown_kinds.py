@@ -101,6 +101,8 @@ _ENTRIES = {
     "ResourceClaimTemplate": Entry(_TEMPLATE, ("DynamicResources",)),
     "ResourceSlice": Entry(_CLAIM, ("DynamicResources",)),
     "PriorityClass": Entry(make_pod().spec(priorityClassName="low"), ("DefaultPreemption",)),
+    # No plugin reads quotas: without them, a warning is missing.
+    "ResourceQuota": Entry(make_pod(), (), keeps_verdict=True),
 }
 
 

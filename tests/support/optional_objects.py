@@ -89,4 +89,8 @@ def _contents(variant: str) -> dict[str, Object]:
             }
         },
         "PriorityClass": {"value": int(variant)},
+        "ResourceQuota": {
+            "spec": {"hard": {"pods": "1"}, "scopes": ["CrossNamespacePodAffinity"]},
+            "status": {"hard": {"pods": "1"}, "used": {"pods": str(2 - int(variant))}},
+        },
     }

@@ -97,6 +97,7 @@ SAID: Mapping[str, Callable[[Snapshot], Any]] = {
     "csi": _csi,
     "devices": _devices,
     "priority_classes": lambda snapshot: dict(snapshot.priority_classes),
+    "full_quotas": lambda snapshot: dict(snapshot.full_quotas),
     "nominated": lambda snapshot: dict(snapshot.nominated.by_node),
     "assumed": lambda snapshot: snapshot.assumed,
     "is_without_pods": lambda snapshot: snapshot.is_without_pods,

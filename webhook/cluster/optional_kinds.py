@@ -11,6 +11,7 @@ from webhook.cluster.dra.devices import Devices
 from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.dra.resource_slice import ResourceSlice
 from webhook.cluster.priority_class import PriorityClass
+from webhook.cluster.resource_quota import ResourceQuota
 from webhook.cluster.storage.csi import Csi, CsiDriver, CsiStorageCapacity, VolumeAttachment
 from webhook.cluster.storage.pv import PersistentVolume
 from webhook.cluster.storage.pvc import PersistentVolumeClaim
@@ -30,6 +31,7 @@ Facts = (
     | ResourceClaim
     | ResourceSlice
     | PriorityClass
+    | ResourceQuota
 )
 FactsByKind = Mapping[str, Iterable[Any]]
 """The facts of every object of each known kind; a kind that is absent is not known."""
@@ -61,6 +63,7 @@ OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
     "ResourceClaimTemplate": OptionalKind("resource.k8s.io/v1", "resourceclaimtemplates", ResourceClaim.of, "devices"),
     "ResourceSlice": OptionalKind("resource.k8s.io/v1", "resourceslices", ResourceSlice.of, "devices"),
     "PriorityClass": OptionalKind("scheduling.k8s.io/v1", "priorityclasses", PriorityClass.of, "priority_classes"),
+    "ResourceQuota": OptionalKind("v1", "resourcequotas", ResourceQuota.of, "full_quotas"),
 }
 
 
@@ -111,10 +114,16 @@ def _priority_classes(found: FactsByKind) -> dict[str, PriorityClass]:
     return {each.name: each for each in found.get("PriorityClass", ())}
 
 
+def _full_quotas(found: FactsByKind) -> dict[str, str]:
+    denying = sorted(each for each in found.get("ResourceQuota", ()) if each.denies_cross_namespace)
+    return {each.namespace: each.name for each in reversed(denying)}
+
+
 _MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
     "workloads": _workloads,
     "storage": _storage,
     "csi": _csi,
     "devices": _devices,
     "priority_classes": _priority_classes,
+    "full_quotas": _full_quotas,
 }

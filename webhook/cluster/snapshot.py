@@ -36,6 +36,7 @@ _NOT_OF_NODES = (
     "csi",
     "devices",
     "priority_classes",
+    "full_quotas",
     "nominated",
     "is_without_pods",
 )
@@ -125,7 +126,8 @@ class Snapshot:
     """The cluster at one moment. It is immutable; a later moment is another snapshot with another generation.
 
     Row n of every column is `nodes[n]`. Amounts are in thousandths of a core for cpu, in bytes or units for other
-    resources. `nominated` are the pending pods with a nominated node; they do not use resources yet. `assumed` are the
+    resources. `full_quotas` names, by namespace, a ResourceQuota that denies pods with pod affinity across namespaces.
+    `nominated` are the pending pods with a nominated node; they do not use resources yet. `assumed` are the
     nominated pods that this snapshot shows as running, each with the row of its node. `is_without_pods`: it shows the
     nodes without their pods.
     """
@@ -146,6 +148,7 @@ class Snapshot:
     csi: Csi
     devices: Devices
     priority_classes: Mapping[str, PriorityClass]
+    full_quotas: Mapping[str, str]
     nominated: NominatedPods
     assumed: tuple[tuple[int, RunningPod], ...]
     is_without_pods: bool
@@ -163,6 +166,7 @@ class Snapshot:
         csi: Csi = NO_CSI,
         devices: Devices = NO_DEVICES,
         priority_classes: Mapping[str, PriorityClass] | None = None,
+        full_quotas: Mapping[str, str] | None = None,
     ) -> "Snapshot":
         """Return the snapshot of `nodes`, whose names are distinct, `namespaces` by name, and other objects."""
         infos = tuple(sorted(nodes, key=lambda info: info.node.name))
@@ -183,6 +187,7 @@ class Snapshot:
             csi=csi,
             devices=devices,
             priority_classes=priority_classes or {},
+            full_quotas=full_quotas or {},
             nominated=NO_NOMINATED_PODS,
             assumed=(),
             is_without_pods=False,

@@ -7,8 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from webhook.cluster.index.pod_term import PodTerm
+from webhook.cluster.resource_quota import CROSS_NAMESPACE_SCOPE
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.text import cut
+from webhook.placement.pod.inter_pod_info import InterPodInfo
+from webhook.policy.bin_packing import BinPacking
 from webhook.policy.node_template import NodeTemplate
 
 # Products of one pod that are compared with the products of the nodes, and products of the nodes that they are
@@ -71,6 +75,37 @@ def _known_products(label: str, snapshot: Snapshot, templates: Sequence[NodeTemp
         known |= {template.labels[label]} if label in template.labels else set()
         known |= {taint.value for taint in template.taints if taint.key == label}
     return known
+
+
+def full_quotas(pod: InterPodInfo, snapshot: Snapshot, packing: BinPacking, key_domain: str) -> Iterator[str]:
+    """Yield a warning if a ResourceQuota denies the admitted `pod` because of its pod affinity across namespaces.
+
+    The API server checks quotas after webhooks, so the packing hint alone can be the reason.
+
+    Source: k8s.io/kubernetes/pkg/quota/v1/evaluator/core/pods.go, usesCrossNamespacePodAffinity
+    """
+    quota = snapshot.full_quotas.get(pod.namespace)
+    if quota is None:
+        return
+    own = frozenset((pod.namespace,))
+    crossing = [each for each in pod.terms if each.namespace_selector is not None or each.namespaces != own]
+    if not crossing:
+        return
+    hints = [_is_packing_hint(each, packing) for each in crossing]
+    if all(hints):
+        cause = "the packing hint selects pods of all namespaces"
+        remedy = f'set binPacking.namespaces: same in the policy, or {key_domain}/bin-packing: "false"'
+    elif any(hints):
+        cause = "spec.affinity and the packing hint select pods of other namespaces"
+        remedy = "drop those terms, and set binPacking.namespaces: same in the policy"
+    else:
+        cause, remedy = "spec.affinity selects pods of other namespaces", "drop those terms"
+    yield f"quota {cut(quota, _LONGEST_SHOWN)} ({CROSS_NAMESPACE_SCOPE}) denies this pod: {cause}; {remedy}"
+
+
+def _is_packing_hint(term: PodTerm, packing: BinPacking) -> bool:
+    selected = [(each.key, tuple(each.values)) for each in term.selector or ()]
+    return term.topology_key == packing.topology_key and selected == [(packing.label_key, (packing.label_value,))]
 
 
 def _bases(product: str, named: frozenset[str]) -> set[str]:

@@ -329,7 +329,7 @@ def whole_cache() -> ClusterCache:
     return cache
 
 
-_NOT_OF_NODES = ("namespaces", "workloads", "storage", "csi", "devices", "priority_classes")
+_NOT_OF_NODES = ("namespaces", "workloads", "storage", "csi", "devices", "priority_classes", "full_quotas")
 
 
 def test_changed_nodes_keep_the_fields_that_do_not_depend_on_nodes() -> None:
@@ -382,5 +382,6 @@ def test_event_without_a_change_of_an_optional_kind_changes_nothing() -> None:
     cache = whole_cache()
     before = cache.snapshot()
     for content in optional_objects("x"):
-        cache.apply(content["kind"], "MODIFIED", content | {"status": {"observedGeneration": 2}})
+        status = {**content.get("status", {}), "observedGeneration": 2}
+        cache.apply(content["kind"], "MODIFIED", content | {"status": status})
     assert cache.snapshot() is before
