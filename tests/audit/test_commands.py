@@ -1,4 +1,6 @@
+import gzip
 import io
+import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -303,6 +305,39 @@ class TestSummary:
 
     def test_of_nothing_says_so(self, run: Run) -> None:
         assert run("summary", "-n", "nobody") == Outcome(0, "0 records\n", "")
+
+
+OTHERS = {
+    "a log": (b'{"level":"info"}\nnot JSON\n', '{"level":"info"}'),
+    "text": (b"what is this", "what is this"),
+    "bytes": (bytes(range(128, 256)), "\ufffd"),
+}
+
+
+class TestAnotherFile:
+    """A file without a record is no audit log, in any command."""
+
+    @pytest.mark.parametrize("name", OTHERS)
+    @pytest.mark.parametrize("command", [["list"], ["show", "d"], ["summary"], ["verify"]], ids=" ".join)
+    def test_is_refused(self, run: Run, tmp_path: Path, command: list[str], name: str) -> None:
+        text, shown = OTHERS[name]
+        (tmp_path / "other").write_bytes(text)
+        ran = run(*command, "other")
+        assert (ran.code, ran.output) == (2, "")
+        assert ran.errors.startswith(f"Error: other: Invalid value: {json.dumps(shown, ensure_ascii=False)[:-1]}")
+        assert ran.errors.endswith("; holds no audit record; give the file of `serve --audit`\n")
+
+    @pytest.mark.parametrize("command", [["list"], ["show", "d"], ["summary"]], ids=" ".join)
+    def test_on_standard_input_is_refused_at_its_end(self, command: list[str]) -> None:
+        ran = run_here("audit", *command, "-", stdin=OTHERS["a log"][0])
+        assert ran.code == 2
+        assert ran.errors.splitlines()[-1].endswith("; holds no audit record; give the output of `serve --audit`")
+
+    def test_that_is_compressed_names_the_way_to_read_it(self, run: Run, tmp_path: Path, lines: list[bytes]) -> None:
+        (tmp_path / "audit.jsonl.1.gz").write_bytes(gzip.compress(b"\n".join(lines)))
+        ran = run("list", "audit.jsonl.1.gz")
+        assert (ran.code, ran.output) == (2, "")
+        assert "is compressed; pipe it: `zcat FILE | placement-webhook audit list -`" in ran.errors
 
 
 class TestVerify:

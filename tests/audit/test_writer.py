@@ -138,8 +138,8 @@ class TestRestart:
         verification = log.verify()
         assert (verification.faults, len(verification.chains), verification.records) == ([], 1, 3)
 
-    def test_begins_a_chain_where_there_is_none(self, log: Log) -> None:
-        log.path.write_bytes(b"what is this\n")
+    def test_begins_a_chain_where_a_crash_left_a_part_of_the_first_record(self, log: Log) -> None:
+        log.path.write_bytes(b'{"time":"2026-')
         log.write(1)
         assert orjson.loads(log.lines()[1])["previous"] == ""
 
@@ -385,6 +385,7 @@ class TestStart:
         [
             ("nowhere/audit.jsonl", "its folder does not exist"),
             ("folder", "is a folder"),
+            ("/", "is a folder"),
             ("file/audit.jsonl", "its folder is a file"),
             ("pipe", "is not a regular file"),
             ("x" * 300, "is too long a name"),
@@ -403,6 +404,19 @@ class TestStart:
         (error,) = raised.value.errors
         assert (error.path, error.value) == ("--audit", path)
         assert error.detail.startswith(remedy)
+
+    @pytest.mark.parametrize("text", ["what is this\n", '{"level":"info"}\n', "no newline", "\n", '{"time":"now"}\n'])
+    @pytest.mark.parametrize("name", ["audit.jsonl", "audit.jsonl.1"])
+    def test_is_refused_for_a_file_of_something_else_which_stays_as_it_is(
+        self, tmp_path: Path, name: str, text: str
+    ) -> None:
+        (tmp_path / name).write_text(text)
+        with pytest.raises(InvalidInput) as raised:
+            AuditWriter(tmp_path / "audit.jsonl", max_bytes=1)
+        (error,) = raised.value.errors
+        assert (error.path, error.value) == ("--audit", str(tmp_path / name))
+        assert error.detail == "holds something else than audit records; give another file, or move it away"
+        assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, text)]
 
     def test_is_refused_for_a_device(self) -> None:
         with pytest.raises(InvalidInput, match="is not a regular file; give a file, or - for standard output"):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from webhook.audit.head import ChainHead, HeadFile, head_path, read_head
-from webhook.audit.lines import last_line
+from webhook.audit.lines import is_audit_log, last_line
 from webhook.audit.rotation import Retention, RotatedFiles
 from webhook.audit.statement import Dropped, Rotation
 from webhook.kube.field import InvalidInput, invalid
@@ -45,9 +45,11 @@ class AuditFile:
         """Open the file and lock it against other writers.
 
         Raises:
-            InvalidInput: the file cannot be used, for a permanent reason. A full disk is not one: lines fail until the
-                disk has room again.
+            InvalidInput: the file cannot be used, for a permanent reason, or it or its newest rotated file is no audit
+                log. A full disk is not a permanent reason: lines fail until the disk has room again.
         """
+        if not path.name:
+            raise InvalidInput([invalid("--audit", str(path), _REMEDIES[errno.EISDIR])])
         self.path = path
         self._name = os.fspath(path)
         self._max_bytes = max_bytes
@@ -58,10 +60,17 @@ class AuditFile:
         self._torn = False
         self._head_file = HeadFile(head_path(path), FILE_MODE)
         try:
+            self._reject_another_file()
             self._open()
         except OSError as error:
             if error.errno in _REMEDIES:
                 raise InvalidInput([invalid("--audit", str(path), _REMEDIES[error.errno])]) from error
+
+    def _reject_another_file(self) -> None:
+        for path in (self.path, self._rotated.numbered(1)):
+            if path.is_file() and not is_audit_log(path):
+                detail = "holds something else than audit records; give another file, or move it away"
+                raise InvalidInput([invalid("--audit", str(path), detail)])
 
     def last_line(self) -> bytes | None:
         """Return the last line that holds a record, from this file or the newest rotated one."""

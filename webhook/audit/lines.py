@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from webhook.audit.record import LARGEST_BYTES, AuditRecord, parse_line
+from webhook.audit.record import BEGINNING, LARGEST_BYTES, AuditRecord, parse_line
 
 _BLOCK_BYTES = 64 * 1024
 _TAIL_BYTES = 16 * 1024 * 1024  # search range for the last record; a file that is no audit file has none
@@ -37,6 +37,18 @@ def last_line(path: Path) -> bytes | None:
         OSError: the file cannot be read.
     """
     return next((line for line in _lines_backwards(path) if _record(line)), None)
+
+
+def is_audit_log(path: Path) -> bool:
+    """Return whether the file is empty, or its first line or one near its end is a record, perhaps cut off by a crash.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as file:
+        first = file.readline(LARGEST_BYTES + 1)
+    is_cut_off = not first.endswith(b"\n") and BEGINNING.startswith(first[: len(BEGINNING)])
+    return is_cut_off or first_record(path) is not None or last_record(path) is not None
 
 
 def _record(line: bytes) -> AuditRecord | None:

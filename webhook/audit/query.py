@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, Self
 
+from webhook.audit.lines import is_audit_log
 from webhook.audit.record import AuditRecord, moment, parse_line
 from webhook.kube.field import FieldError, InvalidInput, invalid
 
@@ -43,7 +44,7 @@ class Sources:
         """Open each file; `-` is standard input.
 
         Raises:
-            InvalidInput: files cannot be read; lists all of them.
+            InvalidInput: files cannot be read or are no audit logs; lists all of them.
         """
         self._stack = ExitStack()
         self._streams: list[tuple[str, BinaryIO]] = []
@@ -54,11 +55,12 @@ class Sources:
                 continue
             try:
                 stream = Path(name).open("rb")  # noqa: SIM115 - the stack closes it
+                self._streams.append((name, self._stack.enter_context(stream)))
+                if Path(name).is_file() and not is_audit_log(Path(name)):
+                    errors.append(_no_audit_log(name))
             except OSError as error:
                 problem = error.strerror or type(error).__name__
                 errors.append(invalid(name, problem, "give an audit file that can be read, or - for standard input"))
-            else:
-                self._streams.append((name, self._stack.enter_context(stream)))
         if errors:
             self._stack.close()
             raise InvalidInput(errors)
@@ -79,8 +81,18 @@ class Sources:
 
         Rotated files may be given in any order, together with the files of other replicas: each file is in order.
         """
-        ordered = [_entries(lines, on_invalid) for _, lines in self.lines()]
+        ordered = [_entries(name, lines, on_invalid) for name, lines in self.lines()]
         return heapq.merge(*ordered, key=lambda entry: moment(entry.record.time))
+
+
+def _no_audit_log(name: str) -> FieldError:
+    with Path(name).open("rb") as file:
+        start = file.read(60)
+    if start.startswith(b"\x1f\x8b"):
+        detail = "is compressed; pipe it: `zcat FILE | placement-webhook audit list -`"
+        return FieldError(name, "Unsupported value", "gzip", detail)
+    text = start.split(b"\n", 1)[0].decode("utf-8", "replace")
+    return invalid(name, text, "holds no audit record; give the file of `serve --audit`")
 
 
 def rotated_files(path: Path) -> list[str]:
@@ -105,12 +117,24 @@ def read(name: str, stream: Iterable[bytes]) -> Iterator[Entry | InvalidLine]:
             yield InvalidLine(place, line, str(error), cut_off=not text.endswith(b"\n"))
 
 
-def _entries(lines: Iterable[Entry | InvalidLine], on_invalid: Callable[[InvalidLine], None]) -> Iterator[Entry]:
+def _entries(
+    name: str, lines: Iterable[Entry | InvalidLine], on_invalid: Callable[[InvalidLine], None]
+) -> Iterator[Entry]:
+    """Yield the records among the lines.
+
+    Raises:
+        InvalidInput: no line is a record.
+    """
+    has_record, wrong = False, None
     for line in lines:
         if isinstance(line, Entry):
+            has_record = True
             yield line
         else:
+            wrong = wrong or line
             on_invalid(line)
+    if wrong and not has_record and not wrong.cut_off:
+        raise InvalidInput([invalid(name, wrong.problem, "holds no audit record; give the output of `serve --audit`")])
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,9 @@ POD = "Pod"
 FIRST = ""
 """The value of `previous` in the first record of a chain."""
 
+BEGINNING = b'{"time":"'
+"""The beginning of each line."""
+
 LARGEST_BYTES = 64 * 1024
 """The maximum length of a line: the maximum of the fields below, 18 texts, and the list of truncated places."""
 _RULES_BYTES = 6 * 1024
