@@ -7,6 +7,7 @@ import pytest
 from aiohttp import web
 
 from tests.support.fake_api import Answer, fake_api
+from tests.support.fake_events_api import fake_events_api
 from webhook.kube.field import InvalidInput
 from webhook.watch.api_server import ApiServerError, ClientConfig, _message
 
@@ -71,6 +72,33 @@ def test_answer_that_is_no_object_is_an_error(tmp_path: Path) -> None:
 def test_refusal_keeps_its_code_and_says_why_as_far_as_it_is_known(tmp_path: Path, answer: Answer, text: str) -> None:
     error = error_of(answer, tmp_path)
     assert (error.code, str(error)) == (403, f"GET {PATH}: 403 {text}")
+
+
+def test_object_is_created_and_patched(tmp_path: Path) -> None:
+    events = "/api/v1/namespaces/team-a/events"
+
+    async def run() -> None:
+        async with fake_events_api() as api, ClientConfig(api.kubeconfig(tmp_path)).connect() as server:
+            created = await server.create(events, {"metadata": {"name": "e"}, "count": 1}, {"fieldManager": "tests"})
+            assert created == {"metadata": {"name": "e", "resourceVersion": "1"}, "count": 1}
+            patched = await server.merge_patch(f"{events}/e", {"count": 2}, {})
+            assert (patched["count"], patched["metadata"]["resourceVersion"]) == (2, "2")
+            assert api.asked == [f"POST {events}", f"PATCH {events}/e"]
+
+    asyncio.run(run())
+
+
+def test_refusal_of_a_write_names_the_method_and_keeps_its_causes(tmp_path: Path) -> None:
+    async def run() -> ApiServerError:
+        async with fake_events_api() as api, ClientConfig(api.kubeconfig(tmp_path)).connect() as server:
+            api.failures = [(403, "NamespaceTerminating")]
+            with pytest.raises(ApiServerError) as caught:
+                await server.create("/api/v1/namespaces/a/events", {}, {})
+            return caught.value
+
+    error = asyncio.run(run())
+    assert str(error) == "POST /api/v1/namespaces/a/events: 403 because 403"
+    assert (error.code, error.causes) == (403, frozenset({"NamespaceTerminating"}))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""One connection to an API server: pages of lists, lines of watches, as raw JSON.
+"""One connection to an API server: pages of lists, lines of watches, objects written, as raw JSON.
 
 The `kubernetes` package reads the configuration, authenticates and connects. Its models are not used: they cost ten
 times as much as decoding, and lose fields that are newer than the package.
@@ -28,6 +28,8 @@ Query = Mapping[str, str | int]
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
 _LONGEST_ERROR_BYTES = 16_384
+_SUCCESSES = (200, 201)
+_JSON = "application/json"
 GONE = 410
 NOT_READABLE = (403, 404)
 """The status codes of a kind that this client may not read or that the API server does not serve."""
@@ -38,11 +40,15 @@ _load_kubeconfig: Any = config.load_kube_config_from_dict
 
 
 class ApiServerError(Exception):
-    """A request to the API server failed. `code` is the HTTP status, 0 if there is none."""
+    """A request to the API server failed. `code` is the HTTP status, 0 if there is none.
 
-    def __init__(self, message: str, code: int = 0) -> None:
+    `causes` are the machine-readable causes of the Status, such as `NamespaceTerminating`.
+    """
+
+    def __init__(self, message: str, code: int = 0, causes: frozenset[str] = frozenset()) -> None:
         super().__init__(message)
         self.code = code
+        self.causes = causes
 
 
 class UnreachableError(ApiServerError):
@@ -122,21 +128,43 @@ class ApiServer:
     ) -> None:
         await self._client.close()
 
-    async def get(self, path: str, query: Query) -> JsonObject:
-        """Return the object at `path`.
+    async def get(self, path: str, query: Query, accept: str = _JSON) -> JsonObject:
+        """Return the object at `path`, in the media type `accept`.
 
         Raises:
             ApiServerError: the request failed or timed out.
         """
-        response = await self._request(path, query, _ANSWER_SECONDS)
+        return await self._object("GET", path, query, {"Accept": accept})
+
+    async def create(self, path: str, content: JsonObject, query: Query) -> JsonObject:
+        """Return the object that is created of `content` in the collection at `path`.
+
+        Raises:
+            ApiServerError: the request failed or timed out.
+        """
+        return await self._object("POST", path, query, {"Accept": _JSON, "Content-Type": _JSON}, content)
+
+    async def merge_patch(self, path: str, patch: JsonObject, query: Query) -> JsonObject:
+        """Return the object at `path` after `patch` (RFC 7386).
+
+        Raises:
+            ApiServerError: the request failed or timed out.
+        """
+        headers = {"Accept": _JSON, "Content-Type": "application/merge-patch+json"}
+        return await self._object("PATCH", path, query, headers, patch)
+
+    async def _object(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: JsonObject | None = None
+    ) -> JsonObject:
+        response = await self._request(method, path, query, headers, _ANSWER_SECONDS, body)
         try:
             content = orjson.loads(await response.read())
         except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
-            raise ApiServerError(f"GET {path}: the response is incomplete: {_message(error)}") from error
+            raise ApiServerError(f"{method} {path}: the response is incomplete: {_message(error)}") from error
         finally:
             response.release()
         if not isinstance(content, dict):
-            raise ApiServerError(f"GET {path}: the response is not an object")
+            raise ApiServerError(f"{method} {path}: the response is not an object")
         return content
 
     async def lines(self, path: str, query: Query, silence_seconds: float) -> AsyncGenerator[list[bytes], None]:
@@ -146,7 +174,7 @@ class ApiServer:
             ApiServerError: the request failed, the response ended within a line, or no byte arrived for
                 `silence_seconds`.
         """
-        response = await self._request(path, query, silence_seconds)
+        response = await self._request("GET", path, query, {"Accept": _JSON}, silence_seconds)
         rest = b""
         try:
             async for chunk in response.content.iter_any():
@@ -160,33 +188,50 @@ class ApiServer:
         if rest:
             raise ApiServerError(f"GET {path}: the response ended within an object")
 
-    async def _request(self, path: str, query: Query, silence_seconds: float) -> aiohttp.ClientResponse:
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        query: Query,
+        headers: Mapping[str, str],
+        silence_seconds: float,
+        body: JsonObject | None = None,
+    ) -> aiohttp.ClientResponse:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=silence_seconds)
         try:
-            method, url, headers, *_ = await self._client.param_serialize(
-                "GET",
+            method, url, sent_headers, sent_body, *_ = await self._client.param_serialize(
+                method,
                 path,
                 query_params=list(query.items()),
-                header_params={"Accept": "application/json"},
+                header_params=dict(headers),
+                body=body,
                 auth_settings=["BearerToken"],
             )
-            answer = await self._client.call_api(method, url, headers, _request_timeout=timeout)
+            answer = await self._client.call_api(method, url, sent_headers, sent_body, _request_timeout=timeout)
         except (aiohttp.ClientError, TimeoutError, OSError, ConfigException) as error:
             raise UnreachableError(f"the API server does not answer: {_message(error)}") from error
         response: aiohttp.ClientResponse = answer.response
-        if response.status != 200:
-            raise ApiServerError(f"GET {path}: {response.status} {await _status_message(response)}", response.status)
+        if response.status not in _SUCCESSES:
+            status = await _status(response)
+            message = field(status, "message") or response.reason
+            raise ApiServerError(f"{method} {path}: {response.status} {message}", response.status, _causes(status))
         return response
 
 
-async def _status_message(response: aiohttp.ClientResponse) -> str:
+async def _status(response: aiohttp.ClientResponse) -> JsonObject:
+    """Return the Status in `response`; empty if there is none."""
     try:
-        message = field(orjson.loads(await response.content.read(_LONGEST_ERROR_BYTES)), "message")
+        content = orjson.loads(await response.content.read(_LONGEST_ERROR_BYTES))
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
-        message = None
+        content = None
     finally:
         response.close()
-    return str(message or response.reason)
+    return content if isinstance(content, dict) else {}
+
+
+def _causes(status: JsonObject) -> frozenset[str]:
+    causes = field(status, "details", "causes")
+    return frozenset(str(field(each, "reason")) for each in causes) if isinstance(causes, list) else frozenset()
 
 
 def _message(error: BaseException) -> str:
