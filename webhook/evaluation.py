@@ -23,7 +23,8 @@ from webhook.placement.cluster_warnings import PodReferences
 from webhook.placement.pod_signature import PodSignature, deadline_reader
 from webhook.pod_content import PodContent, fields_read
 from webhook.policy.placement_check import CheckMode
-from webhook.policy.policy import Policy, matches_any, opt_out_namespaces
+from webhook.policy.policy import Policy, opt_out_namespaces
+from webhook.policy.products import matches_any
 from webhook.verdict import Bypassed, Denied
 
 JsonObject = dict[str, Any]
@@ -80,7 +81,7 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
         return Bypassed(reason)
     reading = read_workload(pod, namespace, defaults, policy, extended_resources)
     if reading.type_name is None:
-        return Bypassed("no workload type", reading.warnings)
+        return Bypassed(reading.bypass_reason, reading.warnings)
     warnings = reading.warnings
     if reading.errors or reading.denials:
         if policy.spec.invalid_annotations == "deny":
@@ -88,7 +89,7 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
             return Denied(_denial(reading), reading.type_name, warnings=warnings, errors=errors)
         warnings = (*map(str, (*reading.errors, *reading.denials)), *warnings)
     if reading.workload is None:
-        return Bypassed("invalid annotations", warnings, reading.type_name)
+        return Bypassed(reading.bypass_reason, warnings, reading.type_name)
     try:
         mutation = mutate(pod, reading.workload, policy, RULES)
     except PodTooLargeError as error:

@@ -176,15 +176,23 @@ def test_a_pod_that_was_admitted_needs_no_mutate(run: Run, tmp_path: Path) -> No
 
 
 def test_a_mutated_pod_has_the_defaults_of_its_namespace(run: Run, tmp_path: Path) -> None:
-    """The defaults are those that the webhook reads in the cluster of the file."""
+    """The training pool, which the namespace of the file makes the pod's, is full; another node has free cards."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "annotations": {TYPE: "training"}}}
     cluster = write_cluster(tmp_path, namespace)
 
     outcome = run(
-        "check", "-f", "-", "--cluster", cluster, "--mutate", "-o", "json", stdin=as_list(make_pod("a").namespace("ml"))
+        "check",
+        "-f",
+        "-",
+        "--cluster",
+        cluster,
+        "--mutate",
+        "-o",
+        "json",
+        stdin=as_list(make_pod("a").namespace("ml").gpu(1)),
     )
 
-    assert lines(outcome.output)[0]["node"] == "train"
+    assert lines(outcome.output)[0]["verdict"] == "Waiting"
 
 
 def test_a_pod_that_the_policy_denies_is_code_5_and_the_others_are_evaluated(run: Run, tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_annotations_of_the_namespace_are_defaults(cluster: Cluster, tmp_path: P
     annotations = {f"{D}/workload-type": "training"}
     cluster.client.patch("Namespace", cluster.namespace, {"metadata": {"annotations": annotations}})
     with serving(tmp_path, cluster.control_plane.kubeconfig) as served:
-        plain = make_pod("plain").obj()
+        plain = make_pod("plain").gpu(1).obj()
         wait_for(lambda: "patch" in served.admit(plain, cluster.namespace), "a patch by the namespace's default")
 
 

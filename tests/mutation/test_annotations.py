@@ -6,7 +6,7 @@ from tests.support.admission import DOMAIN, TYPE, admit_pod, make_request, polic
 from tests.support.builders import make_pod
 from webhook.kube.names import LABEL_VALUE_RULE
 from webhook.mutation.workload import WorkloadReading, read_workload
-from webhook.policy.annotation_values import mebibytes, name, positive, products, topology
+from webhook.policy.annotation_values import CardMemory, card_memory, name, positive, products, topology
 from webhook.verdict import Bypassed, Denied, Patched
 
 ALIASES = {"host": "kubernetes.io/hostname", "zone": "topology.kubernetes.io/zone"}
@@ -18,6 +18,14 @@ def read(namespace_annotations: dict[str, str] | None = None, /, **annotations: 
     for key, value in annotations.items():
         pod = pod.annotate(f"{DOMAIN}/{key.replace('_', '-')}", value)
     return read_workload(pod.obj(), "default", namespace_annotations or {}, policy_with())
+
+
+def read_of_card(namespace_annotations: dict[str, str], /, **annotations: str) -> WorkloadReading:
+    """Like `read`, for a pod that requests a card: the defaults of its namespace apply."""
+    pod = make_pod().annotate(TYPE, "training").limits(**{"nvidia.com/gpu": 1})
+    for key, value in annotations.items():
+        pod = pod.annotate(f"{DOMAIN}/{key.replace('_', '-')}", value)
+    return read_workload(pod.obj(), "default", namespace_annotations, policy_with())
 
 
 @pytest.mark.parametrize(
@@ -62,19 +70,45 @@ def test_no_products(text: str) -> None:
     ],
 )
 def test_memory_is_rounded_up_to_mebibytes(text: str, wanted: int) -> None:
-    assert mebibytes(text) == wanted
+    assert card_memory(0)(text) == CardMemory(wanted, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "percent", "least_mib"),
+    [
+        ("80Gi", 5, 77824),
+        ("80Gi", 50, 40960),
+        ("80Gi", 1, 81101),  # 81100.8
+        ("1", 50, 1),
+        ("8Ei", 5, 8356288371098),
+    ],
+)
+def test_card_may_report_less_than_the_size_that_it_is_sold_by(text: str, percent: int, least_mib: int) -> None:
+    assert card_memory(percent)(text) == CardMemory(least_mib, f"{text} less {percent} %")
+
+
+@pytest.mark.parametrize(
+    ("sold", "reported_mib"), [("80Gi", 81559), ("96Gi", 97871), ("141Gi", 143771), ("40Gi", 40960)]
+)
+def test_cards_match_the_size_that_they_are_sold_by(sold: str, reported_mib: int) -> None:
+    """H100, H20, H200 and A100 as nvidia-smi reports them."""
+    assert card_memory(5)(sold).least_mib <= reported_mib
+
+
+def test_card_of_the_next_smaller_size_does_not_match() -> None:
+    assert card_memory(5)("96Gi").least_mib > 81559
 
 
 @pytest.mark.parametrize("text", ["", "80 Gi", "80GB", "Gi", "eighty", "1e", "0x10", "--1", "1_000"])
 def test_no_quantity(text: str) -> None:
     with pytest.raises(ValueError, match="must be a quantity"):
-        mebibytes(text)
+        card_memory(5)(text)
 
 
 @pytest.mark.parametrize("text", ["0", "0Gi", "-1Gi"])
 def test_memory_is_above_zero(text: str) -> None:
     with pytest.raises(ValueError, match="must be above zero"):
-        mebibytes(text)
+        card_memory(5)(text)
 
 
 @pytest.mark.parametrize(("text", "wanted"), [("1", 1), ("8", 8), ("008", 8), ("999999999", 999_999_999)])
@@ -147,19 +181,29 @@ def test_other_values_of_inject_do_not_opt_out(value: str, outcome: type) -> Non
 
 
 def test_the_pods_value_wins_over_its_namespaces() -> None:
-    reading = read({f"{DOMAIN}/gpu-count": "4", f"{DOMAIN}/gpu-driver": "550"}, gpu_count="8")
+    reading = read_of_card({f"{DOMAIN}/gpu-count": "4", f"{DOMAIN}/gpu-driver": "550"}, gpu_count="8")
 
     assert reading.workload is not None
     assert (reading.workload.gpu_count, reading.workload.gpu_driver) == (8, 550)
 
 
-def test_error_names_the_owner_of_the_value() -> None:
-    reading = read({f"{DOMAIN}/gpu-count": "x", f"{DOMAIN}/gpu-driver": "y"}, gpu_count="z")
+def test_invalid_value_of_the_namespace_is_a_warning_that_names_it() -> None:
+    reading = read_of_card({f"{DOMAIN}/gpu-count": "x", f"{DOMAIN}/gpu-driver": "y"}, gpu_count="z")
 
-    assert [error.path for error in reading.errors] == [
-        "metadata.annotations[maip.mxsf.io/gpu-count]",
-        'namespace "default": metadata.annotations[maip.mxsf.io/gpu-driver]',
-    ]
+    assert [error.path for error in reading.errors] == ["metadata.annotations[maip.mxsf.io/gpu-count]"]
+    (warning,) = reading.warnings
+    assert warning.startswith('ignored: namespace "default": metadata.annotations[maip.mxsf.io/gpu-driver]: Invalid')
+
+
+@pytest.mark.parametrize(
+    "key", [key for key in policy_with().keys if not key.endswith("/workload-type")], ids=lambda key: key
+)
+def test_no_value_of_the_namespace_denies_a_pod(key: str) -> None:
+    reading = read_of_card({key: "no such ; value"})
+
+    assert (reading.errors, reading.denials) == ((), ())
+    assert reading.workload is not None
+    assert any("namespace" in warning and key in warning for warning in reading.warnings)
 
 
 @pytest.mark.parametrize(

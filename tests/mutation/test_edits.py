@@ -15,12 +15,11 @@ from webhook.mutation.edits import (
     Edit,
     Effect,
     PodTooLargeError,
-    PreferNode,
     PreferPodAffinity,
-    RequireNode,
     SetAnnotation,
     SetScheduler,
 )
+from webhook.mutation.node_edits import PreferNode, RequireNode
 from webhook.mutation.node_terms import NodeLabelRequirement
 
 Pod = dict[str, Any]
@@ -126,7 +125,8 @@ def test_a_requirement_is_anded_into_every_term_that_has_one(pod: Pod, wanted: P
 
 
 WANTED = "the policy's usage in [training, hybrid]"
-CLASH = f"usage In [inference] contradicts {WANTED}; both stand"
+BOTH = "a node must meet both, so"
+CLASH = f"usage In [inference] contradicts {WANTED}; {BOTH}"
 
 
 @pytest.mark.parametrize(
@@ -134,27 +134,27 @@ CLASH = f"usage In [inference] contradicts {WANTED}; both stand"
     [
         pytest.param(
             required(term(expression("In", "inference"))),
-            [f"nodeSelectorTerms[0]: {CLASH}: {PENDING}"],
+            [f"nodeSelectorTerms[0]: {CLASH} {PENDING}"],
             id="the only term",
         ),
         pytest.param(
             required(term(OTHER), term(expression("In", "inference"))),
-            [f"nodeSelectorTerms[1]: {CLASH}: it matches no node"],
+            [f"nodeSelectorTerms[1]: {CLASH} this term matches no node"],
             id="one of two terms",
         ),
         pytest.param(
             required(term(expression("In", "inference")), {}, term(expression("In", "inference"))),
-            [f"nodeSelectorTerms[0]: {CLASH}: {PENDING}", f"nodeSelectorTerms[2]: {CLASH}: {PENDING}"],
+            [f"nodeSelectorTerms[0]: {CLASH} {PENDING}", f"nodeSelectorTerms[2]: {CLASH} {PENDING}"],
             id="all terms but an empty one",
         ),
         pytest.param(
             {"spec": {"nodeSelector": {"usage": "inference"}}},
-            [f"nodeSelector usage=inference contradicts {WANTED}; both stand: {PENDING}"],
+            [f"nodeSelector usage=inference contradicts {WANTED}; {BOTH} {PENDING}"],
             id="nodeSelector",
         ),
         pytest.param(
             {"spec": {"nodeSelector": {"usage": ""}}},
-            [f"nodeSelector usage= contradicts {WANTED}; both stand: {PENDING}"],
+            [f"nodeSelector usage= contradicts {WANTED}; {BOTH} {PENDING}"],
             id="an empty value in nodeSelector",
         ),
         pytest.param(
@@ -163,8 +163,8 @@ CLASH = f"usage In [inference] contradicts {WANTED}; both stand"
                 | required(term(expression("NotIn", "training", "hybrid")))["spec"]
             },
             [
-                f"nodeSelector usage=x contradicts {WANTED}; both stand: {PENDING}",
-                f"nodeSelectorTerms[0]: usage NotIn [training, hybrid] contradicts {WANTED}; both stand: {PENDING}",
+                f"nodeSelector usage=x contradicts {WANTED}; {BOTH} {PENDING}",
+                f"nodeSelectorTerms[0]: usage NotIn [training, hybrid] contradicts {WANTED}; {BOTH} {PENDING}",
             ],
             id="nodeSelector and term",
         ),
@@ -192,7 +192,7 @@ def test_contradiction_is_reported_with_its_consequence(pod: Pod, warnings: list
 @pytest.mark.parametrize("terms", [9, 10, 11])
 def test_first_ten_contradictions_are_reported(terms: int) -> None:
     _, effect = applied(USAGE, required(*(term(expression("In", "inference")) for _ in range(terms))))
-    reported = [f"nodeSelectorTerms[{index}]: {CLASH}: {PENDING}" for index in range(min(terms, 10))]
+    reported = [f"nodeSelectorTerms[{index}]: {CLASH} {PENDING}" for index in range(min(terms, 10))]
     assert list(effect.warnings) == reported
 
 
@@ -237,7 +237,6 @@ MINE = {"weight": 100, "preference": term(expression("In", "training"))}
         pytest.param([MINE], False, id="the same"),
         pytest.param([MINE | {"weight": 1}], False, id="the same with another weight"),
         pytest.param([{"weight": 5, "preference": term(OTHER)}, MINE], False, id="the same among others"),
-        pytest.param([{"weight": 5, "preference": term(expression("In", "hybrid"))}], True, id="another value"),
         pytest.param(
             [{"weight": 5, "preference": term(expression("In", "training"), OTHER)}], True, id="a narrower one"
         ),
@@ -256,6 +255,54 @@ def test_preference_is_added_unless_the_user_has_the_same(terms: list[Any], adde
 
     assert pod == preferred_nodes(*terms, *([MINE] if added else []))
     assert effect == Effect(changed=added)
+
+
+WANTED_POOLS = (
+    (100, NodeLabelRequirement("usage", "In", ("training",))),
+    (10, NodeLabelRequirement("usage", "In", ("hybrid",))),
+)
+HYBRID = {"weight": 10, "preference": term(expression("In", "hybrid"))}
+NOT_ADDED = (
+    "the pod's own preferred node affinity for usage wins over the policy's, which is not added: prefer node usage"
+)
+
+
+@pytest.mark.parametrize(
+    "preference",
+    [
+        pytest.param(term(expression("In", "hybrid")), id="another value"),
+        pytest.param(term(expression("In", "training", "hybrid")), id="more values"),
+        pytest.param(term(expression("NotIn", "training")), id="every other value"),
+        pytest.param(term(expression("In", "hybrid"), OTHER), id="another value and label"),
+    ],
+)
+def test_preference_of_the_user_for_other_values_wins_with_a_warning(preference: Any) -> None:
+    """Weights add up, so the policy's 100 would outweigh the user's 5."""
+    theirs = preferred_nodes({"weight": 5, "preference": preference})
+
+    pod, effect = applied(TRAINING, theirs)
+
+    assert pod == theirs
+    assert effect.warnings == (f"{NOT_ADDED} in [training] (weight 100)",)
+
+
+def test_preferences_of_the_policy_do_not_contradict_each_other() -> None:
+    once, _ = applied(PreferNode(*WANTED_POOLS[0], WANTED_POOLS), {"spec": {}})
+
+    both, effect = applied(PreferNode(*WANTED_POOLS[1], WANTED_POOLS), once)
+
+    assert both == preferred_nodes(MINE, HYBRID)
+    assert effect == Effect(changed=True)
+
+
+def test_preference_of_the_policy_with_a_weight_of_the_user_is_the_users() -> None:
+    """With the policy's 10 for hybrid nodes beside it, the pod would be drawn to those."""
+    theirs = preferred_nodes(MINE | {"weight": 1})
+
+    pod, effect = applied(PreferNode(*WANTED_POOLS[1], WANTED_POOLS), theirs)
+
+    assert pod == theirs
+    assert effect.warnings == (f"{NOT_ADDED} in [hybrid] (weight 10)",)
 
 
 TOLERATION = {"key": "usage", "operator": "Equal", "value": "training", "effect": "NoSchedule"}
@@ -283,6 +330,67 @@ def test_a_toleration_is_added_unless_another_covers_it(toleration: dict[str, An
 
     assert pod == {"spec": {"tolerations": [toleration, TOLERATION] if added else [toleration]}}
     assert effect == Effect(changed=added)
+
+
+EVERY_VALUE = {"key": "usage", "operator": "Exists", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("toleration", "added"),
+    [
+        pytest.param(EVERY_VALUE, False, id="the same"),
+        pytest.param({"key": "usage", "operator": "Exists"}, False, id="every effect"),
+        pytest.param({"operator": "Exists"}, False, id="everything"),
+        pytest.param({"operator": "Exists", "effect": "NoSchedule"}, False, id="every key"),
+        pytest.param(TOLERATION, True, id="one value"),
+        pytest.param({"key": "usage", "value": "", "effect": "NoSchedule"}, True, id="an empty value"),
+        pytest.param(EVERY_VALUE | {"effect": "NoExecute"}, True, id="another effect"),
+        pytest.param(EVERY_VALUE | {"key": "other"}, True, id="another key"),
+    ],
+)
+def test_a_toleration_of_every_value_is_added_unless_another_covers_it(toleration: dict[str, Any], added: bool) -> None:
+    pod, effect = applied(AddToleration("usage", operator="Exists"), {"spec": {"tolerations": [toleration]}})
+
+    assert pod == {"spec": {"tolerations": [toleration, EVERY_VALUE] if added else [toleration]}}
+    assert effect == Effect(changed=added)
+
+
+FOR_AN_HOUR = {"key": "usage", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3600}
+
+
+@pytest.mark.parametrize(
+    ("toleration", "added"),
+    [
+        pytest.param(FOR_AN_HOUR, False, id="the same"),
+        pytest.param({"operator": "Exists"}, False, id="without limit"),
+        pytest.param(FOR_AN_HOUR | {"tolerationSeconds": 3601}, False, id="longer"),
+        pytest.param(FOR_AN_HOUR | {"tolerationSeconds": 300}, True, id="shorter"),
+    ],
+)
+def test_a_toleration_for_a_time_is_added_unless_another_lasts_as_long(toleration: dict[str, Any], added: bool) -> None:
+    edit = AddToleration("usage", effect="NoExecute", operator="Exists", seconds=3600)
+
+    pod, _ = applied(edit, {"spec": {"tolerations": [toleration]}})
+
+    assert pod == {"spec": {"tolerations": [toleration, FOR_AN_HOUR] if added else [toleration]}}
+
+
+@pytest.mark.parametrize(
+    ("toleration", "added"),
+    [
+        pytest.param({"key": "usage", "value": "training"}, False, id="the same"),
+        pytest.param({"key": "usage", "operator": "Exists"}, False, id="every value"),
+        pytest.param({"operator": "Exists"}, False, id="everything"),
+        pytest.param(TOLERATION, True, id="one effect"),
+    ],
+)
+def test_a_toleration_of_every_effect_is_added_unless_another_covers_it(
+    toleration: dict[str, Any], added: bool
+) -> None:
+    pod, _ = applied(AddToleration("usage", "training", ""), {"spec": {"tolerations": [toleration]}})
+
+    ours = {"key": "usage", "operator": "Equal", "value": "training"}
+    assert pod == {"spec": {"tolerations": [toleration, ours] if added else [toleration]}}
 
 
 @pytest.mark.parametrize("spec", [{}, {"tolerations": None}, {"tolerations": []}], ids=["missing", "null", "empty"])
@@ -363,6 +471,27 @@ def test_pod_affinity_is_added_unless_the_user_has_the_same(theirs: Any, added: 
     assert effect == Effect(changed=added)
 
 
+SAME_NAMESPACE = {key: value for key, value in HINT.items() if key != "namespaceSelector"}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "added"),
+    [
+        pytest.param(SAME_NAMESPACE, False, id="the same"),
+        pytest.param(SAME_NAMESPACE | {"namespaces": []}, False, id="an empty list of namespaces"),
+        pytest.param(SAME_NAMESPACE | {"namespaces": ["other"]}, True, id="another namespace"),
+        pytest.param(HINT, True, id="all namespaces"),
+    ],
+)
+def test_pod_affinity_of_the_same_namespace_names_no_namespaces(theirs: Any, added: bool) -> None:
+    """A ResourceQuota of scope CrossNamespacePodAffinity counts terms with namespaces or a namespaceSelector."""
+    before = {"weight": 3, "podAffinityTerm": theirs}
+
+    pod, _ = applied(PreferPodAffinity(100, "jobtype", "binpacked", "host", "same"), preferred_pods(before))
+
+    assert pod == preferred_pods(before, *([{"weight": 100, "podAffinityTerm": SAME_NAMESPACE}] if added else []))
+
+
 def test_required_and_anti_affinity_of_the_user_are_no_hints() -> None:
     affinity: dict[str, Any] = {
         "podAffinity": {REQUIRED: [HINT]},
@@ -420,6 +549,12 @@ def test_annotation_of_the_webhook_overrides_the_user(metadata: dict[str, Any]) 
     [
         (USAGE, "require node usage in [training, hybrid]"),
         (RequireNode(NodeLabelRequirement("memory", "Gt", ("79999",))), "require node memory > 79999"),
+        (RequireNode(NodeLabelRequirement("k", "Gt", ("9",), "80Gi less 5 %")), "require node k > 9 (80Gi less 5 %)"),
+        (RequireNode(NodeLabelRequirement("k", "NotIn", ("a", "b"))), "require node k not in [a, b]"),
+        (RequireNode(NodeLabelRequirement("k", "Exists")), "require node k exists"),
+        (AddToleration("k", operator="Exists"), "tolerate k=*:NoSchedule"),
+        (AddToleration("k", "v", "NoExecute", seconds=60), "tolerate k=v:NoExecute for 60 s"),
+        (AddToleration("k", "v", ""), "tolerate k=v:*"),
         (TRAINING, "prefer node usage in [training] (weight 100)"),
         (TAINT, "tolerate usage=training:NoSchedule"),
         (LABEL, "label jobtype=binpacked"),

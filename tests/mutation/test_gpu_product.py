@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.admission import DOMAIN, TYPE, policy_with
 from tests.support.builders import make_pod
-from webhook.mutation.edits import RequireNode
+from webhook.mutation.node_edits import RequireNode
 from webhook.mutation.rules.gpu_product import GpuProduct
 from webhook.mutation.workload import read_workload
 from webhook.policy.policy import Policy
@@ -37,4 +37,5 @@ def test_the_driver_label_is_the_vendors_or_made_of_the_card(resource: str, labe
 
 def test_memory_and_count_labels_are_made_of_the_card() -> None:
     labels = required_labels(policy_with(), "amd.com/gpu", gpu_memory="40Gi", gpu_count="4")
-    assert labels == {"amd.com/gpu.memory": (str(40 * 1024 - 1),), "amd.com/gpu.count": ("3",)}
+    least_mib = 40 * 1024 * 95 // 100
+    assert labels == {"amd.com/gpu.memory": (str(least_mib - 1),), "amd.com/gpu.count": ("3",)}

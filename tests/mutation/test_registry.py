@@ -25,4 +25,10 @@ def test_a_rule_its_class_and_its_file_have_one_name() -> None:
 
 
 def test_rules_apply_in_the_order_of_the_contract() -> None:
-    assert [rule.name for rule in RULES] == ["NodeUsageAffinity", "GpuProduct", "BinPacking", "SchedulerName"]
+    assert [rule.name for rule in RULES] == [
+        "NodeUsageAffinity",
+        "GpuProduct",
+        "ExtraTolerations",
+        "BinPacking",
+        "SchedulerName",
+    ]

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from webhook.policy.loader import built_in_policy, parse_policy
-from webhook.policy.policy import allows_namespace, namespaces_of_product
+from webhook.policy.policy import allows_namespace
+from webhook.policy.products import namespaces_of_product
 
 HEAD = "apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\n"
 
@@ -14,6 +15,7 @@ NVIDIA = {
     "resources": ["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-*"],
     "card": "nvidia.com/gpu",
     "driverLabel": "nvidia.com/cuda.driver-version.major",
+    "extraTolerations": [],
 }
 OTHER_VENDORS = {
     "amd": ("amd.com/gpu", ["amd.com/gpu"]),
@@ -29,6 +31,7 @@ def workload_type(pool: str, scheduler: str | None, bin_packing: bool) -> dict[s
         "schedulerName": scheduler,
         "binPacking": bin_packing,
         "allowedNamespaces": ["*"],
+        "extraTolerations": [],
     }
 
 
@@ -46,17 +49,22 @@ def test_built_in_policy_matches_the_contract() -> None:
             "accelerators": [
                 NVIDIA,
                 *(
-                    {"name": name, "resources": resources, "card": card, "driverLabel": None}
+                    {"name": name, "resources": resources, "card": card, "driverLabel": None, "extraTolerations": []}
                     for name, (card, resources) in OTHER_VENDORS.items()
                 ),
             ],
             "productAffinity": True,
+            "tolerateAnyProduct": True,
+            "productVariants": [],
+            "gpuMemoryTolerancePercent": 5,
+            "withoutAccelerator": {"podAnnotations": "warn", "namespaceDefaults": "leave"},
             "allowedProducts": {},
             "binPacking": {
                 "labelKey": "jobtype",
                 "labelValue": "binpacked",
                 "weight": 100,
                 "topologyKey": "kubernetes.io/hostname",
+                "namespaces": "all",
             },
             "topologyAliases": {
                 "host": "kubernetes.io/hostname",

@@ -25,6 +25,7 @@ OWN_DOMAIN = f"{SUBDOMAIN}, and not Kubernetes' own"
 LONG = "c" * 60
 CARD_NAME = "must be VENDOR-DOMAIN/CARD like nvidia.com/gpu, CARD at most 48 letters, digits, '-', '_', '.'"
 RESOURCE = "must be an extended resource like nvidia.com/gpu, or a prefix like nvidia.com/mig-*"
+SUFFIX = "must be the end of a product's label value like -SHARED or -MIG-1g.10gb, without *"
 UNKNOWN = "Forbidden: unknown field; `placement-webhook policy schema` lists the known ones"
 
 
@@ -156,6 +157,82 @@ def with_card(**fields: Any) -> dict[str, Any]:
         (
             {"allowedProducts": ["NVIDIA-H20"]},
             'spec.allowedProducts: Invalid value: ["NVIDIA-H20"]; must be a mapping of keys to values',
+        ),
+        # products, memory and pods without a card
+        ({"productVariants": ["SHARED"]}, f'spec.productVariants[0]: Invalid value: "SHARED"; {SUFFIX}'),
+        ({"productVariants": ["-MIG-*"]}, f'spec.productVariants[0]: Invalid value: "-MIG-*"; {SUFFIX}'),
+        (
+            {"productVariants": [f"-{number}" for number in range(11)]},
+            (
+                'spec.productVariants: Invalid value: ["-0", "-1", "-2", "-3", "-4", "-5", "-6", "-7", "-8", "-9", '
+                '"-10"]; must hold at most 10 suffixes'
+            ),
+        ),
+        (
+            {"gpuMemoryTolerancePercent": 51},
+            "spec.gpuMemoryTolerancePercent: Invalid value: 51; must be in [0, 50]",
+        ),
+        (
+            {"gpuMemoryTolerancePercent": 2.5},
+            "spec.gpuMemoryTolerancePercent: Invalid value: 2.5; must be an integer",
+        ),
+        (
+            {"withoutAccelerator": "deny"},
+            (
+                'spec.withoutAccelerator: Invalid value: "deny"; must be inject, warn or leave, or a mapping with '
+                "podAnnotations and namespaceDefaults"
+            ),
+        ),
+        (
+            {"withoutAccelerator": {"podAnnotations": "deny"}},
+            (
+                'spec.withoutAccelerator.podAnnotations: Unsupported value: "deny"; '
+                'supported values: "inject", "warn", "leave"'
+            ),
+        ),
+        (
+            {"binPacking": {"namespaces": "own"}},
+            'spec.binPacking.namespaces: Unsupported value: "own"; supported values: "all", "same"',
+        ),
+        # tolerations
+        (
+            with_card(extraTolerations=[{"operator": "Exists"}]),
+            "spec.accelerators[0].extraTolerations[0].key: Required value: must be set",
+        ),
+        (
+            with_type(extraTolerations=[{"key": "spot", "effect": "NoEntry"}]),
+            (
+                'spec.workloadTypes.t.extraTolerations[0].effect: Unsupported value: "NoEntry"; '
+                'supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"'
+            ),
+        ),
+        (
+            with_type(extraTolerations=[{"key": "spot", "operator": "Exists", "value": "true"}]),
+            (
+                'spec.workloadTypes.t.extraTolerations[0]: Invalid value: {"key": "spot", "operator": "Exists", '
+                '"value": "true"}; value must be absent with operator Exists'
+            ),
+        ),
+        (
+            with_type(extraTolerations=[{"key": "spot", "tolerationSeconds": 60}]),
+            (
+                'spec.workloadTypes.t.extraTolerations[0]: Invalid value: {"key": "spot", "tolerationSeconds": 60}; '
+                "tolerationSeconds needs effect NoExecute"
+            ),
+        ),
+        (
+            with_type(extraTolerations=[{"key": "maip.mxsf.io/control-plane", "operator": "Exists"}]),
+            (
+                'spec.workloadTypes.t.extraTolerations[0].key: Invalid value: "maip.mxsf.io/control-plane"; '
+                "no pod may tolerate the control plane; name the key of another taint"
+            ),
+        ),
+        (
+            {"keyDomain": "example.com"} | with_card(extraTolerations=[{"key": "example.com/control-plane"}]),
+            (
+                'spec.accelerators[0].extraTolerations[0].key: Invalid value: "example.com/control-plane"; '
+                "no pod may tolerate the control plane; name the key of another taint"
+            ),
         ),
         # lists
         (

@@ -27,6 +27,7 @@ def policy(spec: str = "{}") -> Policy:
         ),
         pytest.param(HEAD + "spec: {keyDomain: maip.mxsf.io, productAffinity: true}\n", id="defaults spelled out"),
         pytest.param(HEAD + "spec: {binPacking: {weight: 100}}\n", id="a part spelled out"),
+        pytest.param(HEAD + "spec: {withoutAccelerator: {namespaceDefaults: leave}}\n", id="a new part spelled out"),
         pytest.param(
             json.dumps(built_in_policy().document.model_dump(mode="json", by_alias=True)), id="all spelled out, as JSON"
         ),
@@ -67,6 +68,10 @@ OTHERS = {
     "workloadTypes": {"training": SPEC["workloadTypes"]["training"]},
     "accelerators": SPEC["accelerators"][:1],
     "productAffinity": False,
+    "tolerateAnyProduct": False,
+    "productVariants": ["-SHARED"],
+    "gpuMemoryTolerancePercent": 0,
+    "withoutAccelerator": {"podAnnotations": "warn", "namespaceDefaults": "warn"},
     "allowedProducts": {"NVIDIA-H20": ["team-a"]},
     "binPacking": SPEC["binPacking"] | {"weight": 99},
     "topologyAliases": {},

@@ -126,6 +126,24 @@ def policies() -> list[Any]:
             },
             id="one with node templates",
         ),
+        pytest.param(
+            HEAD
+            | {
+                "spec": {
+                    "withoutAccelerator": "inject",
+                    "productVariants": ["-SHARED"],
+                    "workloadTypes": {
+                        "training": {
+                            "nodeUsage": {"allow": ["training"]},
+                            "extraTolerations": [
+                                {"key": "spot", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0}
+                            ],
+                        }
+                    },
+                }
+            },
+            id="one for clusters of a provider",
+        ),
     ]
 
 
@@ -158,6 +176,11 @@ def test_the_schema_takes_the_least_and_the_greatest_weight(weight: int) -> None
         pytest.param({"spec": {"workloadTypes": {"t": {}}}}, id="a type without pools"),
         pytest.param({"spec": {"accelerators": [{"name": "x"}]}}, id="an accelerator without card"),
         pytest.param({"spec": {"nodeTemplates": [{"name": "x"}]}}, id="a node template without capacity"),
+        pytest.param({"spec": {"gpuMemoryTolerancePercent": -1}}, id="a tolerance too small"),
+        pytest.param({"spec": {"gpuMemoryTolerancePercent": 51}}, id="a tolerance too large"),
+        pytest.param({"spec": {"withoutAccelerator": "deny"}}, id="a handling that is none"),
+        pytest.param({"spec": {"withoutAccelerator": {"pods": "warn"}}}, id="a handling of nothing"),
+        pytest.param({"spec": {"binPacking": {"namespaces": "own"}}}, id="namespaces that are none"),
     ],
 )
 def test_schema_rejects_what_the_loader_rejects(change: dict[str, Any]) -> None:

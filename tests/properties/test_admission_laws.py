@@ -1,6 +1,7 @@
 """Laws of admission for every pod."""
 
 from copy import deepcopy
+from itertools import permutations
 from typing import Any
 
 import jsonpatch
@@ -9,10 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.mutations import lost_values
-from tests.support.admission import DOMAIN, admit_pod
+from tests.support.admission import DOMAIN, USAGE, admit_pod, policy_with
 from tests.support.random_pods import CARD, EFFECTS, PRODUCTS, USAGES, pods
+from webhook.kube.selectors import requirement_matches
 from webhook.kube.taints import covers, tolerates
+from webhook.policy.policy import Policy
 from webhook.verdict import Patched, Unchanged, Verdict
+
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 taints = st.fixed_dictionaries(
     {
@@ -23,37 +28,69 @@ taints = st.fixed_dictionaries(
 )
 
 
-def admitted(pod: dict[str, Any]) -> Patched | Unchanged:
-    verdict: Verdict = admit_pod(pod)
+POLICIES = {
+    "default": policy_with(),
+    "restricted products": policy_with(allowedProducts={"NVIDIA-H20": ["team-a"]}, invalidAnnotations="warn"),
+    "listed products": policy_with(allowedProducts={"*": [], "NVIDIA-A10": ["*"]}, invalidAnnotations="warn"),
+    "variants and taints of a provider": policy_with(
+        productVariants=["-SHARED"],
+        binPacking={"namespaces": "same"},
+        accelerators=[
+            {
+                "name": "nvidia",
+                "resources": ["nvidia.com/gpu"],
+                "card": "nvidia.com/gpu",
+                "extraTolerations": [
+                    {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+                    {"key": "nvidia.com/gpu.product", "effect": "NoExecute", "value": "NVIDIA-H20"},
+                ],
+            }
+        ],
+        workloadTypes={
+            name: {
+                "nodeUsage": {"allow": [name, "hybrid"], "prefer": {name: 100, "hybrid": 10}},
+                "extraTolerations": [
+                    {"key": CARD, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
+                ],
+            }
+            for name in ("training", "inference")
+        },
+    ),
+}
+policies = st.sampled_from(sorted(POLICIES)).map(lambda name: POLICIES[name])
+
+
+def admitted(pod: dict[str, Any], policy: Policy) -> Patched | Unchanged:
+    verdict: Verdict = admit_pod(pod, policy)
     assert isinstance(verdict, Patched | Unchanged)
     return verdict
 
 
-@given(pods())
-def test_operations_turn_the_original_into_the_mutated_pod(pod: dict[str, Any]) -> None:
+@given(pods(), policies)
+def test_operations_turn_the_original_into_the_mutated_pod(pod: dict[str, Any], policy: Policy) -> None:
     original = deepcopy(pod)
 
-    verdict = admitted(pod)
+    verdict = admitted(pod, policy)
 
     assert pod == original
     operations = orjson.loads(orjson.dumps(verdict.operations if isinstance(verdict, Patched) else []))
     assert jsonpatch.apply_patch(original, operations) == verdict.pod
 
 
-@given(pods())
-def test_admitting_twice_is_admitting_once(pod: dict[str, Any]) -> None:
-    once = admitted(pod)
+@given(pods(), policies)
+def test_admitting_twice_is_admitting_once(pod: dict[str, Any], policy: Policy) -> None:
+    once = admitted(pod, policy)
 
-    twice = admitted(deepcopy(once.pod))
+    twice = admitted(deepcopy(once.pod), policy)
 
     assert isinstance(twice, Unchanged)
     assert twice.pod == once.pod
     assert twice.warnings == once.warnings
 
 
-@given(pods())
-def test_every_value_of_the_user_survives(pod: dict[str, Any]) -> None:
-    after = admitted(pod).pod
+@given(pods(), policies)
+def test_every_value_of_the_user_survives(pod: dict[str, Any], policy: Policy) -> None:
+    after = admitted(pod, policy).pod
 
     lost = list(lost_values(pod, after, ""))
 
@@ -62,18 +99,20 @@ def test_every_value_of_the_user_survives(pod: dict[str, Any]) -> None:
         assert pod["spec"]["schedulerName"] in ("", "default-scheduler")
 
 
-@given(pods(), taints)
-def test_an_added_toleration_never_shrinks_the_feasible_set(pod: dict[str, Any], taint: dict[str, str]) -> None:
+@given(pods(), policies, taints)
+def test_an_added_toleration_never_shrinks_the_feasible_set(
+    pod: dict[str, Any], policy: Policy, taint: dict[str, str]
+) -> None:
     before = pod["spec"].get("tolerations") or []
-    after = admitted(pod).pod["spec"].get("tolerations") or []
+    after = admitted(pod, policy).pod["spec"].get("tolerations") or []
 
     assert any(tolerates(each, taint) for each in after) or not any(tolerates(each, taint) for each in before)
 
 
-@given(pods())
-def test_no_added_toleration_is_covered_by_another(pod: dict[str, Any]) -> None:
+@given(pods(), policies)
+def test_no_added_toleration_is_covered_by_another(pod: dict[str, Any], policy: Policy) -> None:
     before = pod["spec"].get("tolerations") or []
-    after = admitted(pod).pod["spec"].get("tolerations") or []
+    after = admitted(pod, policy).pod["spec"].get("tolerations") or []
     added = after[len(before) :]
 
     covered = [new for index, new in enumerate(added, len(before)) for other in after[:index] if covers(other, new)]
@@ -81,18 +120,62 @@ def test_no_added_toleration_is_covered_by_another(pod: dict[str, Any]) -> None:
     assert covered == []
 
 
-@given(pods())
-def test_the_control_plane_is_never_tolerated_by_us(pod: dict[str, Any]) -> None:
+@given(pods(), policies)
+def test_the_control_plane_is_never_tolerated_by_us(pod: dict[str, Any], policy: Policy) -> None:
     taint = {"key": f"{DOMAIN}/control-plane", "value": "", "effect": "NoSchedule"}
     before = pod["spec"].get("tolerations") or []
-    after = admitted(pod).pod["spec"].get("tolerations") or []
+    after = admitted(pod, policy).pod["spec"].get("tolerations") or []
 
     assert [each for each in after[len(before) :] if tolerates(each, taint)] == []
 
 
-@given(pods())
-def test_no_term_lets_the_pod_pass_its_pools_by(pod: dict[str, Any]) -> None:
-    verdict = admitted(pod)
+pool_terms = st.fixed_dictionaries(
+    {
+        "weight": st.sampled_from([1, 10, 50, 100]),
+        "preference": st.fixed_dictionaries(
+            {
+                "matchExpressions": st.lists(
+                    st.fixed_dictionaries(
+                        {
+                            "key": st.just(USAGE),
+                            "operator": st.sampled_from(["In", "NotIn"]),
+                            "values": st.lists(st.sampled_from(USAGES), min_size=1, max_size=2, unique=True),
+                        }
+                    ),
+                    min_size=1,
+                    max_size=2,
+                )
+            }
+        ),
+    }
+)
+
+
+@given(pods(), policies, st.lists(pool_terms, max_size=3))
+def test_no_preference_for_a_pool_reverses_the_users(
+    pod: dict[str, Any], policy: Policy, terms: list[dict[str, Any]]
+) -> None:
+    pod["spec"]["affinity"] = {"nodeAffinity": {PREFERRED: terms}}
+
+    after = admitted(pod, policy).pod["spec"]["affinity"]["nodeAffinity"].get(PREFERRED) or []
+
+    for better, worse in permutations(USAGES, 2):
+        if preference(terms, better) > preference(terms, worse):
+            assert preference(after, better) > preference(after, worse)
+
+
+def preference(terms: list[dict[str, Any]], usage: str) -> int:
+    """The sum of the weights of the preferred `terms` that match nodes of the pool `usage`."""
+    return sum(
+        term["weight"]
+        for term in terms
+        if all(requirement_matches(each, {USAGE: usage}) for each in term["preference"]["matchExpressions"])
+    )
+
+
+@given(pods(), policies)
+def test_no_term_lets_the_pod_pass_its_pools_by(pod: dict[str, Any], policy: Policy) -> None:
+    verdict = admitted(pod, policy)
     allowed = {"training": {"training", "hybrid"}, "inference": {"inference", "hybrid"}}[verdict.workload_type]
     required = verdict.pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
 

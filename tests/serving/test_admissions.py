@@ -19,6 +19,7 @@ from tests.support.server import Clock, World, review, review_bytes
 from webhook.audit.record import Draft
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
+from webhook.mutation.registry import RULES
 from webhook.pipeline import ClusterView
 from webhook.placement.scheduler import Scheduler
 from webhook.serving.admissions import Answer
@@ -123,7 +124,7 @@ def test_the_record_holds_user_pod_and_reason() -> None:
     assert record.owner is not None
     assert (record.owner.kind, record.owner.name) == ("Job", "train")
     assert (record.dry_run, record.outcome, record.workload_type) == (True, "Patched", "training")
-    assert [rule.name for rule in record.rules] == ["NodeUsageAffinity", "GpuProduct", "BinPacking", "SchedulerName"]
+    assert [rule.name for rule in record.rules] == [rule.name for rule in RULES]
     assert record.patch
     assert record.placement is not None
     assert record.placement.verdict == "Unknown"

@@ -110,12 +110,13 @@ def pods() -> Strategy:
         nodeSelector=st.dictionaries(st.sampled_from([USAGE, "zone"]), st.sampled_from(USAGES), max_size=2),
     )
     return st.builds(
-        lambda metadata, spec: {
+        lambda metadata, spec, resources: {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": metadata,
-            "spec": {"containers": [{"name": "main", "image": "nginx"}], **spec},
+            "spec": {"containers": [{"name": "main", "image": "nginx", "resources": resources}], **spec},
         },
         metadata,
         spec,
+        st.sampled_from([{}, {"limits": {"nvidia.com/gpu": "1"}}, {"limits": {"huawei.com/npu": "8"}}]),
     )

@@ -12,7 +12,11 @@ T = TypeVar("T")
 
 
 class Annotations:
-    """The annotations of a pod, with those of its namespace as defaults, and the errors found while parsing them."""
+    """The annotations of a pod, with those of its namespace as defaults, and the errors found while parsing them.
+
+    `errors` are those of the pod's own values. `ignored` are warnings about values of the namespace: they count as
+    absent, because an error on a Namespace must not deny all of its pods.
+    """
 
     def __init__(
         self, pod: Mapping[str, str], namespace_name: str, namespace: Mapping[str, str], policy: Policy
@@ -22,11 +26,16 @@ class Annotations:
         self._namespace = namespace
         self._namespace_name = namespace_name
         self.errors: list[FieldError] = []
+        self.ignored: list[str] = []
 
     def text(self, key: str) -> str | None:
         """Return the value of `key` from the pod, otherwise from the namespace."""
         value = self._pod.get(key)
         return self._namespace.get(key) if value is None else value
+
+    def is_own(self, key: str) -> bool:
+        """Return whether the value of `key` is the pod's own."""
+        return key in self._pod
 
     def path(self, key: str) -> str:
         """Return the path of the value of `key`, for errors."""
@@ -34,7 +43,7 @@ class Annotations:
         return path if key in self._pod else f'namespace "{self._namespace_name}": {path}'
 
     def read(self, annotation: Annotation[T]) -> T | None:
-        """Return the parsed value of `annotation`; None if it is absent or invalid, which adds an error to `errors`."""
+        """Return the parsed value of `annotation`; None if it is absent or invalid, which is reported."""
         key = self._policy.keys.of(annotation)
         value = self.text(key)
         if value is None:
@@ -42,7 +51,17 @@ class Annotations:
         try:
             return annotation.parser(self._policy.spec)(value.strip())
         except UnsupportedValueError as error:
-            self.errors.append(unsupported(self.path(key), value, error.supported))
+            self._report(key, unsupported(self.path(key), value, error.supported))
         except ValueError as error:
-            self.errors.append(invalid(self.path(key), value, str(error)))
+            self._report(key, invalid(self.path(key), value, str(error)))
         return None
+
+    def ignore(self, error: FieldError) -> None:
+        """Add the warning that a value of the namespace is ignored because of `error`."""
+        self.ignored.append(f"ignored: {error}")
+
+    def _report(self, key: str, error: FieldError) -> None:
+        if self.is_own(key):
+            self.errors.append(error)
+        else:
+            self.ignore(error)

@@ -6,28 +6,23 @@ the consequence.
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from webhook.kube import wellknown
-from webhook.kube.field import FieldError, forbidden
-from webhook.kube.taints import Taint, Toleration, any_tolerates, covers
+from webhook.kube.field import FieldError
+from webhook.kube.taints import NO_SCHEDULE, Taint, Toleration, any_tolerates, covers
 from webhook.kube.text import cut
-from webhook.mutation import node_terms
-from webhook.mutation.editor import Path, PodEditor
+from webhook.mutation.editor import JsonObject, Path, PodEditor
 from webhook.mutation.node_terms import LONGEST_SHOWN, NodeLabelRequirement
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-REQUIRED_NODE: Path = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-PREFERRED_NODES: Path = ("spec", "affinity", "nodeAffinity", PREFERRED)
 PREFERRED_PODS: Path = ("spec", "affinity", "podAffinity", PREFERRED)
 
 
 # etcd stores no larger object, and applying a larger edit would delay the requests of other users.
 LARGEST_GROWTH_BYTES = 1536 * 1024
-
-# A pod can have thousands of terms, and kubectl shows 4 KiB of warnings.
-_MOST_CONFLICTS_REPORTED = 10
 
 
 class PodTooLargeError(Exception):
@@ -64,113 +59,56 @@ class Edit(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RequireNode:
-    """Require nodes that meet `requirement`: it is ANDed into every non-empty term of the required node affinity.
-
-    Terms are ORed, so a single term without the requirement would bypass it. An empty term matches no node. It stays
-    empty, because with a requirement it would match some nodes.
-    """
-
-    requirement: NodeLabelRequirement
-
-    def __str__(self) -> str:
-        return f"require node {self.requirement}"
-
-    def apply(self, pod: PodEditor) -> Effect:
-        """AND the requirement into each non-empty term that does not imply it; add a term if there is none.
-
-        Raises:
-            PodTooLargeError: with the requirement in all its terms, the pod would be too large to be stored.
-        """
-        warnings = [*self._node_selector_warnings(pod)]
-        path: Path = (*REQUIRED_NODE, "nodeSelectorTerms")
-        if pod.get(*REQUIRED_NODE) is None:
-            pod.append({"matchExpressions": [self.requirement.to_json()]}, *path)
-            return Effect(changed=True, warnings=tuple(warnings))
-        terms: Sequence[Mapping[str, Any]] = pod.get(*path) or ()
-        added = 0
-        most = LARGEST_GROWTH_BYTES // self.requirement.size_bytes
-        conflicts = {}
-        for index, term in enumerate(terms):
-            if node_terms.is_empty(term):
-                continue
-            expressions = term.get("matchExpressions") or ()
-            if conflict := self.requirement.contradiction(expressions):
-                conflicts[index] = conflict
-            if not self.requirement.is_implied_by(expressions):
-                if added == most:
-                    detail = f"too many terms ({len(terms)}) to add to each that the policy does: {self.requirement}"
-                    raise PodTooLargeError(forbidden(".".join(map(str, path)), detail))
-                pod.append(self.requirement.to_json(), *path, index, "matchExpressions")
-                added += 1
-        matching = [
-            index for index, term in enumerate(terms) if index not in conflicts and not node_terms.is_empty(term)
-        ]
-        follows = "it matches no node" if matching else "no node matches and the pod will stay Pending"
-        reported = list(conflicts.items())[:_MOST_CONFLICTS_REPORTED]
-        warnings += [f"nodeSelectorTerms[{index}]: {conflict}; both stand: {follows}" for index, conflict in reported]
-        if not matching and not conflicts:
-            warnings.append("no nodeSelectorTerm has a requirement: none matches a node, and the pod will stay Pending")
-        return Effect(added > 0, tuple(warnings))
-
-    def _node_selector_warnings(self, pod: PodEditor) -> Sequence[str]:
-        value = pod.get("spec", "nodeSelector", self.requirement.key)
-        if value is None or self.requirement.admits(value):
-            return ()
-        user_selector = f"nodeSelector {self.requirement.key}={cut(value, LONGEST_SHOWN)}"
-        conflict = f"{user_selector} contradicts the policy's {self.requirement}"
-        return (f"{conflict}; both stand: no node matches and the pod will stay Pending",)
-
-
-@dataclass(frozen=True, slots=True)
-class PreferNode:
-    """Prefer nodes that meet `requirement` with `weight`, unless the user has a preference with this requirement."""
-
-    weight: int
-    requirement: NodeLabelRequirement
-
-    def __str__(self) -> str:
-        return f"prefer node {self.requirement} (weight {self.weight})"
-
-    def apply(self, pod: PodEditor) -> Effect:
-        """Append a preferred term, unless one has exactly this requirement."""
-        for term in pod.get(*PREFERRED_NODES) or ():
-            preference = term.get("preference") or {}
-            expressions: Sequence[Mapping[str, Any]] = preference.get("matchExpressions") or ()
-            if len(expressions) == 1 and not preference.get("matchFields") and self.requirement.equals(expressions[0]):
-                return KEPT
-        term = {"weight": self.weight, "preference": {"matchExpressions": [self.requirement.to_json()]}}
-        pod.append(term, *PREFERRED_NODES)
-        return CHANGED
-
-
-@dataclass(frozen=True, slots=True)
 class AddToleration:
-    """Tolerate the taint `key`=`value`:`effect`.
+    """Tolerate the taint `key`=`value`:`effect`; an empty effect stands for every effect.
+
+    With operator Exists, it tolerates every value. `seconds` bounds the time under a NoExecute taint.
 
     A toleration that another one covers is not added. PodTolerationRestriction would drop it, and every later update
     of the pod would be rejected.
     """
 
     key: str
-    value: str
-    effect: str = "NoSchedule"
+    value: str = ""
+    effect: str = NO_SCHEDULE
+    operator: Literal["Equal", "Exists"] = "Equal"
+    seconds: int | None = None
 
     def __str__(self) -> str:
-        return f"tolerate {self.key}={self.value}:{self.effect}"
+        value = "*" if self.operator == "Exists" else self.value
+        seconds = "" if self.seconds is None else f" for {self.seconds} s"
+        return f"tolerate {self.key}={value}:{self.effect or '*'}{seconds}"
+
+    def to_json(self) -> JsonObject:
+        """Return the toleration."""
+        toleration: JsonObject = {"key": self.key, "operator": self.operator}
+        if self.operator == "Equal":
+            toleration["value"] = self.value
+        if self.effect:
+            toleration["effect"] = self.effect
+        if self.seconds is not None:
+            toleration["tolerationSeconds"] = self.seconds
+        return toleration
 
     def apply(self, pod: PodEditor) -> Effect:
         """Append the toleration, unless another one covers it."""
-        toleration = {"key": self.key, "operator": "Equal", "value": self.value, "effect": self.effect}
-        # `any_tolerates` looks up a set, so most pods need no pass over their tolerations.
-        # `covers` decides: it also compares tolerationSeconds, which `any_tolerates` ignores.
-        if any_tolerates(pod.tolerations, Taint(self.key, self.value, self.effect)) and any(
+        toleration = self.to_json()
+        # A lookup in a set, so most pods need no pass over their tolerations.
+        # `covers` decides: it also compares tolerationSeconds, which the set does not contain.
+        if self._may_be_covered(pod.tolerations) and any(
             covers(present, toleration) for present in pod.get("spec", "tolerations") or ()
         ):
             return KEPT
         pod.append(toleration, "spec", "tolerations")
         pod.tolerations.add(Toleration.of(toleration))
         return CHANGED
+
+    def _may_be_covered(self, present: AbstractSet[Toleration]) -> bool:
+        if self.operator == "Equal":
+            return any_tolerates(present, Taint(self.key, self.value, self.effect))
+        return any(
+            Toleration(key, "Exists", "", effect) in present for key in (self.key, "") for effect in (self.effect, "")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +139,13 @@ class AddLabel:
 
 @dataclass(frozen=True, slots=True)
 class PreferPodAffinity:
-    """Prefer topology domains that run pods with the label, in any namespace, with `weight`."""
+    """Prefer topology domains that run pods with the label, with `weight`: pods of `namespaces`."""
 
     weight: int
     label_key: str
     label_value: str
     topology_key: str
+    namespaces: Literal["all", "same"] = "all"
 
     def __str__(self) -> str:
         return f"prefer {self.topology_key} with pods {self.label_key}={self.label_value} (weight {self.weight})"
@@ -216,10 +155,11 @@ class PreferPodAffinity:
         if any(self._is_same(weighted.get("podAffinityTerm") or {}) for weighted in pod.get(*PREFERRED_PODS) or ()):
             return KEPT
         requirement = {"key": self.label_key, "operator": "In", "values": [self.label_value]}
+        # An empty selector selects all namespaces, an absent one the namespace of the pod only.
+        everywhere: JsonObject = {"namespaceSelector": {}} if self.namespaces == "all" else {}
         term = {
             "labelSelector": {"matchExpressions": [requirement]},
-            # Empty, not absent: an absent selector means the namespace of the pod only.
-            "namespaceSelector": {},
+            **everywhere,
             "topologyKey": self.topology_key,
         }
         pod.append({"weight": self.weight, "podAffinityTerm": term}, *PREFERRED_PODS)
@@ -234,8 +174,11 @@ class PreferPodAffinity:
             not expressions and labels == {self.label_key: self.label_value}
         )
         narrowed = term.get("matchLabelKeys") or term.get("mismatchLabelKeys")
-        everywhere = term.get("namespaceSelector") == {} and not narrowed
-        return selects and everywhere and term.get("topologyKey") == self.topology_key
+        if self.namespaces == "all":
+            in_namespaces = term.get("namespaceSelector") == {}
+        else:
+            in_namespaces = term.get("namespaceSelector") is None and not term.get("namespaces")
+        return selects and in_namespaces and not narrowed and term.get("topologyKey") == self.topology_key
 
 
 @dataclass(frozen=True, slots=True)

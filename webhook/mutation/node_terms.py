@@ -1,7 +1,7 @@
 """Compare a requirement on a node label with the user's requirements on the same label."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
@@ -24,19 +24,26 @@ _MOST_VALUES_SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class NodeLabelRequirement:
-    """`key In values`, or `key Gt value` with one integer: the two operators that rules use."""
+    """`key In values`, `NotIn values`, `Exists`, or `Gt value` with one integer: the operators that rules use."""
 
     key: str
-    operator: Literal["In", "Gt"]
-    values: tuple[str, ...]
+    operator: Literal["In", "NotIn", "Exists", "Gt"]
+    values: tuple[str, ...] = ()
+    origin: str = field(default="", compare=False)
+    """How the requirement follows from the annotation, for messages."""
 
     def __str__(self) -> str:
+        origin = f" ({self.origin})" if self.origin else ""
         if self.operator == "Gt":
-            return f"{self.key} > {self.values[0]}"
-        return f"{self.key} in [{', '.join(self.values)}]"
+            return f"{self.key} > {self.values[0]}{origin}"
+        if self.operator == "Exists":
+            return f"{self.key} exists{origin}"
+        return f"{self.key} {'in' if self.operator == 'In' else 'not in'} [{', '.join(self.values)}]{origin}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the NodeSelectorRequirement."""
+        if self.operator == "Exists":
+            return {"key": self.key, "operator": self.operator}
         return {"key": self.key, "operator": self.operator, "values": list(self.values)}
 
     @property
@@ -51,6 +58,8 @@ class NodeLabelRequirement:
     def _admits_all(self, values: Sequence[str]) -> bool:
         if self.operator == "In":
             return frozenset(self.values).issuperset(values)
+        if self.operator == "NotIn":
+            return frozenset(self.values).isdisjoint(values)
         return all(self.admits(value) for value in values)
 
     def equals(self, expression: Expression) -> bool:
@@ -71,6 +80,10 @@ class NodeLabelRequirement:
         values: Sequence[str] = expression.get("values") or ()
         if expression.get("operator") == "In":
             return bool(values) and self._admits_all(values)
+        if self.operator == "NotIn":
+            return not any(requirement_matches(expression, {self.key: value}) for value in self.values)
+        if self.operator == "Exists":
+            return expression.get("operator") in ("Exists", "Gt", "Lt")
         if expression.get("operator") == "Gt" and self.operator == "Gt":
             return len(values) == 1 and (self.admits(values[0]) or values[0] == self.values[0])
         return False
@@ -87,8 +100,13 @@ class NodeLabelRequirement:
         if not expressions:
             return False
         listed = [frozenset(each.get("values") or ()) for each in expressions if each.get("operator") == "In"]
-        if self.operator == "Gt" and not listed:
+        if not listed and self.operator == "Gt":
             return self._excludes_every_integer(expressions)
+        if not listed and self.operator == "Exists":
+            return any(each.get("operator") == "DoesNotExist" for each in expressions)
+        if not listed and self.operator == "NotIn":
+            # The products that it excludes are no integers, so no bounds of the user are left without a value.
+            return False
         candidates = frozenset.intersection(*listed, *([frozenset(self.values)] if self.operator == "In" else []))
         others = [each for each in expressions if each.get("operator") != "In"]
         if len(candidates) * len(others) > _MOST_COMPARED:

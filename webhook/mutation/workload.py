@@ -1,17 +1,20 @@
 """Read the workload from the annotations of a pod and the defaults of its namespace."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from webhook.kube.field import FieldError, InvalidInput, forbidden
 from webhook.kube.resources import extended_resource_names
 from webhook.mutation.annotations import Annotations
+from webhook.mutation.card_request import CardRequest, without_card_warnings
+from webhook.mutation.unused_keys import keys_without_type, misspelt_keys
 from webhook.policy.accelerator import Accelerator
+from webhook.policy.annotation_values import CardMemory
 from webhook.policy.keys import WITHOUT_EFFECT, Keys
 from webhook.policy.placement_check import CheckMode
-from webhook.policy.policy import Policy, allows_namespace, matches_any, namespaces_of_product, opt_out_namespaces
+from webhook.policy.policy import Policy, allows_namespace, opt_out_namespaces
+from webhook.policy.products import AnyProduct, accepted_products, any_product, may_use_product, namespaces_of_product
 from webhook.policy.workload_type import NodeUsage, WorkloadType
 
 STRICTNESS: Sequence[CheckMode] = ("off", "warn", "deny")
@@ -24,8 +27,13 @@ class Workload:
     type_name: str
     type: WorkloadType
     accelerator: Accelerator
+    """The accelerator whose labels the annotations mean."""
+    requested_accelerators: tuple[Accelerator, ...]
     products: tuple[str, ...]
-    gpu_memory_mib: int | None
+    """The products that will do, with their variants."""
+    any_product: AnyProduct | None
+    """The products that will do for a pod that requests an accelerator and names no product."""
+    gpu_memory: CardMemory | None
     gpu_count: int | None
     gpu_driver: int | None
     bin_packing: bool
@@ -39,6 +47,7 @@ class WorkloadReading:
     """The workload, if the pod has a valid type that its namespace may use, with errors and warnings.
 
     `errors` are invalid values, `denials` are privileges that the namespace lacks. The workload includes neither.
+    Without a workload, `bypass_reason` is the reason to inject nothing if the pod is admitted.
     """
 
     type_name: str | None
@@ -46,6 +55,7 @@ class WorkloadReading:
     errors: tuple[FieldError, ...] = ()
     denials: tuple[FieldError, ...] = ()
     warnings: tuple[str, ...] = ()
+    bypass_reason: str = ""
 
 
 def opts_out(pod_annotations: Mapping[str, str], namespace: Mapping[str, str], policy: Policy) -> bool:
@@ -68,41 +78,75 @@ def read_workload(
     if extended_resources is None:
         extended_resources = _extended_resources(pod)
     own: Mapping[str, str] = pod["metadata"].get("annotations") or {}
-    annotations = Annotations(own, namespace, defaults, policy)
+    request = CardRequest.of(pod, extended_resources, policy)
+    applied = request.applicable_defaults(defaults, policy)
+    annotations = Annotations(own, namespace, applied, policy)
+    warnings = misspelt_keys(own, policy)
     key = policy.keys.workload_type
-    value = annotations.text(key)
-    if value is None:
-        return WorkloadReading(None, None, warnings=tuple(_misspelt_keys(own, policy)))
-    warnings = _misspelt_keys(own, policy)
-    if opts_out(own, defaults, policy):
+    if annotations.text(key) is None:
+        reason = "no workload type"
+        if key in defaults:
+            reason = "no accelerator requested; the workload type is a default of the namespace"
+        warnings += keys_without_type(own, policy, type_is_left_out=key in defaults)
+        return WorkloadReading(None, None, warnings=tuple(warnings), bypass_reason=reason)
+    type_name, denials = _read_type(annotations, namespace, policy)
+    if annotations.ignored:
+        warnings += [*annotations.ignored, *keys_without_type(own, policy)]
+        return WorkloadReading(None, None, warnings=tuple(warnings), bypass_reason="invalid default of the namespace")
+    if opts_out(own, applied, policy):
         allowed = ", ".join(opt_out_namespaces(policy.spec)) or "none"
         detail = f'"disabled" has no effect in namespace "{namespace}": the policy allows it in {allowed}'
         warnings.append(f"{policy.keys.inject}: {detail}")
-    type_name = annotations.read(Keys.workload_type)
-    workload_type = policy.spec.workload_types.get(type_name or "")
-    is_allowed = workload_type is not None and allows_namespace(workload_type, namespace)
-    denials = []
-    if workload_type is not None and not is_allowed:
-        detail = f'namespace "{namespace}" may not ask for workload type "{type_name}"'
-        denials.append(_denial(annotations.path(key), detail, workload_type.allowed_namespaces))
     # Read even if the type is invalid, so that all invalid annotations are reported at once.
-    requested = _requested_workload(
-        annotations, extended_resources, type_name or "", workload_type or _ANY_TYPE, policy, warnings
+    workload = _requested_workload(annotations, request, type_name, namespace, policy, warnings, denials)
+    warnings += [*_without_effect_yet(annotations, policy), *annotations.ignored]
+    is_usable = workload.type is not _ANY_TYPE
+    bypass_reason = "" if is_usable else "invalid annotations"
+    if is_usable and not request.may_include_card:
+        warnings += without_card_warnings(annotations, request, type_name, namespace, policy)
+        if annotations.is_own(key) and policy.spec.without_accelerator.pod_annotations == "leave":
+            is_usable, bypass_reason = False, "no accelerator requested"
+    return WorkloadReading(
+        (annotations.text(key) or "").strip(),
+        workload if is_usable else None,
+        tuple(annotations.errors),
+        tuple(denials),
+        tuple(warnings),
+        bypass_reason,
     )
-    denied_products = list(_denied_products(annotations.path(policy.keys.gpu_product), requested, namespace, policy))
-    if denied_products:
-        denials += denied_products
-        requested = replace(requested, products=())
-    warnings += _without_effect_yet(annotations, policy)
-    workload = requested if is_allowed else None
-    return WorkloadReading(value.strip(), workload, tuple(annotations.errors), tuple(denials), tuple(warnings))
 
 
-def _denied_products(path: str, requested: Workload, namespace: str, policy: Policy) -> Iterator[FieldError]:
-    for product in requested.products:
-        allowed = namespaces_of_product(policy.spec, product)
-        if allowed is not None and not matches_any(namespace, allowed):
-            yield _denial(path, f'namespace "{namespace}" may not ask for product "{product}"', allowed)
+def _read_type(annotations: Annotations, namespace: str, policy: Policy) -> tuple[str, list[FieldError]]:
+    """Return the type, empty if it is invalid or not allowed, and the denial of a type of the pod's own."""
+    type_name = annotations.read(Keys.workload_type)
+    if type_name is None:
+        return "", []
+    workload_type = policy.spec.workload_types[type_name]
+    if allows_namespace(workload_type, namespace):
+        return type_name, []
+    key = policy.keys.workload_type
+    detail = f'namespace "{namespace}" may not ask for workload type "{type_name}"'
+    denial = _denial(annotations.path(key), detail, workload_type.allowed_namespaces)
+    if annotations.is_own(key):
+        return "", [denial]
+    annotations.ignore(denial)
+    return "", []
+
+
+def _read_products(
+    annotations: Annotations, namespace: str, policy: Policy, denials: list[FieldError]
+) -> tuple[str, ...]:
+    """Return the products, none if the namespace may not use one of them, which is reported."""
+    key, products = policy.keys.gpu_product, annotations.read(Keys.gpu_product) or ()
+    denied = [product for product in products if not may_use_product(policy.spec, product, namespace)]
+    for product in denied:
+        detail = f'namespace "{namespace}" may not ask for product "{product}"'
+        denial = _denial(annotations.path(key), detail, namespaces_of_product(policy.spec, product) or ())
+        if annotations.is_own(key):
+            denials.append(denial)
+        else:
+            annotations.ignore(denial)
+    return () if denied else products
 
 
 def _denial(path: str, detail: str, allowed: Sequence[str]) -> FieldError:
@@ -115,26 +159,33 @@ _ANY_TYPE = WorkloadType(node_usage=NodeUsage(allow=("any",)))
 
 def _requested_workload(
     annotations: Annotations,
-    extended_resources: Sequence[str],
+    request: CardRequest,
     type_name: str,
-    workload_type: WorkloadType,
+    namespace: str,
     policy: Policy,
     warnings: list[str],
+    denials: list[FieldError],
 ) -> Workload:
+    workload_type = policy.spec.workload_types.get(type_name, _ANY_TYPE)
+    accelerators = request.accelerators
     annotations.read(Keys.inject)
-    products = annotations.read(Keys.gpu_product) or ()
+    products = _read_products(annotations, namespace, policy, denials)
     bin_packing = annotations.read(Keys.bin_packing)
     scheduler = annotations.read(Keys.scheduler)
-    accelerators = policy.accelerators_of(extended_resources)
     if len(accelerators) > 1 and products:
         names = ", ".join(accelerator.name for accelerator in accelerators)
         warnings.append(f"the pod requests cards of {names}; its gpu- annotations are read as {accelerators[0].name}'s")
+    # A product of the pod's own that is ignored is still one that it wants: not every other product will do.
+    names_product = bool(products) or annotations.is_own(policy.keys.gpu_product)
+    any_will_do = policy.spec.tolerate_any_product and accelerators and not names_product
     return Workload(
         type_name=type_name,
         type=workload_type,
         accelerator=(accelerators or policy.spec.accelerators)[0],
-        products=products,
-        gpu_memory_mib=annotations.read(Keys.gpu_memory),
+        requested_accelerators=accelerators,
+        products=accepted_products(policy.spec, products, namespace),
+        any_product=any_product(policy.spec, namespace) if any_will_do else None,
+        gpu_memory=annotations.read(Keys.gpu_memory),
         gpu_count=annotations.read(Keys.gpu_count),
         gpu_driver=annotations.read(Keys.gpu_driver),
         bin_packing=workload_type.bin_packing if bin_packing is None else bin_packing == "true",
@@ -170,19 +221,3 @@ def _without_effect_yet(annotations: Annotations, policy: Policy) -> list[str]:
         if annotations.text(key) is not None:
             present.append(key)
     return [f"nothing acts on {', '.join(present)} yet: the pod is scheduled as without"] if present else []
-
-
-# The comparison is slow, and a pod may have thousands of annotations.
-_MOST_COMPARED = 20
-
-
-def _misspelt_keys(annotations: Mapping[str, str], policy: Policy) -> list[str]:
-    """Return warnings for keys similar to a known one. Other keys are ignored: the domain belongs to the company."""
-    prefix = policy.spec.key_domain + "/"
-    ours = {*policy.keys, policy.policy_annotation, policy.rules_annotation}
-    unknown = [key for key in annotations if key.startswith(prefix) and key not in ours]
-    return [
-        f"annotation {key} is not known and does nothing; did you mean {close[0]}?"
-        for key in unknown[:_MOST_COMPARED]
-        if (close := get_close_matches(key, policy.keys, 1, 0.9))
-    ]

@@ -7,7 +7,8 @@ from webhook.kube.admission import AdmissionRequest, Denial, JsonObject
 from webhook.kube.field import FieldError
 from webhook.kube.reader import Reader
 from webhook.mutation.annotations import Annotations
-from webhook.mutation.workload import read_workload
+from webhook.mutation.unused_keys import misspelt_keys
+from webhook.mutation.workload import WorkloadReading, read_workload
 from webhook.policy.keys import ANNOTATIONS
 from webhook.policy.policy import Policy
 from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict
@@ -35,7 +36,7 @@ def admit_namespace(request: AdmissionRequest, policy: Policy) -> ObjectVerdict:
     values = Annotations(own, name, {}, policy)
     for annotation in ANNOTATIONS:
         values.read(annotation)
-    reading = read_workload({"metadata": {"annotations": own}}, name, {}, policy, ())
+    reading = _reading(own, name, policy)
     errors = (*values.errors, *reading.denials)
     known = _known_errors(request, policy, own) if errors else frozenset()
     new = [error for error in errors if error.path not in known]
@@ -46,6 +47,15 @@ def admit_namespace(request: AdmissionRequest, policy: Policy) -> ObjectVerdict:
         denial = Denial(422, "Invalid", message) if is_invalid else Denial(403, "Forbidden", message)
         return Denied(denial, reading.type_name, warnings=warnings, errors=tuple(new))
     return Advised(reading.type_name, (*map(str, map(_ignored, errors)), *warnings))
+
+
+def _reading(own: Mapping[str, str], name: str, policy: Policy) -> WorkloadReading:
+    """Return the reading of a pod that has the defaults as its own annotations and requests an accelerator."""
+    if policy.keys.workload_type not in own:
+        # Pods can have types of their own, beside which the other defaults have an effect.
+        return WorkloadReading(None, None, warnings=tuple(misspelt_keys(own, policy)))
+    pod = {"metadata": {"annotations": own}, "spec": {}}
+    return read_workload(pod, name, {}, policy, policy.spec.accelerators[0].resources)
 
 
 def _ignored(error: FieldError) -> FieldError:

@@ -1,6 +1,7 @@
 """Accelerators: the cards of one vendor, and the built-in vendors."""
 
-from webhook.policy.fields import Card, LabelKey, LabelValue, ResourcePattern, SomeValues, StrictModel
+from webhook.policy.extra_toleration import ExtraToleration
+from webhook.policy.fields import Card, LabelKey, LabelValue, ResourcePattern, SomeValues, StrictModel, Values
 
 
 class Accelerator(StrictModel):
@@ -18,6 +19,10 @@ class Accelerator(StrictModel):
 
     driver_label: LabelKey | None = None
     """The label with the major version of the driver, an integer. If absent: `CARD.driver-version`."""
+
+    extra_tolerations: Values[ExtraToleration] = ()
+    """Tolerations of pods that request this accelerator and have a workload type, for taints such as a cloud
+    provider's `nvidia.com/gpu=present:NoSchedule`: see docs/annotations.md."""
 
 
 BUILT_IN_ACCELERATORS = (

@@ -1,6 +1,7 @@
 """Parsers of annotation values: each returns the parsed value or raises ValueError with the error detail."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from webhook.kube import quantity
 from webhook.kube.names import LABEL_VALUE_RULE, is_label_value, is_qualified_name
@@ -41,12 +42,28 @@ def products(text: str) -> tuple[str, ...]:
     return found
 
 
-def mebibytes(text: str) -> int:
-    """Return the quantity `text` in MiB, rounded up."""
-    size_bytes = quantity.value(text)
-    if size_bytes <= 0:
-        raise ValueError('must be above zero, as in "80Gi"')
-    return -(-size_bytes // MEBIBYTE)
+@dataclass(frozen=True, slots=True)
+class CardMemory:
+    """The least memory of a card that a node reports, in MiB.
+
+    `origin` states how it follows from the annotation, if the two differ.
+    """
+
+    least_mib: int
+    origin: str
+
+
+def card_memory(tolerance_percent: int) -> Callable[[str], CardMemory]:
+    """Return a parser of the size that a card is sold by; a card may report `tolerance_percent` less."""
+
+    def parse(text: str) -> CardMemory:
+        size_bytes = quantity.value(text)
+        if size_bytes <= 0:
+            raise ValueError('must be above zero, as in "80Gi"')
+        least_mib = -(-size_bytes * (100 - tolerance_percent) // (100 * MEBIBYTE))
+        return CardMemory(least_mib, f"{text} less {tolerance_percent} %" if tolerance_percent else "")
+
+    return parse
 
 
 def positive(text: str) -> int:

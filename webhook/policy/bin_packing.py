@@ -1,5 +1,7 @@
 """Settings of bin-packing."""
 
+from typing import Literal
+
 from webhook.kube import wellknown
 from webhook.policy.fields import LabelKey, LabelValue, StrictModel, Weight
 
@@ -18,3 +20,7 @@ class BinPacking(StrictModel):
 
     topology_key: LabelKey = wellknown.HOSTNAME_LABEL
     """The topology domain that is filled before the next one is used."""
+
+    namespaces: Literal["all", "same"] = "all"
+    """The packed pods that a pod prefers to join. `all`: those of every namespace. `same`: those of its own namespace;
+    for clusters whose ResourceQuotas of scope CrossNamespacePodAffinity would reject the pod."""

@@ -38,7 +38,25 @@ def _chosen_schedulers_are_allowed(spec: JsonObject) -> Iterator[FieldError]:
         yield invalid("spec.allowedSchedulers", allowed, f"must hold {', and '.join(missing)}")
 
 
-CROSS_FIELD_RULES: Sequence[CrossFieldRule] = (_preferred_usages_are_allowed, _chosen_schedulers_are_allowed)
+def _control_plane_is_not_tolerated(spec: JsonObject) -> Iterator[FieldError]:
+    taint = f"{spec['keyDomain']}/control-plane"
+    holders = [(f"spec.workloadTypes.{name}", each) for name, each in _workload_types(spec)]
+    accelerators = spec["accelerators"]
+    if isinstance(accelerators, list):
+        holders += [(f"spec.accelerators[{index}]", each) for index, each in enumerate(accelerators)]
+    for path, holder in holders:
+        tolerations = field(holder, "extraTolerations")
+        for index, each in enumerate(tolerations if isinstance(tolerations, list) else ()):
+            if field(each, "key") == taint:
+                detail = "no pod may tolerate the control plane; name the key of another taint"
+                yield invalid(f"{path}.extraTolerations[{index}].key", taint, detail)
+
+
+CROSS_FIELD_RULES: Sequence[CrossFieldRule] = (
+    _preferred_usages_are_allowed,
+    _chosen_schedulers_are_allowed,
+    _control_plane_is_not_tolerated,
+)
 
 _DEFAULTS = PolicySpec().model_dump(mode="json", by_alias=True)
 

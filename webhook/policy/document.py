@@ -5,7 +5,7 @@ The docstrings of its fields are the descriptions in the reference page (docs/po
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from webhook.kube import wellknown
 from webhook.policy.accelerator import BUILT_IN_ACCELERATORS, Accelerator
@@ -15,7 +15,9 @@ from webhook.policy.fields import (
     LabelKey,
     LabelValue,
     NamespacePattern,
+    Percent,
     ProductPattern,
+    ProductSuffix,
     StrictModel,
     Subdomain,
     Values,
@@ -24,12 +26,23 @@ from webhook.policy.fields import (
 )
 from webhook.policy.node_template import NodeTemplate
 from webhook.policy.placement_check import PlacementCheck
+from webhook.policy.without_accelerator import WithoutAccelerator, WithoutAcceleratorField
 from webhook.policy.workload_kind import WorkloadKind
 from webhook.policy.workload_objects import WorkloadObjects
 from webhook.policy.workload_type import NodeUsage, WorkloadType
 
 API_VERSION = "placement.maip.mxsf.io/v1alpha1"
 KIND = "PlacementPolicy"
+
+
+# Each product adds a toleration for each of its variants.
+_MOST_VARIANTS = 10
+
+
+def _few_variants(suffixes: tuple[str, ...]) -> tuple[str, ...]:
+    if len(suffixes) > _MOST_VARIANTS:
+        raise wrong(f"must hold at most {_MOST_VARIANTS} suffixes")
+    return suffixes
 
 
 class PolicySpec(StrictModel):
@@ -58,10 +71,28 @@ class PolicySpec(StrictModel):
     """Require the product label of the node, too, for `gpu-product`. A toleration only permits a node; affinity
     selects it. Set this to `false` if nodes are separated by taints alone."""
 
+    tolerate_any_product: bool = True
+    """Tolerate the product taint of every card (`CARD.product Exists NoSchedule`) if a pod requests an accelerator and
+    names no product: any product that `allowedProducts` allows will do. With `false`, such a pod runs on nodes without
+    a product taint only."""
+
+    product_variants: Annotated[Values[ProductSuffix], AfterValidator(_few_variants)] = ()
+    """Suffixes of products that are accepted with the product: with `-SHARED`, `gpu-product: NVIDIA-H20` accepts
+    `NVIDIA-H20-SHARED`, too. A restriction in `allowedProducts` on a product also holds for its variants. At most 10
+    suffixes. See docs/annotations.md for the variants that GPU Feature Discovery reports."""
+
+    gpu_memory_tolerance_percent: Percent = 5
+    """The percentage by which the memory that a node reports may be below `gpu-memory`, 0 to 50. Cards report less
+    than the size that they are sold by."""
+
+    without_accelerator: WithoutAcceleratorField = WithoutAccelerator()
+    """The handling of pods that request no accelerator. One word sets both fields: `withoutAccelerator: inject`."""
+
     allowed_products: dict[ProductPattern, Values[NamespacePattern]] = Field(default={})
     """Namespaces whose pods may request a restricted product with `gpu-product`, by product. Products and namespaces
     are names or patterns with `*`. If several entries match a product, one entry that allows the namespace is enough.
-    A product without a matching entry is allowed in every namespace."""
+    A product without a matching entry is allowed in every namespace. A restriction also holds for pods that name no
+    product: see docs/annotations.md."""
 
     bin_packing: BinPacking = BinPacking()
     """Settings of bin-packing for pods of types with `binPacking: true`."""

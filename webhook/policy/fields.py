@@ -87,6 +87,11 @@ Weight = Annotated[
     _checked(lambda weight: 1 <= weight <= 100, "must be in [1, 100]"),
     Field(json_schema_extra={"minimum": 1, "maximum": 100}),
 ]
+Percent = Annotated[
+    int,
+    _checked(lambda percent: 0 <= percent <= 50, "must be in [0, 50]"),
+    Field(json_schema_extra={"minimum": 0, "maximum": 50}),
+]
 Seconds = Annotated[
     int, _checked(lambda seconds: seconds >= 1, "must be at least 1"), Field(json_schema_extra={"minimum": 1})
 ]
@@ -124,6 +129,13 @@ ProductPattern = Annotated[
     _checked(
         lambda text: bool(text) and is_label_value(text.replace("*", "x")),
         "must be a product like NVIDIA-H20, or a pattern with * such as NVIDIA-A100*",
+    ),
+]
+ProductSuffix = Annotated[
+    str,
+    _checked(
+        lambda text: text.startswith("-") and is_label_value(f"x{text}"),
+        "must be the end of a product's label value like -SHARED or -MIG-1g.10gb, without *",
     ),
 ]
 ResourceName = Annotated[

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar, get_args, overload
 
-from webhook.policy.annotation_values import mebibytes, name, one_of, positive, products, topology
+from webhook.policy.annotation_values import card_memory, name, one_of, positive, products, topology
 from webhook.policy.document import PolicySpec
 from webhook.policy.placement_check import CheckMode
 
@@ -67,7 +67,10 @@ class Keys:
         rule="GpuProduct",
     )
     gpu_memory = Annotation(
-        _any_policy(mebibytes), "quantity, such as `80Gi`", "least memory of one card", rule="GpuProduct"
+        lambda spec: card_memory(spec.gpu_memory_tolerance_percent),
+        "quantity, such as `80Gi`",
+        "least memory of one card, as it is sold: a card may report 5 % less (policy)",
+        rule="GpuProduct",
     )
     gpu_count = Annotation(_any_policy(positive), "integer, 1 or more", "least cards on the node", rule="GpuProduct")
     gpu_driver = Annotation(

@@ -10,6 +10,7 @@ from webhook.kube.workload_kinds import Kinds, kinds_by_name
 from webhook.policy.accelerator import Accelerator
 from webhook.policy.document import PolicyDocument, PolicySpec
 from webhook.policy.keys import Keys
+from webhook.policy.products import matches_any
 from webhook.policy.workload_type import WorkloadType
 
 REVISION_LENGTH = 12
@@ -58,16 +59,3 @@ def opt_out_namespaces(spec: PolicySpec) -> tuple[str, ...]:
     if spec.opt_out_namespaces is not None:
         return spec.opt_out_namespaces
     return () if spec.placement_check.floor == "deny" else ("*",)
-
-
-def namespaces_of_product(spec: PolicySpec, product: str) -> tuple[str, ...] | None:
-    """Return the patterns of the namespaces whose pods may request `product`; None if every pod may."""
-    # Sorted, because policies that differ only in the order of keys have the same revision.
-    entries = sorted(spec.allowed_products.items())
-    found = [namespaces for pattern, namespaces in entries if fnmatchcase(product, pattern)]
-    return tuple(dict.fromkeys(each for namespaces in found for each in namespaces)) if found else None
-
-
-def matches_any(namespace: str, patterns: Iterable[str]) -> bool:
-    """Return whether one of `patterns` matches `namespace`."""
-    return any(fnmatchcase(namespace, pattern) for pattern in patterns)

@@ -190,6 +190,7 @@ _NAMED = {
     "namespace": fields.NamespacePattern,
     "product": fields.ProductPattern,
     "path": workload_kind.FieldPath,
+    "product suffix": fields.ProductSuffix,
 }
 
 

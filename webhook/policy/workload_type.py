@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from webhook.policy.extra_toleration import ExtraToleration
 from webhook.policy.fields import LabelValue, NamespacePattern, SomeValues, StrictModel, Values, Weight
 
 
@@ -32,3 +33,6 @@ class WorkloadType(StrictModel):
     allowed_namespaces: Values[NamespacePattern] = ("*",)
     """Namespaces whose pods may use this type, each a name or a pattern with `*`. A type adds tolerations, and
     tolerations are a privilege."""
+
+    extra_tolerations: Values[ExtraToleration] = ()
+    """Tolerations of pods of this type, for taints beside the node pools', such as those of spot nodes."""

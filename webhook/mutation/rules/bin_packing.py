@@ -10,7 +10,7 @@ from webhook.policy.policy import Policy
 
 
 class BinPacking:
-    """Adds a label to the pod and prefers nodes that run pods with that label, in any namespace."""
+    """Adds a label to the pod and prefers nodes that run pods with that label."""
 
     name: ClassVar[str] = "BinPacking"
 
@@ -22,5 +22,7 @@ class BinPacking:
         packing = policy.spec.bin_packing
         return (
             AddLabel(packing.label_key, packing.label_value, "others are not drawn to this pod"),
-            PreferPodAffinity(packing.weight, packing.label_key, packing.label_value, packing.topology_key),
+            PreferPodAffinity(
+                packing.weight, packing.label_key, packing.label_value, packing.topology_key, packing.namespaces
+            ),
         )

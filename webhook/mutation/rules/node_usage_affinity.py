@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from webhook.mutation.edits import AddToleration, Edit, PreferNode, RequireNode
+from webhook.mutation.edits import AddToleration, Edit
+from webhook.mutation.node_edits import PreferNode, RequireNode
 from webhook.mutation.node_terms import NodeLabelRequirement
 from webhook.mutation.workload import Workload
 from webhook.policy.policy import Policy
@@ -20,8 +21,9 @@ class NodeUsageAffinity:
         usage, key = workload.type.node_usage, policy.node_usage_key
         # Sorted, because the order of keys in the policy is not part of its revision.
         preferred = sorted(usage.prefer.items(), key=lambda item: (-item[1], item[0]))
+        preferences = tuple((weight, NodeLabelRequirement(key, "In", (value,))) for value, weight in preferred)
         return (
             RequireNode(NodeLabelRequirement(key, "In", usage.allow)),
-            *(PreferNode(weight, NodeLabelRequirement(key, "In", (value,))) for value, weight in preferred),
+            *(PreferNode(weight, preference, preferences) for weight, preference in preferences),
             *(AddToleration(key, value) for value in usage.allow),
         )

@@ -1,0 +1,82 @@
+"""The products that pods of a namespace may use, and the variants that are accepted with a product."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from webhook.kube.names import is_label_value
+from webhook.policy.document import PolicySpec
+
+
+@dataclass(frozen=True, slots=True)
+class AnyProduct:
+    """The products that a pod may use without naming one: all but `excluded`, or only `listed`."""
+
+    excluded: tuple[str, ...] = ()
+    """Products that the namespace may not use."""
+
+    listed: tuple[str, ...] | None = None
+    """The products that the policy lists for the namespace, if a node selector cannot express those that it may not
+    use; None: it can."""
+
+
+def namespaces_of_product(spec: PolicySpec, product: str) -> tuple[str, ...] | None:
+    """Return the patterns of the namespaces whose pods may request `product`; None if every pod may.
+
+    A restriction on a product also holds for its variants.
+    """
+    # Sorted, because policies that differ only in the order of keys have the same revision.
+    entries = sorted(spec.allowed_products.items())
+    names = (product, *_bases(spec, product))
+    found = [namespaces for pattern, namespaces in entries if any(fnmatchcase(name, pattern) for name in names)]
+    return tuple(dict.fromkeys(each for namespaces in found for each in namespaces)) if found else None
+
+
+def may_use_product(spec: PolicySpec, product: str, namespace: str) -> bool:
+    """Return whether pods of `namespace` may use `product`."""
+    allowed = namespaces_of_product(spec, product) if spec.allowed_products else None
+    return allowed is None or matches_any(namespace, allowed)
+
+
+def accepted_products(spec: PolicySpec, products: Iterable[str], namespace: str) -> tuple[str, ...]:
+    """Return `products`, each followed by those of its variants that pods of `namespace` may use."""
+    accepted = (each for product in products for each in (product, *_variants(spec, product)))
+    return tuple(dict.fromkeys(each for each in accepted if may_use_product(spec, each, namespace)))
+
+
+def any_product(spec: PolicySpec, namespace: str) -> AnyProduct:
+    """Return the products that a pod of `namespace` may use without naming one.
+
+    A node selector can exclude label values, but not patterns of them, and only if the policy relies on labels.
+    """
+    if not spec.allowed_products:
+        return AnyProduct()
+    patterns = sorted(spec.allowed_products)
+    exact = [pattern for pattern in patterns if "*" not in pattern]
+    every = tuple(dict.fromkeys(each for product in exact for each in (product, *_variants(spec, product))))
+    excluded = tuple(each for each in every if not may_use_product(spec, each, namespace))
+    excludes_a_pattern = any(
+        "*" in pattern and not matches_any(namespace, spec.allowed_products[pattern]) for pattern in patterns
+    )
+    if excludes_a_pattern or (excluded and not spec.product_affinity):
+        return AnyProduct(listed=tuple(each for each in every if each not in excluded))
+    return AnyProduct(excluded)
+
+
+def matches_any(namespace: str, patterns: Iterable[str]) -> bool:
+    """Return whether one of `patterns` matches `namespace`."""
+    return any(fnmatchcase(namespace, pattern) for pattern in patterns)
+
+
+def _variants(spec: PolicySpec, product: str) -> Iterator[str]:
+    for suffix in spec.product_variants:
+        variant = product + suffix
+        # GPU Feature Discovery writes no label that is too long.
+        if not product.endswith(suffix) and is_label_value(variant):
+            yield variant
+
+
+def _bases(spec: PolicySpec, product: str) -> Iterator[str]:
+    for suffix in spec.product_variants:
+        if product.endswith(suffix) and product != suffix:
+            yield product.removesuffix(suffix)
