@@ -127,7 +127,7 @@ def evaluate(
     injection = rules(content, () if reader.errors else extended_names(resources.requests), policy)
     if not isinstance(injection, Injection):
         return injection
-    pod = _as_created(patched(content.pod, injection.operations), content.namespace)
+    pod = as_created(patched(content.pod, injection.operations), content.namespace)
     try:
         size_bytes = _signature_bytes(content, injection, pod)
         reading = deadline_reader(expired)
@@ -175,7 +175,7 @@ def _signature_bytes(content: PodContent, injection: Injection, pod: JsonObject)
     return parsed_bytes(data)
 
 
-def _as_created(pod: JsonObject, namespace: str) -> JsonObject:
+def as_created(pod: JsonObject, namespace: str) -> JsonObject:
     """Return `pod` as it will be stored: with the namespace of the request, and without status.
 
     Source: k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, PrepareForCreate

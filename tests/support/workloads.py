@@ -45,13 +45,14 @@ _PLAIN: Object = {"spec": {"containers": [{"name": "main", "image": "plain"}]}}
 class Sample:
     """A kind with its version; `spec` returns the spec of an object with a pod template and a number of replicas.
 
-    `path` is the template's. `counts_replicas`: the number is not part of the template.
+    `annotations` is the path of the annotations of the pods; of a Notebook, they are those of the object.
+    `counts_replicas`: the number is not part of the template.
     """
 
     group: str
     version: str
     kind: str
-    path: str
+    annotations: str
     spec: Callable[[Object, int], Object]
     counts_replicas: bool = True
 
@@ -67,7 +68,9 @@ class Sample:
 
     def object(self, template: Object, replicas: int = 1, name: str = "web") -> Object:
         """Return an object of the kind."""
-        metadata = {"name": name}
+        metadata: Object = {"name": name}
+        if self.annotations == "metadata.annotations":
+            metadata["annotations"] = template["metadata"].get("annotations", {})
         return {
             "apiVersion": self.api_version,
             "kind": self.kind,
@@ -77,27 +80,39 @@ class Sample:
 
 
 SAMPLES = (
-    Sample("apps", "v1", "Deployment", "spec.template", _controller),
-    Sample("apps", "v1", "StatefulSet", "spec.template", lambda t, n: _controller(t, n) | {"serviceName": "web"}),
-    Sample("apps", "v1", "ReplicaSet", "spec.template", _controller),
-    Sample("batch", "v1", "Job", "spec.template", _job),
+    Sample("apps", "v1", "Deployment", "spec.template.metadata.annotations", _controller),
+    Sample(
+        "apps",
+        "v1",
+        "StatefulSet",
+        "spec.template.metadata.annotations",
+        lambda t, n: _controller(t, n) | {"serviceName": "web"},
+    ),
+    Sample("apps", "v1", "ReplicaSet", "spec.template.metadata.annotations", _controller),
+    Sample("batch", "v1", "Job", "spec.template.metadata.annotations", _job),
     Sample(
         "batch",
         "v1",
         "CronJob",
-        "spec.jobTemplate.spec.template",
+        "spec.jobTemplate.spec.template.metadata.annotations",
         lambda t, n: {"schedule": "0 0 * * *", "jobTemplate": {"spec": _job(t, n)}},
     ),
-    Sample("", "v1", "ReplicationController", "spec.template", lambda t, n: _controller(t, n) | {"selector": APP}),
+    Sample(
+        "",
+        "v1",
+        "ReplicationController",
+        "spec.template.metadata.annotations",
+        lambda t, n: _controller(t, n) | {"selector": APP},
+    ),
     Sample(
         "batch.volcano.sh",
         "v1alpha1",
         "Job",
-        "spec.tasks[0].template",
+        "spec.tasks[0].template.metadata.annotations",
         lambda t, n: {"tasks": [{"name": "worker", "replicas": n, "template": t}]},
     ),
     *(
-        Sample("kubeflow.org", "v1", kind, f"spec.{field}.Worker.template", _replica_specs(field))
+        Sample("kubeflow.org", "v1", kind, f"spec.{field}.Worker.template.metadata.annotations", _replica_specs(field))
         for kind, field in (
             ("PyTorchJob", "pytorchReplicaSpecs"),
             ("TFJob", "tfReplicaSpecs"),
@@ -107,40 +122,57 @@ SAMPLES = (
         )
     ),
     Sample(
-        "kubeflow.org", "v2beta1", "MPIJob", "spec.mpiReplicaSpecs.Worker.template", _replica_specs("mpiReplicaSpecs")
+        "kubeflow.org",
+        "v2beta1",
+        "MPIJob",
+        "spec.mpiReplicaSpecs.Worker.template.metadata.annotations",
+        _replica_specs("mpiReplicaSpecs"),
     ),
-    Sample("ray.io", "v1", "RayCluster", "spec.workerGroupSpecs[0].template", _ray_cluster),
+    Sample("ray.io", "v1", "RayCluster", "spec.workerGroupSpecs[0].template.metadata.annotations", _ray_cluster),
     Sample(
         "ray.io",
         "v1",
         "RayJob",
-        "spec.rayClusterSpec.workerGroupSpecs[0].template",
+        "spec.rayClusterSpec.workerGroupSpecs[0].template.metadata.annotations",
         lambda t, n: {"rayClusterSpec": _ray_cluster(t, n)},
     ),
     Sample(
         "ray.io",
         "v1",
         "RayService",
-        "spec.rayClusterConfig.workerGroupSpecs[0].template",
+        "spec.rayClusterConfig.workerGroupSpecs[0].template.metadata.annotations",
         lambda t, n: {"rayClusterConfig": _ray_cluster(t, n)},
     ),
-    Sample("jobset.x-k8s.io", "v1alpha2", "JobSet", "spec.replicatedJobs[0].template.spec.template", _job_set),
+    Sample(
+        "jobset.x-k8s.io",
+        "v1alpha2",
+        "JobSet",
+        "spec.replicatedJobs[0].template.spec.template.metadata.annotations",
+        _job_set,
+    ),
     Sample(
         "leaderworkerset.x-k8s.io",
         "v1",
         "LeaderWorkerSet",
-        "spec.leaderWorkerTemplate.workerTemplate",
+        "spec.leaderWorkerTemplate.workerTemplate.metadata.annotations",
         lambda t, n: {
             "replicas": 1,
             "leaderWorkerTemplate": {"size": n + 1, "leaderTemplate": _PLAIN, "workerTemplate": t},
         },
     ),
-    Sample("kubeflow.org", "v1", "Notebook", "spec.template", lambda t, _: {"template": t}, counts_replicas=False),
+    Sample(
+        "kubeflow.org",
+        "v1",
+        "Notebook",
+        "metadata.annotations",
+        lambda t, _: {"template": {"spec": t["spec"]}},
+        counts_replicas=False,
+    ),
     Sample(
         "serving.kserve.io",
         "v1beta1",
         "InferenceService",
-        "spec.predictor",
+        "spec.predictor.annotations",
         lambda t, n: {"predictor": {"minReplicas": n, "annotations": t["metadata"].get("annotations", {})} | t["spec"]},
         counts_replicas=False,
     ),
@@ -148,7 +180,7 @@ SAMPLES = (
         "serving.knative.dev",
         "v1",
         "Service",
-        "spec.template",
+        "spec.template.metadata.annotations",
         lambda t, n: {
             "template": t
             | {
@@ -158,12 +190,12 @@ SAMPLES = (
         },
         counts_replicas=False,
     ),
-    Sample("argoproj.io", "v1alpha1", "Rollout", "spec.template", _controller),
+    Sample("argoproj.io", "v1alpha1", "Rollout", "spec.template.metadata.annotations", _controller),
     Sample(
         "argoproj.io",
         "v1alpha1",
         "Workflow",
-        "spec.templates[0]",
+        "spec.templates[0].metadata.annotations",
         lambda t, _: {
             "entrypoint": "main",
             "templates": [{"name": "main", "metadata": t["metadata"], "container": t["spec"]["containers"][0]}],

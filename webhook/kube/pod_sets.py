@@ -21,14 +21,28 @@ def pod_sets(content: JsonObject, kinds: Kinds) -> tuple[PodSet, ...]:
     Raises:
         InvalidInput: the object cannot be read as its kind; holds the first MOST_ERRORS errors.
     """
+    return tuple(each_pod_set(content, kinds))
+
+
+def each_pod_set(content: JsonObject, kinds: Kinds) -> Iterator[PodSet]:
+    """Yield the same, each set when it is asked for: an object can have a hundred thousand templates.
+
+    Raises:
+        InvalidInput: the object cannot be read as its kind. Except for the first MOST_ERRORS errors, every set that
+            can be read was yielded before.
+    """
     if content.get("kind") == "Pod" and content.get("apiVersion", "v1") == "v1":
-        return (_of_pod(content),)
+        yield _of_pod(content)
+        return
     kind = kind_of(content, kinds)
-    if kind is None:
-        return ()
+    if kind is not None:
+        yield from _of_kind(content, kind)
+
+
+def _of_kind(content: JsonObject, kind: WorkloadKind) -> Iterator[PodSet]:
     names = _object_names(content, kind)
     errors: list[FieldError] = []
-    found: list[PodSet] = []
+    has_sets = False
     for template in kind.templates:
         for match in _templates(content, kind, template, errors):
             try:
@@ -36,15 +50,16 @@ def pod_sets(content: JsonObject, kinds: Kinds) -> tuple[PodSet, ...]:
             except InvalidInput as error:
                 errors += error.errors
             else:
-                found += [made] if made else []
+                if made:
+                    has_sets = True
+                    yield made
             if len(errors) >= MOST_ERRORS:
                 raise InvalidInput(errors[:MOST_ERRORS])
-    if kind.templates and not (errors or found or kind.note):
+    if kind.templates and not (errors or has_sets or kind.note):
         path = kind.templates[0].template
         errors.append(required(path.partition(".*")[0], f"a {kind.kind} has its pod templates at {path}"))
     if errors:
         raise InvalidInput(errors)
-    return tuple(found)
 
 
 def kind_of(content: JsonObject, kinds: Kinds) -> WorkloadKind | None:

@@ -1,8 +1,10 @@
-"""Decide on a request by the kind of its object: a pod, or a Namespace."""
+"""Decide on a request by the kind of its object: a pod, a workload object or a Namespace."""
 
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.deadline import Expired, never
+from webhook.kube.pod_template_path import WorkloadKind
 from webhook.objects.namespace import admit_namespace, is_namespace
+from webhook.objects.workload import admit_workload
 from webhook.pipeline import ClusterView, admit
 from webhook.policy.policy import Policy
 from webhook.verdict import ObjectVerdict, Verdict
@@ -18,11 +20,21 @@ def admit_request(
     Raises:
         InvalidInput: the request's object cannot be read as its kind.
     """
-    if request.operation in _WRITES and is_namespace(request):
-        return admit_namespace(request, policy)
+    if request.operation in _WRITES and not request.subresource:
+        if is_namespace(request):
+            return admit_namespace(request, policy)
+        if kind := _workload_kind(request, policy):
+            return admit_workload(request, kind, policy, cluster, expired)
     return admit(request, policy, cluster, expired)
 
 
-def counted_kind(request: AdmissionRequest) -> str:
-    """Return the kind under which the request is counted; empty for a pod and for kinds that are not known."""
-    return request.kind if is_namespace(request) else ""
+def _workload_kind(request: AdmissionRequest, policy: Policy) -> WorkloadKind | None:
+    return policy.kinds.get((request.group, request.kind))
+
+
+def counted_kind(request: AdmissionRequest, policy: Policy) -> str:
+    """Return the kind under which the request is counted; empty for a pod and for kinds that are not known.
+
+    Users cannot choose it, so that they cannot create series in Prometheus.
+    """
+    return request.kind if is_namespace(request) or _workload_kind(request, policy) else ""

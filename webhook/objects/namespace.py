@@ -16,7 +16,7 @@ from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict
 
 def is_namespace(request: AdmissionRequest) -> bool:
     """Return whether `request` writes a Namespace."""
-    return request.kind == "Namespace" and not request.group and not request.subresource
+    return request.kind == "Namespace" and not request.group
 
 
 def admit_namespace(request: AdmissionRequest, policy: Policy) -> ObjectVerdict:

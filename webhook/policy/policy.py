@@ -2,7 +2,9 @@
 
 import hashlib
 from collections.abc import Iterable
+from copy import copy
 from fnmatch import fnmatchcase
+from typing import Literal
 
 import orjson
 
@@ -38,6 +40,14 @@ class Policy:
         canonical = orjson.dumps(document.spec.model_dump(mode="json", by_alias=True), option=orjson.OPT_SORT_KEYS)
         self.revision = hashlib.sha256(canonical).hexdigest()[:REVISION_LENGTH]
         self.identity = f"{self.name}@{self.revision}"
+
+    def with_invalid_annotations(self, handling: Literal["deny", "warn"]) -> "Policy":
+        """Return the policy with another handling of invalid annotations, as a part of the same revision."""
+        if handling == self.spec.invalid_annotations:
+            return self
+        other = copy(self)
+        other.spec = self.spec.model_copy(update={"invalid_annotations": handling})
+        return other
 
     def accelerators_of(self, resources: Iterable[str]) -> list[Accelerator]:
         """Return the accelerators with a resource in `resources`, in the order of the policy."""

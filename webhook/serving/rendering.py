@@ -81,7 +81,7 @@ def _predicted(placement: Placement) -> dict[str, str]:
 
 
 def _tally(request: AdmissionRequest, verdict: Verdict | ObjectVerdict, policy: Policy) -> Tally:
-    if kind := counted_kind(request):
+    if kind := counted_kind(request, policy):
         return Tally(verdict.outcome, kind=kind)
     rules = () if isinstance(verdict, Bypassed) else verdict.rules
     placement = None if isinstance(verdict, Bypassed) else verdict.placement

@@ -1,0 +1,341 @@
+"""A workload object is advised when it is written: the verdict on its pods, and errors of its annotations."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE, make_request, policy_with
+from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.workloads import APP, SAMPLES, Object, Sample
+from webhook.cluster.file import snapshot_from_documents
+from webhook.kube.documents import Document
+from webhook.objects.admission import admit_request
+from webhook.pipeline import ClusterView, scheduler_for
+from webhook.policy.policy import Policy
+from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict, Verdict
+
+KINDS = pytest.mark.parametrize("sample", SAMPLES, ids=lambda each: f"{each.kind}.{each.group}")
+DEPLOYMENT, STATEFUL_SET, JOB_SET, RAY = (
+    next(each for each in SAMPLES if each.kind == kind)
+    for kind in ("Deployment", "StatefulSet", "JobSet", "RayCluster")
+)
+DENIED = f'annotations[{TYPE}]: Unsupported value: "trainning"; supported values: "training", "inference"'
+
+
+def gpu_node(name: str, *running: PodBuilder) -> list[Object]:
+    node = make_node_object(
+        name, labels={USAGE: "training"}, taints=[f"{USAGE}=training:NoSchedule"], capacity={"nvidia.com/gpu": 8}
+    )
+    return [node, *(pod.node_name(name).obj() for pod in running)]
+
+
+def view(*nodes: list[Object]) -> ClusterView:
+    objects = [Document("cluster", each) for node in nodes for each in node]
+    return ClusterView(snapshot_from_documents(objects), scheduler_for(policy_with()))
+
+
+TWO_NODES = view(gpu_node("n1"), gpu_node("n2"))
+
+
+def template(gpus: int = 4, **annotations: str) -> Object:
+    pod = make_pod("").gpu(gpus).label("app", APP["app"]).annotate(TYPE, "training")
+    for key, value in annotations.items():
+        pod = pod.annotate(f"{DOMAIN}/{key.replace('_', '-')}", value)
+    return pod.template()
+
+
+MISTYPED = make_pod("").label("app", APP["app"]).annotate(TYPE, "trainning").template()
+
+
+def admitted(
+    content: Object,
+    cluster: ClusterView | None = None,
+    policy: Policy | None = None,
+    *,
+    old: Object | None = None,
+    **request: Any,
+) -> Verdict | ObjectVerdict:
+    group, _, _ = content["apiVersion"].rpartition("/")
+    fields = {
+        "kind": content["kind"],
+        "group": group,
+        "resource": "",
+        "operation": "CREATE" if old is None else "UPDATE",
+        "old_object": old,
+        "namespace": "team-a",
+        "name": "web",
+    }
+    return admit_request(make_request(content, **(fields | request)), policy or policy_with(), cluster)
+
+
+def warnings_of(verdict: Verdict | ObjectVerdict) -> tuple[str, ...]:
+    assert isinstance(verdict, Advised | Bypassed), verdict
+    return verdict.warnings
+
+
+@KINDS
+def test_nothing_is_said_of_an_object_whose_pods_fit(sample: Sample) -> None:
+    verdict = admitted(sample.object(template(), replicas=2), TWO_NODES)
+
+    assert isinstance(verdict, Advised)
+    assert verdict.warnings == ()
+    assert (verdict.workload_type, verdict.outcome) == ("training", "Unchanged")
+    assert verdict.placement is not None
+    assert verdict.placement.verdict == "Feasible"
+
+
+@KINDS
+def test_a_mistyped_annotation_is_denied_with_its_path_in_the_object(sample: Sample) -> None:
+    verdict = admitted(sample.object(MISTYPED), TWO_NODES)
+
+    assert isinstance(verdict, Denied)
+    assert (verdict.denial.code, verdict.denial.reason) == (422, "Invalid")
+    assert verdict.denial.message == f"{sample.annotations.removesuffix('annotations')}{DENIED}"
+
+
+@pytest.mark.parametrize("sample", [DEPLOYMENT, STATEFUL_SET, JOB_SET], ids=lambda each: each.kind)
+def test_the_verdict_is_of_the_object_as_a_whole(sample: Sample) -> None:
+    verdict = admitted(sample.object(template(), replicas=8), TWO_NODES)
+
+    first, second = warnings_of(verdict)
+    assert first == (
+        "placement check: Waiting: 4 of 8 replicas fit now; "
+        "the next: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+    )
+    assert second.startswith("placement check: suggestion: ")
+    assert isinstance(verdict, Advised)
+    assert verdict.placement is not None
+    assert verdict.placement.message == first.removeprefix("placement check: Waiting: ")
+
+
+def test_a_single_pod_has_the_words_of_a_pod() -> None:
+    first, *_ = warnings_of(admitted(DEPLOYMENT.object(template(16)), TWO_NODES))
+
+    assert first == "placement check: Infeasible: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+
+
+def test_roles_are_placed_together() -> None:
+    spec = RAY.spec(template(8), 2)
+    spec["headGroupSpec"]["template"] = template(8)
+
+    first, *_ = warnings_of(admitted(RAY.object(template()) | {"spec": spec}, TWO_NODES))
+
+    assert first == (
+        "placement check: Waiting: head 1 of 1, gpu 1 of 2 replicas fit now; "
+        "the next gpu: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+    )
+
+
+def test_many_roles_are_summed_up() -> None:
+    job = JOB_SET.object(template(8))
+    (role,) = job["spec"]["replicatedJobs"]
+    job["spec"]["replicatedJobs"] = [role | {"name": f"role-{number}"} for number in range(6)]
+
+    first, *_ = warnings_of(admitted(job, TWO_NODES))
+
+    assert first.startswith("placement check: Waiting: 2 of 6 replicas of 6 roles fit now; the first role-2: 0/2 nodes")
+
+
+def test_nothing_is_denied_for_its_placement() -> None:
+    policy = policy_with(placementCheck={"mode": "deny"})
+
+    first, second, *_ = warnings_of(admitted(DEPLOYMENT.object(template(16)), TWO_NODES, policy))
+
+    assert first.startswith("placement check: Infeasible: ")
+    assert second == "placement check: such pods are refused: placement-check is deny"
+
+
+def test_the_annotation_of_a_template_switches_its_check_off() -> None:
+    verdict = admitted(DEPLOYMENT.object(template(16, placement_check="off")), TWO_NODES)
+
+    assert verdict == Advised("training")
+
+
+@pytest.mark.parametrize(
+    "cluster", [None, ClusterView(TWO_NODES.snapshot, TWO_NODES.scorer, "the view is too old"), view()]
+)
+def test_without_a_current_view_there_is_no_word(cluster: ClusterView | None) -> None:
+    verdict = admitted(DEPLOYMENT.object(template(16)), cluster)
+
+    assert isinstance(verdict, Advised)
+    assert verdict.warnings == ()
+    assert verdict.placement is not None
+    assert verdict.placement.verdict == "Unknown"
+
+
+def running(number: int) -> PodBuilder:
+    return make_pod(f"web-{number}").namespace("team-a").gpu(4).label("app", APP["app"])
+
+
+FULL = view(gpu_node("n1", running(1), running(2)), gpu_node("n2", running(3), running(4)))
+
+
+def test_an_update_replaces_the_pods_of_the_object() -> None:
+    old, new = DEPLOYMENT.object(template(4), 4), DEPLOYMENT.object(template(4, bin_packing="false"), 4)
+
+    assert warnings_of(admitted(new, FULL, old=old)) == ()
+    assert warnings_of(admitted(new, FULL))[0].startswith(
+        "placement check: Waiting: 0 of 4 replicas fit now; the first"
+    )
+
+
+def test_an_update_that_does_not_fit_says_what_is_assumed() -> None:
+    old, new = DEPLOYMENT.object(template(4), 4), DEPLOYMENT.object(template(8), 4)
+
+    warnings = warnings_of(admitted(new, FULL, old=old))
+
+    assert warnings[0].startswith("placement check: Waiting: 2 of 4 replicas fit now; the next: 0/2 nodes")
+    assert warnings[-1] == "placement check: the 4 running pods of the object count as gone, as after a rolling update"
+
+
+def test_pods_of_an_operator_are_found_by_the_label_with_the_name_of_the_object() -> None:
+    head = make_pod("head").namespace("team-a").gpu(8).label("ray.io/cluster", "web")
+    others = make_pod("other").namespace("team-a").gpu(8).label("ray.io/cluster", "other")
+    new = RAY.object(template(8))
+
+    assert warnings_of(admitted(new, view(gpu_node("n1", head)), old=new)) == ()
+    assert "Insufficient nvidia.com/gpu" in warnings_of(admitted(new, view(gpu_node("n1", others)), old=new))[0]
+
+
+def test_an_error_that_the_stored_object_has_blocks_no_other_change() -> None:
+    old = DEPLOYMENT.object(MISTYPED)
+    changed = DEPLOYMENT.object(MISTYPED | {"spec": {"containers": [{"name": "main", "image": "other"}]}})
+
+    assert warnings_of(admitted(changed, TWO_NODES, old=old)) == (f"spec.template.metadata.{DENIED}",)
+    assert isinstance(admitted(changed, TWO_NODES, old=DEPLOYMENT.object(template())), Denied)
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_denied"),
+    [
+        ({}, True),
+        ({"invalidAnnotations": "warn"}, False),
+        ({"workloadObjects": {"invalidAnnotations": "warn"}}, False),
+        ({"workloadObjects": {"invalidAnnotations": "deny"}, "invalidAnnotations": "warn"}, True),
+    ],
+)
+def test_the_policy_decides_whether_errors_deny(spec: Object, is_denied: bool) -> None:
+    verdict = admitted(DEPLOYMENT.object(MISTYPED), TWO_NODES, policy_with(**spec))
+
+    assert isinstance(verdict, Denied) is is_denied
+    if not is_denied:
+        assert warnings_of(verdict) == (f"spec.template.metadata.{DENIED}",)
+
+
+def test_the_policy_can_switch_the_evaluation_off() -> None:
+    policy = policy_with(workloadObjects={"enabled": False})
+
+    assert admitted(DEPLOYMENT.object(MISTYPED), TWO_NODES, policy) == Bypassed(
+        "the policy does not evaluate workload objects"
+    )
+
+
+def test_annotations_on_the_object_instead_of_its_template_are_a_warning() -> None:
+    plain = DEPLOYMENT.object(make_pod("").label("app", "web").template())
+    plain["metadata"]["annotations"] = {TYPE: "training", PRODUCT: "NVIDIA-H20", "team": "vision"}
+    both = DEPLOYMENT.object(template())
+    both["metadata"]["annotations"] = {TYPE: "training"}
+
+    assert warnings_of(admitted(plain, TWO_NODES)) == (
+        f"{TYPE}, {PRODUCT} have no effect on the Deployment itself: its pods read spec.template.metadata.annotations",
+    )
+    assert warnings_of(admitted(both, TWO_NODES)) == ()
+
+
+def test_annotations_that_a_controller_copies_to_the_pods_are_where_they_belong() -> None:
+    sample = next(each for each in SAMPLES if each.kind == "Notebook")
+    notebook = sample.object(make_pod("").gpu(1).template())
+    notebook["metadata"]["annotations"] = {TYPE: "training"}
+
+    verdict = admitted(notebook, TWO_NODES)
+    assert warnings_of(verdict) == ()
+    assert isinstance(verdict, Advised)
+    assert verdict.workload_type == "training"
+
+
+def test_the_pods_of_a_daemon_set_are_left_alone() -> None:
+    daemon_set = DEPLOYMENT.object(template()) | {"kind": "DaemonSet"}
+    plain = DEPLOYMENT.object(make_pod("").label("app", "web").template()) | {"kind": "DaemonSet"}
+
+    assert warnings_of(admitted(daemon_set, TWO_NODES)) == (
+        f"the pods of a DaemonSet are left alone: {TYPE} has no effect",
+    )
+    assert warnings_of(admitted(plain, TWO_NODES)) == ()
+
+
+@pytest.mark.parametrize(
+    ("pod", "reason"),
+    [
+        (make_pod("").gpu(16), "no workload type"),
+        (make_pod("").gpu(16).annotate(TYPE, "training").annotate(f"{DOMAIN}/inject", "disabled"), "inject: disabled"),
+        (make_pod("").gpu(16).annotate(TYPE, "training").node_name("n1"), "nodeName"),
+    ],
+)
+def test_pods_that_are_left_alone_give_no_advice(pod: PodBuilder, reason: str) -> None:
+    verdict = admitted(DEPLOYMENT.object(pod.template()), TWO_NODES)
+
+    assert isinstance(verdict, Bypassed)
+    assert verdict.warnings == ()
+    assert reason in verdict.reason
+
+
+def test_defaults_of_the_namespace_apply() -> None:
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "team-a", "annotations": {TYPE: "training"}},
+    }
+    cluster = view(gpu_node("n1"), [namespace])
+
+    first, *_ = warnings_of(admitted(DEPLOYMENT.object(make_pod("").gpu(16).template()), cluster))
+
+    assert first == "placement check: Infeasible: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
+
+
+def test_an_object_with_a_controller_is_left_alone() -> None:
+    replica_set = DEPLOYMENT.object(MISTYPED) | {"kind": "ReplicaSet"}
+    replica_set["metadata"]["ownerReferences"] = [{"kind": "Deployment", "name": "web", "controller": True}]
+
+    assert isinstance(admitted(replica_set, TWO_NODES), Bypassed)
+
+
+def test_pods_that_come_from_elsewhere_have_no_verdict() -> None:
+    train_job = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "web", "annotations": {TYPE: "training"}},
+        "spec": {"runtimeRef": {"name": "torch"}},
+    }
+    service = {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": "web", "annotations": {TYPE: "training"}},
+        "spec": {
+            "predictor": {"model": {"modelFormat": {"name": "vllm"}, "resources": {"limits": {"nvidia.com/gpu": 16}}}}
+        },
+    }
+
+    (warning,) = warnings_of(admitted(train_job, TWO_NODES))
+    assert warning.startswith(
+        f"{TYPE} has no effect on the TrainJob itself: the pods of a TrainJob come from the runtime"
+    )
+    verdict = admitted(service, TWO_NODES)
+    assert warnings_of(verdict) == ()
+    assert isinstance(verdict, Advised)
+    assert verdict.placement is not None
+    assert verdict.placement.verdict == "Unknown"
+
+
+@pytest.mark.parametrize(
+    "spec", [None, 7, {}, {"template": 7}, {"template": {}}, {"template": {"spec": {}}, "replicas": "x"}]
+)
+def test_an_object_that_cannot_be_read_is_allowed(spec: Any) -> None:
+    assert isinstance(admitted(DEPLOYMENT.object(template()) | {"spec": spec}, TWO_NODES), Bypassed)
+
+
+def test_claims_of_a_stateful_set_do_not_exist_yet() -> None:
+    claims = [{"metadata": {"name": "data"}, "spec": {"storageClassName": "fast"}}]
+    stateful_set = STATEFUL_SET.object(template(), replicas=2)
+    stateful_set["spec"]["volumeClaimTemplates"] = claims
+
+    assert warnings_of(admitted(stateful_set, TWO_NODES)) == ()

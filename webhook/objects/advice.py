@@ -1,0 +1,176 @@
+"""The placement of all replicas of a workload object, and its words for the user."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from webhook.evaluation import Mutated, as_created
+from webhook.kube.admission import AdmissionRequest, JsonObject
+from webhook.kube.deadline import DeadlineNearError, Expired
+from webhook.kube.field import InvalidInput
+from webhook.kube.json_patch import patched
+from webhook.kube.pod_set import PodSet
+from webhook.kube.pod_template_path import WorkloadKind
+from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.objects.own_pods import WithoutOwnPods, without_own_pods
+from webhook.pipeline import ClusterView, scheduler_for
+from webhook.placement.replicas import MOST_REPLICAS, Replicas, place_replicas
+from webhook.placement.scheduler import Placement
+from webhook.policy.policy import Policy
+
+_PREFIX = "placement check: "
+# More roles are summed up, since a warning has 256 bytes.
+_MOST_ROLES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A set of pods with the result of the policy for its pods."""
+
+    pods: PodSet
+    result: Mutated
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The placement of the object as a whole, and the warnings for its user; none if everything fits."""
+
+    placement: Placement
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    role: Role
+    found: Replicas
+
+
+def advise(
+    roles: Sequence[Role],
+    request: AdmissionRequest,
+    kind: WorkloadKind,
+    policy: Policy,
+    cluster: ClusterView | None,
+    expired: Expired,
+) -> Advice | None:
+    """Return the advice on the pods of `roles`, placed one role after the other; None if no check was asked for.
+
+    An update replaces the running pods of the object, so it is evaluated without them.
+    """
+    checked = [role for role in roles if role.result.injection.check_mode != "off" and role.pods.replicas]
+    if not checked:
+        return None
+    if cluster is None or cluster.scorer is None:
+        return Advice(Placement.unknown("no view of the cluster"))
+    if reason := cluster.stale_reason or _unknown_reason(checked):
+        return Advice(Placement.unknown(reason))
+    if not cluster.snapshot.nodes:
+        return Advice(Placement.unknown("the view of the cluster has no node"))
+    try:
+        view = WithoutOwnPods(cluster.snapshot)
+        if request.operation == "UPDATE":
+            namespace = request.namespace or DEFAULT_NAMESPACE
+            view = without_own_pods(cluster.snapshot, namespace, request.object or {}, kind, expired)
+        placed = _placed(checked, request.namespace, policy, view, expired)
+    except DeadlineNearError as error:
+        return Advice(Placement.unknown(str(error)))
+    except InvalidInput as error:
+        return Advice(Placement.unknown(f"the scorer cannot read the pod: {error.errors[0]}"))
+    return _advice(placed, view)
+
+
+def _unknown_reason(roles: Sequence[Role]) -> str:
+    """Return why the pods of a role cannot be placed; empty if all can."""
+    for role in roles:
+        if role.pods.caveat:
+            return role.pods.caveat
+        if isinstance(role.result.signature, str):
+            return role.result.signature
+    return ""
+
+
+def _placed(
+    roles: Sequence[Role], namespace: str, policy: Policy, view: WithoutOwnPods, expired: Expired
+) -> list[_Placed]:
+    # The scheduler of the cluster view keeps answers for the pods of the real snapshot.
+    scheduler, snapshot, left = scheduler_for(policy, cache_bytes=0), view.snapshot, MOST_REPLICAS
+    placed: list[_Placed] = []
+    for role in roles:
+        pods = _created_pods(role, namespace)
+        found = place_replicas(scheduler, snapshot, pods, role.pods.replicas or 0, limit=left, expired=expired)
+        if found.stopped is not None and found.stopped.verdict == "Unknown":
+            found = replace(found, is_complete=False)
+        placed.append(_Placed(role, found))
+        snapshot, left = found.snapshot, max(1, left - found.placed)
+    return placed
+
+
+def _created_pods(role: Role, namespace: str) -> Iterator[JsonObject]:
+    """Yield the pods of a role as they will be stored, without the volumes of volumeClaimTemplates.
+
+    The claims do not exist yet. Storage can only exclude nodes, so that a shortage of other things is one in any case.
+    """
+    before: JsonObject | None = None
+    created: JsonObject = {}
+    for pod in replace(role.pods, claims=()).pods():
+        if pod != before:
+            before, created = pod, as_created(patched(pod, role.result.injection.operations), namespace)
+        yield created
+
+
+def _advice(placed: Sequence[_Placed], view: WithoutOwnPods) -> Advice:
+    failing = [each for each in placed if each.found.stopped is not None]
+    if not failing:
+        return _fitting(placed)
+    worst = min(failing, key=lambda each: _SEVERITY.index(each.found.placement.verdict))
+    placement = worst.found.placement
+    text = f"{_counts(placed)}; {_next(worst, len(placed))}{placement.message}"
+    if worst.found.asked == 1 and len(placed) == 1:
+        text = placement.message
+    summary = replace(placement, node=None, message=text, scores={})
+    has_counted = any(each.found.placed for each in placed)
+    if placement.verdict == "Unknown" and not has_counted:
+        return Advice(summary)
+    warnings = [f"{_PREFIX}{placement.verdict}: {text}"]
+    if placement.verdict == "Infeasible" and worst.role.result.injection.check_mode == "deny":
+        if placement.deny_exemption:
+            warnings.append(f"{_PREFIX}such pods are not refused: {placement.deny_exemption}")
+        elif not worst.found.placed:
+            warnings.append(f"{_PREFIX}such pods are refused: placement-check is deny")
+    warnings += [f"{_PREFIX}suggestion: {each}" for each in placement.suggestions[:1]]
+    if view.replaced:
+        noun = "running pod of the object counts" if view.replaced == 1 else "running pods of the object count"
+        warnings.append(f"{_PREFIX}the {view.replaced} {noun} as gone, as after a rolling update")
+    return Advice(summary, tuple(warnings))
+
+
+_SEVERITY = ("Infeasible", "Waiting", "Unknown", "Feasible")
+
+
+def _fitting(placed: Sequence[_Placed]) -> Advice:
+    """Return the advice if no replica was found that does not fit: silence, unless the count ended at the limit."""
+    first = placed[0].found.placement
+    summary = replace(first, node=None, message=_counts(placed), scores={})
+    if all(each.found.is_complete for each in placed):
+        return Advice(summary)
+    summary = replace(summary, verdict="Unknown")
+    is_at_limit = sum(each.found.placed for each in placed) >= MOST_REPLICAS
+    return Advice(summary, (f"{_PREFIX}{summary.message}; the others were not checked",) if is_at_limit else ())
+
+
+def _counts(placed: Sequence[_Placed]) -> str:
+    """Return how many replicas fit: `5 of 8 replicas fit now`, by role if there are several."""
+    if len(placed) == 1:
+        return placed[0].found.text
+    is_complete = all(each.found.is_complete for each in placed)
+    least = "" if is_complete else "at least "
+    if len(placed) > _MOST_ROLES:
+        fitting, asked = sum(each.found.placed for each in placed), sum(each.found.asked for each in placed)
+        return f"{least}{fitting} of {asked} replicas of {len(placed)} roles fit now"
+    counts = [f"{each.role.pods.role or 'pods'} {each.found.placed} of {each.found.asked}" for each in placed]
+    return f"{least}{', '.join(counts)} replicas fit now"
+
+
+def _next(stopped: _Placed, roles: int) -> str:
+    """Return the words for the first replica that does not fit."""
+    which = "the next" if stopped.found.placed else "the first"
+    return f"{which} {stopped.role.pods.role or 'pod'}: " if roles > 1 else f"{which}: "

@@ -1,0 +1,68 @@
+"""The running pods of a workload object, which an update of its template replaces."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from webhook.cluster.node_info import NodeInfo, RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.update import updated
+from webhook.kube.admission import JsonObject
+from webhook.kube.deadline import Expired, in_time
+from webhook.kube.documents import field
+from webhook.kube.label_selector import LabelSelector, exact_selector, read_label_selector, selector_matches
+from webhook.kube.pod_template_path import WorkloadKind
+from webhook.kube.reader import Reader
+
+_NAME = "{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutOwnPods:
+    """A snapshot without the pods of an object, and their number."""
+
+    snapshot: Snapshot
+    replaced: int = 0
+
+
+def without_own_pods(
+    snapshot: Snapshot, namespace: str, content: JsonObject, kind: WorkloadKind, expired: Expired
+) -> WithoutOwnPods:
+    """Return `snapshot` without the running pods of the object `content`, as after the end of a rolling update.
+
+    Raises:
+        DeadlineNearError: `expired()` returned true.
+    """
+    selector = _selector(content, kind)
+    if not selector:
+        return WithoutOwnPods(snapshot)
+    rows = np.unique(snapshot.pods.rows_selected((namespace,), selector, expired))
+    changed, replaced = [], 0
+    for row in in_time(rows.tolist(), expired):
+        info = snapshot.nodes[row]
+        staying = [pod for pod in info.pods if not _is_own(pod, namespace, selector)]
+        replaced += len(info.pods) - len(staying)
+        changed.append(NodeInfo.of(info.node, staying))
+    return WithoutOwnPods(updated(snapshot, changed, snapshot.generation + 1), replaced) if changed else _same(snapshot)
+
+
+def _same(snapshot: Snapshot) -> WithoutOwnPods:
+    return WithoutOwnPods(snapshot)
+
+
+def _is_own(pod: RunningPod, namespace: str, selector: LabelSelector) -> bool:
+    return pod.namespace == namespace and selector_matches(selector, pod.labels)
+
+
+def _selector(content: JsonObject, kind: WorkloadKind) -> LabelSelector | None:
+    """Return the selector of the object's pods: its own, or the labels with its name that its controller sets."""
+    own, name = field(content, "spec", "selector"), field(content, "metadata", "name")
+    reader = Reader()
+    if own is not None:
+        if (kind.group, kind.kind) == ("", "ReplicationController"):
+            selector: LabelSelector | None = exact_selector(reader.text_map(own, "spec.selector"))
+        else:
+            selector = read_label_selector(reader, own, "spec.selector")
+        return None if reader.errors else selector
+    labels = {key: name for template in kind.templates for key, value in template.labels if value == _NAME}
+    return exact_selector(labels) if isinstance(name, str) and name else None

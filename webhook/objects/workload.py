@@ -1,0 +1,227 @@
+"""Evaluate the pod templates of a workload object as its pods will be, when the object is written.
+
+Each template goes through the same evaluation as a pod. The verdict is for the user of the object: invalid annotations
+are denied with their paths in the object, and the placement of all replicas is one line. Nothing is denied for its
+placement, because the pods are checked again when they are created, and the cluster may have changed by then.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from webhook.evaluation import Mutated, evaluate
+from webhook.kube.admission import AdmissionRequest, Denial, JsonObject
+from webhook.kube.deadline import BudgetSpentError, Expired
+from webhook.kube.documents import field as value_of
+from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput
+from webhook.kube.pod_set import PodSet
+from webhook.kube.pod_sets import each_pod_set
+from webhook.kube.pod_template_path import WorkloadKind
+from webhook.objects.advice import Role, advise
+from webhook.pipeline import ClusterView
+from webhook.pod_content import PodContent
+from webhook.policy.policy import Policy
+from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict
+
+MOST_TEMPLATES = 64
+"""The number of pod templates that are evaluated. An object can have a hundred thousand."""
+
+
+@dataclass(slots=True)
+class _Findings:
+    """The results of the templates of an object."""
+
+    roles: list[Role] = field(default_factory=list)
+    errors: list[FieldError] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    workload_type: str | None = None
+    bypass: str = "no workload type"
+    own_keys: set[str] = field(default_factory=set)
+    """The keys of the policy that the pods have."""
+    annotations_path: str = ""
+    """The place of the annotations of the pods of the first template."""
+    is_cut: bool = False
+
+
+def admit_workload(
+    request: AdmissionRequest, kind: WorkloadKind, policy: Policy, cluster: ClusterView | None, expired: Expired
+) -> ObjectVerdict:
+    """Return the verdict on an object of `kind` that is created or updated."""
+    settings, content = policy.spec.workload_objects, request.object or {}
+    if not settings.enabled:
+        return Bypassed("the policy does not evaluate workload objects")
+    if _has_controller(content):
+        return Bypassed("an object with a controller, which was evaluated itself")
+    handling = settings.invalid_annotations or policy.spec.invalid_annotations
+    defaults = _defaults(request, policy, cluster)
+    try:
+        findings = _evaluated(content, request, defaults, policy, expired)
+    except InvalidInput as error:
+        # Its own controller or the API server says so. A newer version of the kind may have other fields.
+        return Bypassed(f"cannot be read as a {kind.kind}: {error.errors[0]}")
+    known = _known_errors(request, defaults, policy, expired) if findings.errors else frozenset()
+    new = [error for error in findings.errors if str(error) not in known]
+    if new and handling == "deny":
+        return _denied(new, findings)
+    warnings = [*map(str, findings.errors), *findings.warnings, *_misplaced(content, kind, findings, policy)]
+    if findings.is_cut:
+        warnings.append(f"placement check: only the first {MOST_TEMPLATES} pod templates, or fewer, were evaluated")
+    if not findings.roles:
+        return Bypassed(findings.bypass, tuple(dict.fromkeys(warnings)), findings.workload_type)
+    advice = advise(findings.roles, request, kind, policy, cluster, expired)
+    if advice is not None:
+        warnings = [*advice.warnings, *warnings]
+    placement = advice.placement if advice is not None else None
+    return Advised(findings.workload_type, tuple(dict.fromkeys(warnings)), placement)
+
+
+def _has_controller(content: JsonObject) -> bool:
+    owners = value_of(content, "metadata", "ownerReferences")
+    return isinstance(owners, list) and any(isinstance(each, Mapping) and each.get("controller") for each in owners)
+
+
+def _defaults(request: AdmissionRequest, policy: Policy, cluster: ClusterView | None) -> Mapping[str, str]:
+    """Return the defaults of the namespace: of its annotations, only the keys of the policy."""
+    annotations = cluster.snapshot.namespace_annotations(request.namespace) if cluster else {}
+    return {key: annotations[key] for key in policy.keys if key in annotations}
+
+
+def _evaluated(
+    content: JsonObject, request: AdmissionRequest, defaults: Mapping[str, str], policy: Policy, expired: Expired
+) -> _Findings:
+    """Return the findings on the pod templates of `content`.
+
+    Raises:
+        InvalidInput: the object cannot be read as its kind.
+    """
+    findings, pods = _Findings(), list(_pod_sets(content, policy, expired))
+    findings.is_cut = bool(pods) and pods[-1] is None
+    sets = [each for each in pods if each is not None]
+    for each in sets:
+        findings.annotations_path = findings.annotations_path or each.annotations_path
+        keys = _keys_of(each, policy)
+        findings.own_keys |= keys
+        if each.replicas is None:
+            if keys:
+                verb = "have" if len(keys) > 1 else "has"
+                listed = ", ".join(sorted(keys))
+                findings.warnings.append(f"the pods of a DaemonSet are left alone: {listed} {verb} no effect")
+            findings.bypass = "its pods run on every node and are left alone"
+        elif keys or defaults or _has_domain(each, policy):
+            _evaluate(each, request, defaults, policy, expired, findings, prefix=len(sets) > 1)
+    return findings
+
+
+def _pod_sets(content: JsonObject, policy: Policy, expired: Expired) -> Iterator[PodSet | None]:
+    """Yield the sets of pods, and None at the end if there are more of them, or no time is left."""
+    for number, found in enumerate(each_pod_set(content, policy.kinds)):
+        if number == MOST_TEMPLATES or _is_over(expired):
+            yield None
+            return
+        yield found
+
+
+def _is_over(expired: Expired) -> bool:
+    try:
+        return expired()
+    except BudgetSpentError:
+        return True
+
+
+def _keys_of(pods: PodSet, policy: Policy) -> set[str]:
+    annotations = value_of(pods.common, "metadata", "annotations")
+    return {key for key in policy.keys if key in annotations} if isinstance(annotations, Mapping) else set()
+
+
+def _has_domain(pods: PodSet, policy: Policy) -> bool:
+    """Return whether the pods have a key of the policy's domain, such as a misspelt one."""
+    annotations, prefix = value_of(pods.common, "metadata", "annotations"), f"{policy.spec.key_domain}/"
+    return isinstance(annotations, Mapping) and any(
+        isinstance(key, str) and key.startswith(prefix) for key in annotations
+    )
+
+
+def _evaluate(
+    pods: PodSet,
+    request: AdmissionRequest,
+    defaults: Mapping[str, str],
+    policy: Policy,
+    expired: Expired,
+    findings: _Findings,
+    *,
+    prefix: bool,
+) -> None:
+    """Add the result for the pods of one template. The warnings of several templates begin with its path."""
+    content = PodContent.of(request._replace(object=pods.pod), {})._replace(defaults=defaults)
+    try:
+        result = evaluate(content, policy.with_invalid_annotations("deny"), expired)
+        if isinstance(result, Denied) and result.errors:
+            left = MOST_ERRORS - len(findings.errors)
+            findings.errors += [replace(each, path=pods.locate(each.path)) for each in result.errors[:left]]
+            result = evaluate(content, policy.with_invalid_annotations("warn"), expired)
+            errors = {str(each) for each in findings.errors}
+        else:
+            errors = set()
+    except InvalidInput:
+        # The API server rejects such a pod.
+        return
+    warnings = result.injection.warnings if isinstance(result, Mutated) else result.warnings
+    located = (_located(text, pods) for text in warnings)
+    findings.warnings += [_prefixed(text, pods, prefix) for text in located if text not in errors]
+    if isinstance(result, Mutated):
+        findings.roles.append(Role(pods, result))
+        findings.workload_type = findings.workload_type or result.injection.workload_type
+    elif isinstance(result, Denied):
+        findings.warnings.append(f"{pods.path}: such a pod is denied: {result.denial.message}")
+        findings.workload_type = findings.workload_type or result.workload_type
+    else:
+        findings.bypass = result.reason
+        findings.workload_type = findings.workload_type or result.workload_type
+
+
+def _located(warning: str, pods: PodSet) -> str:
+    """Return a warning that begins with a field of the pod with the path of the field in the object."""
+    path, colon, rest = warning.partition(": ")
+    if colon and path.startswith(("metadata.", "spec.")) and " " not in path:
+        return f"{pods.locate(path)}: {rest}"
+    return warning
+
+
+def _prefixed(warning: str, pods: PodSet, prefix: bool) -> str:
+    return f"{pods.path}: {warning}" if prefix and not warning.startswith(("metadata.", "spec.")) else warning
+
+
+def _known_errors(
+    request: AdmissionRequest, defaults: Mapping[str, str], policy: Policy, expired: Expired
+) -> frozenset[str]:
+    """Return the errors that the stored object already has: they block no other change."""
+    if request.operation != "UPDATE" or request.old_object is None:
+        return frozenset()
+    try:
+        before = _evaluated(request.old_object, request, defaults, policy, expired)
+    except InvalidInput:
+        return frozenset()
+    return frozenset(map(str, before.errors))
+
+
+def _denied(errors: list[FieldError], findings: _Findings) -> Denied:
+    message = "; ".join(map(str, errors))
+    is_invalid = any(error.reason != "Forbidden" for error in errors)
+    denial = Denial(422, "Invalid", message) if is_invalid else Denial(403, "Forbidden", message)
+    return Denied(
+        denial, findings.workload_type, warnings=tuple(dict.fromkeys(findings.warnings)), errors=tuple(errors)
+    )
+
+
+def _misplaced(content: JsonObject, kind: WorkloadKind, findings: _Findings, policy: Policy) -> list[str]:
+    """Return a warning if the object itself has keys of the policy that its pods lack."""
+    own: Any = value_of(content, "metadata", "annotations")
+    if not isinstance(own, Mapping):
+        return []
+    keys = [key for key in policy.keys if key in own and key not in findings.own_keys]
+    if not keys:
+        return []
+    verb = "have" if len(keys) > 1 else "has"
+    place = findings.annotations_path
+    remedy = f"its pods read {place}" if place else kind.note or "it creates no pod"
+    return [f"{', '.join(keys)} {verb} no effect on the {kind.kind} itself: {remedy}"]
