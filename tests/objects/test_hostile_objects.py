@@ -1,0 +1,147 @@
+"""Objects of hostile users: the work has bounds, however many replicas and templates an object has."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
+from tests.support.builders import make_node_object, make_pod
+from tests.support.random_json import replace_somewhere
+from tests.support.server import Clock
+from tests.support.work import calls_of
+from tests.support.workloads import SAMPLES, Object, Sample
+from webhook.cluster.file import snapshot_from_documents
+from webhook.kube.deadline import BudgetSpentError, Expired, never
+from webhook.kube.documents import Document
+from webhook.kube.field import InvalidInput
+from webhook.objects.admission import admit_request
+from webhook.objects.workload import MOST_TEMPLATES
+from webhook.pipeline import ClusterView, scheduler_for
+from webhook.placement.replicas import MOST_REPLICAS
+from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
+from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict, Verdict
+
+DEPLOYMENT, VOLCANO, WORKFLOW = (
+    next(each for each in SAMPLES if (each.group, each.kind) == name)
+    for name in (
+        ("apps", "Deployment"),
+        ("batch.volcano.sh", "Job"),
+        ("argoproj.io", "Workflow"),
+    )
+)
+POLICY = policy_with()
+
+
+def view(gpus: int) -> ClusterView:
+    node = make_node_object(
+        "n", labels={f"{DOMAIN}/node.usage": "training"}, capacity={"nvidia.com/gpu": gpus, "pods": gpus}
+    )
+    return ClusterView(snapshot_from_documents([Document("cluster", node)]), scheduler_for(POLICY))
+
+
+LARGE, SMALL = view(2_000_000), view(3)
+
+
+def template() -> Object:
+    return make_pod("").gpu(1).label("app", "web").annotate(TYPE, "training").template()
+
+
+def admitted(
+    content: Object, cluster: ClusterView, expired: Expired = never, **request: Any
+) -> Verdict | ObjectVerdict:
+    group, _, _ = content["apiVersion"].rpartition("/")
+    fields = {"kind": content["kind"], "group": group, "resource": "", "namespace": "team-a", "name": "web"}
+    return admit_request(make_request(content, **(fields | request)), POLICY, cluster, expired)
+
+
+def work(content: Object, cluster: ClusterView) -> int:
+    return calls_of(lambda: admitted(content, cluster))
+
+
+@pytest.mark.slow
+def test_a_million_replicas_cost_as_much_as_the_most_that_are_placed() -> None:
+    few, many = (DEPLOYMENT.object(template(), replicas=number) for number in (MOST_REPLICAS, 1_000_000))
+    verdicts: list[Verdict | ObjectVerdict] = []
+    calls = calls_of(lambda: verdicts.append(admitted(many, LARGE)))
+
+    assert verdicts[0].warnings == (
+        "placement check: at least 1000 of 1000000 replicas fit now; the others were not checked",
+    )
+    assert calls < 1.01 * work(few, LARGE)
+
+
+@pytest.mark.parametrize("kind", [VOLCANO, WORKFLOW], ids=lambda each: each.kind)
+def test_further_templates_are_not_read(kind: Sample) -> None:
+    def object_with(number: int) -> Object:
+        made = kind.object(template())
+        key = "tasks" if kind is VOLCANO else "templates"
+        (item,) = made["spec"][key]
+        made["spec"][key] = [item | {"name": f"n-{index}"} for index in range(number)]
+        return made
+
+    verdict = admitted(object_with(20_000), LARGE)
+
+    assert isinstance(verdict, Advised)
+    assert verdict.warnings == (
+        f"placement check: only the first {MOST_TEMPLATES} pod templates, or fewer, were evaluated",
+    )
+    assert work(object_with(20_000), LARGE) < 1.02 * work(object_with(MOST_TEMPLATES + 1), LARGE)
+
+
+def after(calls: int, end: Callable[[], bool]) -> Expired:
+    left = iter(range(calls))
+    return lambda: False if next(left, None) is not None else end()
+
+
+def spent() -> bool:
+    raise BudgetSpentError(150)
+
+
+@pytest.mark.parametrize("end", [lambda: True, spent], ids=["deadline", "budget"])
+@pytest.mark.parametrize("calls", [0, 5, 20, 60, 200])
+def test_once_there_is_no_time_left_the_replicas_so_far_count(end: Callable[[], bool], calls: int) -> None:
+    verdict = admitted(DEPLOYMENT.object(template(), replicas=1_000_000), LARGE, after(calls, end))
+
+    assert isinstance(verdict, Advised | Bypassed)
+    if calls == 200:
+        (warning,) = verdict.warnings
+        assert warning.startswith("placement check: Unknown: at least ")
+        assert " of 1000000 replicas fit now; the next: the " in warning
+
+
+@pytest.mark.parametrize("end", [lambda: True, spent], ids=["deadline", "budget"])
+def test_errors_are_found_without_time_for_the_placement(end: Callable[[], bool]) -> None:
+    mistyped = make_pod("").annotate(TYPE, "trainning").template()
+
+    assert isinstance(admitted(DEPLOYMENT.object(mistyped), LARGE, after(1, end)), Denied)
+
+
+def test_costly_objects_are_left_to_the_worker() -> None:
+    clock = Clock()
+
+    def advancing() -> float:
+        clock.seconds += 0.001
+        return clock.seconds
+
+    budget = WorkBudget(None, 10_000, monotonic_seconds=advancing, cpu_seconds=clock, slice_seconds=0.01)
+
+    with pytest.raises(TimeSliceEndedError):
+        admitted(DEPLOYMENT.object(template(), replicas=1_000_000), LARGE, budget)
+
+
+@given(st.data(), st.sampled_from(SAMPLES), st.sampled_from(["CREATE", "UPDATE"]))
+def test_no_json_is_an_internal_error(data: st.DataObject, sample: Sample, operation: str) -> None:
+    content, broken = (deepcopy(sample.object(template(), replicas=5)) for _ in range(2))
+    replace_somewhere(broken, data)
+    fields = {"kind": sample.kind, "group": sample.group, "resource": "", "namespace": "team-a", "name": "web"}
+    request = make_request(broken, operation=operation, old_object=content, **fields)
+
+    try:
+        verdict = admit_request(request, POLICY, SMALL)
+    except InvalidInput:
+        return
+    assert verdict.outcome in ("Unchanged", "Bypassed", "Denied")
