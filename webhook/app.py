@@ -7,6 +7,7 @@ from typing import get_args
 
 from webhook.audit.record import Outcome
 from webhook.audit.writer import AuditWriter
+from webhook.events.recorder import EventRecorder
 from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView, scheduler_for
 from webhook.placement.framework.result import PlacementVerdict
@@ -56,8 +57,9 @@ def build_server(
     audit: AuditWriter,
     metrics: Metrics,
     predictions: Predictions | None = None,
+    events: EventRecorder | None = None,
 ) -> Server:
-    """Return the server, ready to run. Its predictions are recorded in `predictions`.
+    """Return the server, ready to run. Its predictions are recorded in `predictions`, its decisions in `events`.
 
     Raises:
         InvalidInput: the certificate cannot be served.
@@ -76,6 +78,7 @@ def build_server(
         new_decision=DecisionIds(),
         replica=settings.replica,
         predicted=recorder.record if recorder else lambda *_: None,
+        reported=events.report if events else lambda *_: None,
     )
     small = SmallLane(metrics.placement_seconds.observe)
     large = LargeLane(TimedScorer(large_scheduler, metrics.placement_seconds.observe))

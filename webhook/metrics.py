@@ -23,6 +23,7 @@ from prometheus_client import (
 from webhook.admission_counts import AdmissionCounts
 from webhook.byte_cache import ByteCache
 
+EVENT_RESULTS = ("written", "failed", "dropped", "no_object")
 AUDIT_DROP_REASONS = ("age", "size")
 PREDICTION_RESULTS = ("same_node", "in_best_set", "feasible_elsewhere", "foretold_infeasible_but_bound")
 RELOAD_RESULTS = ("success", "failure")
@@ -105,6 +106,9 @@ class Metrics:
     )
     certificate_reloads: Counter = _counter(
         "certificate_reloads", "Reloads of changed certificate files, by result.", result=RELOAD_RESULTS
+    )
+    events: Counter = _counter(
+        "events", "Kubernetes Events about pods, and reports that became none, by result.", result=EVENT_RESULTS
     )
     audit_records: Counter = _counter(
         "audit_records", "Audit records, by whether they were written to the log.", result=("written", "failed")

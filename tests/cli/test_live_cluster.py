@@ -82,14 +82,14 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, kubeconfig: Path, policy: str = "") -> Iterator[Served]:
+def serving(folder: Path, kubeconfig: Path, policy: str = "", *flags: str) -> Iterator[Served]:
     write_certificate(folder)
     port, admin = HeldPort(), HeldPort()
     numbers = port.number, admin.number
     port.close()
     admin.close()
     arguments = ["--tls-dir", str(folder), "--kubeconfig", str(kubeconfig), "--audit", str(folder / "audit.jsonl")]
-    arguments += ["--listen", f"127.0.0.1:{numbers[0]}", "--admin-listen", f"127.0.0.1:{numbers[1]}"]
+    arguments += [*flags, "--listen", f"127.0.0.1:{numbers[0]}", "--admin-listen", f"127.0.0.1:{numbers[1]}"]
     if policy:
         (folder / "policy.yaml").write_text(policy)
         arguments += ["--policy", str(folder / "policy.yaml")]
@@ -124,6 +124,18 @@ def test_server_predicts_from_the_live_view(cluster: Cluster, tmp_path: Path) ->
         age_seconds = served.metric("cluster_age_seconds")
         assert age_seconds is not None
         assert age_seconds < 60
+
+
+@pytest.mark.parametrize(("flags", "written"), [((), 1), (("--no-events",), 0)])
+def test_events_are_written_before_the_server_ends(
+    cluster: Cluster, tmp_path: Path, flags: tuple[str, ...], written: int
+) -> None:
+    pod = make_pod("").generate_name("web-").owner("Job", "web", api_version="batch/v1")
+    with serving(tmp_path, cluster.control_plane.kubeconfig, "", *flags) as served:
+        answer = served.admit(pod.annotate(f"{D}/workload-type", "trainning").obj(), cluster.namespace)
+        assert answer["allowed"] is False
+    reasons = [each["reason"] for each in cluster.client.list("Event", cluster.namespace)]
+    assert reasons == ["PlacementDenied"] * written
 
 
 def test_annotations_of_the_namespace_are_defaults(cluster: Cluster, tmp_path: Path) -> None:

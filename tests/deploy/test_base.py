@@ -142,7 +142,7 @@ def test_pods_can_run_where_only_the_management_plane_may(workload: Object) -> N
     assert f"{built_in_policy().spec.key_domain}/control-plane" in tolerated
 
 
-def test_server_reads_what_it_watches_and_nothing_else() -> None:
+def test_server_reads_what_it_watches_and_writes_events_alone() -> None:
     account = read_one("base/serviceaccount.yaml")
     assert account["automountServiceAccountToken"] is False
     assert pod_template(DEPLOYMENT)["spec"]["automountServiceAccountToken"] is True
@@ -150,7 +150,8 @@ def test_server_reads_what_it_watches_and_nothing_else() -> None:
     objects = [content for path in (DEPLOY / "base").glob("*.yaml") for content in read(f"base/{path.name}")]
     rights = {content["kind"]: content for content in objects if content["kind"].endswith(("Role", "RoleBinding"))}
     assert set(rights) == {"ClusterRole", "ClusterRoleBinding"}
-    rules = rights["ClusterRole"]["rules"]
+    *rules, events = rights["ClusterRole"]["rules"]
+    assert events == {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}
     assert all(rule.keys() == {"apiGroups", "resources", "verbs"} for rule in rules)
     assert {tuple(rule["verbs"]) for rule in rules} == {("get", "list", "watch")}
     granted = [(group, plural) for rule in rules for group in rule["apiGroups"] for plural in rule["resources"]]

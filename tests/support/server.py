@@ -4,7 +4,7 @@ import asyncio
 import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +16,7 @@ from certs.pki import KeyPair, issue_ca, issue_server
 from tests.support.admission import policy_with
 from tests.support.audit_records import encode
 from webhook.audit.record import FIRST, AuditRecord, Draft, parse_line
+from webhook.events.recorder import EventRecorder
 from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView
 from webhook.policy.policy import Policy
@@ -65,6 +66,7 @@ class World:
     now: Callable[[], str] = rfc3339_now
     utc_now: Callable[[], datetime] = utc_now
     audit: Callable[[Draft], None] | None = None
+    events: EventRecorder | None = None
     gate: asyncio.Event | None = None
     """An event that answers wait for, as they wait for their audit records."""
 
@@ -75,6 +77,7 @@ class World:
             monotonic_seconds=self.clock,
             new_decision=lambda: f"decision-{len(self.records) + 1}",
             replica="replica-a",
+            reported=self.events.report if self.events else lambda *_: None,
         )
         return Answering(self, Admissions(dependencies, self.metrics))
 
@@ -159,6 +162,7 @@ async def running(world: World, folder: Path, **settings: Any) -> AsyncIterator[
     stop = asyncio.Event()
     ready: asyncio.Future[tuple[Address, Address]] = asyncio.get_running_loop().create_future()
     done = asyncio.create_task(server.run(stop, lambda *addresses: ready.set_result(addresses)))
+    writing = asyncio.create_task(world.events.run()) if world.events else None
     done.add_done_callback(
         lambda task: None if ready.done() else ready.set_exception(task.exception() or AssertionError())
     )
@@ -169,6 +173,10 @@ async def running(world: World, folder: Path, **settings: Any) -> AsyncIterator[
     finally:
         stop.set()
         await done
+        if writing is not None:
+            writing.cancel()
+            with suppress(asyncio.CancelledError):
+                await writing
 
 
 async def connections_gone() -> None:

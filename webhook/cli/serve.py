@@ -14,6 +14,7 @@ from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES, AuditWriter
 from webhook.cli.clusters import read_cluster
 from webhook.cli.files import policy_option, read_policy
 from webhook.cli.logs import configure_logs
+from webhook.events.recorder import EventRecorder
 from webhook.metrics import Metrics
 from webhook.serving.event_loop import serve_until_signalled
 from webhook.serving.predictions import Predictions
@@ -50,6 +51,12 @@ _SECONDS = click.FloatRange(min=0)
 )
 @click.option("--context", metavar="NAME", help="A context of the kubeconfig; alone, of $KUBECONFIG or ~/.kube/config.")
 @click.option("--in-cluster", is_flag=True, help="Check placement against the live cluster of this pod.")
+@click.option(
+    "--events/--no-events",
+    default=None,
+    help="Write Kubernetes Events about pods that are denied or that no node can take.  [default: on with --kubeconfig "
+    "or --in-cluster]",
+)
 @click.option("--no-cluster", is_flag=True, help="Do not check placement: only inject. The default.")
 @click.option("--audit", default="-", show_default=True, metavar="FILE|-", help="The audit log; - for standard output.")
 @click.option(
@@ -171,6 +178,7 @@ def serve(
     context: str | None,
     in_cluster: bool,
     no_cluster: bool,  # noqa: ARG001 - read from the context
+    events: bool | None,
     audit: str,
     audit_max_bytes: int,
     audit_backups: int,
@@ -192,17 +200,19 @@ def serve(
       placement-webhook serve --tls-dir tls --no-cluster --audit audit.jsonl
     """
     view = _chosen_view(ctx)
+    is_live = _is_live(view, events)
     configure_logs(log_format, log_level)
     rules = read_policy(policy)
     fixed = FixedView(read_cluster(cluster)) if cluster is not None and "cluster" in view else None
     metrics = Metrics()
     metrics.show_process()
-    predictions, live = Predictions(), None
-    if "in_cluster" in view or "context" in view:
+    predictions, live, recorder = Predictions(), None, None
+    name = replica or os.environ.get("POD_NAME") or socket.gethostname()
+    if is_live:
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
         asyncio.run(source.configuration())
         live = live_view(source, metrics, predictions, rules)
-    name = replica or os.environ.get("POD_NAME") or socket.gethostname()
+        recorder = None if events is False else EventRecorder(source.connect, metrics, name)
     with AuditWriter(
         audit,
         max_bytes=audit_max_bytes,
@@ -215,8 +225,20 @@ def serve(
         ),
     ) as writer:
         chosen = Settings(tls_dir=tls_dir, replica=name, **settings)
-        server = build_server(chosen, rules, live or fixed, writer, metrics, predictions if live else None)
-        serve_until_signalled(server, live)
+        server = build_server(chosen, rules, live or fixed, writer, metrics, predictions if live else None, recorder)
+        serve_until_signalled(server, live, recorder)
+
+
+def _is_live(view: frozenset[str], events: bool | None) -> bool:
+    """Return whether the options of `view` select a live cluster, which `events` need.
+
+    Raises:
+        click.UsageError: there are to be Events without a cluster.
+    """
+    is_live = "in_cluster" in view or "context" in view
+    if events and not is_live:
+        raise click.UsageError("--events needs a cluster to write to; give --in-cluster or --kubeconfig, too.")
+    return is_live
 
 
 # The options that select a view of the cluster. Those of one group go together.

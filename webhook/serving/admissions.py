@@ -9,6 +9,7 @@ import structlog
 from webhook.admission_counts import Tally
 from webhook.audit.record import Draft, RecordTemplate
 from webhook.byte_cache import value_count
+from webhook.events.report import Report
 from webhook.kube.admission import AdmissionRequest, parse_review
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
@@ -43,6 +44,8 @@ class Dependencies:
     replica: str
     predicted: Callable[[AdmissionRequest, Placement, ClusterView | None, Policy], None] = lambda *_: None
     """Record the prediction for an allowed pod and the view that it was made on."""
+    reported: Callable[[AdmissionRequest, Report | None, Policy], None] = lambda *_: None
+    """Report a decision for an Event. It never raises."""
 
 
 class TooManyValuesError(Exception):
@@ -128,6 +131,8 @@ class Admissions:
             self._seconds.observe(self._dependencies.monotonic_seconds() - arrived_seconds)
             if decision.records_predictions and (prediction := result.prediction) is not None:
                 self._dependencies.predicted(request, prediction, decision.cluster, admission.policy)
+            if not result.tally.kind:
+                self._dependencies.reported(request, result.report, admission.policy)
         except Exception as error:
             return self._failed(admission, error)
         return Answer(200, response)

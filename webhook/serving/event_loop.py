@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 from webhook.allocator import bound_kept_memory
+from webhook.events.recorder import EventRecorder
 from webhook.serving.server import Server
 from webhook.watch.live import LiveCluster
 
@@ -15,38 +16,45 @@ from webhook.watch.live import LiveCluster
 _SWITCH_SECONDS = 0.001
 
 
-def serve_until_signalled(server: Server, live: LiveCluster | None = None) -> None:
-    """Run `server` until SIGTERM or SIGINT, on uvloop if it is installed, together with `live`."""
+# The longest time that a stopping server takes to write its last Events.
+_DRAIN_SECONDS = 3.0
+
+
+def serve_until_signalled(server: Server, live: LiveCluster | None = None, events: EventRecorder | None = None) -> None:
+    """Run `server` until SIGTERM or SIGINT, on uvloop if it is installed, together with `live` and `events`."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     bound_kept_memory()
     with asyncio.Runner(loop_factory=_event_loop()) as runner:
-        runner.run(_until_signalled(server, live))
+        runner.run(_until_signalled(server, live, events))
 
 
-async def _until_signalled(server: Server, live: LiveCluster | None) -> None:
+async def _until_signalled(server: Server, live: LiveCluster | None, events: EventRecorder | None) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     # Modules, policy and view are long-lived: freezing them spares the garbage collector.
     gc.freeze()
-    async with _running(live):
-        await server.run(stop)
+    async with _running(live, "live cluster"):
+        async with _running(events, "events"):
+            await server.run(stop)
+        if events is not None:
+            await events.drain(_DRAIN_SECONDS)
 
 
 @asynccontextmanager
-async def _running(live: LiveCluster | None) -> AsyncIterator[None]:
-    """Run the live view, if there is one, until the block ends."""
-    if live is None:
+async def _running(job: LiveCluster | EventRecorder | None, name: str) -> AsyncIterator[None]:
+    """Run the job, if there is one, until the block ends."""
+    if job is None:
         yield
         return
-    following = asyncio.create_task(live.run(), name="live cluster")
+    task = asyncio.create_task(job.run(), name=name)
     try:
         yield
     finally:
-        following.cancel()
+        task.cancel()
         with suppress(asyncio.CancelledError):
-            await following
+            await task
 
 
 def _event_loop() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -4,12 +4,13 @@ from dataclasses import dataclass, replace
 
 from webhook.admission_counts import Tally
 from webhook.audit.record import Outcome, RecordTemplate
+from webhook.events.report import Report, report_of
 from webhook.kube.admission import AdmissionRequest, ReviewAnswer
 from webhook.objects.admission import counted_kind
 from webhook.placement.scheduler import Placement
 from webhook.policy.policy import Policy
 from webhook.serving.audit_record import audit_record
-from webhook.verdict import Bypassed, Denied, ObjectVerdict, Patched, Verdict
+from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict, Patched, Verdict
 
 # The size of a rendered decision without its texts.
 _RENDERED_BYTES = 4096
@@ -25,6 +26,8 @@ class Rendered:
     answer: ReviewAnswer
     record: RecordTemplate
     tally: Tally
+    report: Report | None
+    """What an Event reports; None if there is nothing to report."""
     size_bytes: int
     """The maximum size in memory, without the scores of the placement."""
 
@@ -56,9 +59,13 @@ def render(
     # Answer and record contain the patch once each.
     operations = len(verdict.operations) if isinstance(verdict, Patched) else 0
     size_bytes = _RENDERED_BYTES + operations * _OPERATION_BYTES + 2 * sum(map(len, record))
-    return Rendered(
-        verdict.outcome, placement, _answer(verdict, policy), record, _tally(request, verdict, policy), size_bytes
-    )
+    answer, tally = _answer(verdict, policy), _tally(request, verdict, policy)
+    report: Report | None = None
+    if not tally.kind and not isinstance(verdict, Advised):
+        report = report_of(verdict)
+    if report is not None:
+        size_bytes += 4 * len(report.note)
+    return Rendered(verdict.outcome, placement, answer, record, tally, report, size_bytes)
 
 
 def _answer(verdict: Verdict | ObjectVerdict, policy: Policy) -> ReviewAnswer:

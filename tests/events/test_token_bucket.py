@@ -1,0 +1,30 @@
+"""Buckets as those of client-go: a burst, then one token at a time."""
+
+from webhook.events.token_bucket import SourceBuckets, TokenBucket
+
+
+def test_bucket_gives_its_burst_and_then_one_at_a_time() -> None:
+    bucket = TokenBucket(3, 10.0, now=0.0)
+    assert [bucket.take(0.0) for _ in range(4)] == [0.0, 0.0, 0.0, 10.0]
+    assert bucket.take(4.0) == 6.0
+    assert bucket.take(10.0) == 0.0
+
+
+def test_bucket_holds_no_more_than_its_burst() -> None:
+    bucket = TokenBucket(3, 10.0, now=0.0)
+    assert bucket.available(1000.0) == 3
+    bucket.take(1000.0, 2)
+    assert bucket.available(1000.0) == 1
+
+
+def test_each_source_has_25_events_and_then_one_in_five_minutes() -> None:
+    buckets = SourceBuckets()
+    assert [buckets.take("a", 0.0) for _ in range(26)] == [0.0] * 25 + [300.0]
+    assert buckets.take("b", 0.0) == 0.0
+
+
+def test_memory_of_many_sources_is_bounded() -> None:
+    buckets = SourceBuckets()
+    for number in range(20_000):
+        buckets.take(f"source-{number}", 0.0)
+    assert len(buckets._buckets) < 5000

@@ -1,0 +1,1 @@
+"""Kubernetes Events about pods that were denied or that no node can take."""

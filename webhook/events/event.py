@@ -1,0 +1,122 @@
+"""Sightings of pods, the Events that become of them, and their form in core/v1.
+
+core/v1 has a count and a lastTimestamp: `kubectl describe` prints "(x12 over 3m)", and `kubectl get events
+--sort-by=.lastTimestamp` sorts them, which it does not with events.k8s.io/v1.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any, Self
+
+from webhook.events.report import Report
+from webhook.events.subject import ObjectReference, Subject
+
+COMPONENT = "placement-webhook"
+_LONGEST_NAME = 253
+_ACTION = "Admit"
+
+
+@dataclass(slots=True, eq=False)
+class Sighting:
+    """Pods of one owner with equal reports. Times are of the wall clock, but those in `…_seconds` monotonic."""
+
+    subject: Subject
+    report: Report
+    first_at: float
+    last_at: float
+    due_seconds: float
+    expires_seconds: float
+    count: int = 1
+    lookups: int = 0
+    failures: int = 0
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace of the pods."""
+        return self.subject.namespace
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Return the key of equal sightings."""
+        return self.subject.identity, self.report.reason, self.report.topic
+
+    def absorb(self, later: Self) -> None:
+        """Count the pods of `later`, too, and keep its note."""
+        self.subject = self.subject.common_with(later.subject)
+        self.report = later.report
+        self.first_at, self.last_at = min(self.first_at, later.first_at), max(self.last_at, later.last_at)
+        self.count += later.count
+
+
+@dataclass(slots=True, eq=False)
+class PendingEvent:
+    """An Event on `target` that counts `count` reports more; the same fields of time as a sighting."""
+
+    target: ObjectReference
+    report: Report
+    source: str
+    first_at: float
+    last_at: float
+    due_seconds: float
+    expires_seconds: float
+    count: int = 1
+    failures: int = 0
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace of the Event."""
+        return self.target.namespace
+
+    @property
+    def key(self) -> str:
+        """Return the name of the Event: equal in every replica, so that replicas count in one Event."""
+        target, report = self.target, self.report
+        text = f"{target.uid}\0{target.name}\0{report.reason}\0{report.topic}"
+        suffix = f".{blake2b(text.encode(), digest_size=8).hexdigest()}"
+        return target.name[: _LONGEST_NAME - len(suffix)].rstrip("-.") + suffix
+
+    def absorb(self, later: Self) -> None:
+        """Count the reports of `later`, too, and keep its note."""
+        self.report = later.report
+        self.first_at, self.last_at = min(self.first_at, later.first_at), max(self.last_at, later.last_at)
+        self.count += later.count
+
+    def manifest(self, replica: str) -> dict[str, Any]:
+        """Return the new Event, reported by `replica`."""
+        target = self.target
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": self.key, "namespace": self.namespace},
+            "involvedObject": {
+                "apiVersion": target.api_version,
+                "kind": target.kind,
+                "namespace": target.namespace,
+                "name": target.name,
+                "uid": target.uid,
+            },
+            "type": "Warning",
+            "reason": self.report.reason,
+            "message": self.report.note,
+            "action": _ACTION,
+            "count": self.count,
+            "firstTimestamp": _rfc3339(self.first_at),
+            "lastTimestamp": _rfc3339(self.last_at),
+            "source": {"component": COMPONENT},
+            "reportingComponent": COMPONENT,
+            "reportingInstance": replica,
+        }
+
+    def patch(self, count: int, resource_version: str) -> dict[str, Any]:
+        """Return the merge patch of the Event that has `count` at `resource_version`."""
+        return {
+            "metadata": {"resourceVersion": resource_version},
+            "count": count + self.count,
+            "lastTimestamp": _rfc3339(self.last_at),
+            "message": self.report.note,
+        }
+
+
+def _rfc3339(seconds: float) -> str:
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,222 @@
+"""Records Events about admissions, off the request path: admissions report, and a task looks up and writes.
+
+Nothing here affects an admission: a report costs a look at a bounded queue, and every failure is counted and logged.
+"""
+
+import asyncio
+from collections.abc import Callable
+from http import HTTPStatus
+
+import structlog
+
+from webhook.events.backlog import Backlog
+from webhook.events.event import PendingEvent, Sighting
+from webhook.events.lookup import Lookup
+from webhook.events.pacing import Clocks, Pacing
+from webhook.events.report import Report
+from webhook.events.resolver import Resolver
+from webhook.events.subject import Subject, subject_of
+from webhook.events.writer import EventWriter
+from webhook.kube.admission import AdmissionRequest
+from webhook.kube.documents import field
+from webhook.kube.names import is_dns_subdomain
+from webhook.metrics import Metrics
+from webhook.policy.policy import Policy
+from webhook.watch.api_server import ApiServer, ApiServerError, Connect
+
+# A pod is stored a moment after its admission, and its equals arrive together with it.
+_LINGER_SECONDS = 1.0
+_EXPIRY_SECONDS = 900.0
+_FIRST_PAUSE_SECONDS = 5.0
+_LONGEST_PAUSE_SECONDS = 300.0
+_SHORTEST_PAUSE_SECONDS = 0.05
+_MOST_FAILURES = 3
+_NAMESPACE_TERMINATING = "NamespaceTerminating"
+_REMEDY = "grant the rule for events in deploy/base/rbac.yaml, or run with --no-events"
+
+
+class EventRecorder:
+    """Writes Events through the connections of `connect`. An instance is for one event loop."""
+
+    def __init__(self, connect: Connect, metrics: Metrics, replica: str, clocks: Clocks | None = None) -> None:
+        self._connect = connect
+        self._counter = metrics.events
+        self._clocks = clocks or Clocks()
+        self._pacing = Pacing(self._clocks)
+        self._writer = EventWriter(replica, self._pacing.wait_for_request)
+        self._resolver = Resolver(Lookup(self._pacing.wait_for_request))
+        self._sightings: Backlog[Sighting] = Backlog()
+        self._events: Backlog[PendingEvent] = Backlog()
+        self._wake = asyncio.Event()
+        self._is_writing = False
+        self._pause_seconds = 0.0
+        self._logged = ""
+        self._log = structlog.get_logger()
+
+    @property
+    def waiting(self) -> int:
+        """Return the number of sightings and Events that wait."""
+        return len(self._sightings) + len(self._events)
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether all that was reported is written, or given up."""
+        return not self.waiting and not self._is_writing
+
+    def report(self, request: AdmissionRequest, report: Report | None, policy: Policy) -> None:
+        """Report the decision on a pod; None if there is nothing to write about. It never raises.
+
+        A pod that has the annotation of `policy` has just been admitted, and the API server calls again because another
+        webhook changed it; the new decision replaces the last one.
+        """
+        if request.dry_run or (report is None and not len(self._sightings)):
+            return
+        try:
+            annotations = field(request.object or {}, "metadata", "annotations") or {}
+            self._add(request, report, reinvoked=policy.policy_annotation in annotations)
+        except Exception:
+            self._count("failed")
+            self._log_once("an internal error", "an admission could not be reported", exc_info=True)
+
+    def _add(self, request: AdmissionRequest, report: Report | None, *, reinvoked: bool) -> None:
+        if report is None and not reinvoked:
+            return
+        subject = subject_of(request)
+        if reinvoked:
+            self._withdraw(subject)
+        if report is None:
+            return
+        has_object = subject.name or subject.generate_name if report.is_on_pod else subject.controller
+        if not has_object or not is_dns_subdomain(subject.namespace):
+            self._count("no_object")
+            return
+        wall, now = self._clocks.wall_seconds(), self._clocks.monotonic_seconds()
+        sighting = Sighting(subject, report, wall, wall, now + _LINGER_SECONDS, now + _EXPIRY_SECONDS)
+        if not self._sightings.put(sighting):
+            self._count("dropped")
+        self._wake.set()
+
+    def _withdraw(self, subject: Subject) -> None:
+        """Take back the last report of a pod like `subject`."""
+        for sighting in self._sightings.of_namespace(subject.namespace):
+            if sighting.subject.identity == subject.identity and sighting.report.is_on_pod and not sighting.lookups:
+                sighting.count -= 1
+                if not sighting.count:
+                    self._sightings.remove(sighting)
+                return
+
+    async def run(self) -> None:
+        """Write Events until cancelled."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self.waiting:
+                await self._clocks.sleep(self._until_due_seconds())
+                await self.write_due()
+
+    async def drain(self, seconds: float) -> None:
+        """Write what waits within `seconds`, and drop the rest. For the end of the process, after `run`."""
+        self._pacing.urgent = True
+        if not self._pause_seconds:
+            try:
+                async with asyncio.timeout(seconds):
+                    for backlog in (self._sightings, self._events):
+                        backlog.expedite(self._clocks.monotonic_seconds())
+                        await self.write_due()
+            except TimeoutError:
+                self._log.warning("events are left unwritten at the shutdown", waiting=self.waiting)
+        self._count("dropped", self.waiting)
+
+    async def write_due(self) -> None:
+        """Look up and write what is due, until a failure. It never raises."""
+        now = self._clocks.monotonic_seconds()
+        if not any(due is not None and due <= now for due in self._due_seconds()):
+            return
+        self._is_writing = True
+        try:
+            async with self._connect() as server:
+                while (sighting := self._sightings.take_due(self._clocks.monotonic_seconds())) is not None:
+                    if not await self._resolved(server, sighting):
+                        return
+                while (event := self._events.take_due(self._clocks.monotonic_seconds())) is not None:
+                    if not await self._written(server, event):
+                        return
+        except Exception as error:
+            # The connection could not be configured, or an internal error.
+            self._pause()
+            self._log_once(repr(error), "events cannot be written", exc_info=error)
+        finally:
+            self._is_writing = False
+
+    async def _resolved(self, server: ApiServer, sighting: Sighting) -> bool:
+        """Look up the objects of `sighting`; return False if the API server is to be left alone for a while."""
+        now = self._clocks.monotonic_seconds()
+        if now > sighting.expires_seconds:
+            self._count("dropped")
+            return True
+        try:
+            resolution = await self._resolver.resolve(server, sighting, now)
+        except ApiServerError as error:
+            return self._failed(lambda: self._sightings.put(sighting), sighting, error)
+        self._count("no_object", resolution.without_object)
+        for event in resolution.events:
+            if not self._events.put(event):
+                self._count("dropped")
+        if resolution.again is not None and not self._sightings.put(resolution.again):
+            self._count("dropped")
+        return True
+
+    async def _written(self, server: ApiServer, event: PendingEvent) -> bool:
+        """Write `event` if it has its turn; return False if the API server is to be left alone for a while."""
+        now = self._clocks.monotonic_seconds()
+        if now > event.expires_seconds:
+            self._count("dropped")
+            return True
+        if wait_seconds := self._pacing.wait_seconds(event.namespace, event.key, event.source):
+            event.due_seconds = now + wait_seconds
+            self._events.put(event)
+            return True
+        try:
+            await self._writer.write(server, event)
+        except ApiServerError as error:
+            return self._failed(lambda: self._events.put(event), event, error)
+        self._count("written")
+        self._pause_seconds = 0.0
+        if self._logged:
+            self._logged = ""
+            self._log.info("events are written again")
+        return True
+
+    def _failed(self, put_back: Callable[[], bool], item: Sighting | PendingEvent, error: ApiServerError) -> bool:
+        """Try `item` again later or give it up; return False if the API server is to be left alone for a while."""
+        is_forbidden = error.code == HTTPStatus.FORBIDDEN and _NAMESPACE_TERMINATING not in error.causes
+        is_ours = 400 <= error.code < 500 and error.code != HTTPStatus.TOO_MANY_REQUESTS and not is_forbidden
+        item.failures += 1
+        if is_forbidden or is_ours or item.failures >= _MOST_FAILURES or not put_back():
+            self._count("failed")
+        if _NAMESPACE_TERMINATING not in error.causes:
+            self._log_once(f"{error.code}", "events cannot be written", error=str(error), remedy=_REMEDY)
+        if is_ours:
+            return True
+        self._pause()
+        return False
+
+    def _pause(self) -> None:
+        self._pause_seconds = min(max(_FIRST_PAUSE_SECONDS, 2 * self._pause_seconds), _LONGEST_PAUSE_SECONDS)
+
+    def _until_due_seconds(self) -> float:
+        due = min((each for each in self._due_seconds() if each is not None), default=0.0)
+        wait_seconds = min(due - self._clocks.monotonic_seconds(), _LINGER_SECONDS)
+        return max(wait_seconds, self._pause_seconds, _SHORTEST_PAUSE_SECONDS)
+
+    def _due_seconds(self) -> tuple[float | None, float | None]:
+        return self._sightings.next_due_seconds(), self._events.next_due_seconds()
+
+    def _log_once(self, cause: str, message: str, **details: object) -> None:
+        """Log a failure unless it has the cause of the last one."""
+        if cause != self._logged:
+            self._logged = cause
+            self._log.warning(message, **details)
+
+    def _count(self, result: str, count: int = 1) -> None:
+        self._counter.labels(result).inc(count)

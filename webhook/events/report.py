@@ -1,0 +1,60 @@
+"""The part of a verdict that an Event reports: a reason and a note. Pods of one template have equal reports."""
+
+import re
+from typing import NamedTuple
+
+from webhook.kube.text import cut, printable
+from webhook.placement.framework.result import Placement
+from webhook.verdict import Bypassed, Denied, Verdict
+
+DENIED = "PlacementDenied"
+INFEASIBLE = "PlacementInfeasible"
+WAITING = "PlacementWaiting"
+
+NOTE_BYTES = 1024
+"""The limit of the API server for the note of an Event (events.k8s.io/v1)."""
+
+_NUMBERS = re.compile(r"\d+", re.ASCII)
+
+
+class Report(NamedTuple):
+    """The reason and the note of an Event."""
+
+    reason: str
+    note: str
+
+    @property
+    def is_on_pod(self) -> bool:
+        """Return whether the pod exists, so that the Event belongs on it."""
+        return self.reason != DENIED
+
+    @property
+    def topic(self) -> str:
+        """Return the note without its numbers, which change with the cluster: reports of one topic are one Event."""
+        return _NUMBERS.sub("#", self.note)
+
+
+def report_of(verdict: Verdict) -> Report | None:
+    """Return the report of `verdict`; None if the pod was allowed and can run, or was not checked."""
+    if isinstance(verdict, Bypassed):
+        return None
+    if isinstance(verdict, Denied):
+        return Report(DENIED, _note(f"a pod is refused: {verdict.denial.message}"))
+    placement = verdict.placement
+    if placement.verdict == "Infeasible":
+        return Report(INFEASIBLE, _note(f"no node of this cluster could ever take the pod: {_reasons(placement)}"))
+    if placement.verdict == "Waiting":
+        return Report(WAITING, _note(f"no node can take the pod now: {_reasons(placement)}"))
+    return None
+
+
+def _reasons(placement: Placement) -> str:
+    return placement.message + "".join(f" Suggestion: {text}." for text in placement.suggestions[:1])
+
+
+def _note(text: str) -> str:
+    # A character takes at least one byte, so later characters are never shown.
+    note = printable(" ".join(text[: 2 * NOTE_BYTES].split()))
+    while len(note.encode()) > NOTE_BYTES:
+        note = cut(note, len(note) - max(1, (len(note.encode()) - NOTE_BYTES) // 4))
+    return note

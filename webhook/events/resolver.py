@@ -1,0 +1,102 @@
+"""Turns sightings of pods into Events on objects.
+
+Each of the first pods of an owner gets an Event of its own; further ones are counted in one Event on the owner, so that
+a thousand replicas give a handful of Events.
+"""
+
+from typing import NamedTuple
+
+from webhook.byte_cache import ByteCache
+from webhook.events.event import PendingEvent, Sighting
+from webhook.events.lookup import Lookup
+from webhook.events.subject import ObjectReference
+from webhook.events.token_bucket import TokenBucket
+from webhook.watch.api_server import ApiServer
+
+PODS_OF_OWNER = 5
+"""The number of pods of one owner that get an Event of their own, for each reason within ten minutes."""
+
+_ALLOWANCE_SECONDS = 120.0
+# The API server stores a pod after its other webhooks, which take up to 30 s.
+_LOOKUP_PAUSES_SECONDS = (3.0, 10.0, 20.0)
+_MEMORY_BYTES = 512 * 1024
+_ENTRY_BYTES = 512
+
+
+class Resolution(NamedTuple):
+    """The Events of a sighting; the pods that are not found yet, if they are looked up again; those that are left."""
+
+    events: list[PendingEvent]
+    again: Sighting | None = None
+    without_object: int = 0
+
+
+class Resolver:
+    """Finds the objects of sightings by means of `lookup`."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+        self._counted: ByteCache[tuple[str, str], bool] = ByteCache(_MEMORY_BYTES)
+        self._allowances: ByteCache[tuple[str, str], TokenBucket] = ByteCache(_MEMORY_BYTES)
+
+    async def resolve(self, server: ApiServer, sighting: Sighting, now: float) -> Resolution:
+        """Return what becomes of `sighting` at `now` of the monotonic clock.
+
+        Raises:
+            ApiServerError: the objects cannot be read.
+        """
+        if not sighting.report.is_on_pod:
+            return Resolution(await self._on_owners(server, sighting, sighting.count, now))
+        pods = await self._lookup.pods(server, sighting.subject, sighting.first_at)
+        reason = sighting.report.reason
+        fresh = [pod for pod in pods.found if self._counted.get((pod.uid, reason)) is None][: sighting.count]
+        allowance = self._allowance(sighting, now)
+        own = fresh[: allowance.available(now)]
+        others = len(fresh) - len(own) if pods.complete else sighting.count - len(own)
+        owners = await self._on_owners(server, sighting, others, now)
+        allowance.take(now, len(own))
+        for pod in fresh:
+            self._counted.put((pod.uid, reason), True, _ENTRY_BYTES)
+        left = sighting.count - len(own) - others
+        again = self._again(sighting, left, now) if left else None
+        unowned = others if not owners else 0
+        return Resolution(
+            [*(_event(sighting, pod, 1, now) for pod in own), *owners], again, unowned + (0 if again else left)
+        )
+
+    async def _on_owners(self, server: ApiServer, sighting: Sighting, count: int, now: float) -> list[PendingEvent]:
+        controller = sighting.subject.controller
+        if not count or controller is None:
+            return []
+        owners = await self._lookup.with_owner(server, controller)
+        return [_event(sighting, owner, count, now) for owner in owners]
+
+    def _allowance(self, sighting: Sighting, now: float) -> TokenBucket:
+        """Return the bucket of the pods that get an Event of their own."""
+        key = sighting.subject.identity, sighting.report.reason
+        bucket = self._allowances.get(key)
+        if bucket is None:
+            bucket = TokenBucket(PODS_OF_OWNER, _ALLOWANCE_SECONDS, now)
+            self._allowances.put(key, bucket, _ENTRY_BYTES)
+        return bucket
+
+    def _again(self, sighting: Sighting, count: int, now: float) -> Sighting | None:
+        if sighting.lookups >= len(_LOOKUP_PAUSES_SECONDS):
+            return None
+        sighting.due_seconds = now + _LOOKUP_PAUSES_SECONDS[sighting.lookups]
+        sighting.lookups += 1
+        sighting.count = count
+        return sighting
+
+
+def _event(sighting: Sighting, target: ObjectReference, count: int, now: float) -> PendingEvent:
+    return PendingEvent(
+        target,
+        sighting.report,
+        sighting.subject.source,
+        sighting.first_at,
+        sighting.last_at,
+        now,
+        sighting.expires_seconds,
+        count,
+    )
