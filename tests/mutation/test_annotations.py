@@ -277,3 +277,15 @@ def test_first_twenty_unknown_keys_are_checked() -> None:
     assert warnings == (
         f"annotation {DOMAIN}/gpu-products is not known and does nothing; did you mean {DOMAIN}/gpu-product?",
     )
+
+
+def test_a_warning_names_three_resources_at_most() -> None:
+    pod = make_pod().annotate(TYPE, "training").annotate(f"{DOMAIN}/gpu-count", "1")
+    pod = pod.limits(**{f"example.com/gpu-{number}": 1 for number in range(4)})
+
+    (warning,) = read_workload(pod.obj(), "default", {}, policy_with()).warnings
+
+    assert warning.startswith(
+        "the pod requests no accelerator of the policy, only example.com/gpu-0, example.com/gpu-1, example.com/gpu-2, "
+        "…, but has maip.mxsf.io/gpu-count"
+    )

@@ -4,10 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from webhook.kube.text import cut
 from webhook.mutation.annotations import Annotations
+from webhook.mutation.node_terms import LONGEST_SHOWN
 from webhook.policy.accelerator import Accelerator
 from webhook.policy.keys import ANNOTATIONS
 from webhook.policy.policy import Policy
+
+# A pod can request thousands of resources.
+_MOST_SHOWN = 3
 
 _ABOUT_CARDS = tuple(annotation for annotation in ANNOTATIONS if annotation.rule == "GpuProduct")
 
@@ -47,7 +52,8 @@ def without_card_warnings(
     """Return the warnings for a pod that requests no accelerator and has the workload type `type_name`."""
     keys, handling = policy.keys, policy.spec.without_accelerator
     example = policy.spec.accelerators[0].resources[0]
-    others = ", ".join(request.extended_resources)
+    others = ", ".join(cut(name, LONGEST_SHOWN) for name in request.extended_resources[:_MOST_SHOWN])
+    others += ", …" if len(request.extended_resources) > _MOST_SHOWN else ""
     missing = "the pod requests no accelerator" + (f" of the policy, only {others}" if others else "")
     if annotations.is_own(keys.workload_type) and handling.pod_annotations == "leave":
         return [f"{missing}, so {keys.workload_type} has no effect: request one, such as {example}"]

@@ -12,6 +12,8 @@ _MOST_COMPARED = 20
 def misspelt_keys(annotations: Mapping[str, str], policy: Policy) -> list[str]:
     """Return warnings for keys similar to a known one. Other keys are ignored: the domain belongs to the company."""
     prefix = policy.spec.key_domain + "/"
+    if not any(key.startswith(prefix) for key in annotations):
+        return []
     ours = {*policy.keys, policy.policy_annotation, policy.rules_annotation}
     unknown = [key for key in annotations if key.startswith(prefix) and key not in ours]
     return [
@@ -26,6 +28,8 @@ def keys_without_type(own: Mapping[str, str], policy: Policy, *, type_is_left_ou
 
     With `type_is_left_out`, its namespace has a type that does not apply because the pod requests no accelerator.
     """
+    if not own:
+        return []
     present = [key for key in policy.keys if key in own and key != policy.keys.workload_type]
     if not present:
         return []
