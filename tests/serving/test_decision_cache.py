@@ -263,6 +263,22 @@ def test_the_rules_are_applied_once_for_pods_that_differ_in_their_containers(
         assert admitted(decisions, make_request(pod)) == admit(make_request(pod), POLICY, None)
 
 
+def test_defaults_of_a_namespace_apply_by_what_the_pod_requests_not_by_an_equal_pod() -> None:
+    """Whether a pod requests a card follows from the names of its resources and from `spec.resourceClaims`."""
+    decisions = decision_cache()
+    pods_by_request = {
+        "nothing": make_pod(),
+        "a card": make_pod().gpu(1),
+        "a claim": make_pod().spec(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}]),
+    }
+
+    results = {
+        name: type(evaluated(decisions, pod, defaults={TYPE: "inference"})) for name, pod in pods_by_request.items()
+    }
+
+    assert results == {"nothing": Bypassed, "a card": Mutated, "a claim": Mutated}
+
+
 def test_each_operation_counts_for_a_kibibyte_of_memory() -> None:
     used_bytes, operations = [], []
     for pod in (TRAINING.spec(schedulerName="volcano"), TRAINING):
