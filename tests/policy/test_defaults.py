@@ -1,12 +1,19 @@
 """The built-in policy is the one of the contract."""
 
+import json
 from typing import Any
 
 import pytest
 
+from tests.support.admission import DOMAIN, TYPE, USAGE, admit_pod, policy_with
+from tests.support.builders import make_pod
+from webhook.cluster.file import snapshot_from_documents
+from webhook.kube.documents import parse
+from webhook.pipeline import ClusterView
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.policy import allows_namespace
 from webhook.policy.products import namespaces_of_product
+from webhook.verdict import Patched
 
 HEAD = "apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\n"
 
@@ -94,6 +101,55 @@ def test_empty_policy_is_the_built_in_one(text: str) -> None:
 
     assert policy.document == built_in_policy().document
     assert policy.identity == built_in_policy().identity
+
+
+# The built-in policy as `policy show` printed it before these fields existed.
+NEWER_FIELDS = (
+    "tolerateAnyProduct",
+    "productVariants",
+    "gpuMemoryTolerancePercent",
+    "withoutAccelerator",
+    "extraTolerations",
+    "namespaces",
+)
+
+
+def test_policy_written_before_a_field_existed_is_read_with_its_default() -> None:
+    shown = built_in_policy().document.model_dump(mode="json", by_alias=True)
+
+    policy = parse_policy(json.dumps(without(shown, NEWER_FIELDS)), "policy.yaml")
+
+    assert policy.identity == built_in_policy().identity
+
+
+def test_a_policy_can_keep_what_was_injected_before() -> None:
+    spec = {"tolerateAnyProduct": False, "gpuMemoryTolerancePercent": 0, "withoutAccelerator": "inject"}
+    pod = make_pod().annotate(f"{DOMAIN}/gpu-memory", "80Gi")
+    by_namespace = ClusterView(snapshot_from_documents(parse(json.dumps(NAMESPACE), "cluster")), None)
+
+    verdict = admit_pod(pod.obj(), policy_with(**spec), by_namespace)
+
+    assert isinstance(verdict, Patched)
+    assert verdict.warnings == ()
+    assert [each["key"] for each in verdict.pod["spec"]["tolerations"]] == [USAGE, USAGE]
+    (term,) = verdict.pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+    assert {"key": "nvidia.com/gpu.memory", "operator": "Gt", "values": ["81919"]} in term["matchExpressions"]
+
+
+NAMESPACE = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "default", "annotations": {TYPE: "inference"}},
+}
+
+
+def without(value: Any, keys: tuple[str, ...]) -> Any:
+    """The JSON `value` without the fields `keys` of its objects."""
+    if isinstance(value, dict):
+        return {key: without(inner, keys) for key, inner in value.items() if key not in keys}
+    return [without(each, keys) for each in value] if isinstance(value, list) else value
 
 
 def test_the_keys_are_those_that_users_write() -> None:
