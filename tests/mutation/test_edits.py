@@ -559,6 +559,10 @@ def test_annotation_of_the_webhook_overrides_the_user(metadata: dict[str, Any]) 
         (TAINT, "tolerate usage=training:NoSchedule"),
         (LABEL, "label jobtype=binpacked"),
         (PACKED, "prefer host with pods jobtype=binpacked (weight 100)"),
+        (
+            PreferPodAffinity(100, "jobtype", "binpacked", "host", "same"),
+            "prefer host with pods jobtype=binpacked of the same namespace (weight 100)",
+        ),
         (VOLCANO, "scheduler volcano"),
         (SetAnnotation("p", "new"), "annotation p=new"),
     ],

@@ -21,7 +21,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 taints = st.fixed_dictionaries(
     {
-        "key": st.sampled_from([f"{DOMAIN}/node.usage", CARD, f"{DOMAIN}/control-plane"]),
+        "key": st.sampled_from([f"{DOMAIN}/node.usage", CARD, "nvidia.com/gpu", f"{DOMAIN}/control-plane"]),
         "value": st.sampled_from([*USAGES, *PRODUCTS, ""]),
         "effect": st.sampled_from(EFFECTS),
     }

@@ -148,7 +148,10 @@ class PreferPodAffinity:
     namespaces: Literal["all", "same"] = "all"
 
     def __str__(self) -> str:
-        return f"prefer {self.topology_key} with pods {self.label_key}={self.label_value} (weight {self.weight})"
+        pods = f"pods {self.label_key}={self.label_value}"
+        if self.namespaces == "same":
+            pods += " of the same namespace"
+        return f"prefer {self.topology_key} with {pods} (weight {self.weight})"
 
     def apply(self, pod: PodEditor) -> Effect:
         """Append the preferred podAffinity term, unless the user has one for the same pods and topology."""

@@ -74,6 +74,10 @@ def _matches(pattern: str, names: tuple[str, ...]) -> bool:
 
 
 def _variants(spec: PolicySpec, product: str) -> Iterator[str]:
+    """Yield the labels that GPU Feature Discovery writes for shared or divided cards of `product`.
+
+    Source: github.com/NVIDIA/k8s-device-plugin/internal/lm/resource.go, getProductName and NewMIGResourceLabeler
+    """
     for suffix in spec.product_variants:
         variant = product + suffix
         # GPU Feature Discovery writes no label that is too long.
