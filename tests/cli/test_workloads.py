@@ -10,6 +10,7 @@ from tests.support.admission import TYPE
 from tests.support.builders import make_node_object, make_pod
 from tests.support.cluster_files import as_list, lines
 from tests.support.command import Run
+from tests.support.storage import available, make_pv, make_storage_class
 from tests.support.workload_objects import (
     TEMPLATE,
     apps,
@@ -306,3 +307,36 @@ def test_objects_that_cannot_be_read_are_all_named(run: Run) -> None:
     assert outcome.code == 2
     for place in ("items[0]: spec.replicas", "items[1]: kind", "items[2]: spec.tasks[0].template"):
         assert f"<stdin>: {place}: Invalid value" in outcome.errors
+
+
+def test_claims_of_a_stateful_set_are_evaluated_as_they_will_be_created(run: Run, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.json"
+    volume = available(make_pv("disk", "local", on={"kubernetes.io/hostname": ["b"]}))
+    storage_class = make_storage_class("local", provisioner="kubernetes.io/no-provisioner")
+    cluster.write_text(as_list(make_node_object("a"), make_node_object("b"), volume, storage_class))
+    claim = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "local",
+    }
+    content = apps("StatefulSet", replicas=2, volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": claim}])
+    arguments = ("check", "-f", "-", "--cluster", cluster, "-o", "json")
+
+    outcome = run(*arguments, stdin=as_list(content))
+
+    (line,) = lines(outcome.output)
+    assert (outcome.code, line["fits"], line["replicasByNode"]) == (3, 1, {"b": 1})
+    assert line["message"] == "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
+
+
+@pytest.mark.parametrize("command", ["check", "mutate"])
+def test_a_claim_that_cannot_be_read_is_named(run: Run, tmp_path: Path, command: str) -> None:
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(as_list(make_node_object("a"), make_storage_class("local")))
+    template = {"metadata": {"name": "data"}, "spec": {"accessModes": 7}}
+    content = apps("StatefulSet", volumeClaimTemplates=[template])
+
+    outcome = run(command, "-f", "-", "--cluster", cluster, stdin=as_list(content))
+
+    assert (outcome.code, outcome.output) == (2, "")
+    assert "<stdin>: items[0]: spec.volumeClaimTemplates: spec.accessModes: Invalid value: 7" in outcome.errors

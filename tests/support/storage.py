@@ -59,6 +59,8 @@ def make_storage_class(
     waits: bool = True,
     provisioner: str = "disk.example.com",
     topologies: list[Mapping[str, list[str]]] | None = None,
+    is_default: bool = False,
+    created: str = "",
 ) -> Object:
     """Return a StorageClass that waits for a pod to bind claims, or does not."""
     made: Object = {
@@ -68,6 +70,10 @@ def make_storage_class(
         "provisioner": provisioner,
         "volumeBindingMode": "WaitForFirstConsumer" if waits else "Immediate",
     }
+    if is_default:
+        made["metadata"]["annotations"] = {"storageclass.kubernetes.io/is-default-class": "true"}
+    if created:
+        made["metadata"]["creationTimestamp"] = created
     if topologies:
         made["allowedTopologies"] = [
             {"matchLabelExpressions": [{"key": key, "values": values} for key, values in term.items()]}

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from webhook.cli.admission import admit_checked_document, print_verdict
 from webhook.cli.clusters import live_options, read_cluster_or_live
 from webhook.cli.files import check_standard_input, pods_option, policy_option, read_policy
 from webhook.cli.terminal import echo, echo_json, echo_lines
-from webhook.cli.workloads import Workload, read_pods
+from webhook.cli.workloads import Workload, read_pods, with_claims_of
 from webhook.kube.pod_set import pod_name
 from webhook.kube.text import escaped_json, printable_lines
 from webhook.kube.yaml_scalars import TAG, plain_tag
@@ -67,7 +68,7 @@ def mutate(
         view = ClusterView(read_cluster_or_live(cluster, kubeconfig, context), scheduler_for(rules))
     workloads = read_pods(filenames, rules.kinds)
     pods = [each for each in workloads if each.pods is not None]
-    verdicts = [admit_checked_document(each.document, rules, view) for each in pods]
+    verdicts = [admit_checked_document(each.document, rules, _view_of(each, view)) for each in pods]
     shown = 0
     for workload, verdict in zip(pods, verdicts, strict=True):
         print_verdict(workload.document, verdict, workload.located)
@@ -85,6 +86,11 @@ def mutate(
         ctx.exit(_EXIT_DENIED)
     if len(pods) < len(workloads):
         ctx.exit(_EXIT_UNKNOWN_PODS)
+
+
+def _view_of(workload: Workload, view: ClusterView | None) -> ClusterView | None:
+    """Return `view` with the claims that are created with the first pod of a template."""
+    return view and replace(view, snapshot=with_claims_of(workload, view.snapshot, 1))
 
 
 def _print(workload: Workload, verdict: Verdict, output: str, *, first: bool) -> None:

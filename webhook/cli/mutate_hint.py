@@ -22,15 +22,14 @@ class MutateHint:
     """Suggests `--mutate` for each pod that it makes fit, and once for all others that the webhook would change."""
 
     policy: Policy
-    snapshot: Snapshot
     schedulers: Schedulers
     _changed: list[str] = field(default_factory=list)
 
-    def suggested_first(self, document: Document, placement: Placement) -> Placement:
-        """Return the placement of the pod in `document` with `--mutate` as its first suggestion, if that helps."""
-        verdict = admit_document(document, self.policy, ClusterView(self.snapshot, scorer=None))
+    def suggested_first(self, document: Document, placement: Placement, snapshot: Snapshot) -> Placement:
+        """Return the placement on `snapshot` of a pod with `--mutate` as its first suggestion, if that helps."""
+        verdict = admit_document(document, self.policy, ClusterView(snapshot, scorer=None))
         if isinstance(verdict, Patched):
-            admitted = self.schedulers.place(verdict.pod, self.snapshot)
+            admitted = self.schedulers.place(verdict.pod, snapshot)
             if placement.verdict in _WORSE_THAN.get(admitted.verdict, ()):
                 text = _suggestion(verdict.workload_type, admitted)
                 return replace(placement, suggestions=(text, *placement.suggestions))

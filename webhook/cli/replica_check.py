@@ -7,7 +7,7 @@ from typing import Any
 from webhook.cli.admission import admit_document, print_verdict
 from webhook.cli.mutate_hint import MutateHint
 from webhook.cli.profiles import Schedulers
-from webhook.cli.workloads import Workload
+from webhook.cli.workloads import Workload, with_claims_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document, JsonObject
 from webhook.kube.field import InvalidInput
@@ -15,7 +15,7 @@ from webhook.kube.shape import check_pod
 from webhook.pipeline import ClusterView
 from webhook.placement.diagnosis import NodeToStatus
 from webhook.placement.framework.result import Placement, to_check_json
-from webhook.placement.replicas import Replicas
+from webhook.placement.replicas import MOST_REPLICAS, Replicas
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied
 
@@ -85,7 +85,7 @@ class Checks:
         Raises:
             InvalidInput: a pod is malformed; the errors name file, document and field.
         """
-        hint = MutateHint(self.policy, self.snapshot, self.schedulers)
+        hint = MutateHint(self.policy, self.schedulers)
         found: list[Answer] = []
         source: Document | None = None
         snapshot = self.snapshot
@@ -102,6 +102,7 @@ class Checks:
         if workload.pods is None:
             return Answer(workload, Placement.unknown(workload.note))
         document = workload.document
+        snapshot = with_claims_of(workload, snapshot, MOST_REPLICAS)
         if self.with_policy:
             verdict = admit_document(document, self.policy, ClusterView(snapshot, scorer=None))
             print_verdict(document, verdict, workload.located)
@@ -118,7 +119,7 @@ class Checks:
             raise InvalidInput(each.prefixed(document.place) for each in error.errors) from error
         placement = replicas.placement
         if not self.with_policy:
-            hinted = hint.suggested_first(document, replicas.first)
+            hinted = hint.suggested_first(document, replicas.first, snapshot)
             placement = hinted if placement is replicas.first else placement
         reasons = self.schedulers.explain(
             next(self._pods(workload)), replicas.snapshot if replicas.stopped else snapshot

@@ -6,6 +6,8 @@ from typing import Any
 
 from webhook.cli.files import STANDARD_INPUT, read_text
 from webhook.cli.terminal import echo
+from webhook.cluster.planned_claims import with_planned_claims
+from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document, JsonObject, field, parse
 from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput, invalid
 from webhook.kube.pod_set import PodSet, pod_name
@@ -69,6 +71,23 @@ def read_pods(filenames: Sequence[str], kinds: Kinds) -> list[Workload]:
     if not found:
         raise InvalidInput([invalid("--filename", " ".join(filenames), "holds no pod and nothing that makes one")])
     return found
+
+
+def with_claims_of(workload: Workload, snapshot: Snapshot, most: int) -> Snapshot:
+    """Return `snapshot` with the claims that are created with the pods of a template, those of `most` pods at most.
+
+    Raises:
+        InvalidInput: a claim is malformed.
+    """
+    pods = workload.pods
+    if pods is None or not pods.claims:
+        return snapshot
+    indices = range(max(1, min(pods.replicas or 1, most)))
+    try:
+        return with_planned_claims(snapshot, (claim for index in indices for claim in pods.claims_at(index)))
+    except InvalidInput as error:
+        place = f"{workload.source.place}: {pods.template.claims}"
+        raise InvalidInput(each.prefixed(place) for each in error.errors) from error
 
 
 def _workloads(document: Document, kinds: Kinds) -> Iterator[Workload]:

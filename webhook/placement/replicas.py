@@ -11,6 +11,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.deadline import Expired, never
 from webhook.placement.framework.result import Placement
+from webhook.placement.replica_volumes import with_chosen_volumes
 from webhook.placement.scheduler import PodSignature, Scheduler
 
 # The number of replicas that are placed by default: more than a cluster has room for, on most of them.
@@ -64,8 +65,9 @@ def place_replicas(
     """Return how many of `asked` replicas fit, each placed on the nodes with the earlier ones.
 
     `pods` yields the replicas, which differ in their names at most; at least one, the first of `asked`. The count ends
-    at the first one that does not fit, after `limit` of them, or once `expired()` holds. `scheduler` forgets its
-    answers for other snapshots.
+    at the first one that does not fit, after `limit` of them, or once `expired()` holds; and after the first one where
+    a snapshot cannot show what the first one got: devices, or a shared volume that is yet to be provisioned. A claim
+    that is not created yet must be in `snapshot`. `scheduler` forgets its answers for other snapshots.
 
     Raises:
         InvalidInput: a field of a pod that is read is malformed; holds every error.
@@ -74,11 +76,15 @@ def place_replicas(
     first: Placement | None = None
     nodes: Counter[str] = Counter()
     pod_read, read = None, None
+    to_provision: frozenset[str] = frozenset()
     stopped, is_complete = None, True
     for pod in islice(pods, max(1, min(asked, limit))):
         if read is None or pod != pod_read:
             pod_read, read = pod, (PodSignature.of(pod), RunningPod.of(pod))
         signature, running = read
+        if not to_provision.isdisjoint(use.name for use in signature.info.volumes.claims):
+            # The volume of a claim that replicas share is not known before the first one has it.
+            break
         placement = scheduler.answer(signature, snapshot, expired)
         first = first or placement
         if placement.verdict != "Feasible" or placement.node is None:
@@ -86,6 +92,8 @@ def place_replicas(
             break
         nodes[placement.node] += 1
         snapshot = _with_pod(snapshot, running, placement.node)
+        snapshot, provisioned = with_chosen_volumes(snapshot, signature.info, placement.node)
+        to_provision |= provisioned
         if _needs_devices(signature, original):
             break
     if first is None:

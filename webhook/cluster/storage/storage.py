@@ -13,17 +13,23 @@ from webhook.kube.reader import Reader
 Object = Mapping[str, Any]
 NamespacedName = tuple[str, str]
 
+_IS_DEFAULT = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 _MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
 
 @dataclass(frozen=True, slots=True)
 class StorageClass:
-    """The facts of a StorageClass. A node must match one of `allowed_topologies`, if there are any."""
+    """The facts of a StorageClass. A node must match one of `allowed_topologies`, if there are any.
+
+    `is_default`: the API server gives it to claims that name no class; of several the one `created` last.
+    """
 
     name: str
     provisioner: str
     waits_for_consumer: bool
     allowed_topologies: tuple[Term, ...]
+    is_default: bool = False
+    created: str = ""
 
     @classmethod
     def of(cls, storage_class: Object) -> "StorageClass":
@@ -34,6 +40,7 @@ class StorageClass:
         """
         reader = Reader()
         metadata = reader.object(storage_class.get("metadata"), "metadata")
+        annotations = reader.text_map(metadata.get("annotations"), "metadata.annotations")
         mode = reader.text(storage_class.get("volumeBindingMode"), "volumeBindingMode")
         facts = cls(
             name=reader.text(metadata.get("name"), "metadata.name"),
@@ -43,6 +50,8 @@ class StorageClass:
                 _topology(reader, term, path)
                 for path, term in reader.objects(storage_class.get("allowedTopologies"), "allowedTopologies")
             ),
+            is_default=any(annotations.get(key) == "true" for key in _IS_DEFAULT),
+            created=reader.text(metadata.get("creationTimestamp"), "metadata.creationTimestamp"),
         )
         reader.finish()
         return facts

@@ -76,6 +76,19 @@ class VolumeBinding:
         )
 
 
+def chosen_volumes(pod: PodInfo, nodes: Snapshot, row: int) -> dict[PersistentVolumeClaim, PersistentVolume | None]:
+    """Return the volume that each claim of `pod` that waits for a consumer gets on a node; None: it is provisioned."""
+    waiting = [each for each in _claims(pod, nodes.storage) if not each.is_bound and not each.volume_name]
+    found: dict[PersistentVolumeClaim, PersistentVolume | None] = {}
+    for claim in sorted(waiting, key=lambda each: each.storage_milli):
+        volumes = [each for each in nodes.storage.volumes_by_class.get(claim.storage_class, ()) if _fits(claim, each)]
+        kept = [volume for volume in volumes if volume.claim is not None]
+        left = kept[:1] or [each for each in volumes if _is_available(claim, each) and each not in found.values()]
+        reached = [each for each in left if _reaches(each, nodes, never)[row]]
+        found[claim] = min(reached, key=lambda each: each.capacity_milli, default=None)
+    return found
+
+
 def _claims(pod: PodInfo, storage: Storage) -> Iterator[PersistentVolumeClaim]:
     for use in pod.volumes.claims:
         claim = (storage.claims or {}).get((pod.volumes.namespace, use.name))
