@@ -50,7 +50,8 @@ class Replicas:
         """Return the count in words: `5 of 8 replicas fit now`."""
         noun = "replica" if self.asked == 1 else "replicas"
         least = "" if self.is_complete else "at least "
-        return f"{least}{self.placed} of {self.asked} {noun} {'fits' if self.placed == 1 else 'fit'} now"
+        verb = "fits" if 1 in (self.placed, self.asked) else "fit"
+        return f"{least}{self.placed} of {self.asked} {noun} {verb} now"
 
 
 def place_replicas(
@@ -88,7 +89,7 @@ def place_replicas(
         placement = scheduler.answer(signature, snapshot, expired)
         first = first or placement
         if placement.verdict != "Feasible" or placement.node is None:
-            stopped, is_complete = placement, placement.is_final
+            stopped, is_complete = placement, placement.verdict != "Unknown"
             break
         nodes[placement.node] += 1
         snapshot = _with_pod(snapshot, running, placement.node)
