@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-fast check format bench bench-renewal bench-feed-real abuse docs lock control-plane \
-	clean differential upstream-tables mutants golden
+	clean differential upstream-tables mutants golden examples
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ test: $(STAMP) ## all tests, including those on a real control plane
 
 test-fast: $(STAMP) ## the tests in a minute: in parallel, without the control plane and the slow ones, fewer examples
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not control_plane and not slow" --hypothesis-profile=fast $(PYTEST_ARGS)
+
+examples: $(STAMP) ## rewrite what the webhook makes of the manifests in examples/
+	$(BIN)/python -m tests.examples
 
 golden: $(STAMP) ## rewrite the expected results of the golden cases from the current code
 	$(BIN)/python -m tests.golden

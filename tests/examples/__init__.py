@@ -1,0 +1,1 @@
+"""The manifests of examples/ and what the webhook makes of them."""
