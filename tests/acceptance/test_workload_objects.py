@@ -1,0 +1,170 @@
+"""What users of workload objects and Namespaces see: `kubectl apply` against the real API server.
+
+The webhook is registered as in deploy/, but fails closed, so that a test notices a failed call. The kinds of operators
+are minimal CustomResourceDefinitions with the right groups and names, whose objects hold anything.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from certs.registration import Target, manifest, with_ca_bundle
+from tests.acceptance.conftest import Webhook
+from tests.controlplane.cluster import Cluster
+from tests.support.admission import DOMAIN, TYPE, USAGE, policy_with
+from tests.support.builders import make_pod
+from tests.support.server import World, running_in_thread
+from tests.support.workloads import APP, SAMPLES, Object, Sample
+
+KINDS = pytest.mark.parametrize("sample", SAMPLES, ids=lambda each: f"{each.kind}.{each.group}")
+DEPLOYMENT = next(each for each in SAMPLES if each.kind == "Deployment")
+UNSUPPORTED = 'Unsupported value: "trainning"; supported values: "training", "inference"'
+
+
+@pytest.fixture
+def registered(cluster: Cluster, custom_kinds: None, tmp_path: Path) -> Iterator[Webhook]:
+    """The webhook as deploy/ registers it, with a view of two nodes of 8 GPUs."""
+    for name in ("train-1", "train-2"):
+        cluster.make_node(
+            name, labels={USAGE: "training"}, taints=[f"{USAGE}=training:NoSchedule"], capacity={"nvidia.com/gpu": 8}
+        )
+    world = World(clock=time.monotonic)
+    with running_in_thread(world, tmp_path) as server:
+        ca = (tmp_path / "ca.crt").read_bytes()
+        configuration = with_ca_bundle(manifest(Target(url=server.url)), ca)
+        for webhook in configuration["webhooks"]:
+            webhook["failurePolicy"] = "Fail"
+        cluster.client.create(configuration)
+        cluster.settle_webhooks()
+        found = Webhook(world, server, ca.decode())
+        found.look_at(cluster)
+        yield found
+
+
+def template(value: str = "training", gpus: int = 4) -> Object:
+    pod = make_pod("").label("app", APP["app"]).annotate(TYPE, value)
+    return (pod.gpu(gpus) if gpus else pod).template()
+
+
+def applied(cluster: Cluster, content: Object, *flags: str) -> tuple[int, list[str]]:
+    """Return the exit code of `kubectl apply`, and what it says beside its result."""
+    done = cluster.kubectl("apply", "-f", "-", *flags, stdin=json.dumps(content), check=False)
+    return done.returncode, done.stderr.splitlines()
+
+
+def kinds_of_records(webhook: Webhook) -> list[str]:
+    return [record.kind for record in webhook.world.records]
+
+
+@KINDS
+def test_kubectl_apply_prints_the_verdict_for_the_object(cluster: Cluster, registered: Webhook, sample: Sample) -> None:
+    code, said = applied(cluster, sample.object(template(gpus=16), replicas=2))
+
+    assert code == 0
+    counts = "" if sample.kind in ("Notebook", "Workflow") else "0 of 2 replicas fit now; the first: "
+    assert said[0] == (
+        f"Warning: placement check: Infeasible: {counts}0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+    )
+    assert said[1].startswith("Warning: placement check: suggestion: ")
+    assert kinds_of_records(registered) == [sample.kind]
+
+
+@KINDS
+def test_kubectl_apply_of_an_object_whose_pods_fit_prints_nothing(
+    cluster: Cluster, registered: Webhook, sample: Sample
+) -> None:
+    assert applied(cluster, sample.object(template(), replicas=2)) == (0, [])
+    (record,) = registered.world.records
+    assert (record.kind, record.outcome, record.workload_type) == (sample.kind, "Unchanged", "training")
+    assert record.placement is not None
+    assert record.placement.verdict == "Feasible"
+
+
+@KINDS
+def test_kubectl_apply_refuses_a_mistyped_annotation(cluster: Cluster, registered: Webhook, sample: Sample) -> None:
+    code, said = applied(cluster, sample.object(template("trainning")))
+
+    assert code == 1
+    where = "annotations" if sample.kind == "InferenceService" else "metadata.annotations"
+    assert 'admission webhook "workloads.placement.maip.mxsf.io" denied the request: ' in said[-1]
+    assert f"{sample.annotations}[{TYPE}]: {UNSUPPORTED}" in said[-1]
+    listed = cluster.client.list(sample.kind, cluster.namespace, api_version=sample.api_version)
+    assert listed == []
+
+
+@pytest.mark.parametrize("field", ["name", "generateName"])
+def test_dry_runs_and_generated_names(cluster: Cluster, registered: Webhook, field: str) -> None:
+    content = DEPLOYMENT.object(template(gpus=6), replicas=3)
+    content["metadata"] = {field: "web"}
+
+    done = cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(content))
+
+    assert done.stderr.startswith(
+        "Warning: placement check: Waiting: 2 of 3 replicas fit now; "
+        "the next: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu.\n"
+    )
+    assert [record.dry_run for record in registered.world.records] == [True]
+
+
+def test_scaling_a_deployment_costs_no_call_but_that_of_each_pod(cluster: Cluster, registered: Webhook) -> None:
+    cluster.control_plane.start_controller_manager()
+    applied(cluster, DEPLOYMENT.object(template(gpus=0), replicas=1))
+    cluster.wait_pods(1, "app=web")
+
+    cluster.kubectl("scale", "deployment/web", "--replicas=2")
+    cluster.wait_pods(2, "app=web")
+    path = f"/apis/apps/v1/namespaces/{cluster.namespace}/deployments/web/scale"
+    scale: Any = cluster.client.request("GET", path).object
+    scale["spec"]["replicas"] = 3
+    cluster.client.request("PUT", path, body=scale)
+    cluster.wait_pods(3, "app=web")
+
+    assert kinds_of_records(registered) == ["Deployment", "Pod", "Pod", "Pod"]
+
+
+def test_the_change_of_a_stored_object_with_an_error_is_a_warning(cluster: Cluster, registered: Webhook) -> None:
+    registered.world.policy = policy_with(invalidAnnotations="warn")
+    path = f"spec.template.metadata.annotations[{TYPE}]: {UNSUPPORTED}"
+    assert applied(cluster, DEPLOYMENT.object(template("trainning"))) == (0, [f"Warning: {path}"])
+    registered.world.policy = policy_with()
+
+    set_image = cluster.kubectl("set", "image", "deployment/web", "main=other")
+
+    assert set_image.stderr.splitlines() == [f"Warning: {path}"]
+
+
+def test_annotations_on_the_object_instead_of_the_template(cluster: Cluster, registered: Webhook) -> None:
+    content = DEPLOYMENT.object(make_pod("").label("app", "web").template())
+    content["metadata"]["annotations"] = {TYPE: "training"}
+
+    assert applied(cluster, content) == (
+        0,
+        [f"Warning: {TYPE} has no effect on the Deployment itself: its pods read spec.template.metadata.annotations"],
+    )
+
+
+def test_the_policy_switches_workload_objects_off(cluster: Cluster, registered: Webhook) -> None:
+    registered.world.policy = policy_with(workloadObjects={"enabled": False})
+
+    assert applied(cluster, DEPLOYMENT.object(template("trainning"))) == (0, [])
+    assert [record.outcome for record in registered.world.records] == ["Bypassed"]
+
+
+def test_a_namespace_with_a_bad_default_is_refused(cluster: Cluster, registered: Webhook) -> None:
+    bad = cluster.kubectl(
+        "annotate", "namespace", cluster.namespace, f"{TYPE}=trainning", f"{DOMAIN}/gpu-memory=80 GB", check=False
+    )
+    good = cluster.kubectl("annotate", "namespace", cluster.namespace, f"{TYPE}=training")
+    cluster.kubectl("label", "namespace", cluster.namespace, "team=vision")
+
+    assert bad.returncode == 1
+    assert 'admission webhook "namespaces.placement.maip.mxsf.io" denied the request: ' in bad.stderr
+    assert f"metadata.annotations[{TYPE}]: {UNSUPPORTED}" in bad.stderr
+    assert f'metadata.annotations[{DOMAIN}/gpu-memory]: Invalid value: "80 GB"' in bad.stderr
+    assert good.stderr == ""
+    assert [record.outcome for record in registered.world.records] == ["Denied", "Unchanged"]
+    assert registered.world.count("object_admission_requests_total", kind="Namespace", outcome="Denied") == 1
