@@ -24,6 +24,7 @@ from certs.plan import Action, plan
 from certs.registration import Endpoint, Target
 from certs.store.cluster import Cluster, JsonObject, artifacts_of
 from certs.store.probe import Outcome, probe
+from certs.webhook_rules import Coverage
 from webhook.kube.field import FieldError, InvalidInput, invalid, required
 
 _ATTEMPTS = 5
@@ -46,7 +47,8 @@ class Registration:
     `artifacts` None: the content of the Secret while it is valid, otherwise newly issued certificates. `names` are the
     names of a newly issued certificate; None: those of the Service, or the host of the url. `force` replaces the
     certificates in any case and takes over ownership of the Secret. `secret_first` writes the Secret before the probe
-    if it is missing or its certificate is not trusted.
+    if it is missing or its certificate is not trusted. `coverage` are the objects that the webhooks are called for;
+    None: an existing configuration keeps its rules. `only_ca_bundle` changes nothing else in it.
     """
 
     target: Target
@@ -55,6 +57,8 @@ class Registration:
     probing: Probing = Probing()
     force: bool = False
     secret_first: bool = False
+    coverage: Coverage | None = None
+    only_ca_bundle: bool = False
 
 
 def register(cluster: Cluster, wanted: Registration, now: datetime) -> Iterator[str]:
@@ -67,7 +71,7 @@ def register(cluster: Cluster, wanted: Registration, now: datetime) -> Iterator[
     """
     target = wanted.target
     found = cluster.configuration(target.configuration)
-    configuration = found or registration.manifest(target)
+    configuration = found or _manifest(wanted)
     registration.check_not_injected(configuration)
     called = registration.endpoint(registration.manifest(target) if target.url else configuration)
     secret = cluster.secret(target.namespace, target.secret)
@@ -81,7 +85,7 @@ def register(cluster: Cluster, wanted: Registration, now: datetime) -> Iterator[
     yield _probed(called, bundle, wanted.probing)
     if secret is None and not is_first:
         yield _write_secret(cluster, wanted, artifacts, why)
-    yield _write_configuration(cluster, target, artifacts, held, now)
+    yield _write_configuration(cluster, wanted, artifacts, held, now)
     if secret is not None and not is_first:
         yield _write_secret(cluster, wanted, artifacts, why) if artifacts != held else f"{_place(target)}: kept; {why}"
 
@@ -149,21 +153,42 @@ def _probed(called: Endpoint, bundle: bytes, probing: Probing) -> str:
     raise InvalidInput([invalid("probe", str(at), f"{detail}; --skip-probe registers it without a probe")])
 
 
-def _write_configuration(cluster: Cluster, target: Target, artifacts: Artifacts, held: Artifacts, now: datetime) -> str:
-    place = f"MutatingWebhookConfiguration {target.configuration}"
+def _write_configuration(
+    cluster: Cluster, wanted: Registration, artifacts: Artifacts, held: Artifacts, now: datetime
+) -> str:
+    target = wanted.target
+    place, manifest = f"MutatingWebhookConfiguration {target.configuration}", _manifest(wanted)
     for _ in range(_ATTEMPTS):
         found = cluster.configuration(target.configuration)
         bundle = _bundle(artifacts, held, found, now)
-        count = len(certificates(bundle, "caBundle"))
+        count = _ca_count_text(len(certificates(bundle, "caBundle")))
         if found is None:
-            cluster.apply_configuration(registration.with_ca_bundle(registration.manifest(target), bundle))
-            return f"{place}: created, {_ca_count_text(count)} in caBundle"
-        operations = registration.ca_bundle_patch(found, bundle, target.url)
+            cluster.apply_configuration(registration.with_ca_bundle(manifest, bundle))
+            return f"{place}: created, {count} in caBundle"
+        added, changes = _other_changes(found, manifest, wanted)
+        operations = registration.ca_bundle_patch(found, bundle, target.url, added, changes)
         if not operations:
-            return f"{place}: unchanged, {_ca_count_text(count)} in caBundle"
+            return f"{place}: unchanged, {count} in caBundle"
         if cluster.patch_configuration(target.configuration, operations):
-            return f"{place}: patched, {_ca_count_text(count)} in caBundle"
+            names = ", ".join(webhook["name"] for webhook in added)
+            return f"{place}: patched, {count} in caBundle{f'; added {names}' if names else ''}" + (
+                "; rules changed to those of the policy" if changes else ""
+            )
     raise InvalidInput([required(place, "another client keeps changing it; try again")])
+
+
+def _manifest(wanted: Registration) -> JsonObject:
+    return registration.manifest(wanted.target, wanted.coverage)
+
+
+def _other_changes(
+    found: JsonObject, manifest: JsonObject, wanted: Registration
+) -> tuple[list[JsonObject], list[JsonObject]]:
+    """Return the webhooks to add to `found`, and the operations that change the rules of its own ones."""
+    if wanted.only_ca_bundle:
+        return [], []
+    changes = registration.changed_rules(found, wanted.coverage) if wanted.coverage is not None else []
+    return registration.missing_webhooks(found, manifest), changes
 
 
 def _write_secret(cluster: Cluster, wanted: Registration, artifacts: Artifacts, why: str) -> str:

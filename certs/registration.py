@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from cryptography import x509
 
 from certs import pem
+from certs.webhook_rules import PODS, Coverage
 from webhook.kube.documents import field, parse
 from webhook.kube.field import InvalidInput, forbidden, invalid
 
@@ -45,8 +46,11 @@ class Endpoint:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def manifest(target: Target) -> JsonObject:
-    """Return the configuration to create in a new cluster: the one of `deploy/base`, without caBundle."""
+def manifest(target: Target, coverage: Coverage | None = None) -> JsonObject:
+    """Return the configuration to create in a new cluster: the one of `deploy/base`, without caBundle.
+
+    The webhooks are called for the objects of `coverage`; None: for those of the built-in policy.
+    """
     text = files("certs").joinpath(MANIFEST).read_bytes()
     configuration = parse(text, MANIFEST)[0].content
     configuration["metadata"]["name"] = target.configuration
@@ -56,6 +60,8 @@ def manifest(target: Target) -> JsonObject:
             expression["values"] = ["kube-system", target.namespace]
         if target.url:
             webhook["clientConfig"] = {"url": target.url}
+        if coverage is not None:
+            webhook.update(coverage.rules(webhook["name"]))
     return configuration
 
 
@@ -93,9 +99,39 @@ def ca_bundles(configuration: JsonObject) -> list[bytes]:
     return bundles
 
 
-def ca_bundle_patch(configuration: JsonObject, bundle: bytes, url: str | None) -> list[JsonObject]:
+def missing_webhooks(configuration: JsonObject, wanted: JsonObject) -> list[JsonObject]:
+    """Return the webhooks of `wanted` that `configuration`, made from an earlier manifest, lacks.
+
+    They have the endpoint and the namespaceSelector of its webhook for pods. A configuration without that webhook was
+    written by somebody else, and lacks none.
+    """
+    known = {webhook.get("name"): webhook for webhook in configuration.get("webhooks") or ()}
+    if PODS not in known:
+        return []
+    kept = {key: known[PODS][key] for key in ("clientConfig", "namespaceSelector") if key in known[PODS]}
+    return [webhook | kept for webhook in wanted["webhooks"] if webhook["name"] not in known]
+
+
+def changed_rules(configuration: JsonObject, coverage: Coverage) -> list[JsonObject]:
+    """Return the RFC 6902 operations after which the webhooks are called for the objects of `coverage`."""
+    return [
+        {"op": "add", "path": f"/webhooks/{index}/{key}", "value": value}
+        for index, webhook in enumerate(configuration.get("webhooks") or ())
+        for key, value in coverage.rules(webhook.get("name", "")).items()
+        if webhook.get(key) != value
+    ]
+
+
+def ca_bundle_patch(
+    configuration: JsonObject,
+    bundle: bytes,
+    url: str | None,
+    added: Iterable[JsonObject] = (),
+    changes: Iterable[JsonObject] = (),
+) -> list[JsonObject]:
     """Return the RFC 6902 operations that set `bundle` (and `url`, if any) in each webhook; none if nothing changes.
 
+    The webhooks `added` are appended, with the same, and the operations `changes` follow.
     They include the resourceVersion that was read, so that a concurrent change leads to a 409 and is not overwritten.
     """
     encoded = base64.b64encode(bundle).decode()
@@ -104,6 +140,10 @@ def ca_bundle_patch(configuration: JsonObject, bundle: bytes, url: str | None) -
         wanted = {**({"url": url} if url else webhook["clientConfig"]), "caBundle": encoded}
         if wanted != webhook["clientConfig"]:
             operations.append({"op": "replace", "path": f"/webhooks/{index}/clientConfig", "value": wanted})
+    for webhook in added:
+        client = {**({"url": url} if url else webhook["clientConfig"]), "caBundle": encoded}
+        operations.append({"op": "add", "path": "/webhooks/-", "value": webhook | {"clientConfig": client}})
+    operations += changes
     if not operations:
         return []
     version = configuration["metadata"]["resourceVersion"]

@@ -53,6 +53,7 @@ def report(
         "healthy": not problems,
         "places": described,
         "webhooks": [] if configuration is None else list(_webhooks(configuration, now)),
+        "missingWebhooks": [] if configuration is None else _missing(configuration),
         "problems": [str(error) for error in problems],
     }
 
@@ -109,6 +110,12 @@ def _webhooks(configuration: JsonObject, now: datetime) -> Iterator[JsonObject]:
         yield {"configuration": field(configuration, "metadata", "name"), "name": webhook.get("name"), "caBundle": cas}
 
 
+def _missing(configuration: JsonObject) -> list[str]:
+    """Return the names of the webhooks that a configuration made from an earlier manifest lacks."""
+    wanted = registration.manifest(registration.Target())
+    return [webhook["name"] for webhook in registration.missing_webhooks(configuration, wanted)]
+
+
 def _untrusting(configuration: JsonObject, artifacts: Artifacts, now: datetime) -> Iterator[FieldError]:
     """Yield an error for each webhook whose caBundle does not trust the server certificate."""
     chain = pem.readable_certificates(artifacts.certificate or b"")
@@ -132,6 +139,9 @@ def as_text(facts: JsonObject) -> str:
     for webhook in facts["webhooks"]:
         lines.append(f"MutatingWebhookConfiguration {webhook['configuration']}, webhook {webhook['name']}")
         lines.extend(f"  caBundle     {_described(ca)}" for ca in webhook["caBundle"] or [None])
+    for name in facts["missingWebhooks"]:
+        lines.append(f"webhook {name}")
+        lines.append("  not registered; `placement-webhook certs register` adds it")
     return "".join(f"{printable(line)}\n" for line in lines)
 
 

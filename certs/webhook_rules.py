@@ -4,14 +4,45 @@ The matchConditions are CEL, which the API server evaluates before it calls the 
 Source: k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions
 """
 
+import json
+import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from webhook.kube.object_path import segments
 from webhook.kube.pod_template_path import WorkloadKind
 
 JsonObject = dict[str, Any]
 
+PODS = "pods.placement.maip.mxsf.io"
+WORKLOADS = "workloads.placement.maip.mxsf.io"
+NAMESPACES = "namespaces.placement.maip.mxsf.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What a policy adds to the objects that the webhooks are called for: its kinds, and its key domain."""
+
+    kinds: tuple[WorkloadKind, ...]
+    key_domain: str
+
+    def rules(self, webhook: str) -> JsonObject:
+        """Return the fields of the webhook of this name that depend on the policy."""
+        if webhook == WORKLOADS:
+            conditions = workload_match_conditions(self.kinds)
+            return {"rules": workload_rules(self.kinds), "matchConditions": conditions}
+        return {"matchConditions": namespace_match_conditions(self.key_domain)} if webhook == NAMESPACES else {}
+
+
 _NAME_LENGTH = 63
+# Source: github.com/google/cel-spec, doc/langdef.md, IDENT
+_RESERVED = frozenset(
+    (
+        *("as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let"),
+        *("loop", "namespace", "null", "package", "return", "true", "var", "void", "while"),
+    )
+)
 
 _NOT_CONTROLLED: JsonObject = {
     "name": "not-of-a-controller",
@@ -107,7 +138,11 @@ def _values_differ(new: str, old: str, field: str) -> str:
 
 def _optional(path: str) -> str:
     """Return the selection of `path`, whose fields may be absent: `.?spec.?template`."""
-    return "".join(f".?{key}" for key in path.split("."))
+    return "".join(f".?{key}" if _is_identifier(key) else f"[?{json.dumps(key)}]" for key in segments(path))
+
+
+def _is_identifier(key: str) -> bool:
+    return re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", key) is not None and key not in _RESERVED
 
 
 def namespace_match_conditions(key_domain: str) -> list[JsonObject]:

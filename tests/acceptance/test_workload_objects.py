@@ -89,7 +89,6 @@ def test_kubectl_apply_refuses_a_mistyped_annotation(cluster: Cluster, registere
     code, said = applied(cluster, sample.object(template("trainning")))
 
     assert code == 1
-    where = "annotations" if sample.kind == "InferenceService" else "metadata.annotations"
     assert 'admission webhook "workloads.placement.maip.mxsf.io" denied the request: ' in said[-1]
     assert f"{sample.annotations}[{TYPE}]: {UNSUPPORTED}" in said[-1]
     listed = cluster.client.list(sample.kind, cluster.namespace, api_version=sample.api_version)

@@ -1,17 +1,22 @@
 """About which workload objects and Namespaces the API server asks the webhook, as it is registered."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from certs.registration import Target, manifest, with_ca_bundle
+from certs.webhook_rules import Coverage
+from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import TYPE
 from tests.support.builders import make_pod
 from tests.support.certificates import ca_of, make_artifacts, server_of
 from tests.support.recording import Recording, recording_webhook
-from tests.support.workloads import APP, SAMPLES, Object, Sample
+from tests.support.workloads import APP, SAMPLES, Object, Sample, minimal_crd
+from webhook.kube.pod_template_path import PodTemplatePath, WorkloadKind
+from webhook.kube.workload_kinds import BUILT_IN_KINDS
 
 LOOPBACK = make_artifacts(dns_names=(), ip_addresses=("127.0.0.1",))
 # The template of a Job is immutable.
@@ -158,3 +163,36 @@ def test_a_namespace_with_very_many_annotations_keeps_within_the_cost_limit(
     cluster.make_namespace(annotations=annotations | {TYPE: "training"})
 
     assert operations(webhook) == ["CREATE"]
+
+
+CONFIGURED = [
+    pytest.param("spec.groups.*.template", lambda pod, n: {"groups": [{"n": n, "template": pod}]}, id="list"),
+    pytest.param("spec.groups.*.template", lambda pod, n: {"groups": {"a": {"n": n, "template": pod}}}, id="map"),
+    pytest.param("spec.my-pod.in", lambda pod, n: {"n": n, "my-pod": {"in": pod}}, id="keys that are no identifiers"),
+]
+
+
+@pytest.mark.parametrize(("path", "spec"), CONFIGURED)
+def test_webhook_is_asked_about_a_kind_of_the_policy(
+    cluster: Cluster, path: str, spec: Callable[[Object, int], Object]
+) -> None:
+    kind = WorkloadKind("example.com", "FooJob", "foojobs", (PodTemplatePath(path),))
+    with suppress(ApiError):
+        cluster.client.create(minimal_crd(kind))
+    cluster.kubectl("wait", "--for=condition=Established", "crd/foojobs.example.com", "--timeout=60s")
+    coverage = Coverage((*BUILT_IN_KINDS, kind), "example.com")
+    content = {"apiVersion": "example.com/v1", "kind": "FooJob", "metadata": {"name": "web"}}
+
+    with recording_webhook(server_of(LOOPBACK)) as recording:
+        configuration = manifest(Target(url=recording.url), coverage)
+        cluster.client.create(with_ca_bundle(configuration, ca_of(LOOPBACK).certificate))
+        cluster.settle_webhooks()
+        for pod, replicas in ((template(), 1), (template(), 2), (template("redis"), 2)):
+            cluster.client.apply(content | {"spec": spec(pod, replicas)}, namespace=cluster.namespace)
+        cluster.kubectl("annotate", "namespace", cluster.namespace, "example.com/workload-type=training")
+
+    assert [(request["operation"], request["kind"]["kind"]) for request in recording.requests] == [
+        ("CREATE", "FooJob"),
+        ("UPDATE", "FooJob"),
+        ("UPDATE", "Namespace"),
+    ]

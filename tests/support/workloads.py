@@ -207,10 +207,13 @@ SAMPLES = (
 _SERVED = {(sample.group, sample.kind): sample.version for sample in SAMPLES}
 
 
-def minimal_crd(kind: WorkloadKind) -> Object:
-    """Return a CustomResourceDefinition with the group and names of `kind`, whose objects hold anything."""
+def minimal_crd(kind: WorkloadKind, version: str = "v1") -> Object:
+    """Return a CustomResourceDefinition with the group and names of `kind`, whose objects hold anything.
+
+    `version` is that of a kind that is not in SAMPLES.
+    """
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    version = {"name": _SERVED[kind.group, kind.kind], "served": True, "storage": True, "schema": schema}
+    served = _SERVED.get((kind.group, kind.kind), version)
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -223,7 +226,7 @@ def minimal_crd(kind: WorkloadKind) -> Object:
             "group": kind.group,
             "names": {"kind": kind.kind, "plural": kind.resource, "singular": kind.kind.lower()},
             "scope": "Namespaced",
-            "versions": [version],
+            "versions": [{"name": served, "served": True, "storage": True, "schema": schema}],
         },
     }
 

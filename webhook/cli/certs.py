@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import yaml
 
 from certs.inspection import CA_KEY, inspect
 from certs.issuance import issue as issue_in_memory
@@ -15,10 +16,13 @@ from certs.plan import Action
 from certs.register import Probing, Registration
 from certs.register import register as register_in_cluster
 from certs.registration import Target
+from certs.registration import manifest as configuration_of
 from certs.status import Place, as_text, report
 from certs.store import directory as store
 from certs.store.cluster import ClusterError, artifacts_of, connect
+from certs.webhook_rules import Coverage
 from webhook.cli.clusters import live_options
+from webhook.cli.files import policy_option, read_policy
 from webhook.cli.terminal import echo, echo_json, echo_lines
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -132,6 +136,14 @@ def issue(
     help="Write a missing or expired Secret before the probe: without it, the server cannot pass the probe.",
 )
 @click.option("--force", is_flag=True, help="Replace the Secret regardless of its content and its manager.")
+@click.option(
+    "--policy",
+    metavar="FILE",
+    type=_DIRECTORY,
+    help="Call the webhooks for the kinds and the key domain of this policy; default: a new configuration follows the "
+    "built-in one, an existing one is kept.",
+)
+@click.option("--only-ca-bundle", is_flag=True, help="Add no webhooks to an existing configuration; keep its rules.")
 @click.option("--dry-run", type=click.Choice(["none", "server"]), default="none", show_default=True)
 def register(
     directory: Path | None,
@@ -151,13 +163,16 @@ def register(
     skip_probe: bool,
     secret_first: bool,
     force: bool,
+    policy: Path | None,
+    only_ca_bundle: bool,
     dry_run: str,
 ) -> None:
     """Write certificates to the Secret of the cluster and their CA to the caBundle of the webhook configuration.
 
     Without --dir, the certificates of the Secret are registered. If it has none or they are due, new ones are issued.
     The CA is added to the valid CAs of the caBundle, so that API servers always trust the server. Before anything is
-    written, a TLS handshake verifies that the endpoint would be trusted.
+    written, a TLS handshake verifies that the endpoint would be trusted. A configuration of an earlier version gets the
+    webhooks that it lacks.
 
     \b
     Examples:
@@ -175,6 +190,8 @@ def register(
         Probing(skip_probe, require_probe, wait_seconds, endpoint),
         force,
         secret_first,
+        _coverage(policy),
+        only_ca_bundle,
     )
     with _api_errors_as_exit_codes():
         cluster = connect(kubeconfig=kubeconfig, context=context, in_cluster=in_cluster, dry_run=dry_run == "server")
@@ -224,6 +241,34 @@ def status(
             echo(f"wrong: {problem}", err=True, fg="red")
     if not document["healthy"]:
         raise click.exceptions.Exit(2)
+
+
+@certs.command()
+@click.option("--namespace", default=_DEFAULTS.namespace, show_default=True)
+@click.option("--service", default=_DEFAULTS.service, show_default=True, help="Service in front of the webhook.")
+@click.option("--configuration", default=_DEFAULTS.configuration, show_default=True, help="Name of the object.")
+@click.option("--url", help="https URL of a webhook outside the cluster, in place of the Service.")
+@policy_option
+def manifest(namespace: str, service: str, configuration: str, url: str | None, policy: Path | None) -> None:
+    """Print the MutatingWebhookConfiguration that `certs register` creates, without caBundle.
+
+    With --policy, the webhooks are called for the kinds and the key domain of the policy. The output is also a patch
+    for kustomize.
+
+    \b
+    Example:
+      placement-webhook certs manifest --policy policy.yaml > webhooks.yaml
+    """
+    target = Target(namespace, service=service, configuration=configuration, url=url)
+    printed = yaml.safe_dump(configuration_of(target, _coverage(policy)), sort_keys=False, width=120)
+    echo_lines(printed)
+
+
+def _coverage(policy: Path | None) -> Coverage | None:
+    if policy is None:
+        return None
+    read = read_policy(policy)
+    return Coverage(tuple(read.kinds.values()), read.spec.key_domain)
 
 
 def _names(dns_names: tuple[str, ...], ip_addresses: tuple[str, ...]) -> ServerNames:
