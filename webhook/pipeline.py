@@ -96,8 +96,8 @@ def admit_content(
         result = evaluation(content, policy, expired)
         if not isinstance(result, Mutated):
             return result
-        cluster_warnings = _cluster_warnings(result, policy, cluster)
-        return _conclude(content.pod, result, _predict(result, cluster, expired), cluster_warnings)
+        of_cluster = cluster_warnings(result, policy, cluster)
+        return _conclude(content.pod, result, _predict(result, cluster, expired), of_cluster)
     except InvalidInput as error:
         raise _under_object(error) from error
 
@@ -118,7 +118,7 @@ def _predict(result: Mutated, cluster: ClusterView | None, expired: Expired) -> 
     return placement
 
 
-def _cluster_warnings(result: Mutated, policy: Policy, cluster: ClusterView | None) -> tuple[str, ...]:
+def cluster_warnings(result: Mutated, policy: Policy, cluster: ClusterView | None) -> tuple[str, ...]:
     """Return the warnings about names in the pod that the cluster does not have; none without a current view."""
     if result.injection.check_mode == "off" or cluster is None or cluster.stale_reason:
         return ()
@@ -130,10 +130,10 @@ def _cluster_warnings(result: Mutated, policy: Policy, cluster: ClusterView | No
 
 
 def _conclude(
-    pod: JsonObject, result: Mutated, placement: Placement, cluster_warnings: tuple[str, ...]
+    pod: JsonObject, result: Mutated, placement: Placement, of_cluster: tuple[str, ...]
 ) -> Patched | Unchanged | Denied:
     injection = result.injection
-    rules, warnings = injection.rules, (*injection.warnings, *cluster_warnings)
+    rules, warnings = injection.rules, (*injection.warnings, *of_cluster)
     if placement.verdict == "Infeasible" and injection.check_mode == "deny" and not placement.deny_exemption:
         suggestion = "".join(f" Suggestion: {text}." for text in placement.suggestions[:1])
         message = f"no node of this cluster could ever take this pod: {placement.message}{suggestion}"

@@ -111,3 +111,8 @@ def test_another_request_is_left_alone(field: str, value: str) -> None:
 def test_annotations_of_another_type_are_an_error(annotations: Any) -> None:
     with pytest.raises(InvalidInput, match=r"request\.object\.metadata\.annotations"):
         admitted(annotations)
+
+
+def test_defaults_without_a_type_or_an_accelerator_are_for_pods_that_have_them() -> None:
+    assert admitted({f"{DOMAIN}/gpu-product": "NVIDIA-H20"}) == Advised(None)
+    assert admitted({TYPE: "training", f"{DOMAIN}/gpu-memory": "80Gi"}) == Advised("training")

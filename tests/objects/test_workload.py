@@ -339,3 +339,13 @@ def test_claims_of_a_stateful_set_do_not_exist_yet() -> None:
     stateful_set["spec"]["volumeClaimTemplates"] = claims
 
     assert warnings_of(admitted(stateful_set, TWO_NODES)) == ()
+
+
+def test_a_product_that_no_node_has_is_a_warning_once() -> None:
+    node = make_node_object("n1", labels={"nvidia.com/gpu.product": "NVIDIA-H20"}, capacity={"nvidia.com/gpu": 8})
+    spec = RAY.spec(template(1, gpu_product="NVIDIA-H2O"), 1)
+    spec["headGroupSpec"]["template"] = template(1, gpu_product="NVIDIA-H2O")
+
+    warnings = warnings_of(admitted(RAY.object(template()) | {"spec": spec}, view([node])))
+
+    assert len([each for each in warnings if "did you mean NVIDIA-H20?" in each]) == 1

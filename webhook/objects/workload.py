@@ -18,7 +18,7 @@ from webhook.kube.pod_set import PodSet
 from webhook.kube.pod_sets import each_pod_set
 from webhook.kube.pod_template_path import WorkloadKind
 from webhook.objects.advice import Role, advise
-from webhook.pipeline import ClusterView
+from webhook.pipeline import ClusterView, cluster_warnings
 from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy
 from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict
@@ -68,11 +68,20 @@ def admit_workload(
         warnings.append(f"placement check: only the first {MOST_TEMPLATES} pod templates, or fewer, were evaluated")
     if not findings.roles:
         return Bypassed(findings.bypass, tuple(dict.fromkeys(warnings)), findings.workload_type)
+    warnings += _of_cluster(findings.roles, policy, cluster, expired)
     advice = advise(findings.roles, request, kind, policy, cluster, expired)
     if advice is not None:
         warnings = [*advice.warnings, *warnings]
     placement = advice.placement if advice is not None else None
     return Advised(findings.workload_type, tuple(dict.fromkeys(warnings)), placement)
+
+
+def _of_cluster(roles: list[Role], policy: Policy, cluster: ClusterView | None, expired: Expired) -> Iterator[str]:
+    """Yield the warnings about names in the pods that the cluster does not have."""
+    for role in roles:
+        if _is_over(expired):
+            return
+        yield from cluster_warnings(role.result, policy, cluster)
 
 
 def _has_controller(content: JsonObject) -> bool:
