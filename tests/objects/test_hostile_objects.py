@@ -145,3 +145,15 @@ def test_no_json_is_an_internal_error(data: st.DataObject, sample: Sample, opera
     except InvalidInput:
         return
     assert verdict.outcome in ("Unchanged", "Bypassed", "Denied")
+
+
+def test_replicas_leave_nothing_in_the_view() -> None:
+    def labelled(number: int) -> Object:
+        pod = make_pod("").gpu(1).label("app", f"web-{number}").annotate(TYPE, "training")
+        return DEPLOYMENT.object(pod.template(), replicas=2)
+
+    before = len(SMALL.snapshot.pods.classes)
+    for number in range(5):
+        admitted(labelled(number), SMALL)
+
+    assert len(SMALL.snapshot.pods.classes) == before

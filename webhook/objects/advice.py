@@ -66,10 +66,12 @@ def advise(
     if not cluster.snapshot.nodes:
         return Advice(Placement.unknown("the view of the cluster has no node"))
     try:
-        view = WithoutOwnPods(cluster.snapshot)
+        # The replicas are no pods of the cluster: users decide how many labels they have.
+        snapshot = replace(cluster.snapshot, pods=cluster.snapshot.pods.isolated())
+        view = WithoutOwnPods(snapshot)
         if request.operation == "UPDATE":
             namespace = request.namespace or DEFAULT_NAMESPACE
-            view = without_own_pods(cluster.snapshot, namespace, request.object or {}, kind, expired)
+            view = without_own_pods(snapshot, namespace, request.object or {}, kind, expired)
         placed = _placed(checked, request.namespace, policy, view, expired)
     except DeadlineNearError as error:
         return Advice(Placement.unknown(str(error)))

@@ -69,3 +69,27 @@ def test_terms_that_choose_namespaces_by_labels_are_found_by_the_labels_of_a_pod
     assert found(app="db") == [[2]]
     assert found(other="web") == []
     assert classes.term_keys == {"app"}
+
+
+def test_what_is_added_to_a_copy_is_not_in_the_original_and_the_other_way_round() -> None:
+    def facts(classes: PodClasses) -> tuple[Any, ...]:
+        selector = (LabelRequirement("app", "Exists"),)
+        carried = sorted(each.classes.tolist() for each in classes.carried_by_namespace_labels({"app": "web"}))
+        masks = (classes.selected(len(classes), None, selector).tolist(), classes.terminating(len(classes)).tolist())
+        return len(classes), *masks, classes.namespaces, classes.term_keys, carried
+
+    near = _near(labelSelector={"matchLabels": {"app": "web"}}, namespaceSelector={"matchLabels": {"team": "a"}})
+    other = _near(labelSelector={"matchLabels": {"x": "y"}})
+    original = PodClasses()
+    first = [_WEB, make_pod().affinity(near)]
+    numbered(original, *first)
+    before = facts(original)
+
+    copied = original.copy()
+    assert facts(copied) == before
+    more = [_DB.namespace("b"), make_pod().label("n", "1").affinity(near), make_pod().affinity(other)]
+    assert numbered(copied, *first, *more) == [0, 1, 2, 3, 4]
+    assert facts(original) == before
+    after = facts(copied)
+    assert numbered(original, _BARE.namespace("c"), make_pod().label("m", "1").affinity(near)) == [2, 3]
+    assert facts(copied) == after

@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Iterable, Iterator
+from copy import copy
 from threading import Lock
 from typing import Literal, NamedTuple, Protocol
 
@@ -68,6 +69,12 @@ class _Codes:
         self.codes: NDArray[np.int32] = np.full(capacity, -1, dtype=np.int32)
         self.values: dict[str, int] = {}
 
+    def copy(self) -> "_Codes":
+        """Return the same codes, to which others can be added without these."""
+        other = _Codes(0)
+        other.codes, other.values = self.codes.copy(), dict(self.values)
+        return other
+
     def put(self, number: int, value: str) -> None:
         if number >= len(self.codes):
             grown = np.full(max(2 * len(self.codes), number + 1), -1, dtype=np.int32)
@@ -129,6 +136,26 @@ class PodClasses:
     def namespaces(self) -> frozenset[str]:
         """Return the namespaces of the pods."""
         return frozenset(self._namespaces.values)
+
+    def copy(self) -> "PodClasses":
+        """Return the same classes with the same numbers; what is added to either is not in the other."""
+        with self._lock:
+            other = copy(self)
+            carried = {key: found._replace(classes=found.classes[:]) for key, found in self._carried.items()}
+            vars(other).update(
+                _lock=Lock(),
+                _numbers=dict(self._numbers),
+                _namespaces=self._namespaces.copy(),
+                _labels={label: codes.copy() for label, codes in self._labels.items()},
+                _terminating=self._terminating.copy(),
+                _carry_terms=self._carry_terms.copy(),
+                _carried=carried,
+                _filed={
+                    place: [carried[found.kind, found.weight, found.term] for found in filed]
+                    for place, filed in self._filed.items()
+                },
+            )
+            return other
 
     def number(self, pod: PodIdentity) -> int:
         """Return the class of `pod`."""

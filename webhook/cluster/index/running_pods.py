@@ -1,7 +1,7 @@
 """Index of the running pods: the pods that a selector matches, and their nodes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -66,6 +66,10 @@ class RunningPods:
         rows = row_now[self.row_of]
         stay = rows >= 0
         return self._table(self.classes, self.class_of[stay], rows[stay])
+
+    def isolated(self) -> "RunningPods":
+        """Return the same table with classes of its own, so that pods that never run leave no class behind."""
+        return replace(self, classes=self.classes.copy())
 
     @property
     def has_terms(self) -> bool:
