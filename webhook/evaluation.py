@@ -14,7 +14,7 @@ from webhook.kube.json_patch import patched
 from webhook.kube.reader import Reader
 from webhook.kube.resources import extended_names, read_pod_resources
 from webhook.kube.shape import check_pod
-from webhook.kube.wellknown import DEFAULT_NAMESPACE, MIRROR_POD_ANNOTATION
+from webhook.kube.wellknown import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, MIRROR_POD_ANNOTATION
 from webhook.mutation.edits import PodTooLargeError
 from webhook.mutation.mutate import RuleOutcome, mutate
 from webhook.mutation.registry import RULES
@@ -101,7 +101,11 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
         orjson.dumps(mutation.operations),
         mutation.rules,
         (*warnings, *mutation.warnings),
-        PodReferences(f"{reading.workload.accelerator.card}.product", reading.workload.products),
+        PodReferences(
+            f"{reading.workload.accelerator.card}.product",
+            reading.workload.products,
+            mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER,
+        ),
     )
 
 

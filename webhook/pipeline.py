@@ -10,7 +10,7 @@ from webhook.kube.admission import AdmissionRequest, Denial
 from webhook.kube.deadline import Expired, never
 from webhook.kube.field import InvalidInput
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
-from webhook.placement.cluster_warnings import full_quotas, unknown_products
+from webhook.placement.cluster_warnings import absent_scheduler, full_quotas, unknown_products
 from webhook.placement.pod_signature import ANSWER_CACHE_BYTES
 from webhook.placement.profile import PROFILES
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
@@ -122,8 +122,10 @@ def cluster_warnings(result: Mutated, policy: Policy, cluster: ClusterView | Non
     """Return the warnings about names in the pod that the cluster does not have; none without a current view."""
     if result.injection.check_mode == "off" or cluster is None or cluster.stale_reason:
         return ()
-    spec, snapshot = policy.spec, cluster.snapshot
-    warnings = [*unknown_products(result.injection.references, snapshot, spec.node_templates)]
+    spec, snapshot, references = policy.spec, cluster.snapshot, result.injection.references
+    warnings = [*unknown_products(references, snapshot, spec.node_templates)]
+    if references.scheduler in spec.allowed_schedulers:
+        warnings += absent_scheduler(references.scheduler, snapshot)
     if isinstance(result.signature, PodSignature):
         warnings += full_quotas(result.signature.info.inter_pod, snapshot, spec.bin_packing, spec.key_domain)
     return tuple(warnings)

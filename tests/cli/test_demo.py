@@ -26,6 +26,9 @@ def test_the_demo_prints_six_examples_and_keeps_the_audit_log(tmp_path: Path) ->
     assert "verdicts  3 Feasible, 1 Infeasible" in outcome.output
     assert f"read on   .venv/bin/placement-webhook audit show {records[0].decision} {log}\n" in outcome.output
     assert f"          .venv/bin/placement-webhook audit verify {log}\n" in outcome.output
+    absent = "scheduler volcano: no sign that it runs: no API group scheduling.volcano.sh"
+    assert [absent in "".join(record.warnings) for record in records] == [True, False, True, True, False, False]
+    assert absent in outcome.output
     assert len(re.findall(r"^   verdict   ", outcome.output, re.MULTILINE)) == len(verdicts)
     assert len(re.findall(r"^   why       ", outcome.output, re.MULTILINE)) == verdicts.count("Feasible")
     for record in records:

@@ -104,7 +104,8 @@ def test_a_snapshot_has_nodes_first_and_prints_progress_on_standard_error(run: R
 def test_a_kind_that_is_served_and_empty_is_known_to_be_empty(
     run: Run, api: FakeConfigurationApi, kubeconfig: Path
 ) -> None:
-    api.objects = {resource.path: listing() for resource in RESOURCES} | api.objects
+    signs_of_schedulers = {"/apis": {"groups": []}, "/apis/coordination.k8s.io/v1/leases": listing()}
+    api.objects = {resource.path: listing() for resource in RESOURCES} | signs_of_schedulers | api.objects
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
     pod = make_pod("p").spec(volumes=[volume])
 

@@ -138,6 +138,19 @@ def test_events_are_written_before_the_server_ends(
     assert reasons == ["PlacementDenied"] * written
 
 
+def test_server_warns_of_a_scheduler_until_a_pod_is_bound_by_it(cluster: Cluster, tmp_path: Path) -> None:
+    make_cluster(cluster)
+    with serving(tmp_path, cluster.control_plane.kubeconfig) as served:
+
+        def absent() -> list[str]:
+            warnings = served.admit(training_pod(), cluster.namespace).get("warnings", [])
+            return [each for each in warnings if each.startswith("scheduler volcano: no sign that it runs")]
+
+        wait_for(absent, "the warning")
+        cluster.wait_bound(cluster.create(make_pod("first").scheduler("volcano")).object)
+        wait_for(lambda: not absent(), "no warning")
+
+
 def test_annotations_of_the_namespace_are_defaults(cluster: Cluster, tmp_path: Path) -> None:
     annotations = {f"{D}/workload-type": "training"}
     cluster.client.patch("Namespace", cluster.namespace, {"metadata": {"annotations": annotations}})

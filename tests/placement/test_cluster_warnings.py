@@ -1,15 +1,17 @@
 """Warnings about what a pod names and the view of the cluster does not have."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.acceptance.pools import CARD, H20, pool_node, training_pod
-from tests.support.admission import DOMAIN, admit_pod, policy_with
-from tests.support.builders import PodBuilder, make_node_object
+from tests.support.admission import DOMAIN, TYPE, admit_pod, policy_with
+from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.views import made_anew
 from webhook.cluster.index.labels import LabelColumns
+from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.pipeline import ClusterView
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
@@ -19,9 +21,16 @@ Object = dict[str, Any]
 _NODES = [pool_node("train-1", "training"), pool_node("train-2", "training", "NVIDIA-A100-SXM4-80GB")]
 
 
-def about(subject: str, pod: PodBuilder, *objects: Object, policy: Policy | None = None, stale: str = "") -> list[str]:
-    """The warnings that begin with `subject`, with `objects` as the view of the cluster."""
-    view = ClusterView(made_anew(objects), Scheduler(), stale)
+def about(
+    subject: str,
+    pod: PodBuilder,
+    *objects: Object,
+    policy: Policy | None = None,
+    stale: str = "",
+    evidence: SchedulerEvidence | None = None,
+) -> list[str]:
+    """The warnings that begin with `subject`, with `objects` and `evidence` as the view of the cluster."""
+    view = ClusterView(replace(made_anew(objects), scheduler_evidence=evidence), Scheduler(), stale)
     return [each for each in admit_pod(pod.obj(), policy, view).warnings if each.startswith(subject)]
 
 
@@ -163,4 +172,69 @@ def test_quota_that_denies_a_packed_pod_is_named(pod: PodBuilder, quotas: list[O
 @pytest.mark.parametrize("pod", [training_pod("pod"), training_pod("pod").affinity(_ANTI_AFFINITY)])
 def test_warning_about_a_quota_is_not_cut_by_the_api_server(pod: PodBuilder) -> None:
     (warning,) = about("quota", pod, *_NODES, quota(name="q" * 253))
+    assert len(warning.encode()) <= 256
+
+
+_NO_SIGN = SchedulerEvidence(frozenset({"apps"}), "kube-scheduler\nmaster-1_3f2a")
+_NO_VOLCANO = (
+    "scheduler volcano: no sign that it runs: no API group scheduling.volcano.sh, no Lease and no bound pod names it. "
+    "Without it, the pod stays Pending"
+)
+_NO_PROFILE = (
+    "scheduler binpack-scheduler: no sign that it runs: no Lease and no bound pod names it. Without it, the pod stays "
+    "Pending; a new profile of kube-scheduler has its first sign with its first pod"
+)
+_BOUND = make_pod("bound").node_name("train-1").scheduler("volcano").obj()
+_ENDED = make_pod("ended").node_name("train-1").scheduler("volcano").status(phase="Succeeded").obj()
+
+
+@pytest.mark.parametrize(
+    ("evidence", "pods", "warnings"),
+    [
+        pytest.param(_NO_SIGN, [], [_NO_VOLCANO], id="no sign"),
+        pytest.param(None, [], [], id="groups and Leases not known"),
+        pytest.param(SchedulerEvidence(frozenset({"scheduling.volcano.sh"}), ""), [], [], id="API group"),
+        pytest.param(SchedulerEvidence(frozenset(), "a\nvolcano\nb"), [], [], id="name of a Lease"),
+        pytest.param(SchedulerEvidence(frozenset(), "volcano-7d4b9_3f2a"), [], [], id="holder of a Lease"),
+        pytest.param(_NO_SIGN, [_BOUND], [], id="bound pod"),
+        pytest.param(_NO_SIGN, [_ENDED], [_NO_VOLCANO], id="pod that has ended"),
+        pytest.param(
+            _NO_SIGN, [make_pod("other").node_name("train-1").obj()], [_NO_VOLCANO], id="pod of the default scheduler"
+        ),
+    ],
+)
+def test_scheduler_without_a_sign_is_named(
+    evidence: SchedulerEvidence | None, pods: list[Object], warnings: list[str]
+) -> None:
+    assert about("scheduler", training_pod("pod"), *_NODES, *pods, evidence=evidence) == warnings
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "warnings"),
+    [
+        pytest.param("default-scheduler", [], id="the default scheduler"),
+        pytest.param("someone-elses", [], id="not of the policy"),
+        pytest.param(
+            "binpack-scheduler",
+            [_NO_PROFILE],
+            id="a profile",
+        ),
+    ],
+)
+def test_scheduler_that_the_user_names(scheduler: str, warnings: list[str]) -> None:
+    pod = training_pod("pod").annotate(TYPE, "inference").scheduler(scheduler)
+    assert about("scheduler", pod, *_NODES, evidence=_NO_SIGN) == warnings
+
+
+def test_no_warning_about_a_scheduler_without_a_current_view_or_a_check() -> None:
+    pod = training_pod("pod")
+    assert about("scheduler", pod, *_NODES, evidence=_NO_SIGN, stale="the view is too old") == []
+    assert about("scheduler", pod.annotate(f"{DOMAIN}/placement-check", "off"), *_NODES, evidence=_NO_SIGN) == []
+
+
+def test_warning_about_a_scheduler_is_not_cut_by_the_api_server() -> None:
+    name = "s" * 63
+    policy = policy_with(allowedSchedulers=["volcano", name])
+    pod = training_pod("pod").annotate(f"{DOMAIN}/scheduler", name)
+    (warning,) = about("scheduler", pod, *_NODES, policy=policy, evidence=_NO_SIGN)
     assert len(warning.encode()) <= 256

@@ -26,7 +26,11 @@ TIMING = Timing(
     longest_pause_when_refused_seconds=0.01,
 )
 _THREAD_TIMING = Timing(
-    first_pause_seconds=0.02, longest_pause_seconds=0.2, page_size=3, longest_pause_when_refused_seconds=0.2
+    first_pause_seconds=0.02,
+    longest_pause_seconds=0.2,
+    page_size=3,
+    longest_pause_when_refused_seconds=0.2,
+    evidence_seconds=0.1,
 )
 
 

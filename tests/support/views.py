@@ -98,6 +98,8 @@ SAID: Mapping[str, Callable[[Snapshot], Any]] = {
     "devices": _devices,
     "priority_classes": lambda snapshot: dict(snapshot.priority_classes),
     "full_quotas": lambda snapshot: dict(snapshot.full_quotas),
+    # Read at intervals, so an object that has just been created can be missing.
+    "scheduler_evidence": lambda _: "not of watches",
     "nominated": lambda snapshot: dict(snapshot.nominated.by_node),
     "assumed": lambda snapshot: snapshot.assumed,
     "is_without_pods": lambda snapshot: snapshot.is_without_pods,

@@ -1,9 +1,8 @@
 """The view of a real API server equals the server's state, also after failures."""
 
-import json
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from tests.support.builders import make_node_object, make_pod
 from tests.support.live import following_in_thread, kinds_in_view
 from tests.support.manifests import read
 from tests.support.optional_objects import optional_objects
+from tests.support.service_account import RBAC, limited_to
 from tests.support.views import made_anew, said
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES, RESOURCES
 from webhook.placement.scheduler import Scheduler
@@ -192,38 +192,6 @@ def test_optional_kinds_are_watched(cluster: Cluster) -> None:
         wait_for(lambda: live.snapshot().devices.classes == {}, "the view without the class")
         assert wait_same(live, cluster.client)["workloads"] != seen["workloads"]
         assert said(before) == seen
-
-
-RBAC = "rbac.authorization.k8s.io/v1"
-
-
-@contextmanager
-def limited_to(cluster: Cluster, folder: Path, rules: list[Object]) -> Iterator[Path]:
-    """Return the kubeconfig of a service account with the rights in `rules`."""
-    name, client = "limited", cluster.client
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
-    role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}
-    binding = {
-        "apiVersion": RBAC,
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": cluster.namespace}],
-    }
-    for content in (account, role, binding):
-        cluster.create(content)
-    token_request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    path = f"/api/v1/namespaces/{cluster.namespace}/serviceaccounts/{name}/token"
-    token = client.request("POST", path, body=token_request).object["status"]["token"]
-    config = json.loads(cluster.control_plane.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": token}
-    file = folder / "kubeconfig"
-    file.write_text(json.dumps(config))
-    try:
-        yield file
-    finally:
-        for kind in ("ClusterRoleBinding", "ClusterRole"):
-            client.delete(kind, name, api_version=RBAC)
 
 
 (SHIPPED,) = [each for each in read("base/rbac.yaml") if each["kind"] == "ClusterRole"]

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import ssl
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -21,6 +21,7 @@ from webhook.audit.writer import AuditWriter
 from webhook.cli.logs import configure_logs
 from webhook.cli.screen import SafeConsole, marked
 from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import JsonObject, parse
 from webhook.kube.pod_set import pod_name
@@ -65,6 +66,8 @@ def demo(audit_file: Path | None) -> None:
     console = SafeConsole(soft_wrap=True)
     log = audit_file or Path(tempfile.mkdtemp(prefix="placement-webhook-demo-")) / "audit.jsonl"
     snapshot = snapshot_from_documents(parse(_sample("cluster.yaml"), "sample/cluster.yaml"))
+    # The sample cluster runs kube-scheduler alone.
+    snapshot = replace(snapshot, scheduler_evidence=SchedulerEvidence(frozenset(), "kube-scheduler"))
     pods = [document.content for document in parse(_sample("pods.yaml"), "sample/pods.yaml")]
     _print_cluster(console, snapshot)
     with AuditWriter(log) as audit, tempfile.TemporaryDirectory() as tls_dir:

@@ -10,8 +10,10 @@ import click
 from webhook.cli.terminal import echo
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.resources import RESOURCES, Resource
+from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Snapshot
 from webhook.watch.api_server import NOT_READABLE, ApiServer, ApiServerError, ClientConfig, list_pages
+from webhook.watch.scheduler_evidence import read_scheduler_evidence
 
 JsonObject = dict[str, Any]
 OnPage = Callable[[Resource, list[JsonObject], bool], None]
@@ -19,8 +21,10 @@ OnPage = Callable[[Resource, list[JsonObject], bool], None]
 _PAGE_SIZE = 500
 
 
-def read_live_cluster(kubeconfig: Path | None, context: str | None) -> Snapshot:
-    """Return a snapshot of the cluster of a kubeconfig; None as in kubectl.
+def read_live_cluster(
+    kubeconfig: Path | None, context: str | None, resources: Iterable[Resource] = RESOURCES
+) -> Snapshot:
+    """Return a snapshot of `resources` in the cluster of a kubeconfig; None as in kubectl.
 
     Objects that cannot be read, and optional kinds that are forbidden or not served, are reported on standard error.
 
@@ -37,8 +41,10 @@ def read_live_cluster(kubeconfig: Path | None, context: str | None) -> Snapshot:
         for each in listings[resource.name_in_cache].add(items):
             echo(f"left out: {each.kind} {each.key}: {each.message}", err=True)
 
-    for resource in list_resources(ClientConfig(kubeconfig, context=context), RESOURCES, take):
+    source = ClientConfig(kubeconfig, context=context)
+    for resource in list_resources(source, resources, take):
         listings[resource.name_in_cache].finish()
+    cache.put_scheduler_evidence(read_evidence(source))
     return cache.snapshot()
 
 
@@ -56,6 +62,20 @@ def list_resources(source: ClientConfig, resources: Iterable[Resource], on_page:
         return asyncio.run(_list(source, resources, on_page))
     except ApiServerError as error:
         raise click.ClickException(str(error)) from error
+
+
+def read_evidence(source: ClientConfig) -> SchedulerEvidence | None:
+    """Return the signs of schedulers in a live cluster. If they cannot be read, report it on standard error."""
+    try:
+        return asyncio.run(_read_evidence(source))
+    except ApiServerError as error:
+        echo(f"not known: signs of schedulers: {error}", err=True)
+        return None
+
+
+async def _read_evidence(source: ClientConfig) -> SchedulerEvidence:
+    async with source.connect() as server:
+        return await read_scheduler_evidence(server)
 
 
 async def _list(source: ClientConfig, resources: Iterable[Resource], on_page: OnPage) -> list[Resource]:

@@ -4,11 +4,15 @@ from pathlib import Path
 
 import click
 
+from webhook.cli.clusters import live_options
 from webhook.cli.files import policy_option, read_policy
 from webhook.cli.mutate import to_yaml
 from webhook.cli.terminal import echo, echo_json, echo_lines
+from webhook.cluster.cache.resources import REQUIRED_RESOURCES
+from webhook.placement.cluster_warnings import absent_schedulers_of
 from webhook.policy.document import PolicyDocument
 from webhook.policy.loader import load_policy
+from webhook.policy.policy import Policy
 
 
 @click.group()
@@ -18,11 +22,26 @@ def policy() -> None:
 
 @policy.command()
 @click.argument("file", type=click.Path(path_type=Path))
-def check(file: Path) -> None:
-    """Check that FILE is a valid PlacementPolicy. Otherwise, print all errors and exit with 2."""
+@live_options
+def check(file: Path, kubeconfig: Path | None, context: str | None) -> None:
+    """Check that FILE is a valid PlacementPolicy. Otherwise, print all errors and exit with 2.
+
+    With --kubeconfig or --context, also warn about schedulers that FILE names and that do not run in that cluster.
+    """
     found = load_policy(file, "FILE")
     types = ", ".join(found.spec.workload_types)
     echo(f"{file}: valid: {found.identity}, workload types {types}")
+    if kubeconfig is not None or context is not None:
+        _warn_of_schedulers(file, found, kubeconfig, context)
+
+
+def _warn_of_schedulers(file: Path, policy: Policy, kubeconfig: Path | None, context: str | None) -> None:
+    # Imported here, so that a command on a file does not import the client.
+    from webhook.cli.live import read_live_cluster
+
+    snapshot = read_live_cluster(kubeconfig, context, REQUIRED_RESOURCES)
+    for warning in absent_schedulers_of(policy.spec, snapshot):
+        echo(f"Warning: {file}: {warning}", fg="yellow", err=True)
 
 
 @policy.command()

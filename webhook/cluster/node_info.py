@@ -13,7 +13,7 @@ from webhook.kube.resource_names import CPU, MEMORY, PODS, is_schedulable_resour
 from webhook.kube.resources import read_pod_resources
 from webhook.kube.taints import Taint
 from webhook.kube.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
-from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.kube.wellknown import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class RunningPod:
     terms: PodTerms
     priority: int
     volumes: PodVolumes
+    scheduler: str = ""
+    """The name of its scheduler; empty for the default one."""
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> "RunningPod":
@@ -55,6 +57,7 @@ class RunningPod:
         resources = read_pod_resources(reader, pod, running=True)
         requests = {each: amount for each, amount in resources.requests.items() if is_schedulable_resource(each)}
         host_ports = read_host_ports(reader, spec)
+        scheduler = intern(reader.text(spec.get("schedulerName"), "spec.schedulerName"))
         priority = reader.integer(spec.get("priority"), "spec.priority")
         affinity = spec.get("affinity")
         terms = NO_TERMS if affinity is None else read_pod_terms(reader, affinity, namespace, labels)
@@ -76,6 +79,7 @@ class RunningPod:
             terms=terms,
             priority=priority,
             volumes=volumes,
+            scheduler="" if scheduler == DEFAULT_SCHEDULER else scheduler,
         )
 
 
@@ -147,13 +151,14 @@ def _images(reader: Reader, status: Mapping[str, Any]) -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """A node with its pods and the sum of their requests."""
+    """A node with its pods and the sum of their requests. `schedulers` are the pods' other than the default one."""
 
     node: Node
     pods: tuple[RunningPod, ...]
     requested: Amounts
     non_zero_milli_cpu: int
     non_zero_memory_bytes: int
+    schedulers: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, node: Node, pods: Iterable[RunningPod] = ()) -> "NodeInfo":
@@ -173,4 +178,5 @@ class NodeInfo:
             requested,
             self.non_zero_milli_cpu + sum(pod.non_zero_milli_cpu for pod in pods),
             self.non_zero_memory_bytes + sum(pod.non_zero_memory_bytes for pod in pods),
+            self.schedulers.union(pod.scheduler for pod in pods if pod.scheduler),
         )

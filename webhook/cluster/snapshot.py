@@ -14,6 +14,7 @@ from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.nominated_pods import NO_NOMINATED_PODS, NominatedPods
 from webhook.cluster.priority_class import PriorityClass
+from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.storage.csi import NO_CSI, Csi
 from webhook.cluster.storage.storage import NO_STORAGE, Storage
 from webhook.cluster.workloads import NO_WORKLOADS, SelectingObjects
@@ -37,6 +38,7 @@ _NOT_OF_NODES = (
     "devices",
     "priority_classes",
     "full_quotas",
+    "scheduler_evidence",
     "nominated",
     "is_without_pods",
 )
@@ -127,9 +129,9 @@ class Snapshot:
 
     Row n of every column is `nodes[n]`. Amounts are in thousandths of a core for cpu, in bytes or units for other
     resources. `full_quotas` names, by namespace, a ResourceQuota that denies pods with pod affinity across namespaces.
-    `nominated` are the pending pods with a nominated node; they do not use resources yet. `assumed` are the
-    nominated pods that this snapshot shows as running, each with the row of its node. `is_without_pods`: it shows the
-    nodes without their pods.
+    `scheduler_evidence` is None if it is not known. `nominated` are the pending pods with a nominated node; they do not
+    use resources yet. `assumed` are the nominated pods that this snapshot shows as running, each with the row of its
+    node. `is_without_pods`: it shows the nodes without their pods.
     """
 
     generation: int
@@ -149,6 +151,7 @@ class Snapshot:
     devices: Devices
     priority_classes: Mapping[str, PriorityClass]
     full_quotas: Mapping[str, str]
+    scheduler_evidence: SchedulerEvidence | None
     nominated: NominatedPods
     assumed: tuple[tuple[int, RunningPod], ...]
     is_without_pods: bool
@@ -167,6 +170,7 @@ class Snapshot:
         devices: Devices = NO_DEVICES,
         priority_classes: Mapping[str, PriorityClass] | None = None,
         full_quotas: Mapping[str, str] | None = None,
+        scheduler_evidence: SchedulerEvidence | None = None,
     ) -> "Snapshot":
         """Return the snapshot of `nodes`, whose names are distinct, `namespaces` by name, and other objects."""
         infos = tuple(sorted(nodes, key=lambda info: info.node.name))
@@ -188,6 +192,7 @@ class Snapshot:
             devices=devices,
             priority_classes=priority_classes or {},
             full_quotas=full_quotas or {},
+            scheduler_evidence=scheduler_evidence,
             nominated=NO_NOMINATED_PODS,
             assumed=(),
             is_without_pods=False,
@@ -211,6 +216,10 @@ class Snapshot:
         changed = self.with_nodes(nodes, self.generation)
         unknown = self.devices.without_slices()
         return replace(changed, nominated=NO_NOMINATED_PODS, is_without_pods=True, devices=unknown)
+
+    def has_pod_of(self, scheduler: str) -> bool:
+        """Return whether a running pod names `scheduler`, which is not the default one."""
+        return any(scheduler in info.schedulers for info in self.nodes)
 
     def allocatable(self, resource: str) -> Column:
         """Return the allocatable amount of `resource` on each node."""

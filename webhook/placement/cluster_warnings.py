@@ -9,10 +9,13 @@ from difflib import get_close_matches
 
 from webhook.cluster.index.pod_term import PodTerm
 from webhook.cluster.resource_quota import CROSS_NAMESPACE_SCOPE
+from webhook.cluster.scheduler_evidence import API_GROUPS
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.text import cut
+from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.pod.inter_pod_info import InterPodInfo
 from webhook.policy.bin_packing import BinPacking
+from webhook.policy.document import PolicySpec
 from webhook.policy.node_template import NodeTemplate
 
 # Products of one pod that are compared with the products of the nodes, and products of the nodes that they are
@@ -27,10 +30,11 @@ _MOST_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class PodReferences:
-    """What an admitted pod names in the cluster: the products of `gpu-product`, as values of `product_label`."""
+    """The names in an admitted pod: the products of `gpu-product`, values of `product_label`, and its scheduler."""
 
     product_label: str
     products: tuple[str, ...]
+    scheduler: str
 
 
 def unknown_products(references: PodReferences, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> Iterator[str]:
@@ -75,6 +79,40 @@ def _known_products(label: str, snapshot: Snapshot, templates: Sequence[NodeTemp
         known |= {template.labels[label]} if label in template.labels else set()
         known |= {taint.value for taint in template.taints if taint.key == label}
     return known
+
+
+def absent_scheduler(scheduler: str, snapshot: Snapshot) -> Iterator[str]:
+    """Yield a warning if nothing in `snapshot` shows that `scheduler` runs: no API group, Lease or running pod.
+
+    Without knowledge of all three, there is none.
+    """
+    evidence = snapshot.scheduler_evidence
+    if scheduler == DEFAULT_SCHEDULER or evidence is None:
+        return
+    if evidence.shows(scheduler) or snapshot.has_pod_of(scheduler):
+        return
+    groups = API_GROUPS.get(scheduler)
+    signs = "no Lease and no bound pod names it"
+    hint = "; a new profile of kube-scheduler has its first sign with its first pod"
+    if groups:
+        signs, hint = f"no API group {' or '.join(groups)}, {signs}", ""
+    shown = cut(scheduler, _LONGEST_SHOWN)
+    yield f"scheduler {shown}: no sign that it runs: {signs}. Without it, the pod stays Pending{hint}"
+
+
+def absent_schedulers_of(spec: PolicySpec, snapshot: Snapshot) -> Iterator[str]:
+    """Yield, with its field, the warning about each scheduler that the policy names.
+
+    Schedulers that are only in the default of `allowedSchedulers` are not checked.
+    """
+    fields = {f"workloadTypes.{name}.schedulerName": each.scheduler_name for name, each in spec.workload_types.items()}
+    if "allowed_schedulers" in spec.model_fields_set:
+        fields |= {f"allowedSchedulers[{index}]": name for index, name in enumerate(spec.allowed_schedulers)}
+    reported = set()
+    for path, scheduler in fields.items():
+        if scheduler is not None and scheduler not in reported:
+            reported.add(scheduler)
+            yield from (f"spec.{path}: {warning}" for warning in absent_scheduler(scheduler, snapshot))
 
 
 def full_quotas(pod: InterPodInfo, snapshot: Snapshot, packing: BinPacking, key_domain: str) -> Iterator[str]:

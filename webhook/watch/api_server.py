@@ -128,13 +128,13 @@ class ApiServer:
     ) -> None:
         await self._client.close()
 
-    async def get(self, path: str, query: Query, accept: str = _JSON) -> JsonObject:
+    async def get(self, path: str, query: Query, accept: str = _JSON, *, most_bytes: int | None = None) -> JsonObject:
         """Return the object at `path`, in the media type `accept`.
 
         Raises:
-            ApiServerError: the request failed or timed out.
+            ApiServerError: the request failed or timed out, or the response is larger than `most_bytes`.
         """
-        return await self._object("GET", path, query, {"Accept": accept})
+        return await self._object("GET", path, query, {"Accept": accept}, most_bytes=most_bytes)
 
     async def create(self, path: str, content: JsonObject, query: Query) -> JsonObject:
         """Return the object that is created of `content` in the collection at `path`.
@@ -154,11 +154,17 @@ class ApiServer:
         return await self._object("PATCH", path, query, headers, patch)
 
     async def _object(
-        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: JsonObject | None = None
+        self,
+        method: str,
+        path: str,
+        query: Query,
+        headers: Mapping[str, str],
+        body: JsonObject | None = None,
+        most_bytes: int | None = None,
     ) -> JsonObject:
         response = await self._request(method, path, query, headers, _ANSWER_SECONDS, body)
         try:
-            content = orjson.loads(await response.read())
+            content = orjson.loads(await _body(response, most_bytes))
         except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
             raise ApiServerError(f"{method} {path}: the response is incomplete: {_message(error)}") from error
         finally:
@@ -216,6 +222,17 @@ class ApiServer:
             message = field(status, "message") or response.reason
             raise ApiServerError(f"{method} {path}: {response.status} {message}", response.status, _causes(status))
         return response
+
+
+async def _body(response: aiohttp.ClientResponse, most_bytes: int | None) -> bytes:
+    if most_bytes is None:
+        return await response.read()
+    body = b""
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > most_bytes:
+            raise ApiServerError(f"GET {response.url.path}: the response is larger than {most_bytes} bytes")
+    return body
 
 
 async def _status(response: aiohttp.ClientResponse) -> JsonObject:

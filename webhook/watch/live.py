@@ -13,6 +13,7 @@ from webhook.cluster.cache.resources import RESOURCES
 from webhook.cluster.snapshot import Snapshot
 from webhook.watch.api_server import Connect, JsonObject
 from webhook.watch.reflector import Reflector
+from webhook.watch.scheduler_evidence import poll_scheduler_evidence
 from webhook.watch.timing import Timing
 
 _Arguments = ParamSpec("_Arguments")
@@ -42,6 +43,8 @@ class LiveCluster:
         cache: ClusterCache | None = None,
     ) -> None:
         self._cache = cache or ClusterCache()
+        self._connect = connect
+        self._timing = timing or Timing()
         self._on_fault = on_fault
         self._snapshot: Snapshot | None = None
         self._snapshot_seconds = -math.inf
@@ -52,7 +55,7 @@ class LiveCluster:
                 resource,
                 self._cache,
                 connect,
-                timing or Timing(),
+                self._timing,
                 on_added=self._guarded(on_bound) if resource.name_in_cache == "Pod" else lambda _: None,
                 on_page=self._guarded(on_page),
                 on_fault=on_fault,
@@ -65,6 +68,10 @@ class LiveCluster:
         """Keep the view current until cancelled; required kinds come first."""
         async with asyncio.TaskGroup() as group:
             self._follow(group, [each for each in self._reflectors if each.resource.is_required])
+            evidence = poll_scheduler_evidence(
+                self._connect, self._cache.put_scheduler_evidence, self._timing.evidence_seconds, self._on_fault
+            )
+            group.create_task(evidence, name="signs of schedulers")
             optional = [each for each in self._reflectors if not each.resource.is_required]
             while True:
                 await asyncio.sleep(_SETTLE_SECONDS)

@@ -16,6 +16,7 @@ from webhook.cluster.file import occupies_node
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.nominated_pods import NominatedPod, is_nominated
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS, read_optional, snapshot_fields
+from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.cluster.update import updated, with_nodes
 from webhook.kube.field import InvalidInput
@@ -73,6 +74,7 @@ class ClusterCache:
         self._changed_nodes: set[str] = set()
         self._node_set_changed = False
         self._namespaces_changed = False
+        self._evidence: SchedulerEvidence | None = None
 
     def replace(self, kind: str, objects: Iterable[JsonObject]) -> list[InvalidObject]:
         """Replace all objects of `kind` by `objects`, raw API objects; return those that have become invalid."""
@@ -121,6 +123,10 @@ class ClusterCache:
         if kind in OPTIONAL_KINDS:
             self._optional.set_known(kind, known=True)
 
+    def put_scheduler_evidence(self, evidence: SchedulerEvidence | None) -> None:
+        """Store the signs of schedulers; None: they are not known."""
+        self._evidence = evidence
+
     def compact(self) -> None:
         """Delete the nominated pods that left before the last call and have not been reported as bound."""
         self._nominations.compact()
@@ -140,7 +146,7 @@ class ClusterCache:
             snapshot = replace(snapshot, namespaces=self._namespaces_by_name())
         if self._nominations.has_changed:
             snapshot = replace(snapshot, nominated=self._nominations.excluding(self._pods))
-        self._snapshot = replace(snapshot, **self._optional.changed_fields())
+        self._snapshot = replace(snapshot, scheduler_evidence=self._evidence, **self._optional.changed_fields())
         self._changed_nodes.clear()
         self._node_set_changed = self._namespaces_changed = False
         return self._snapshot
@@ -154,6 +160,8 @@ class ClusterCache:
     @property
     def _has_changed(self) -> bool:
         if self._changed_nodes or self._node_set_changed or self._namespaces_changed:
+            return True
+        if self._evidence != self._snapshot.scheduler_evidence:
             return True
         return self._optional.has_changed or self._nominations.has_changed
 

@@ -1,0 +1,31 @@
+"""Signs of schedulers in the API groups and Leases of a cluster."""
+
+from typing import Any
+
+import pytest
+
+from webhook.cluster.scheduler_evidence import SchedulerEvidence
+
+Object = dict[str, Any]
+
+
+def lease(name: Any, holder: Any = None) -> Object:
+    return {"metadata": {"name": name}, "spec": {"holderIdentity": holder}}
+
+
+def test_names_and_holders_of_leases_and_names_of_groups_are_kept() -> None:
+    groups = {"groups": [{"name": "apps"}, {"name": "scheduling.run.ai"}]}
+    leases = {"items": [lease("second-scheduler", "host_1"), lease("kube-scheduler", "host_1"), {"metadata": {}}]}
+
+    evidence = SchedulerEvidence.of(groups, leases)
+
+    assert evidence == SchedulerEvidence(
+        frozenset({"apps", "scheduling.run.ai"}), "host_1\nkube-scheduler\nsecond-scheduler"
+    )
+    assert [evidence.shows(each) for each in ("kai-scheduler", "second-scheduler", "volcano")] == [True, True, False]
+
+
+@pytest.mark.parametrize("items", [None, "x", [None], [{"name": 1}], [lease(1, 2)], [{"metadata": "x", "spec": []}]])
+def test_malformed_items_are_no_evidence(items: Any) -> None:
+    evidence = SchedulerEvidence.of({"groups": items}, {"items": items})
+    assert evidence == SchedulerEvidence(frozenset(), "")

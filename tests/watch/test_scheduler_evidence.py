@@ -1,0 +1,135 @@
+"""Signs of schedulers, read from the real API server."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.client import Object
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.polling import wait_for
+from tests.support.builders import make_pod
+from tests.support.fake_api import fake_api, json
+from tests.support.live import following_in_thread
+from tests.support.manifests import read
+from tests.support.service_account import RBAC, limited_to
+from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.watch.api_server import ApiServerError, ClientConfig
+from webhook.watch.scheduler_evidence import read_scheduler_evidence
+
+(_SHIPPED,) = [each for each in read("base/rbac.yaml") if each["kind"] == "ClusterRole"]
+
+
+def read_evidence(kubeconfig: Path) -> SchedulerEvidence:
+    async def ask() -> SchedulerEvidence:
+        async with ClientConfig(kubeconfig).connect() as server:
+            return await read_scheduler_evidence(server)
+
+    return asyncio.run(ask())
+
+
+def make_lease(name: str, holder: str = "") -> Object:
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name},
+        "spec": {"holderIdentity": holder or name},
+    }
+
+
+@pytest.fixture
+def volcano_api_group(control_plane: ControlPlane) -> Iterator[None]:
+    """The group of Volcano's PodGroup, as its CRD gives it."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    name, group = "podgroups.scheduling.volcano.sh", "scheduling.volcano.sh"
+    spec = {
+        "group": group,
+        "names": {"kind": "PodGroup", "plural": "podgroups"},
+        "scope": "Namespaced",
+        "versions": [{"name": "v1beta1", "served": True, "storage": True, "schema": schema}],
+    }
+    crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name}}
+    control_plane.client.create(crd | {"spec": spec})
+    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s")
+    yield
+    control_plane.kubectl("delete", "crd", name, "--timeout=30s")
+
+
+def test_leases_of_all_namespaces_are_read_without_those_of_nodes(cluster: Cluster) -> None:
+    cluster.create(make_lease("second-scheduler", "host-1_3f2a"))
+    of_node = make_lease("lease-of-a-node")
+    of_node["metadata"]["namespace"] = "kube-node-lease"
+    cluster.create(of_node)
+
+    evidence = wait_for(
+        lambda: found if (found := read_evidence(cluster.control_plane.kubeconfig)).shows("second-scheduler") else None,
+        "the Lease",
+    )
+
+    assert "host-1_3f2a" in evidence.leases
+    assert "lease-of-a-node" not in evidence.leases
+    assert {"apps", "coordination.k8s.io"} <= evidence.groups
+    assert not evidence.shows("volcano")
+    cluster.client.delete("Lease", "lease-of-a-node", namespace="kube-node-lease", api_version="coordination.k8s.io/v1")
+
+
+@pytest.mark.usefixtures("volcano_api_group")
+def test_api_group_of_a_crd_is_a_sign(cluster: Cluster) -> None:
+    wait_for(lambda: read_evidence(cluster.control_plane.kubeconfig).shows("volcano"), "the API group")
+    assert not read_evidence(cluster.control_plane.kubeconfig).shows("kai-scheduler")
+
+
+def test_live_view_follows_the_signs(cluster: Cluster) -> None:
+    cluster.make_node("a")
+    with following_in_thread(cluster.control_plane.kubeconfig) as live:
+        evidence = wait_for(lambda: live.snapshot().scheduler_evidence, "the first signs")
+        assert (evidence.shows("second-scheduler"), live.snapshot().has_pod_of("second-scheduler")) == (False, False)
+        cluster.create(make_lease("second-scheduler"))
+        cluster.create(make_pod("bound").node_name("a").scheduler("second-scheduler"))
+        wait_for(lambda: live.snapshot().has_pod_of("second-scheduler"), "the bound pod")
+
+        def is_shown() -> bool:
+            found = live.snapshot().scheduler_evidence
+            return found is not None and found.shows("second-scheduler")
+
+        wait_for(is_shown, "the Lease")
+
+
+def test_shipped_role_allows_to_read_the_signs(cluster: Cluster, tmp_path: Path) -> None:
+    with limited_to(cluster, tmp_path, _SHIPPED["rules"]) as kubeconfig:
+        evidence = wait_for(lambda: read_or_none(kubeconfig), "the right")
+        assert "apps" in evidence.groups
+
+
+def read_or_none(kubeconfig: Path) -> SchedulerEvidence | None:
+    try:
+        return read_evidence(kubeconfig)
+    except ApiServerError:
+        return None
+
+
+def test_signs_that_are_forbidden_are_not_known_until_they_are_allowed(cluster: Cluster, tmp_path: Path) -> None:
+    with limited_to(cluster, tmp_path, _SHIPPED["rules"][:1]) as kubeconfig:
+        with pytest.raises(ApiServerError, match=r"leases\.coordination\.k8s\.io is forbidden"):
+            read_evidence(kubeconfig)
+        with following_in_thread(kubeconfig) as live:
+            assert live.snapshot().scheduler_evidence is None
+            cluster.client.patch("ClusterRole", "limited", {"rules": _SHIPPED["rules"]}, api_version=RBAC)
+            wait_for(lambda: live.snapshot().scheduler_evidence, "the signs")
+            cluster.client.patch("ClusterRole", "limited", {"rules": _SHIPPED["rules"][:1]}, api_version=RBAC)
+            wait_for(lambda: live.snapshot().scheduler_evidence is None, "signs that are not known")
+
+
+def test_leases_without_bounds_are_not_read(tmp_path: Path) -> None:
+    async def ask() -> None:
+        many = json({"items": [make_lease(f"{number:0200}") for number in range(10_000)]})
+        async with (
+            fake_api("/apis/coordination.k8s.io/v1/leases", many) as api,
+            ClientConfig(api.kubeconfig(tmp_path)).connect() as server,
+        ):
+            await read_scheduler_evidence(server)
+
+    with pytest.raises(ApiServerError, match="the response is larger than 2097152 bytes"):
+        asyncio.run(ask())
