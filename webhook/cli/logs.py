@@ -7,6 +7,7 @@ from typing import TextIO
 
 import structlog
 
+from webhook.cli.terminal import may_colour
 from webhook.kube.text import printable, printable_lines
 
 # Without the values of variables, because the environment of a pod must not be logged.
@@ -30,7 +31,9 @@ def configure_logs(log_format: str, level: str) -> None:
     renderers: list[structlog.typing.Processor] = (
         [
             _printable_values,
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_printable_traceback),
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty() and may_colour(), exception_formatter=_printable_traceback
+            ),
         ]
         if as_text
         else [_TRACEBACKS, structlog.processors.JSONRenderer()]

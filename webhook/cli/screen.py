@@ -7,6 +7,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
 
+from webhook.cli.terminal import may_colour
 from webhook.kube.text import printable, printable_lines
 
 
@@ -14,7 +15,20 @@ class SafeConsole(Console):
     """A console on standard output that sends only its own styles and line breaks as control sequences."""
 
     def __init__(self, *, width: int | None = None, markup: bool = True, soft_wrap: bool = False) -> None:
-        super().__init__(file=sys.stdout, width=width, highlight=False, markup=markup, emoji=False, soft_wrap=soft_wrap)
+        super().__init__(
+            file=sys.stdout,
+            width=width,
+            # Without a colour system there is no bold either: the output has no escape sequences at all.
+            color_system="auto" if may_colour() else None,
+            highlight=False,
+            markup=markup,
+            emoji=False,
+            soft_wrap=soft_wrap,
+        )
+
+    def on_broken_pipe(self) -> None:
+        """Leave a closed output to `main`, as for all other text. Called where the error is handled."""
+        raise
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments of `renderable` with escaped texts; control segments come from the console itself."""

@@ -4,6 +4,7 @@ Users control the texts of pods, clusters, records, certificates and API servers
 characters as escapes. Only this module and `webhook.cli.screen` (for layouts) add colours.
 """
 
+import os
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -14,9 +15,15 @@ import orjson
 from webhook.kube.text import json_bytes, printable, printable_lines, safe_json
 
 
+def may_colour() -> bool:
+    """Return whether a terminal gets colours: NO_COLOR (https://no-color.org) is not set, and it is not dumb."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 def echo(text: str, *, err: bool = False, fg: str | None = None) -> None:
     """Print `text` as one line, in the colour `fg` on a terminal."""
-    click.secho(printable(text), fg=fg, err=err)
+    text = printable(text)
+    click.echo(click.style(text, fg=fg) if fg and may_colour() else text, err=err)
 
 
 def echo_lines(text: str, *, err: bool = False) -> None:
