@@ -20,7 +20,7 @@ from webhook.policy.node_template import NodeTemplate
 
 # Products of one pod that are compared with the products of the nodes, and products of the nodes that they are
 # compared with. One comparison takes up to 0.1 ms.
-_MOST_COMPARED = 3
+_MOST_COMPARED = 2
 _MOST_CANDIDATES = 50
 # The similarity of NVIDIA-H2O and NVIDIA-H20 is 0.9, that of NVIDIA-B300 and NVIDIA-H20 0.76.
 _SIMILARITY = 0.85
