@@ -192,3 +192,37 @@ def test_a_pipe_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
     assert text_console().width > 1000
+
+
+_GATED = make_pod("worker").gpu(8).spec(schedulingGates=[{"name": "example.com/quota"}])
+
+
+@pytest.mark.parametrize(
+    ("pod", "verdict", "named"),
+    [
+        pytest.param(make_pod("worker").gpu(8).requests(cpu="33"), "Waiting", ["busy"], id="taken by running pods"),
+        pytest.param(make_pod("worker").gpu(16), "Infeasible", [], id="never"),
+        pytest.param(make_pod("worker").gpu(2), "Feasible", [], id="now"),
+        pytest.param(_GATED, "Waiting", [], id="gated"),
+    ],
+)
+def test_waiting_pod_names_the_nodes_that_running_pods_take(
+    check: Check, pod: PodBuilder, verdict: str, named: list[str]
+) -> None:
+    """The message is the same for a pod that waits for others and for one that never fits."""
+    output = check(pod.node_selector("kubernetes.io/hostname", "busy")).output
+
+    assert output.startswith(f"default/worker: {verdict}")
+    assert [line for line in lines(output) if "would fit" in line and "running pods" in line] == [
+        f"  would fit if running pods were gone: {', '.join(named)}"
+    ] * bool(named)
+
+
+def test_many_nodes_are_counted() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    placement = Placement("Waiting", None, 9, 0, "0/9 nodes are available: 9 Insufficient cpu.")
+
+    print_section(console, Section("a/b", placement, {}, without_pods=[f"n{number}" for number in range(9)]), 0)
+
+    assert isinstance(console.file, io.StringIO)
+    assert "  would fit if running pods were gone: n0, n1, n2, n3, n4 and 4 more\n" in console.file.getvalue()

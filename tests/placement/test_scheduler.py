@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import PodBuilder, make_pod, match_expressions
+from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from tests.support.plugins import node
+from tests.support.storage import make_storage_class
+from tests.support.views import made_anew
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.profile import BINPACK, DEFAULT
-from webhook.placement.scheduler import Placement, Scheduler
+from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 
 _SMALL = {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "8", "pods": "3"}
 
@@ -275,3 +277,17 @@ def test_pod_is_not_changed() -> None:
     raw = pod.obj()
     Scheduler().place(raw, Snapshot.of([node("a")]))
     assert raw == pod.obj()
+
+
+def test_nodes_that_running_pods_take_are_named_unless_something_else_is_missing() -> None:
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "missing"}}]
+    objects = [make_node_object("a", capacity={"nvidia.com/gpu": 8}), make_storage_class("fast")]
+    snapshot = made_anew([*objects, make_pod("running").node_name("a").gpu(8).obj()])
+
+    def nodes(pod: PodBuilder) -> tuple[str, tuple[str, ...]]:
+        signature = PodSignature.of(pod.obj())
+        return Scheduler().answer(signature, snapshot).verdict, Scheduler().nodes_without_pods(signature, snapshot)
+
+    assert nodes(make_pod().gpu(1)) == ("Waiting", ("a",))
+    assert nodes(make_pod().gpu(1).spec(volumes=volumes)) == ("Waiting", ())
+    assert nodes(make_pod().gpu(9)) == ("Infeasible", ())

@@ -85,7 +85,9 @@ def check(
         if output == "json":
             echo_json(answer.to_json())
         elif not answer.refusal:
-            section = Section(answer.workload.name, answer.placement, answer.reasons, answer.replicas_text)
+            section = Section(
+                answer.workload.name, answer.placement, answer.reasons, answer.replicas_text, answer.without_pods
+            )
             print_section(console, section, max_nodes)
     if output == "text" and len(answers) > 1:
         noun = "pod templates" if any(answer.workload.owner for answer in answers) else "pods"

@@ -17,18 +17,23 @@ Scored = Mapping[str, int]
 # Without a terminal, lines are not folded, and a table has the width of its cells.
 _WIDE = 10_000
 
+# The nodes of one line.
+_MOST_NODES = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
     """One pod (`namespace/name`), its placement, and the reasons of each node that cannot take the pod.
 
-    `replicas` is the object that creates the pod with the count of its replicas; empty for a Pod.
+    `replicas` is the object that creates the pod with the count of its replicas; empty for a Pod. `without_pods` are
+    the nodes that could take a waiting pod if no pod was running.
     """
 
     pod: str
     placement: Placement
     reasons: NodeToStatus
     replicas: str = ""
+    without_pods: Sequence[str] = ()
 
 
 def text_console() -> Console:
@@ -48,6 +53,8 @@ def print_section(console: Console, section: Section, max_nodes: int) -> None:
         console.print(f"  {placement.feasible} of {placement.total} nodes can take it")
     if placement.message:
         console.print(f"  {marked(placement.message)}")
+    if section.without_pods:
+        console.print(f"  would fit if running pods were gone: {marked(_shown(section.without_pods))}")
     if placement.deny_exemption:
         console.print(f"  not sure: {marked(placement.deny_exemption)}")
     if placement.unmodelled:
@@ -57,6 +64,11 @@ def print_section(console: Console, section: Section, max_nodes: int) -> None:
         console.print("  suggestions:")
         for suggestion in placement.suggestions:
             console.print(f"    - {marked(suggestion)}")
+
+
+def _shown(nodes: Sequence[str]) -> str:
+    more = f" and {len(nodes) - _MOST_NODES} more" if len(nodes) > _MOST_NODES else ""
+    return ", ".join(nodes[:_MOST_NODES]) + more
 
 
 def print_total(console: Console, verdicts: Iterable[str], noun: str = "pods") -> None:

@@ -64,6 +64,11 @@ class Schedulers:
         scheduler = self._schedulers.get(self._name_for(pod))
         return scheduler.explain(PodSignature.of(pod), snapshot) if scheduler else {}
 
+    def nodes_without_pods(self, pod: Mapping[str, Any], snapshot: Snapshot) -> tuple[str, ...]:
+        """Return the nodes that could take the pod if no pod was running; none without a profile for the pod."""
+        scheduler = self._schedulers.get(self._name_for(pod))
+        return scheduler.nodes_without_pods(PodSignature.of(pod), snapshot) if scheduler else ()
+
     def _name_for(self, pod: Mapping[str, Any]) -> str:
         name: str = self._chosen or field(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
         return name

@@ -27,13 +27,15 @@ class Answer:
     """The result for the pods of one template: of the first pod that does not fit, or of the first one.
 
     `refusal` is the message of a denied pod. `replicas` is None for a pod that was not evaluated. `reasons` are those
-    of each node that cannot take the pod.
+    of each node that cannot take the pod. `without_pods` are the nodes that could take a waiting pod if no pod was
+    running.
     """
 
     workload: Workload
     placement: Placement
     replicas: Replicas | None = None
     reasons: NodeToStatus = field(default_factory=dict)
+    without_pods: tuple[str, ...] = ()
     refusal: str = ""
 
     @property
@@ -121,10 +123,10 @@ class Checks:
         if not self.with_policy:
             hinted = hint.suggested_first(document, replicas.first, snapshot)
             placement = hinted if placement is replicas.first else placement
-        reasons = self.schedulers.explain(
-            next(self._pods(workload)), replicas.snapshot if replicas.stopped else snapshot
-        )
-        return Answer(workload, placement, replicas, reasons)
+        pod, view = next(self._pods(workload)), replicas.snapshot if replicas.stopped else snapshot
+        is_waiting = placement.verdict == "Waiting"
+        without_pods = self.schedulers.nodes_without_pods(pod, view) if is_waiting else ()
+        return Answer(workload, placement, replicas, self.schedulers.explain(pod, view), without_pods)
 
     def _pods(self, workload: Workload) -> Iterator[JsonObject]:
         """Yield the pods of a template as they are written, or as the webhook admits them; at least one."""

@@ -117,6 +117,14 @@ class Scheduler:
         """Return the reasons of each node of `snapshot` that rejects the pod, in the words that the message counts."""
         return explain(self._profile, signature.info.normalized_for(snapshot), snapshot)
 
+    def nodes_without_pods(self, signature: PodSignature, snapshot: Snapshot) -> tuple[str, ...]:
+        """Return the nodes of `snapshot` that could take the pod if no pod was running or nominated, in order."""
+        info = signature.info.normalized_for(snapshot)
+        if any(gate.pre_enqueue(info) for gate in self._profile.pre_enqueues):
+            return ()
+        rows = np.flatnonzero(self._filter(info, snapshot.without_pods(), never).feasible)
+        return tuple(snapshot.nodes[row].node.name for row in rows)
+
     def suggest(
         self,
         signature: PodSignature,
