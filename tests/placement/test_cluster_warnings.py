@@ -74,6 +74,23 @@ def test_product_of_a_node_template_is_known(field: str) -> None:
     assert about_products("NVIDIA-B300", policy=policy_with(nodeTemplates=[template])) == []
 
 
+@pytest.mark.parametrize(
+    ("variants", "warnings"),
+    [
+        pytest.param(["-SHARED"], [], id="accepted"),
+        pytest.param([], [f"gpu-product: no node has {H20}; did you mean {H20}-SHARED?"], id="not accepted"),
+    ],
+)
+def test_variant_that_the_policy_accepts_is_the_product(variants: list[str], warnings: list[str]) -> None:
+    shared = pool_node("shared", "training", f"{H20}-SHARED")
+    assert about_products(H20, shared, policy=policy_with(productVariants=variants)) == warnings
+
+
+def test_unknown_product_is_named_without_its_variants() -> None:
+    policy = policy_with(productVariants=["-SHARED"])
+    assert about_products("NVIDIA-B300", policy=policy) == ["gpu-product: no node has NVIDIA-B300"]
+
+
 def test_no_warning_without_a_current_view() -> None:
     pod = training_pod("pod", product="NVIDIA-H2O")
     assert about_products("NVIDIA-H2O", stale="the view is too old") == []
