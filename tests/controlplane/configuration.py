@@ -10,7 +10,13 @@ from tests.controlplane.credentials import Credentials
 # need no service account.
 DISABLED_ADMISSION_PLUGINS = ("ServiceAccount", "TaintNodesByCondition")
 
-CONTROLLERS = ("deployment-controller", "replicaset-controller", "job-controller")
+CONTROLLERS = (
+    "deployment-controller",
+    "job-controller",
+    "replicaset-controller",
+    "replicationcontroller-controller",
+    "statefulset-controller",
+)
 
 
 def kubeconfig(credentials: Credentials, url: str) -> dict[str, Any]:

@@ -119,7 +119,7 @@ class ControlPlane:
         self._start_api_server()
 
     def start_controller_manager(self) -> None:
-        """Let Deployments, ReplicaSets and Jobs have pods from now on."""
+        """Let Deployments, StatefulSets, Jobs and so on have pods from now on."""
         if "kube-controller-manager" in self._processes:
             return
         self._start(
