@@ -6,11 +6,10 @@ from datetime import datetime
 from enum import Enum
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
-from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
 from certs import pem
-from certs.names import IPAddress, ServerNames, names_of
+from certs.chain import distrust, issued_by, unfit_for_server
+from certs.names import ServerNames, names_of
 from webhook.kube.field import FieldError, InvalidInput, invalid, required
 
 CA_CERTIFICATE = "ca.crt"
@@ -55,7 +54,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The parsed files and their problems. `ca` and `server` are None if the file is missing or cannot be read."""
+    """The parsed files and their problems. `ca` and `server` are None if the file is missing or cannot be read.
+
+    `ca` is the certificate in ca.crt that the server certificate leads to; without such a one, the first.
+    """
 
     artifacts: Artifacts
     ca: x509.Certificate | None
@@ -75,35 +77,28 @@ class Inspection:
 def inspect(artifacts: Artifacts, now: datetime) -> Inspection:
     """Return the inspection of `artifacts` at `now`."""
     problems: list[Problem] = []
-    ca = _certificate(CA_CERTIFICATE, artifacts.ca_certificate, problems)
+    cas = _chain(CA_CERTIFICATE, artifacts.ca_certificate, problems)
     chain = _chain(CERTIFICATE, artifacts.certificate, problems)
     server = chain[0] if chain else None
+    ca = _issuing(cas, chain)
     for file, certificate in ((CA_CERTIFICATE, ca), (CERTIFICATE, server)):
         if certificate:
             problems.extend(_validity_problems(file, certificate, now))
     problems.extend(_key_problems(CA_KEY, artifacts.ca_key, CA_CERTIFICATE, ca))
     problems.extend(_key_problems(KEY, artifacts.key, CERTIFICATE, server))
-    if ca and server:
-        problems.extend(_chain_problems(ca, chain))
+    if cas and server:
+        problems.extend(_chain_problems(cas, chain, now))
     return Inspection(artifacts, ca, server, names_of(server) if server else ServerNames((), ()), tuple(problems))
 
 
-def issued_by(certificate: x509.Certificate, ca: x509.Certificate) -> bool:
-    """Return whether `ca` signed `certificate`."""
-    try:
-        certificate.verify_directly_issued_by(ca)
-    except (ValueError, TypeError, InvalidSignature):
-        return False
-    return True
-
-
-def _certificate(file: str, content: bytes | None, problems: list[Problem]) -> x509.Certificate | None:
-    chain = _chain(file, content, problems)
-    return chain[0] if chain else None
+def _issuing(cas: list[x509.Certificate], chain: list[x509.Certificate]) -> x509.Certificate | None:
+    """Return the CA that `chain` leads to, the one that expires last; without such a one, the first."""
+    issuing = [ca for ca in cas if ca in chain[:1] or any(issued_by(certificate, ca) for certificate in chain)]
+    return max(issuing, key=lambda ca: ca.not_valid_after_utc, default=cas[0] if cas else None)
 
 
 def _chain(file: str, content: bytes | None, problems: list[Problem]) -> list[x509.Certificate]:
-    if content is None:
+    if not content:
         problems.append(Problem(file, Fault.MISSING, required(file, "a certificate in PEM")))
         return []
     try:
@@ -144,31 +139,24 @@ def _key_problems(
         yield Problem(file, Fault.MISMATCH, pem.mismatch(file, certificate_file))
 
 
-def _chain_problems(ca: x509.Certificate, chain: list[x509.Certificate]) -> Iterator[Problem]:
-    """Yield a problem if another CA issued the chain (foreign) or TLS clients do not accept it (untrusted)."""
-    server, *intermediates = chain
-    if not any(issued_by(certificate, ca) for certificate in chain):
-        detail = f"must be issued by {CA_CERTIFICATE} ({ca.subject.rfc4514_string()})"
+def _chain_problems(cas: list[x509.Certificate], chain: list[x509.Certificate], now: datetime) -> Iterator[Problem]:
+    """Yield a problem if another CA issued the chain (foreign) or API servers do not accept it (untrusted)."""
+    server, ca = chain[0], _issuing(cas, chain) or cas[0]
+    if unfit := unfit_for_server(server):
+        error = invalid(CERTIFICATE, server.subject.rfc4514_string(), f"no API server trusts it: {unfit}")
+        yield Problem(CERTIFICATE, Fault.UNTRUSTED, error)
+        return
+    # Expiry is a problem of its own. Verify at a time when the server certificate and its CA were valid.
+    at = min(max(now, server.not_valid_before_utc, ca.not_valid_before_utc), ca.not_valid_after_utc)
+    reason = distrust(chain, cas, at)
+    if reason is None:
+        return
+    if not any(issued_by(certificate, each) for certificate in chain for each in cas) and "signed with" not in reason:
+        detail = (
+            f"must be issued by {CA_CERTIFICATE} ({ca.subject.rfc4514_string()}), or be followed by the chain to it"
+        )
         error = invalid(CERTIFICATE, f"issued by {server.issuer.rfc4514_string()}", detail)
         yield Problem(CERTIFICATE, Fault.FOREIGN, error)
         return
-    subject = _a_name(names_of(server))
-    if subject is None:
-        error = required(CERTIFICATE, "a subject alternative name; TLS clients no longer look at the common name")
-        yield Problem(CERTIFICATE, Fault.UNTRUSTED, error)
-        return
-    # Expiry is a problem of its own. Verify at a time when the server certificate was valid.
-    at = max(server.not_valid_before_utc, ca.not_valid_before_utc)
-    try:
-        PolicyBuilder().store(Store([ca])).time(at).build_server_verifier(subject).verify(server, intermediates)
-    except (VerificationError, ValueError) as failure:  # ValueError: the name is not a domain name
-        detail = f"does not verify under {CA_CERTIFICATE}: {failure}"
-        error = invalid(CERTIFICATE, server.subject.rfc4514_string(), detail)
-        yield Problem(CERTIFICATE, Fault.UNTRUSTED, error)
-
-
-def _a_name(names: ServerNames) -> x509.DNSName | x509.IPAddress | None:
-    if names.dns_names:
-        return x509.DNSName(names.dns_names[0].replace("*", "any", 1))
-    addresses: tuple[IPAddress, ...] = names.ip_addresses
-    return x509.IPAddress(addresses[0]) if addresses else None
+    detail = f"does not verify under {CA_CERTIFICATE}: {reason}"
+    yield Problem(CERTIFICATE, Fault.UNTRUSTED, invalid(CERTIFICATE, server.subject.rfc4514_string(), detail))

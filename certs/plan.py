@@ -79,7 +79,7 @@ def due(certificate: x509.Certificate, now: datetime) -> bool:
 
 def _foreign(found: Inspection) -> tuple[FieldError, ...]:
     """Return why the files must not be overwritten: they cannot be read, or another CA issued the certificate."""
-    if found.artifacts.ca_certificate is None:
+    if not found.artifacts.ca_certificate:
         held = (CA_KEY, found.artifacts.ca_key), (CERTIFICATE, found.artifacts.certificate), (KEY, found.artifacts.key)
         present = [file for file, content in held if content is not None]
         return (forbidden(present[0], f"is there without {CA_CERTIFICATE}, so it was not issued here"),)

@@ -167,18 +167,26 @@ def check_not_injected(configuration: JsonObject) -> None:
 def endpoint(configuration: JsonObject) -> Endpoint:
     """Return the endpoint at which the API server calls the first webhook of `configuration`.
 
-    Source: k8s.io/apiserver/pkg/util/webhook/client.go HookClient
-
     Raises:
         InvalidInput: there is no webhook, or it has neither service nor url.
     """
+    return webhook_endpoint(configuration, (configuration.get("webhooks") or [{}])[0])
+
+
+def webhook_endpoint(configuration: JsonObject, webhook: JsonObject) -> Endpoint:
+    """Return the endpoint at which the API server calls `webhook` of `configuration`.
+
+    Source: k8s.io/apiserver/pkg/util/webhook/client.go HookClient
+
+    Raises:
+        InvalidInput: it has neither service nor url.
+    """
     place = f"MutatingWebhookConfiguration {field(configuration, 'metadata', 'name')}"
-    webhooks = configuration.get("webhooks") or [{}]
-    url, service = field(webhooks[0], "clientConfig", "url"), field(webhooks[0], "clientConfig", "service")
+    url, service = field(webhook, "clientConfig", "url"), field(webhook, "clientConfig", "service")
     if url:
         return _url_endpoint(url, place)
     if not service:
-        raise InvalidInput([invalid(place, webhooks, "must have a webhook with a service or a url")])
+        raise InvalidInput([invalid(place, [webhook], "must have a webhook with a service or a url")])
     name = f"{service['name']}.{service['namespace']}.svc"
     return Endpoint(name, service.get("port") or _HTTPS_PORT, name)
 

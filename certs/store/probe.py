@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass
 from enum import Enum
 
+from cryptography import x509
+
 from certs.registration import Endpoint
 
 _ATTEMPT_SECONDS = 3.0
@@ -41,6 +43,22 @@ def probe(endpoint: Endpoint, ca_bundle: bytes, wait_seconds: float = 0.0) -> Pr
         time.sleep(_PAUSE_SECONDS)
 
 
+def served_certificate(endpoint: Endpoint) -> x509.Certificate | None:
+    """Return the certificate that the server at `endpoint` sends, verified or not; None if it sends none."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with (
+            socket.create_connection((endpoint.host, endpoint.port), timeout=_ATTEMPT_SECONDS) as connection,
+            context.wrap_socket(connection, server_hostname=endpoint.server_name) as session,
+        ):
+            sent = session.getpeercert(binary_form=True)
+        return x509.load_der_x509_certificate(sent) if sent else None
+    except (OSError, ValueError):
+        return None
+
+
 def _attempt(endpoint: Endpoint, ca_bundle: bytes) -> Probe:
     try:
         with (
@@ -59,6 +77,9 @@ def _attempt(endpoint: Endpoint, ca_bundle: bytes) -> Probe:
 def _context(ca_bundle: bytes) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=ca_bundle.decode("ascii", "ignore"))
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Go, and thus the API server, accepts chains that Python rejects from 3.13 on.
+    # Go, and thus the API server, accepts chains that Python rejects from 3.13 on, trusts intermediate certificates of
+    # the caBundle, which Python does from 3.13 on, and never looks at the common name.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.hostname_checks_common_name = False
     return context

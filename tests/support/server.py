@@ -153,8 +153,12 @@ class Running:
 
 @asynccontextmanager
 async def running(world: World, folder: Path, **settings: Any) -> AsyncIterator[Running]:
-    """The server of `world` from its readiness to its end; settings by keyword."""
-    ca = write_certificate(folder)
+    """The server of `world` from its readiness to its end; settings by keyword.
+
+    It serves the pair in `folder`, or writes one.
+    """
+    has_pair = (folder / "tls.crt").exists()
+    ca = KeyPair((folder / "ca.crt").read_bytes(), b"") if has_pair else write_certificate(folder)
     chosen = replace(Settings(tls_dir=folder, listen=LOOPBACK, admin_listen=LOOPBACK), **settings)
     endpoint = MutateEndpoint(world.dispatcher(), world.metrics, chosen, world.written, world.now)
     certificate = Certificate(folder, world.metrics, lambda: world.utc_now())

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 import yaml
 
+from certs.calling import call_webhooks
 from certs.inspection import CA_KEY, inspect
 from certs.issuance import issue as issue_in_memory
 from certs.names import ServerNames, server_names
@@ -17,7 +18,7 @@ from certs.register import Probing, Registration
 from certs.register import register as register_in_cluster
 from certs.registration import Target
 from certs.registration import manifest as configuration_of
-from certs.status import Place, as_text, report
+from certs.status import Called, Place, as_text, report
 from certs.store import directory as store
 from certs.store.cluster import ClusterError, artifacts_of, connect
 from certs.webhook_rules import Coverage
@@ -205,6 +206,11 @@ def register(
 @click.option(
     "--least-days", type=click.IntRange(min=0), default=30, show_default=True, help="Fewer days left are a problem."
 )
+@click.option(
+    "--endpoint", metavar="HOST:PORT", help="Address to probe, such as a port-forward; default: those of the webhooks."
+)
+@click.option("--require-probe", is_flag=True, help="An endpoint that cannot be reached from here is a problem.")
+@click.option("--skip-probe", is_flag=True, help="Do not probe the endpoints.")
 @click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def status(
     directory: Path | None,
@@ -215,12 +221,25 @@ def status(
     secret: str,
     configuration: str,
     least_days: int,
+    endpoint: str | None,
+    require_probe: bool,
+    skip_probe: bool,
     output: str,
 ) -> None:
     """Print the status of the certificates of a directory, a cluster, or both. Exit with 2 if there is a problem.
 
-    The cluster is read if you set --kubeconfig, --context or --in-cluster, or if you leave out --dir.
+    The cluster is read if you set --kubeconfig, --context or --in-cluster, or if you leave out --dir. Then each webhook
+    of the configuration is called with a TLS handshake, as API servers do, and what it serves is compared with the
+    caBundle.
+
+    \b
+    Examples:
+      placement-webhook certs status --kubeconfig ~/.kube/config
+      placement-webhook certs status --endpoint localhost:8443    # kubectl port-forward service/... 8443:443
     """
+    if skip_probe and require_probe:
+        raise click.UsageError("--skip-probe and --require-probe are mutually exclusive; give one of them.")
+    called: list[Called | None] = []
     with _api_errors_as_exit_codes():
         places: list[Place] = []
         found = None
@@ -232,7 +251,8 @@ def status(
             kept = artifacts_of(cluster.secret(namespace, secret) or {})
             places.append(Place(f"Secret {namespace}/{secret}", kept, False))
             found = cluster.configuration(configuration) or {"metadata": {"name": configuration}}
-    document = report(places, found, datetime.now(UTC), timedelta(days=least_days))
+            called = [] if skip_probe else call_webhooks(found, endpoint)
+    document = report(places, found, datetime.now(UTC), timedelta(days=least_days), called, require_call=require_probe)
     if output == "json":
         echo_json(document)
     else:
