@@ -64,7 +64,8 @@ def build_server(
     Raises:
         InvalidInput: the certificate cannot be served.
     """
-    certificate = Certificate(settings.tls_dir, metrics, lambda: datetime.now(UTC))
+    certificate = Certificate(settings.tls_dir, metrics, lambda: datetime.now(UTC), settings.server_name)
+    health = Health(metrics, certificate.invalid_reason, certificate.reload_failure)
     metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS)
     metrics.policy.info({"name": policy.name, "revision": policy.revision})
     metrics.policy_reloads.labels("success").inc()
@@ -86,7 +87,7 @@ def build_server(
     metrics.show_caches({**small.caches, **large.caches, **placements})
     dispatcher = Dispatcher(Admissions(dependencies, metrics), lambda: policy, throttle or (lambda: None), small, large)
     endpoint = MutateEndpoint(dispatcher, metrics, settings, group_commit.written, rfc3339_now)
-    return Server(settings, certificate, endpoint, Health(metrics, certificate.invalid_reason), metrics)
+    return Server(settings, certificate, endpoint, health, metrics)
 
 
 def _throttle(view: View | None, policy: Policy, scorer: TimedScorer, metrics: Metrics) -> SnapshotThrottle | None:

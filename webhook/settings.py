@@ -32,6 +32,7 @@ class Settings:
     The port is open to every client that reaches it, and memory is limited. An API server opens one connection for
     each pod that it admits concurrently.
     `read_timeout_seconds` limits the time to read a body, and the head of the first request of a connection.
+    `server_name` is the name by which API servers call; the certificate must be valid for it. Empty: it is not known.
     `certificate_poll_seconds` is the interval at which the certificate files are checked for changes.
     `shutdown_delay_seconds` is the time that a stopping server continues to serve, until load balancers know that it is
     not ready. `grace_seconds` is the time that it then waits for requests in progress.
@@ -47,6 +48,7 @@ class Settings:
     max_connections: int = 512
     max_connections_per_address: int = 256
     read_timeout_seconds: float = 10.0
+    server_name: str = ""
     certificate_poll_seconds: float = 5.0
     shutdown_delay_seconds: float = 0.0
     grace_seconds: float = 20.0

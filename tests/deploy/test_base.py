@@ -201,6 +201,14 @@ def test_ports_and_folders_fit_together() -> None:
     }
 
 
+def test_certificate_is_checked_for_the_name_that_api_servers_call() -> None:
+    container, service = container_of(DEPLOYMENT), WEBHOOK["clientConfig"]["service"]
+    namespace = next(each for each in container["env"] if each["name"] == "POD_NAMESPACE")
+    assert namespace["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.namespace"}}
+    name = flags_of(container)["server-name"].replace("$(POD_NAMESPACE)", service["namespace"])
+    assert name == service_names(service["name"], service["namespace"])[0]
+
+
 def test_audit_files_fill_no_more_than_their_volume() -> None:
     flags = flags_of(container_of(DEPLOYMENT))
     audit = next(volume for volume in pod_template(DEPLOYMENT)["spec"]["volumes"] if volume["name"] == "audit")

@@ -13,10 +13,11 @@ import structlog
 import uvloop
 from cryptography import x509
 
-from certs.pki import SERVER_VALIDITY, KeyPair
+from certs.pki import SERVER_VALIDITY, KeyPair, issue_server
 from tests.support.admission import TYPE
 from tests.support.builders import make_pod
 from tests.support.certificates import encrypted
+from tests.support.pairs import MadePair, pairs
 from tests.support.server import Running, World, issued, review_bytes, running, utc_now, write_certificate, write_pair
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
@@ -356,3 +357,87 @@ def test_pair_that_cannot_be_served_is_rejected_at_the_start(tmp_path: Path) -> 
     (tmp_path / "tls.key").write_bytes(issued(ca).key)
     with pytest.raises(InvalidInput, match="must be PEM and belong together, the key unencrypted: KEY_VALUES_MISMATCH"):
         Certificate(tmp_path, Metrics(), lambda: datetime.now(UTC))
+
+
+def pair_for(ca: KeyPair, name: str) -> KeyPair:
+    return issue_server(ca, dns_names=[name], now=utc_now())
+
+
+def test_readiness_says_that_changed_files_are_not_served(tmp_path: Path) -> None:
+    """The replica stays ready: API servers trust the pair that is served."""
+    world = World()
+
+    async def story() -> None:
+        async with running(world, tmp_path, certificate_poll_seconds=POLL_SECONDS) as server:
+            key = (tmp_path / "tls.key").read_bytes()
+            (tmp_path / "tls.key").write_bytes(issued(server.ca).key)
+            while (told := await readiness(server)) == (200, "ok\n"):
+                pass
+            assert told[0] == 200
+            assert told[1].startswith("ok\nthe certificate cannot be reloaded and the last good one is served: ")
+            assert "KEY_VALUES_MISMATCH" in told[1]
+            (tmp_path / "tls.key").write_bytes(key)
+            while await readiness(server) != (200, "ok\n"):
+                pass
+
+    run("asyncio", story())
+
+
+def test_server_is_ready_only_with_a_certificate_for_its_name(tmp_path: Path) -> None:
+    name = "placement-webhook.team-a.svc"
+    reason = f"the certificate is not valid for {name}, which API servers call, but for localhost, 127.0.0.1"
+
+    async def story() -> None:
+        async with running(World(), tmp_path, server_name=name, certificate_poll_seconds=POLL_SECONDS) as server:
+            assert await readiness(server) == (503, f"not ready: {reason}\n")
+            write_pair(tmp_path, pair_for(server.ca, name))
+            while (await readiness(server))[0] == 503:
+                pass
+            assert await readiness(server) == (200, "ok\n")
+
+    with structlog.testing.capture_logs() as logs:
+        run("asyncio", story())
+    assert ("error", reason) in [(log["log_level"], log["event"]) for log in logs]
+
+
+def test_pair_for_another_name_leaves_the_last_good_one_in_use(tmp_path: Path) -> None:
+    ca = write_certificate(tmp_path)
+    certificate = Certificate(tmp_path, Metrics(), utc_now, "localhost")
+    write_pair(tmp_path, pair_for(ca, "example.com"))
+    certificate.reload()
+    assert certificate.invalid_reason() == ""
+    assert "the certificate is not valid for localhost, which API servers call, but for example.com" in (
+        certificate.reload_failure()
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("common-name-only", "it has no subject alternative name, and the common name is not looked at"),
+        ("client-only", "its extendedKeyUsage does not include serverAuth"),
+    ],
+)
+def test_certificate_that_no_api_server_trusts_makes_the_server_unready(tmp_path: Path, name: str, reason: str) -> None:
+    (pair,) = [each for each in pairs("untrusted") if each.name == name]
+    certificate = Certificate(pair.write(tmp_path), Metrics(), utc_now)
+    assert certificate.invalid_reason() == f"no API server trusts the certificate: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("sha-1", "the certificate is signed with SHA-1 or MD5, which API servers reject; sign it with SHA-256"),
+        ("intermediate-first", "the server certificate must be the first in tls.crt"),
+    ],
+)
+def test_pair_that_cannot_be_served_names_the_remedy(tmp_path: Path, name: str, remedy: str) -> None:
+    (pair,) = [each for each in pairs("not served") if each.name == name]
+    with pytest.raises(InvalidInput, match=remedy):
+        Certificate(pair.write(tmp_path), Metrics(), utc_now)
+
+
+@pytest.mark.parametrize("pair", pairs("trusted"), ids=lambda pair: pair.name)
+def test_pair_of_other_tools_is_served(tmp_path: Path, pair: MadePair) -> None:
+    certificate = Certificate(pair.write(tmp_path), Metrics(), utc_now)
+    assert certificate.invalid_reason() == ""

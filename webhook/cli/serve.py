@@ -134,6 +134,13 @@ _SECONDS = click.FloatRange(min=0)
     help="Time limit for a request to arrive.",
 )
 @click.option(
+    "--server-name",
+    metavar="NAME",
+    default="",
+    help="Name by which API servers call, such as placement-webhook.NAMESPACE.svc; the server is ready only with a "
+    "certificate for it.",
+)
+@click.option(
     "--certificate-poll-seconds",
     type=click.FloatRange(min=0.1, max=3600),
     default=_DEFAULTS.certificate_poll_seconds,

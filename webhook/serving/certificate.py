@@ -13,23 +13,27 @@ from pathlib import Path
 
 import structlog
 
-from webhook.kube.field import InvalidInput
+from webhook.kube.field import InvalidInput, invalid
 from webhook.metrics import Metrics
 from webhook.serving import tls
 
 _EXPIRY_WARNING_DAYS = 30
+_NOT_RELOADED = "the certificate cannot be reloaded and the last good one is served"
 _REMEDY = "renew it (`placement-webhook certs issue`, or its issuer); it is read without a restart"
 
 
 class Certificate:
     """The pair in `tls_dir`, served by `context`; `now` returns the time in UTC.
 
+    `server_name` is the name by which API servers call; empty if it is not known.
+
     Raises:
         InvalidInput: the pair cannot be served.
     """
 
-    def __init__(self, tls_dir: Path, metrics: Metrics, now: Callable[[], datetime]) -> None:
+    def __init__(self, tls_dir: Path, metrics: Metrics, now: Callable[[], datetime], server_name: str = "") -> None:
         self._tls_dir = tls_dir
+        self._server_name = server_name
         self._metrics = metrics
         self._now = now
         self._log = structlog.get_logger()
@@ -37,7 +41,7 @@ class Certificate:
         self._logged = ""
         self._pair = tls.read_pair(tls_dir)
         self.context: ssl.SSLContext = tls.server_context(self._pair)
-        self._validity = tls.validity(self._pair)
+        self._validity = tls.validity(self._pair, server_name)
         self._publish_validity()
 
     def invalid_reason(self) -> str:
@@ -47,7 +51,11 @@ class Certificate:
             return "the certificate has expired: no API server trusts it"
         if now < validity.not_before:
             return "the certificate is not valid yet: no API server trusts it"
-        return ""
+        return validity.fault
+
+    def reload_failure(self) -> str:
+        """Return the reason why the files are not the pair that is served; empty if they are."""
+        return f"{_NOT_RELOADED}: {self._failure}" if self._failure else ""
 
     def reload(self) -> None:
         """Read the files again, serve a new valid pair, and log a change of the validity."""
@@ -63,7 +71,9 @@ class Certificate:
             self._failed(f"internal error: {error!r}")
 
     def _replace(self, pair: tls.Pair) -> None:
-        validity = tls.validity(pair)
+        validity = tls.validity(pair, self._server_name)
+        if validity.fault and not self.invalid_reason():
+            raise InvalidInput([invalid("--tls-dir", str(pair.certificate_path), validity.fault)])
         # Loading a mismatched pair into the live context would leave it without a key.
         tls.server_context(pair)
         tls.load(self.context, pair)
@@ -77,7 +87,7 @@ class Certificate:
         self._metrics.certificate_reloads.labels("failure").inc()
         if failure != self._failure:
             self._failure = failure
-            self._log.error("the certificate cannot be reloaded and the last good one is served", error=failure)
+            self._log.error(_NOT_RELOADED, error=failure)
 
     def _publish_validity(self) -> None:
         self._metrics.certificate_not_before.set(self._validity.not_before.timestamp())

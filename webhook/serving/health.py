@@ -8,10 +8,16 @@ from webhook.metrics import CONTENT_TYPE, Metrics
 
 
 class Health:
-    """The server's readiness: ready while it listens and does not stop, unless `unready_reason()` returns a reason."""
+    """The server's readiness: ready while it listens and does not stop, unless `unready_reason()` returns a reason.
 
-    def __init__(self, metrics: Metrics, unready_reason: Callable[[], str]) -> None:
+    `note()` returns a problem that does not make it unready; empty for none.
+    """
+
+    def __init__(
+        self, metrics: Metrics, unready_reason: Callable[[], str], note: Callable[[], str] = lambda: ""
+    ) -> None:
         self.ready = False
+        self._note = note
         self._metrics = metrics
         self._unready_reason = unready_reason
 
@@ -25,6 +31,6 @@ class Health:
         if path == "/metrics":
             return web.Response(body=self._metrics.render(), headers={"Content-Type": CONTENT_TYPE})
         reason = "" if path == "/healthz" else self._unready_reason() if self.ready else "starting or stopping"
-        if reason:
-            return web.Response(status=503, text=f"not ready: {reason}\n")
-        return web.Response(text="ok\n")
+        note = "" if path == "/healthz" else self._note()
+        lines = [f"not ready: {reason}" if reason else "ok", *([note] if note else [])]
+        return web.Response(status=503 if reason else 200, text="".join(f"{line}\n" for line in lines))

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from cryptography import x509
 
+from certs.chain import unfit_for_server
+from certs.names import names_of
 from webhook.kube.field import InvalidInput, invalid
 
 
@@ -80,8 +82,20 @@ def load(context: ssl.SSLContext, pair: Pair) -> None:
             # An empty password: without one, OpenSSL would prompt on the terminal for an encrypted key.
             context.load_cert_chain(certificate, key, password="")
     except ssl.SSLError as error:
-        detail = f"must be PEM and belong together, the key unencrypted: {error.reason or error}"
+        detail = f"must be PEM and belong together, the key unencrypted: {_explained(pair, error)}"
         raise InvalidInput([invalid("--tls-dir", f"{pair.certificate_path}, {pair.key_path}", detail)]) from error
+
+
+def _explained(pair: Pair, error: ssl.SSLError) -> str:
+    """Return the reason of OpenSSL, and what to do about it where that is known."""
+    reason = error.reason or str(error)
+    if "MD_TOO_WEAK" in reason:
+        return f"{reason}: the certificate is signed with SHA-1 or MD5, which API servers reject; sign it with SHA-256"
+    if "KEY_TOO_SMALL" in reason:
+        return f"{reason}: the key is too short; make one of RSA 2048 or more, or ECDSA P-256"
+    if "KEY_VALUES_MISMATCH" in reason and pair.certificate.count(b"-----BEGIN CERTIFICATE-----") > 1:
+        return f"{reason}: the server certificate must be the first in tls.crt, before its intermediate certificates"
+    return reason
 
 
 @contextmanager
@@ -97,21 +111,33 @@ def _as_file(content: bytes) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """The validity period of a certificate, in UTC."""
+    """The validity period of a certificate, in UTC, and the reason why API servers reject it at any time, if any."""
 
     not_before: datetime
     not_after: datetime
+    fault: str = ""
 
 
-def validity(pair: Pair) -> Validity:
-    """Return the validity of the server certificate in `pair`.
+def validity(pair: Pair, server_name: str = "") -> Validity:
+    """Return the validity of the server certificate in `pair` for `server_name`; empty: any name.
 
     Raises:
         InvalidInput: it cannot be parsed; OpenSSL accepts some input that is not PEM.
     """
     try:
         certificate = x509.load_pem_x509_certificate(pair.certificate)
-        return Validity(certificate.not_valid_before_utc, certificate.not_valid_after_utc)
+        return Validity(
+            certificate.not_valid_before_utc, certificate.not_valid_after_utc, _fault(certificate, server_name)
+        )
     except (ValueError, x509.InvalidVersion) as error:
         detail = f"must be a certificate in PEM, from -----BEGIN CERTIFICATE----- on: {error}"
         raise InvalidInput([invalid("--tls-dir", str(pair.certificate_path), detail)]) from error
+
+
+def _fault(certificate: x509.Certificate, server_name: str) -> str:
+    if reason := unfit_for_server(certificate):
+        return f"no API server trusts the certificate: {reason}"
+    names = names_of(certificate)
+    if server_name and not names.covers(server_name):
+        return f"the certificate is not valid for {server_name}, which API servers call, but for {names}"
+    return ""
