@@ -77,6 +77,7 @@ bench-feed-real: $(STAMP) ## the live view of a real API server with 5,000 nodes
 docs: $(STAMP) ## regenerate docs/policy.md and the table of docs/annotations.md
 	$(BIN)/python -m webhook.policy.reference > docs/policy.md
 	$(BIN)/python -m webhook.policy.annotation_reference docs/annotations.md
+	$(BIN)/python -m webhook.policy.workload_reference docs/workloads.md
 
 LOCK_FLAGS := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url
 

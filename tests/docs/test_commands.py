@@ -127,7 +127,8 @@ def test_command_in_prose_exists(span: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("document", WITH_STEPS, ids=name_of)
 def test_commands_print_what_is_shown(document: Path, tmp_path: Path, programs: Path) -> None:
-    (tmp_path / "webhook").symlink_to(ROOT / "webhook")
+    for folder in ("webhook", "examples"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
     for block in blocks(document, "yaml"):
         if named := _FILE_NAME.fullmatch(block.lines[0]):
             (tmp_path / named.group(1)).write_text(block.text)

@@ -20,6 +20,7 @@ KINDS = (
     "A rule on several policy fields",
     "A CLI command",
     "A GPU vendor",
+    "A kind that creates pods",
     "A kind of cluster object",
 )
 FOLDERS = ("webhook", "certs", "deploy", "docs", "bench", ".ci")

@@ -1,0 +1,58 @@
+"""Generate the table of docs/workloads.md from the built-in kinds.
+
+`python -m webhook.policy.workload_reference FILE` replaces the table in FILE.
+"""
+
+import sys
+from pathlib import Path
+
+from webhook.kube.pod_template_path import PodTemplatePath
+from webhook.kube.workload_kinds import BUILT_IN_KINDS
+
+_HEAD = "| kind | pod templates | annotations of the pods | number of pods |\n|---|---|---|---|\n"
+
+
+def table() -> str:
+    """Return the table as Markdown, in the order of the built-in kinds."""
+    rows = []
+    for kind in BUILT_IN_KINDS:
+        name = f"`{kind.kind}` of `{kind.group}`" if kind.group else f"`{kind.kind}`"
+        if not kind.templates:
+            rows.append(f"| {name} | none | in its runtime | not in the object |")
+        for template in kind.templates:
+            number = "a pod on each node" if kind.is_per_node else _number(template)
+            rows.append(f"| {name} | `{template.template}` | `{_annotations(template)}` | {number} |")
+            name = ""
+    return _HEAD + "\n".join(rows) + "\n"
+
+
+def _annotations(template: PodTemplatePath) -> str:
+    inner = {
+        "PodTemplate": "metadata.annotations",
+        "WorkflowTemplate": "metadata.annotations",
+        "Component": "annotations",
+    }
+    return template.annotations or f"{template.template}.{inner[template.shape]}"
+
+
+def _number(template: PodTemplatePath) -> str:
+    factors = []
+    for count in template.counts:
+        path = count.path or count.at_least
+        if not path:
+            continue
+        factor = f"`{path.rpartition('.')[2] if '[' not in path else path.partition('[')[2].rstrip(']')}`"
+        factor = f"({factor} − {count.skipped})" if count.skipped else factor
+        factors.append(f"{factor}, at most `{count.at_most.rpartition('.')[2]}`" if count.at_most else factor)
+    return " × ".join(factors) or "1"
+
+
+def with_table(text: str) -> str:
+    """Return the document `text` with its table replaced."""
+    start = text.index(_HEAD)
+    return text[:start] + table() + text[text.index("\n\n", start) + 1 :]
+
+
+if __name__ == "__main__":
+    page = Path(sys.argv[1])
+    page.write_text(with_table(page.read_text()))
