@@ -349,3 +349,13 @@ def test_a_product_that_no_node_has_is_a_warning_once() -> None:
     warnings = warnings_of(admitted(RAY.object(template()) | {"spec": spec}, view([node])))
 
     assert len([each for each in warnings if "did you mean NVIDIA-H20?" in each]) == 1
+
+
+def test_long_names_of_roles_leave_room_for_the_reason() -> None:
+    spec = RAY.spec(template(8), 3)
+    spec["workerGroupSpecs"][0]["groupName"] = "g" * 200
+
+    first, *_ = warnings_of(admitted(RAY.object(template()) | {"spec": spec}, TWO_NODES))
+
+    assert len(first) < 256
+    assert first.endswith("0/2 nodes are available: 2 Insufficient nvidia.com/gpu.")

@@ -10,6 +10,7 @@ from webhook.kube.field import InvalidInput
 from webhook.kube.json_patch import patched
 from webhook.kube.pod_set import PodSet
 from webhook.kube.pod_template_path import WorkloadKind
+from webhook.kube.text import cut
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.objects.own_pods import WithoutOwnPods, without_own_pods
 from webhook.pipeline import ClusterView, scheduler_for
@@ -20,6 +21,7 @@ from webhook.policy.policy import Policy
 _PREFIX = "placement check: "
 # More roles are summed up, since a warning has 256 bytes.
 _MOST_ROLES = 4
+_LONGEST_ROLE = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +170,15 @@ def _counts(placed: Sequence[_Placed]) -> str:
     if len(placed) > _MOST_ROLES:
         fitting, asked = sum(each.found.placed for each in placed), sum(each.found.asked for each in placed)
         return f"{least}{fitting} of {asked} replicas of {len(placed)} roles fit now"
-    counts = [f"{each.role.pods.role or 'pods'} {each.found.placed} of {each.found.asked}" for each in placed]
+    counts = [f"{_name(each) or 'pods'} {each.found.placed} of {each.found.asked}" for each in placed]
     return f"{least}{', '.join(counts)} replicas fit now"
 
 
 def _next(stopped: _Placed, roles: int) -> str:
     """Return the words for the first replica that does not fit."""
     which = "the next" if stopped.found.placed else "the first"
-    return f"{which} {stopped.role.pods.role or 'pod'}: " if roles > 1 else f"{which}: "
+    return f"{which} {_name(stopped) or 'pod'}: " if roles > 1 else f"{which}: "
+
+
+def _name(placed: _Placed) -> str:
+    return cut(placed.role.pods.role, _LONGEST_ROLE)
