@@ -6,9 +6,11 @@ import pytest
 
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE, make_request, policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.storage import available, make_pv, make_storage_class
 from tests.support.workloads import APP, SAMPLES, Object, Sample
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
+from webhook.kube.wellknown import HOSTNAME_LABEL
 from webhook.objects.admission import admit_request
 from webhook.pipeline import ClusterView, scheduler_for
 from webhook.policy.policy import Policy
@@ -24,7 +26,10 @@ DENIED = f'annotations[{TYPE}]: Unsupported value: "trainning"; supported values
 
 def gpu_node(name: str, *running: PodBuilder) -> list[Object]:
     node = make_node_object(
-        name, labels={USAGE: "training"}, taints=[f"{USAGE}=training:NoSchedule"], capacity={"nvidia.com/gpu": 8}
+        name,
+        labels={USAGE: "training", HOSTNAME_LABEL: name},
+        taints=[f"{USAGE}=training:NoSchedule"],
+        capacity={"nvidia.com/gpu": 8},
     )
     return [node, *(pod.node_name(name).obj() for pod in running)]
 
@@ -333,12 +338,34 @@ def test_an_object_that_cannot_be_read_is_allowed(spec: Any) -> None:
     assert isinstance(admitted(DEPLOYMENT.object(template()) | {"spec": spec}, TWO_NODES), Bypassed)
 
 
-def test_claims_of_a_stateful_set_do_not_exist_yet() -> None:
-    claims = [{"metadata": {"name": "data"}, "spec": {"storageClassName": "fast"}}]
-    stateful_set = STATEFUL_SET.object(template(), replicas=2)
-    stateful_set["spec"]["volumeClaimTemplates"] = claims
+def stateful_set(replicas: int) -> Object:
+    made = STATEFUL_SET.object(template(1), replicas=replicas)
+    made["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": {"storageClassName": "local"}}]
+    return made
 
-    assert warnings_of(admitted(stateful_set, TWO_NODES)) == ()
+
+def test_claims_of_a_stateful_set_are_created_with_its_pods() -> None:
+    hosts = [{HOSTNAME_LABEL: [name]} for name in ("n1", "n2")]
+    storage = [
+        make_storage_class("local", provisioner="kubernetes.io/no-provisioner"),
+        *(available(make_pv(f"disk-{index}", "local", on=host)) for index, host in enumerate(hosts)),
+    ]
+    cluster = view(gpu_node("n1"), gpu_node("n2"), storage)
+
+    assert warnings_of(admitted(stateful_set(2), cluster)) == ()
+    first, *_ = warnings_of(admitted(stateful_set(3), cluster))
+    assert first == (
+        "placement check: Waiting: 2 of 3 replicas fit now; "
+        "the next: 0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
+    )
+
+
+def test_without_a_view_of_claims_only_other_shortages_are_certain() -> None:
+    scarce = STATEFUL_SET.object(template(16), replicas=2)
+    scarce["spec"]["volumeClaimTemplates"] = stateful_set(1)["spec"]["volumeClaimTemplates"]
+
+    assert warnings_of(admitted(stateful_set(2), TWO_NODES)) == ()
+    assert "Insufficient nvidia.com/gpu" in warnings_of(admitted(scarce, TWO_NODES))[0]
 
 
 def test_a_product_that_no_node_has_is_a_warning_once() -> None:

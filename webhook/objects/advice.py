@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from webhook.cluster.planned_claims import with_planned_claims
+from webhook.cluster.snapshot import Snapshot
 from webhook.evaluation import Mutated, as_created
 from webhook.kube.admission import AdmissionRequest, JsonObject
-from webhook.kube.deadline import DeadlineNearError, Expired
+from webhook.kube.deadline import DeadlineNearError, Expired, in_time
 from webhook.kube.field import InvalidInput
 from webhook.kube.json_patch import patched
 from webhook.kube.pod_set import PodSet
@@ -100,22 +102,32 @@ def _placed(
     placed: list[_Placed] = []
     for role in roles:
         pods = _created_pods(role, namespace)
+        snapshot = _with_claims(snapshot, role.pods, left, expired)
         found = place_replicas(scheduler, snapshot, pods, role.pods.replicas or 0, limit=left, expired=expired)
-        if found.stopped is not None and found.stopped.verdict == "Unknown":
-            found = replace(found, is_complete=False)
         placed.append(_Placed(role, found))
         snapshot, left = found.snapshot, max(1, left - found.placed)
     return placed
 
 
-def _created_pods(role: Role, namespace: str) -> Iterator[JsonObject]:
-    """Yield the pods of a role as they will be stored, without the volumes of volumeClaimTemplates.
+def _with_claims(snapshot: Snapshot, pods: PodSet, most: int, expired: Expired) -> Snapshot:
+    """Return `snapshot` with the claims that are created with `pods`, those of `most` pods at most.
 
-    The claims do not exist yet. Storage can only exclude nodes, so that a shortage of other things is one in any case.
+    Raises:
+        DeadlineNearError: `expired()` returned true.
+        InvalidInput: a claim is malformed.
     """
+    if not pods.claims:
+        return snapshot
+    indices = in_time(range(min(pods.replicas or 0, most)), expired)
+    claims = (claim for index in indices for claim in pods.claims_at(index))
+    return with_planned_claims(snapshot, in_time(claims, expired))
+
+
+def _created_pods(role: Role, namespace: str) -> Iterator[JsonObject]:
+    """Yield the pods of a role as they will be stored."""
     before: JsonObject | None = None
     created: JsonObject = {}
-    for pod in replace(role.pods, claims=()).pods():
+    for pod in role.pods.pods():
         if pod != before:
             before, created = pod, as_created(patched(pod, role.result.injection.operations), namespace)
         yield created

@@ -47,7 +47,7 @@ def admit_workload(
     request: AdmissionRequest, kind: WorkloadKind, policy: Policy, cluster: ClusterView | None, expired: Expired
 ) -> ObjectVerdict:
     """Return the verdict on an object of `kind` that is created or updated."""
-    settings, content = policy.spec.workload_objects, request.object or {}
+    settings, content = policy.spec.workload_objects, _in_namespace(request)
     if not settings.enabled:
         return Bypassed("the policy does not evaluate workload objects")
     if _has_controller(content):
@@ -82,6 +82,15 @@ def _of_cluster(roles: list[Role], policy: Policy, cluster: ClusterView | None, 
         if _is_over(expired):
             return
         yield from cluster_warnings(role.result, policy, cluster)
+
+
+def _in_namespace(request: AdmissionRequest) -> JsonObject:
+    """Return the object with the namespace of the request, as it will be stored."""
+    content = request.object or {}
+    metadata = content.get("metadata")
+    if not isinstance(metadata, dict) or metadata.get("namespace") or not request.namespace:
+        return content
+    return {**content, "metadata": {**metadata, "namespace": request.namespace}}
 
 
 def _has_controller(content: JsonObject) -> bool:
