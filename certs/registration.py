@@ -103,7 +103,7 @@ def missing_webhooks(configuration: JsonObject, wanted: JsonObject) -> list[Json
     """Return the webhooks of `wanted` that `configuration`, made from an earlier manifest, lacks.
 
     They have the endpoint and the namespaceSelector of its webhook for pods. A configuration without that webhook was
-    written by somebody else, and lacks none.
+    written by another tool, and lacks none.
     """
     known = {webhook.get("name"): webhook for webhook in configuration.get("webhooks") or ()}
     if PODS not in known:

@@ -69,7 +69,7 @@ def test_the_webhooks_that_a_configuration_lacks_have_the_endpoint_and_namespace
 @pytest.mark.parametrize(
     "configuration", [{"metadata": {"name": "web"}}, {"webhooks": [{"name": "mine.example.com", "clientConfig": {}}]}]
 )
-def test_a_configuration_of_somebody_else_lacks_nothing(configuration: Object) -> None:
+def test_a_configuration_of_another_tool_lacks_nothing(configuration: Object) -> None:
     assert registration.missing_webhooks(configuration, registration.manifest(Target())) == []
 
 

@@ -15,7 +15,7 @@ _WRITES = ("CREATE", "UPDATE")
 def admit_request(
     request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, expired: Expired = never
 ) -> Verdict | ObjectVerdict:
-    """Return the verdict on `request`, whatever its object is.
+    """Return the verdict on `request` for an object of any kind.
 
     Raises:
         InvalidInput: the request's object cannot be read as its kind.

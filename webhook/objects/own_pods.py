@@ -43,11 +43,7 @@ def without_own_pods(
         staying = [pod for pod in info.pods if not _is_own(pod, namespace, selector)]
         replaced += len(info.pods) - len(staying)
         changed.append(NodeInfo.of(info.node, staying))
-    return WithoutOwnPods(updated(snapshot, changed, snapshot.generation + 1), replaced) if changed else _same(snapshot)
-
-
-def _same(snapshot: Snapshot) -> WithoutOwnPods:
-    return WithoutOwnPods(snapshot)
+    return WithoutOwnPods(updated(snapshot, changed, snapshot.generation + 1) if changed else snapshot, replaced)
 
 
 def _is_own(pod: RunningPod, namespace: str, selector: LabelSelector) -> bool:
