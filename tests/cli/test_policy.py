@@ -30,7 +30,66 @@ def test_a_bad_policy_is_code_2_with_a_line_for_each_error(run: Run, tmp_path: P
     assert (outcome.code, outcome.output) == (2, "")
     lines = outcome.errors.splitlines()
     assert [line.split(": ")[2] for line in lines] == ["spec.keyDomain", "spec.binPacking.weight", "spec.new"]
-    assert all(line.startswith(f"Error: {path}: ") for line in lines)
+    assert all(line.startswith(f"Error: {path}:3: ") for line in lines)
+
+
+WRONG = """\
+apiVersion: placement.maip.mxsf.io/v1alpha1
+kind: PlacementPolicy
+metadata: {name: production}
+spec:
+  # The errors are in the order of the lines, whatever checks find them.
+  accelerators:
+    - card: nvidia.com/gpu
+      resources: [nvidia.com/gpu]
+    - card: gpu
+      resources:
+        - nvidia.com/gpu
+        - 7
+  keyDomain: X
+  workloadTypes:
+    training:
+      nodeUsage:
+        allow: [training]
+        prefer:
+          hybrid: 100
+      schedulerName: nobody
+    inference: {}
+  new: 1
+"""
+
+
+def test_each_error_names_the_line_of_its_field_or_of_the_one_around_it(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text(WRONG)
+
+    outcome = run("policy", "check", path)
+
+    found = [line.removeprefix(f"Error: {path}:").split(": ")[:2] for line in outcome.errors.splitlines()]
+    assert outcome.code == 2
+    assert {
+        ("9", "spec.accelerators[1].card"),
+        ("12", "spec.accelerators[1].resources[1]"),
+        ("13", "spec.keyDomain"),
+        ("21", "spec.workloadTypes.inference.nodeUsage"),
+        ("22", "spec.new"),
+    } <= {tuple(each) for each in found}
+    assert [int(line) for line, _ in found] == sorted(int(line) for line, _ in found)
+
+
+def test_all_files_are_checked_and_one_invalid_file_is_code_2(run: Run, tmp_path: Path) -> None:
+    wrong, absent = tmp_path / "wrong.yaml", tmp_path / "absent.yaml"
+    wrong.write_text(HEAD + "spec: {keyDomain: X}\n")
+
+    outcome = run("policy", "check", wrong, SHIPPED, absent, "-", stdin=HEAD)
+
+    identity = built_in_policy().identity
+    valid = f"valid: {identity}, workload types training, inference"
+    assert (outcome.code, outcome.output) == (2, f"{SHIPPED}: {valid}\n<stdin>: {valid}\n")
+    first, second, last = outcome.errors.splitlines()
+    assert first.startswith(f"Error: {wrong}:3: spec.keyDomain: Invalid value: ")
+    assert second == f'Error: FILE: Invalid value: "{absent}"; cannot be read: No such file or directory'
+    assert last == "2 of 4 files are not valid"
 
 
 @pytest.mark.parametrize(

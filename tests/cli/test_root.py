@@ -72,7 +72,7 @@ def test_every_command_has_help(run: Run, command: str, flag: str) -> None:
             "Error: --cluster is a file: leave --kubeconfig and --context out.",
         ),
         (("policy",), "Usage: placement-webhook policy [OPTIONS] COMMAND"),
-        (("policy", "check"), "Error: Missing argument 'FILE'."),
+        (("policy", "check"), "Error: Missing argument 'FILE…'."),
         (("serve",), "Error: Missing option '--tls-dir'."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

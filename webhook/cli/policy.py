@@ -5,13 +5,14 @@ from pathlib import Path
 import click
 
 from webhook.cli.clusters import live_options
-from webhook.cli.files import policy_option, read_policy
+from webhook.cli.files import STANDARD_INPUT, check_standard_input, policy_option, read_policy, read_text
 from webhook.cli.mutate import to_yaml
 from webhook.cli.terminal import echo, echo_json, echo_lines
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES
+from webhook.kube.field import InvalidInput
 from webhook.placement.cluster_warnings import absent_schedulers_of
 from webhook.policy.document import PolicyDocument
-from webhook.policy.loader import load_policy
+from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
 
 
@@ -21,27 +22,48 @@ def policy() -> None:
 
 
 @policy.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("files", metavar="FILE…", nargs=-1, required=True)
 @live_options
-def check(file: Path, kubeconfig: Path | None, context: str | None) -> None:
-    """Check that FILE is a valid PlacementPolicy. Otherwise, print all errors and exit with 2.
+@click.pass_context
+def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, context: str | None) -> None:
+    """Check that each FILE is a valid PlacementPolicy. Otherwise, print all errors of all files and exit with 2.
 
-    With --kubeconfig or --context, also warn about schedulers that FILE names and that do not run in that cluster.
+    FILE can be - for standard input. With --kubeconfig or --context, also warn about schedulers that a policy names and
+    that do not run in that cluster.
+
+    \b
+    Examples:
+      placement-webhook policy check policy.yaml
+      placement-webhook policy show | placement-webhook policy check -
     """
-    found = load_policy(file, "FILE")
-    types = ", ".join(found.spec.workload_types)
-    echo(f"{file}: valid: {found.identity}, workload types {types}")
-    if kubeconfig is not None or context is not None:
-        _warn_of_schedulers(file, found, kubeconfig, context)
+    check_standard_input(*(("FILE", file) for file in files))
+    valid: list[tuple[str, Policy]] = []
+    for file in files:
+        place = "<stdin>" if file == STANDARD_INPUT else file
+        try:
+            found = parse_policy(read_text(file, "FILE"), place)
+        except InvalidInput as error:
+            for each in error.errors:
+                echo(f"Error: {each}", err=True)
+        else:
+            valid.append((place, found))
+            types = ", ".join(found.spec.workload_types)
+            echo(f"{place}: valid: {found.identity}, workload types {types}")
+    if valid and (kubeconfig is not None or context is not None):
+        _warn_of_schedulers(valid, kubeconfig, context)
+    if len(valid) < len(files) > 1:
+        echo(f"{len(files) - len(valid)} of {len(files)} files are not valid", err=True)
+    ctx.exit(0 if len(valid) == len(files) else 2)
 
 
-def _warn_of_schedulers(file: Path, policy: Policy, kubeconfig: Path | None, context: str | None) -> None:
+def _warn_of_schedulers(policies: list[tuple[str, Policy]], kubeconfig: Path | None, context: str | None) -> None:
     # Imported here, so that a command on a file does not import the client.
     from webhook.cli.live import read_live_cluster
 
     snapshot = read_live_cluster(kubeconfig, context, REQUIRED_RESOURCES)
-    for warning in absent_schedulers_of(policy.spec, snapshot):
-        echo(f"Warning: {file}: {warning}", fg="yellow", err=True)
+    for place, policy in policies:
+        for warning in absent_schedulers_of(policy.spec, snapshot):
+            echo(f"Warning: {place}: {warning}", fg="yellow", err=True)
 
 
 @policy.command()

@@ -1,6 +1,6 @@
 """Load a policy file into a `Policy` and report all its errors at once."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 
 from webhook.kube.documents import JsonObject, parse
 from webhook.kube.field import FieldError, InvalidInput, forbidden, invalid, required
+from webhook.kube.yaml_lines import line_of, lines_of_fields
 from webhook.policy.cross_field import cross_field_errors
 from webhook.policy.document import API_VERSION, KIND, PolicyDocument
 from webhook.policy.policy import Policy
@@ -60,8 +61,18 @@ def parse_policy(text: str | bytes, place: str) -> Policy:
     depending = [each for each in cross_field_errors(documents[0].content) if each.path not in paths]
     errors += [each for each in depending if each.path.replace(".prefer", ".allow") not in paths]
     if document is None or errors:
-        raise InvalidInput(each.prefixed(documents[0].place) for each in errors)
+        raise InvalidInput(_placed(errors, text, documents[0].place))
     return Policy(document)
+
+
+def _placed(errors: Iterable[FieldError], text: str | bytes, place: str) -> list[FieldError]:
+    """Return the errors with file and line in front, in the order of the lines; a text of one line needs no number."""
+    if len(text.strip().splitlines()) <= 1:
+        return [each.prefixed(place) for each in errors]
+    lines = lines_of_fields(text)
+    found = [(line_of(each.path, lines), each) for each in errors]
+    found.sort(key=lambda item: item[0] or 0)
+    return [each.prefixed(f"{place}:{line}" if line else place) for line, each in found]
 
 
 def _read(content: JsonObject, errors: list[FieldError]) -> PolicyDocument | None:

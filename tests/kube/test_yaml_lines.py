@@ -1,0 +1,57 @@
+"""The lines of fields, by the names that errors give to them."""
+
+import pytest
+
+from webhook.kube.yaml_lines import line_of, lines_of_fields
+
+TEXT = """\
+# a comment
+---
+a:
+  b: 1
+  "c.d": 2
+list:
+  - x: 1
+
+  - {x: 2,
+     y: 3}
+anchor: &it
+  deep: 1
+alias: *it
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("a", 3),
+        ("a.b", 4),
+        ("a.c.d", 5),
+        ("list[0].x", 7),
+        ("list[1]", 9),
+        ("list[1].y", 10),
+        ("anchor.deep", 12),
+        ("list[7].x", 6),
+        ("a.missing.deeper", 3),
+        ("alias.deep", 13),
+        ("missing", None),
+        ("", None),
+    ],
+)
+def test_a_field_has_the_line_of_its_key_or_of_the_nearest_field_around_it(path: str, line: int | None) -> None:
+    assert line_of(path, lines_of_fields(TEXT)) == line
+
+
+@pytest.mark.parametrize("text", ["", "just text", "- a\n- b\n", "a: [", b"\xff", '{"a": '])
+def test_a_text_without_an_object_has_no_lines(text: str | bytes) -> None:
+    assert lines_of_fields(text) == {}
+
+
+def test_json_has_lines_too() -> None:
+    assert lines_of_fields('{\n  "a": {\n    "b": 1\n  }\n}') == {"a": 2, "a.b": 3}
+
+
+def test_aliases_of_aliases_cost_no_more_than_the_text() -> None:
+    text = "a0: &a0 {x: 1}\n" + "".join(f"a{n + 1}: &a{n + 1} [*a{n}, *a{n}]\n" for n in range(200))
+
+    assert len(lines_of_fields(text)) < 1000
