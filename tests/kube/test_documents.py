@@ -139,6 +139,17 @@ def test_every_object_is_found_with_its_place(text: str, wanted: list[tuple[str,
         pytest.param(
             "a: 1\n  b: 2\n", 'pods.yaml:2:4: Invalid value: "b: 2"; must be YAML or JSON: ', id="indentation"
         ),
+        pytest.param(
+            "a:\n  b: 1\n\tc: 2\n",
+            'pods.yaml:3:1: Invalid value: "c: 2"; must be YAML or JSON: a tab cannot indent; use spaces',
+            id="a tab in front of a key",
+        ),
+        pytest.param(
+            "a:\n  \t- b\n",
+            'pods.yaml:2:3: Invalid value: "- b"; must be YAML or JSON: a tab cannot indent; use spaces',
+            id="a tab after spaces",
+        ),
+        pytest.param('{\n\t"a" 1\n}', "pods.yaml:2:6: Invalid value: ", id="broken JSON that is indented by tabs"),
         pytest.param('{"a": [1,}', "pods.yaml:1:10: Invalid value: ", id="broken JSON"),
         pytest.param('{"a": tru', "pods.yaml:", id="JSON that ends too soon"),
         pytest.param(

@@ -74,7 +74,7 @@ def _load(text: str | bytes, place: str) -> Iterator[Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"{place}:{mark.line + 1}:{mark.column + 1}" if mark else place
-        problem = error.problem or "cannot be read"
+        problem = _tab(decoded, mark) or error.problem or "cannot be read"
         raise InvalidInput([invalid(where, _line(decoded, mark), f"must be YAML or JSON: {problem}")]) from error
     except (yaml.YAMLError, ValueError) as error:
         detail = str(error).split("\n", 1)[0]
@@ -136,6 +136,13 @@ def _reject_deep_nesting(text: str) -> None:
         if depth > _DEEPEST:
             problem = f"nested deeper than {_DEEPEST} levels"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=cast("yaml.Mark", event.start_mark))
+
+
+def _tab(text: str, mark: yaml.Mark | None) -> str:
+    """Return the problem of a tab at `mark`; empty for another character. YAML allows no tab in front of a key."""
+    lines = text.splitlines() if mark else []
+    is_tab = mark and mark.line < len(lines) and lines[mark.line][mark.column : mark.column + 1] == "\t"
+    return "a tab cannot indent; use spaces" if is_tab else ""
 
 
 def _line(text: str, mark: yaml.Mark | None) -> str:
