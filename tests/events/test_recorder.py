@@ -265,6 +265,18 @@ def test_namespace_that_is_deleted_is_no_trouble(play: Play) -> None:
     assert play(scene) == []
 
 
+def test_rejected_event_holds_up_no_other_and_is_logged_once(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        scene.api.failures = [(422, ""), (422, "")]
+        for name in ("a", "b", "c"):
+            scene.report(pod_of(name, "Job"), DENIED)
+        await scene.after(1)
+        assert scene.api.counts() == {("c", "PlacementDenied"): 1}
+        assert scene.results() == {"failed": 2, "written": 1}
+
+    assert [log["event"] for log in play(scene)] == ["an event is rejected"]
+
+
 def test_storm_of_owners_is_bounded_in_memory_and_in_requests(play: Play) -> None:
     async def scene(scene: Scene) -> None:
         for number in range(5000):

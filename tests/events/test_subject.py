@@ -55,6 +55,17 @@ def test_labels_are_bounded() -> None:
     assert len(subject(pod.obj()).labels) == 8
 
 
+def test_owners_and_labels_are_read_to_a_bound() -> None:
+    pod = make_pod("p").label("a,b", "c").obj()
+    references = [{"kind": "Node", "name": f"n{number}", "uid": "u"} for number in range(64)]
+    controller = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
+    pod["metadata"] |= {
+        "ownerReferences": [*references, controller],
+        "labels": {**{f"not valid {number}": "" for number in range(64)}, "valid": ""},
+    }
+    assert (subject(pod).controller, subject(pod).labels) == (None, frozenset())
+
+
 @pytest.mark.parametrize("metadata", [None, [], {"ownerReferences": {}, "labels": [], "name": 1}])
 def test_metadata_of_another_type_is_no_error(metadata: Any) -> None:
     pod = make_pod("p").obj() | {"metadata": metadata}

@@ -51,6 +51,7 @@ class EventRecorder:
         self._is_writing = False
         self._pause_seconds = 0.0
         self._logged = ""
+        self._rejections: set[int] = set()
         self._log = structlog.get_logger()
 
     @property
@@ -189,15 +190,19 @@ class EventRecorder:
 
     def _failed(self, put_back: Callable[[], bool], item: Sighting | PendingEvent, error: ApiServerError) -> bool:
         """Try `item` again later or give it up; return False if the API server is to be left alone for a while."""
-        is_forbidden = error.code == HTTPStatus.FORBIDDEN and _NAMESPACE_TERMINATING not in error.causes
-        is_ours = 400 <= error.code < 500 and error.code != HTTPStatus.TOO_MANY_REQUESTS and not is_forbidden
+        is_terminating = _NAMESPACE_TERMINATING in error.causes
+        is_forbidden = error.code == HTTPStatus.FORBIDDEN and not is_terminating
+        is_rejected = 400 <= error.code < 500 and error.code != HTTPStatus.TOO_MANY_REQUESTS and not is_forbidden
         item.failures += 1
-        if is_forbidden or is_ours or item.failures >= _MOST_FAILURES or not put_back():
+        if is_forbidden or is_rejected or item.failures >= _MOST_FAILURES or not put_back():
             self._count("failed")
-        if _NAMESPACE_TERMINATING not in error.causes:
-            self._log_once(f"{error.code}", "events cannot be written", error=str(error), remedy=_REMEDY)
-        if is_ours:
+        if is_rejected:
+            if not is_terminating and error.code not in self._rejections:
+                self._rejections.add(error.code)
+                self._log.warning("an event is rejected", error=str(error))
             return True
+        remedy = {"remedy": _REMEDY} if is_forbidden else {}
+        self._log_once(str(error.code), "events cannot be written", error=str(error), **remedy)
         self._pause()
         return False
 

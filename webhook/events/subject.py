@@ -6,6 +6,7 @@ yet: a value that no object can have is left out.
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 from webhook.kube.admission import AdmissionRequest
@@ -17,6 +18,8 @@ _KIND = re.compile(r"[A-Za-z0-9]{1,63}")
 _UID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 # The selector of a lookup is a part of a URL; the labels of a template distinguish its pods long before that.
 _MOST_LABELS = 8
+# A user decides how many labels and owners there are.
+_MOST_READ = 64
 
 
 class ObjectReference(NamedTuple):
@@ -76,10 +79,10 @@ def subject_of(request: AdmissionRequest) -> Subject:
 def controller_of(metadata: Mapping[str, Any], namespace: str) -> ObjectReference | None:
     """Return the owner in `namespace` that controls the object with this `metadata`."""
     owners = metadata.get("ownerReferences")
-    controllers = [each for each in owners if field(each, "controller") is True] if isinstance(owners, list) else []
-    if not controllers:
+    read = owners[:_MOST_READ] if isinstance(owners, list) else []
+    owner = next((each for each in read if field(each, "controller") is True), None)
+    if owner is None:
         return None
-    owner = controllers[0]
     api_version, kind, uid = (str(owner.get(key) or "") for key in ("apiVersion", "kind", "uid"))
     name = _name(owner.get("name"))
     is_valid = _API_VERSION.fullmatch(api_version) and _KIND.fullmatch(kind) and _UID.fullmatch(uid)
@@ -95,7 +98,7 @@ def _prefix(value: Any) -> str:
 
 
 def _labels(labels: Any) -> list[tuple[str, str]]:
-    given = sorted(labels.items()) if isinstance(labels, Mapping) else []
+    given = sorted(islice(labels.items(), _MOST_READ)) if isinstance(labels, Mapping) else []
     valid = [
         (key, value)
         for key, value in given
