@@ -125,7 +125,7 @@ def _insecure_hash(certificate: x509.Certificate) -> str | None:
 def _extension(certificate: x509.Certificate, kind: type[Extension]) -> Extension | None:
     try:
         return certificate.extensions.get_extension_for_class(kind).value
-    except x509.ExtensionNotFound:
+    except (x509.ExtensionNotFound, ValueError):  # ValueError: cryptography parses extensions on first use
         return None
 
 

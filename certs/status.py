@@ -189,7 +189,7 @@ def _missing(configuration: JsonObject) -> list[str]:
 
 def _untrusting(configuration: JsonObject, artifacts: Artifacts, now: datetime) -> Iterator[FieldError]:
     """Yield an error for each webhook whose caBundle does not trust the server certificate."""
-    chain = pem.readable_certificates(artifacts.certificate or b"")
+    chain = pem.certificates(artifacts.certificate or b"", CERTIFICATE)
     name = field(configuration, "metadata", "name")
     bundles = registration.ca_bundles(configuration)
     if not bundles:

@@ -8,6 +8,7 @@ from enum import Enum
 
 from cryptography import x509
 
+from certs.names import names_of
 from certs.registration import Endpoint
 
 _ATTEMPT_SECONDS = 3.0
@@ -54,9 +55,12 @@ def served_certificate(endpoint: Endpoint) -> x509.Certificate | None:
             context.wrap_socket(connection, server_hostname=endpoint.server_name) as session,
         ):
             sent = session.getpeercert(binary_form=True)
-        return x509.load_der_x509_certificate(sent) if sent else None
-    except (OSError, ValueError):
+        certificate = x509.load_der_x509_certificate(sent) if sent else None
+        if certificate is not None:
+            names_of(certificate)
+    except (OSError, ValueError):  # ValueError: it cannot be parsed; its extensions are parsed on first use
         return None
+    return certificate
 
 
 def _attempt(endpoint: Endpoint, ca_bundle: bytes) -> Probe:

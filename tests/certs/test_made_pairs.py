@@ -3,7 +3,8 @@
 tests/acceptance/test_made_pairs.py asks the API server itself.
 """
 
-from datetime import UTC, datetime
+import base64
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from certs.inspection import inspect
 from certs.pki import KeyPair
 from certs.registration import Endpoint
+from certs.status import Place, report
 from certs.store import directory
 from certs.store.probe import Outcome, probe
 from tests.support.loopback import tls_server
@@ -63,3 +65,13 @@ def test_reason_of_distrust_is_named(pair: MadePair, tmp_path: Path) -> None:
     found = errors_of(pair, tmp_path)
     assert len(found) == len(REASONS[pair.name])
     assert all(reason in error for error, reason in zip(found, REASONS[pair.name], strict=True))
+
+
+def test_status_takes_the_label_of_old_pem_files(tmp_path: Path) -> None:
+    """OpenSSL serves `X509 CERTIFICATE`, too."""
+    (pair,) = [each for each in pairs("trusted") if each.name == "rsa-pkcs8"]
+    pair.files["tls.crt"] = pair.files["tls.crt"].replace(" CERTIFICATE", " X509 CERTIFICATE")
+    bundle = base64.b64encode(pair.files["ca.crt"].encode()).decode()
+    configuration = {"metadata": {"name": "web"}, "webhooks": [{"name": "a", "clientConfig": {"caBundle": bundle}}]}
+    place = Place("tls", directory.read(pair.write(tmp_path)), ca_key_kept=False)
+    assert report([place], configuration, NOW, timedelta())["problems"] == []
