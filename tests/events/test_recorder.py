@@ -201,6 +201,21 @@ def test_event_of_another_replica_is_counted_on(play: Play) -> None:
     play(scene)
 
 
+def test_event_of_a_pod_that_another_replica_has_written_is_left_as_it_is(play: Play) -> None:
+    """The API server calls one replica in the first round and another in the second."""
+
+    async def scene(scene: Scene) -> None:
+        scene.api.pods = [stored(1)]
+        other = Scene(scene.api, scene.folder)
+        for each in (scene, other):
+            each.report(pod_of("web"), WAITING)
+            await each.after(1)
+        assert scene.api.counts() == {("web-1", "PlacementWaiting"): 1}
+        assert [each for each in scene.api.asked if each.startswith("PATCH")] == []
+
+    play(scene)
+
+
 def test_event_that_the_api_server_has_dropped_is_created_again(play: Play) -> None:
     async def scene(scene: Scene) -> None:
         scene.report(pod_of("web", "Job"), DENIED)

@@ -76,6 +76,11 @@ class PendingEvent:
         suffix = f".{blake2b(text.encode(), digest_size=8).hexdigest()}"
         return target.name[: _LONGEST_NAME - len(suffix)].rstrip("-.") + suffix
 
+    @property
+    def happens_once(self) -> bool:
+        """Return whether there is nothing to count: a pod is admitted once, in rounds that replicas share."""
+        return self.report.is_on_pod and self.target.kind == "Pod"
+
     def absorb(self, later: Self) -> None:
         """Count the reports of `later`, too, and keep its note."""
         self.report = later.report

@@ -35,7 +35,7 @@ class EventWriter:
         self._known: ByteCache[tuple[str, str], _Known] = ByteCache(_KNOWN_BYTES)
 
     async def write(self, server: ApiServer, event: PendingEvent) -> None:
-        """Create `event`, or add its count to the Event of its name.
+        """Create `event`, or add its count to the Event of its name, unless it happens once.
 
         Raises:
             ApiServerError: the API server did not accept it.
@@ -45,6 +45,8 @@ class EventWriter:
             try:
                 self._remember(event, await self._send(server, event, known))
             except ApiServerError as error:
+                if error.code == HTTPStatus.CONFLICT and event.happens_once:
+                    return
                 if error.code == HTTPStatus.CONFLICT:
                     await self._look_up(server, event)
                 elif error.code == HTTPStatus.NOT_FOUND and known is not None:
