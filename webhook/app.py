@@ -87,7 +87,13 @@ def build_server(
     metrics.show_caches({**small.caches, **large.caches, **placements})
     dispatcher = Dispatcher(Admissions(dependencies, metrics), lambda: policy, throttle or (lambda: None), small, large)
     endpoint = MutateEndpoint(dispatcher, metrics, settings, group_commit.written, rfc3339_now)
-    return Server(settings, certificate, endpoint, health, metrics)
+    description = {
+        "policy": policy.name,
+        "revision": policy.revision,
+        "cluster": settings.cluster,
+        "audit": audit.path,
+    }
+    return Server(settings, certificate, endpoint, health, metrics, description)
 
 
 def _throttle(view: View | None, policy: Policy, scorer: TimedScorer, metrics: Metrics) -> SnapshotThrottle | None:

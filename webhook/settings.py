@@ -38,6 +38,7 @@ class Settings:
     not ready. `grace_seconds` is the time that it then waits for requests in progress.
     One response in `answers_per_connection` closes its connection. The API server never closes its connections, so
     without that a replica added later would get no calls.
+    `cluster` names the view of the cluster for the log.
     """
 
     tls_dir: Path
@@ -54,6 +55,7 @@ class Settings:
     grace_seconds: float = 20.0
     answers_per_connection: int = 1000
     replica: str = ""
+    cluster: str = "none"
 
 
 def parse_address(text: str) -> Address:

@@ -24,10 +24,12 @@ from tests.support.command import Run, run_alone
 from tests.support.server import review_bytes, write_certificate
 from webhook.audit.record import parse_line
 from webhook.cli import serve
+from webhook.policy.loader import built_in_policy
 from webhook.settings import Address, Settings
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
 LOOPBACK = "127.0.0.1:0"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +46,7 @@ class Served:
     process: subprocess.Popen[bytes]
     url: str
     admin_url: str
+    event: dict[str, Any]
 
 
 @contextmanager
@@ -60,9 +63,44 @@ def serving(tls_dir: Path, *arguments: object, **environment: str) -> Iterator[S
         try:
             event = json.loads(process.stderr.readline())
             assert event["event"] == "serving"
-            yield Served(process, f"https://{event['webhook']}/mutate", f"http://{event['admin']}")
+            yield Served(process, f"https://{event['webhook']}/mutate", f"http://{event['admin']}", event)
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cluster"),
+    [
+        pytest.param([], "none", id="no view"),
+        pytest.param(["--no-cluster"], "none", id="no view by a flag"),
+        pytest.param(["--cluster", "cluster.json"], "file cluster.json", id="a file"),
+        pytest.param(["--kubeconfig", "config"], "kubeconfig config", id="a kubeconfig"),
+        pytest.param(["--kubeconfig", "config", "--context", "c"], "kubeconfig config, context c", id="a context"),
+    ],
+)
+def test_the_first_log_line_says_what_is_served(
+    tls_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], cluster: str
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.chdir(tmp_path)
+    write_cluster(tmp_path)
+    kubeconfig = {
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}],
+        "current-context": "c",
+    }
+    (tmp_path / "config").write_bytes(orjson.dumps(kubeconfig))
+
+    with serving(tls_dir, "--audit", "audit.jsonl", *arguments) as served:
+        event = served.event
+
+    policy = built_in_policy()
+    assert {key: event[key] for key in ("policy", "revision", "cluster", "audit")} == {
+        "policy": policy.name,
+        "revision": policy.revision,
+        "cluster": cluster,
+        "audit": "audit.jsonl",
+    }
 
 
 def post(served: Served, tls_dir: Path, body: bytes) -> dict[str, Any]:

@@ -231,7 +231,7 @@ def serve(
             dropped.reason, dropped.files, dropped.bytes, dropped.records or 0
         ),
     ) as writer:
-        chosen = Settings(tls_dir=tls_dir, replica=name, **settings)
+        chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
         server = build_server(chosen, rules, live or fixed, writer, metrics, predictions if live else None, recorder)
         serve_until_signalled(server, live, recorder)
 
@@ -271,3 +271,12 @@ def _chosen_view(ctx: click.Context) -> frozenset[str]:
             "--cluster, --kubeconfig, --in-cluster and --no-cluster are mutually exclusive; give one of them."
         )
     return chosen[0] if chosen else frozenset()
+
+
+def _view_name(ctx: click.Context, view: frozenset[str]) -> str:
+    """Return the view of the cluster for the log, as the user has chosen it."""
+    given = [f"{name} {ctx.params[name]}" for name in ("cluster", "kubeconfig", "context") if ctx.params[name]]
+    if "in_cluster" in view:
+        return "in-cluster"
+    named = [each.replace("cluster ", "file ", 1) for each in given if each.partition(" ")[0] in view]
+    return ", ".join(named) or "none"

@@ -6,7 +6,8 @@ A draining server is not ready but still answers: load balancers and the API ser
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import structlog
 
@@ -34,7 +35,10 @@ class Server:
         endpoint: MutateEndpoint,
         health: Health,
         metrics: Metrics,
+        description: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        """Create a server that logs `description` (such as the policy) together with its addresses."""
+        self._description = description
         self._settings = settings
         self._certificate = certificate
         self._endpoint = endpoint
@@ -81,7 +85,7 @@ class Server:
             admin_address = await admin.start("--admin-listen", settings.admin_listen)
             address = await webhook.start("--listen", settings.listen)
             self._health.ready = True
-            self._log.info("serving", webhook=str(address), admin=str(admin_address))
+            self._log.info("serving", webhook=str(address), admin=str(admin_address), **self._description)
             on_ready(address, admin_address)
             await stop.wait()
             self._health.ready = False
