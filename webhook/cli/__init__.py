@@ -13,4 +13,11 @@ def main() -> None:
     run()
 
 
-__all__ = ["main"]
+def complete_for_kubectl() -> None:
+    """Print completions for `kubectl placement`."""
+    from webhook.cli.kubectl_completion import main as run
+
+    run()
+
+
+__all__ = ["complete_for_kubectl", "main"]

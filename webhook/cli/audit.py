@@ -15,6 +15,7 @@ from webhook.audit.query import STANDARD_INPUT, Entry, InvalidLine, Selection, S
 from webhook.audit.record import Outcome
 from webhook.audit.summary import summarise
 from webhook.cli import audit_text as text
+from webhook.cli.files import FILE
 from webhook.cli.screen import SafeConsole
 from webhook.cli.table import print_table
 from webhook.cli.terminal import echo, echo_json, echo_json_lines
@@ -40,7 +41,7 @@ def audit() -> None:
     """
 
 
-_files = click.argument("files", metavar="[FILE...|-]", nargs=-1)
+_files = click.argument("files", type=FILE, metavar="[FILE...|-]", nargs=-1)
 _output = click.option(
     "-o",
     "--output",

@@ -6,7 +6,7 @@ import click
 
 from webhook.cli.check_text import Section, print_section, print_total, text_console
 from webhook.cli.clusters import live_options, read_cluster_or_live
-from webhook.cli.files import check_standard_input, pods_option, policy_option, read_policy
+from webhook.cli.files import FILE, check_standard_input, pods_option, policy_option, read_policy
 from webhook.cli.profiles import read_schedulers
 from webhook.cli.replica_check import Checks
 from webhook.cli.terminal import echo_json
@@ -20,6 +20,7 @@ _EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Unknown": 3, "Infeasible": 4, "Refu
 @pods_option
 @click.option(
     "--cluster",
+    type=FILE,
     metavar="FILE",
     help="The output of `kubectl get nodes,pods,namespaces -A -o json` (or yaml); - for standard input. Default: the "
     "live cluster that kubectl would use.",
@@ -33,6 +34,7 @@ _EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Unknown": 3, "Infeasible": 4, "Refu
 )
 @click.option(
     "--scheduler-config",
+    type=FILE,
     metavar="FILE",
     help="A KubeSchedulerConfiguration, read as in kube-scheduler; - for standard input.",
 )

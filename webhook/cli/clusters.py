@@ -1,16 +1,19 @@
 """The cluster of a command: a file, or a live cluster of a kubeconfig."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from webhook.cli.files import STANDARD_INPUT, read_text
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import parse
 from webhook.kube.field import InvalidInput, invalid
+from webhook.kube.kubeconfig import contexts
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,8 +23,20 @@ kubeconfig_option = click.option(
     metavar="FILE",
     help="The live cluster of this kubeconfig; default as in kubectl: $KUBECONFIG, else ~/.kube/config.",
 )
+
+
+def complete_context(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the contexts of the kubeconfig for shell completion; none if it cannot be read."""
+    with suppress(InvalidInput):
+        return [CompletionItem(each) for each in contexts(ctx.params.get("kubeconfig")) if each.startswith(incomplete)]
+    return []
+
+
 context_option = click.option(
-    "--context", metavar="NAME", help="A context of the kubeconfig; default: its current context."
+    "--context",
+    metavar="NAME",
+    shell_complete=complete_context,
+    help="A context of the kubeconfig; default: its current context.",
 )
 
 

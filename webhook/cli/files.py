@@ -10,6 +10,8 @@ from webhook.policy.loader import built_in_policy, load_policy
 from webhook.policy.policy import Policy
 
 STANDARD_INPUT = "-"
+# Shells complete file names for an option of this type.
+FILE = click.Path(allow_dash=True)
 
 pods_option = click.option(
     "-f",
@@ -17,6 +19,7 @@ pods_option = click.option(
     "filenames",
     multiple=True,
     required=True,
+    type=FILE,
     metavar="FILE",
     help="YAML or JSON: pods, or objects with pod templates; several documents, a v1 List; - for standard input.",
 )

@@ -11,7 +11,7 @@ import yaml
 
 from webhook.cli.admission import admit_checked_document, print_verdict
 from webhook.cli.clusters import live_options, read_cluster_or_live
-from webhook.cli.files import check_standard_input, pods_option, policy_option, read_policy
+from webhook.cli.files import FILE, check_standard_input, pods_option, policy_option, read_policy
 from webhook.cli.terminal import echo, echo_json, echo_lines
 from webhook.cli.workloads import Workload, read_pods, with_claims_of
 from webhook.kube.pod_set import pod_name
@@ -28,6 +28,7 @@ _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
 @policy_option
 @click.option(
     "--cluster",
+    type=FILE,
     metavar="FILE",
     help="The output of `kubectl get nodes,pods,namespaces -A -o json`, for namespace defaults and the check.",
 )

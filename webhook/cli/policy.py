@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from webhook.cli.clusters import live_options
-from webhook.cli.files import STANDARD_INPUT, check_standard_input, policy_option, read_policy, read_text
+from webhook.cli.files import FILE, STANDARD_INPUT, check_standard_input, policy_option, read_policy, read_text
 from webhook.cli.mutate import to_yaml
 from webhook.cli.terminal import echo, echo_json, echo_lines
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES
@@ -22,7 +22,7 @@ def policy() -> None:
 
 
 @policy.command()
-@click.argument("files", metavar="FILE…", nargs=-1, required=True)
+@click.argument("files", type=FILE, metavar="FILE…", nargs=-1, required=True)
 @live_options
 @click.pass_context
 def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, context: str | None) -> None:

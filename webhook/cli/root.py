@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from webhook import __version__
+from webhook.cli.program import COMPLETION_VARIABLE, NAME, name, with_program_name
 from webhook.cli.streams import OutputError, discard_output, prepare_streams
 from webhook.cli.terminal import echo, echo_lines
 from webhook.kube.field import InvalidInput
@@ -43,18 +45,25 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = getattr(import_module(f"webhook.cli.{cmd_name}"), cmd_name)
         command.short_help = COMMANDS[cmd_name]
-        return command
+        return with_program_name(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of --help without importing the commands."""
         with formatter.section("Commands"):
             formatter.write_dl(sorted(COMMANDS.items()))
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of a command without importing the commands, or a flag."""
+        names = [
+            CompletionItem(name, help=COMMANDS[name]) for name in self.list_commands(ctx) if name.startswith(incomplete)
+        ]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
+
 
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog='Shell completion (or zsh, fish): eval "$(_PLACEMENT_WEBHOOK_COMPLETE=bash_source placement-webhook)"',
+    epilog=f'Shell completion (or zsh, fish): eval "$({COMPLETION_VARIABLE}=bash_source {NAME})"',
 )
 @click.version_option(__version__, "-V", "--version", prog_name="placement-webhook", message="%(prog)s %(version)s")
 def root() -> None:
@@ -79,15 +88,7 @@ def main() -> None:
     prepare_streams()
     output = sys.stdout
     try:
-        code = root.main(standalone_mode=False, prog_name="placement-webhook")
-        sys.stdout.flush()
-    except InvalidInput as error:
-        for each in error.errors:
-            echo(f"Error: {each}", err=True)
-        code = 2
-    except click.ClickException as error:
-        _show(error)
-        code = error.exit_code
+        code = _run()
     except (click.Abort, KeyboardInterrupt):
         # The reader of the output may be waiting for the user, as a pager is.
         discard_output()
@@ -109,4 +110,21 @@ def main() -> None:
         echo_lines(traceback.format_exc(), err=True)
         echo("Error: internal error in placement-webhook; please report the traceback above.", err=True)
         code = 1
-    sys.exit(code if isinstance(code, int) else 0)
+    sys.exit(code)
+
+
+def _run() -> int:
+    """Run the command and return its exit code. The output is written before an error is printed."""
+    try:
+        code = root.main(standalone_mode=False, prog_name=name(), complete_var=COMPLETION_VARIABLE)
+    except InvalidInput as error:
+        sys.stdout.flush()
+        for each in error.errors:
+            echo(f"Error: {each}", err=True)
+        code = 2
+    except click.ClickException as error:
+        sys.stdout.flush()
+        _show(error)
+        code = error.exit_code
+    sys.stdout.flush()
+    return code if isinstance(code, int) else 0

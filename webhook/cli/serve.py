@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from webhook.app import build_server, live_view
 from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES, AuditWriter
 from webhook.cli.clusters import read_cluster
-from webhook.cli.files import policy_option, read_policy
+from webhook.cli.files import FILE, policy_option, read_policy
 from webhook.cli.logs import configure_logs
 from webhook.events.recorder import EventRecorder
 from webhook.metrics import Metrics
@@ -45,7 +45,9 @@ _SECONDS = click.FloatRange(min=0)
 @click.command(context_settings={"auto_envvar_prefix": "PLACEMENT_WEBHOOK"})
 @click.option("--tls-dir", required=True, type=click.Path(path_type=Path), help="Folder with tls.crt and tls.key.")
 @policy_option
-@click.option("--cluster", metavar="FILE", help="Check placement against this cluster file (see `check --help`).")
+@click.option(
+    "--cluster", type=FILE, metavar="FILE", help="Check placement against this cluster file (see `check --help`)."
+)
 @click.option(
     "--kubeconfig", type=click.Path(path_type=Path), metavar="FILE", help="Check placement against this live cluster."
 )
@@ -58,7 +60,9 @@ _SECONDS = click.FloatRange(min=0)
     "or --in-cluster]",
 )
 @click.option("--no-cluster", is_flag=True, help="Do not check placement: only inject. The default.")
-@click.option("--audit", default="-", show_default=True, metavar="FILE|-", help="The audit log; - for standard output.")
+@click.option(
+    "--audit", type=FILE, default="-", show_default=True, metavar="FILE|-", help="The audit log; - for standard output."
+)
 @click.option(
     "--audit-max-bytes",
     type=click.IntRange(min=0),

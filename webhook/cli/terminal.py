@@ -26,6 +26,11 @@ def echo(text: str, *, err: bool = False, fg: str | None = None) -> None:
     click.echo(click.style(text, fg=fg) if fg and may_colour() else text, err=err)
 
 
+def echo_fields(*fields: str) -> None:
+    """Print the fields as one line, separated by tabs."""
+    click.echo("\t".join(map(printable, fields)))
+
+
 def echo_lines(text: str, *, err: bool = False) -> None:
     """Print `text` with its line breaks. The caller makes the texts of objects in it `printable`."""
     click.echo(printable_lines(text), nl=False, err=err)

@@ -1,7 +1,7 @@
 """Read kubeconfig files as kubectl does: `--kubeconfig`, else the files of $KUBECONFIG, else ~/.kube/config."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,25 +40,38 @@ def read_kubeconfig(
     """
     place, paths = _paths(path, environment)
     shown = os.pathsep.join(map(str, paths))
-    contents = [content for each in paths if (content := _read(each, place, is_optional=path is None)) is not None]
-    if not contents:
-        detail = f"{_UNUSABLE}: no such file; give --kubeconfig FILE"
-        raise InvalidInput([invalid(place, shown, detail)])
-    merged = _merged(contents)
+    merged = _read_all(path, place, paths)
     name = context or merged["current-context"]
-    contexts = _by_name(merged["contexts"])
+    known = _by_name(merged["contexts"])
     if not name:
-        detail = f"the kubeconfig {shown} sets no current context; give one of {', '.join(contexts) or 'none'}"
+        detail = f"the kubeconfig {shown} sets no current context; give one of {', '.join(known) or 'none'}"
         raise InvalidInput([required("--context", detail)])
-    if name not in contexts:
+    if name not in known:
         where = "--context" if context else f"{place}: current-context"
-        raise InvalidInput([unsupported(where, name, contexts)])
-    cluster = field(contexts[name], "context", "cluster")
+        raise InvalidInput([unsupported(where, name, known)])
+    cluster = field(known[name], "context", "cluster")
     server = field(_by_name(merged["clusters"]).get(str(cluster), {}), "cluster", "server")
     if not server or not isinstance(server, str):
         detail = f"{_UNUSABLE}: context {name} names cluster {cluster}, which has no server"
         raise InvalidInput([invalid(place, shown, detail)])
     return Kubeconfig(merged, name, server.rstrip("/"))
+
+
+def contexts(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Return the names of the contexts in the kubeconfig that `read_kubeconfig` reads.
+
+    Raises:
+        InvalidInput: a file cannot be read or is no kubeconfig.
+    """
+    return list(_by_name(_read_all(path, *_paths(path, environment))["contexts"]))
+
+
+def _read_all(path: Path | None, place: str, paths: Sequence[Path]) -> JsonObject:
+    contents = [content for each in paths if (content := _read(each, place, is_optional=path is None)) is not None]
+    if not contents:
+        shown = os.pathsep.join(map(str, paths))
+        raise InvalidInput([invalid(place, shown, f"{_UNUSABLE}: no such file; give --kubeconfig FILE")])
+    return _merged(contents)
 
 
 def _paths(path: Path | None, environment: Mapping[str, str]) -> tuple[str, list[Path]]:
