@@ -1,9 +1,15 @@
 """`demo`: run six examples."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.command import run_alone
+from tests.support.programs import write_program
 from webhook.audit.record import parse_line
 
 
@@ -24,11 +30,12 @@ def test_the_demo_prints_six_examples_and_keeps_the_audit_log(tmp_path: Path) ->
     assert "The sample cluster: " in outcome.output
     assert "outcomes  1 Bypassed, 1 Denied, 4 Patched" in outcome.output
     assert "verdicts  3 Feasible, 1 Infeasible" in outcome.output
-    assert f"read on   .venv/bin/placement-webhook audit show {records[0].decision} {log}\n" in outcome.output
-    assert f"          .venv/bin/placement-webhook audit verify {log}\n" in outcome.output
     absent = "scheduler volcano: no sign that it runs: no API group scheduling.volcano.sh"
     assert [absent in "".join(record.warnings) for record in records] == [True, False, True, True, False, False]
     assert absent in outcome.output
+    command = f"{Path(sys.executable).name} -m webhook"
+    assert f"read on   {command} audit show {records[0].decision} {log}\n" in outcome.output
+    assert f"          {command} audit verify {log}\n" in outcome.output
     assert len(re.findall(r"^   verdict   ", outcome.output, re.MULTILINE)) == len(verdicts)
     assert len(re.findall(r"^   why       ", outcome.output, re.MULTILINE)) == verdicts.count("Feasible")
     for record in records:
@@ -37,3 +44,49 @@ def test_the_demo_prints_six_examples_and_keeps_the_audit_log(tmp_path: Path) ->
         for rule in record.rules:
             for edit in rule.edits:
                 assert edit in outcome.output
+
+
+def demo(program: str | Path, folder: Path, *arguments: str, path: Path | None = None) -> str:
+    (folder / "tmp").mkdir(exist_ok=True)
+    environment = os.environ | {"TMPDIR": str(folder / "tmp")}
+    if path:
+        environment["PATH"] = os.pathsep.join([str(path), environment["PATH"]])
+    ran = subprocess.run([program, "demo", *arguments], cwd=folder, env=environment, capture_output=True, check=True)
+    return ran.stdout.decode()
+
+
+def test_the_demo_leaves_nothing_behind(tmp_path: Path) -> None:
+    program = write_program(tmp_path, "placement-webhook")
+    before = {*tmp_path.rglob("*"), tmp_path / "tmp"}
+
+    output = demo(program, tmp_path)
+
+    assert {*tmp_path.rglob("*")} == before
+    assert f"   file      not kept; to keep it: {program} demo --keep\n" in output
+
+
+def test_the_demo_keeps_the_audit_log_if_asked(tmp_path: Path) -> None:
+    output = demo(write_program(tmp_path, "placement-webhook"), tmp_path, "--keep")
+
+    (log,) = (tmp_path / "tmp").rglob("*.jsonl")
+    assert f"   file      {log}\n" in output
+    assert len(log.read_bytes().splitlines()) == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "called", "shown"),
+    [
+        pytest.param("placement-webhook", "placement-webhook", "placement-webhook", id="in the path"),
+        pytest.param("placement-webhook", "bin/placement-webhook", "bin/placement-webhook", id="by a path"),
+        pytest.param("kubectl-placement", "bin/kubectl-placement", "kubectl placement", id="by kubectl"),
+    ],
+)
+def test_the_demo_names_the_command_as_it_was_called(tmp_path: Path, name: str, called: str, shown: str) -> None:
+    (tmp_path / "bin").mkdir()
+    program = write_program(tmp_path / "bin", name)
+    by_name = "/" not in called
+    path = tmp_path / "bin" if by_name else None
+
+    output = demo(program if by_name else called, tmp_path, "--audit", "a b.jsonl", path=path)
+
+    assert f"             {shown} audit verify 'a b.jsonl'\n" in output

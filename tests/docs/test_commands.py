@@ -10,7 +10,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +18,11 @@ import click
 import pytest
 
 from tests.docs.markdown import DOCUMENTS, OPERATIONS, ROOT, Block, blocks, name_of, rows, span_of, spans
+from tests.support.programs import write_program
 from webhook.cli.root import root
 
 PROGRAM = "placement-webhook"
 ELLIPSIS = "…"
-_PYTHON = shlex.quote(sys.executable)
 _FILE_NAME = re.compile(r"# ([\w.-]+\.yaml)")
 
 
@@ -144,7 +143,7 @@ def test_commands_print_what_is_shown(document: Path, tmp_path: Path, programs: 
 @pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
 def test_demo_prints_what_is_shown(name: str, tmp_path: Path, programs: Path) -> None:
     (demo,) = [step for block in blocks(ROOT / name, "text") for step in steps(block)]
-    ran = run(f"{PROGRAM} demo --audit audit.jsonl", tmp_path, programs)
+    ran = run(f"{PROGRAM} demo", tmp_path, programs)
 
     assert demo.command == "make demo"
     assert "\t@$(BIN)/placement-webhook demo\n" in (ROOT / "Makefile").read_text()
@@ -155,9 +154,7 @@ def test_demo_prints_what_is_shown(name: str, tmp_path: Path, programs: Path) ->
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with `placement-webhook`, which runs this tree."""
     folder = tmp_path_factory.mktemp("programs")
-    program = folder / PROGRAM
-    program.write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(ROOT))} exec {_PYTHON} -P -m webhook "$@"\n')
-    program.chmod(0o755)
+    write_program(folder, PROGRAM)
     return folder
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import shlex
 import ssl
 import tempfile
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from webhook.app import build_server
 from webhook.audit.record import AuditRecord, parse_line
 from webhook.audit.writer import AuditWriter
 from webhook.cli.logs import configure_logs
+from webhook.cli.program import as_called
 from webhook.cli.screen import SafeConsole, marked
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
@@ -54,33 +56,44 @@ class Step:
     "--audit",
     "audit_file",
     type=click.Path(path_type=Path),
-    help="The audit log; default: a file in a new temporary folder.",
+    metavar="FILE",
+    help="Write the audit log to this file.",
 )
-def demo(audit_file: Path | None) -> None:
+@click.option("--keep", is_flag=True, help="Keep the audit log in a new temporary folder.")
+def demo(audit_file: Path | None, keep: bool) -> None:
     """Run the main job end to end on a sample cluster, over real TLS. It needs no Kubernetes.
 
     Issues a CA, serves the webhook on loopback, posts AdmissionReviews for six pods as a kube-apiserver would, and
-    prints the injected fields and the predicted node of each pod with its scores.
+    prints the injected fields and the predicted node of each pod with its scores. It leaves no file behind, unless you
+    ask for the audit log.
+
+    \b
+    Examples:
+      placement-webhook demo
+      placement-webhook demo --audit audit.jsonl
     """
     configure_logs("auto", "warning")
     console = SafeConsole(soft_wrap=True)
-    log = audit_file or Path(tempfile.mkdtemp(prefix="placement-webhook-demo-")) / "audit.jsonl"
+    if keep and audit_file is None:
+        audit_file = Path(tempfile.mkdtemp(prefix="placement-webhook-demo-")) / "audit.jsonl"
     snapshot = snapshot_from_documents(parse(_sample("cluster.yaml"), "sample/cluster.yaml"))
     # The sample cluster runs kube-scheduler alone.
     snapshot = replace(snapshot, scheduler_evidence=SchedulerEvidence(frozenset(), "kube-scheduler"))
     pods = [document.content for document in parse(_sample("pods.yaml"), "sample/pods.yaml")]
     _print_cluster(console, snapshot)
-    with AuditWriter(log) as audit, tempfile.TemporaryDirectory() as tls_dir:
-        folder = Path(tls_dir)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        log = audit_file or folder / "audit.jsonl"
         trust = _issue(folder)
         settings = Settings(tls_dir=folder, listen=_LOOPBACK, admin_listen=_LOOPBACK, replica="demo")
-        server = build_server(settings, built_in_policy(), FixedView(snapshot), audit, Metrics())
-        answers = asyncio.run(_post_pods(server, trust, pods))
-    records = [parse_line(line) for line in log.read_bytes().splitlines()[-len(pods) :]]
+        with AuditWriter(log) as audit:
+            server = build_server(settings, built_in_policy(), FixedView(snapshot), audit, Metrics())
+            answers = asyncio.run(_post_pods(server, trust, pods))
+        records = [parse_line(line) for line in log.read_bytes().splitlines()[-len(pods) :]]
     steps = [Step(*step) for step in zip(range(1, len(pods) + 1), pods, answers, records, strict=True)]
     for step in steps:
         _print_step(console, step, snapshot)
-    _print_audit_log(console, steps, log)
+    _print_audit_log(console, steps, audit_file)
 
 
 def _sample(name: str) -> bytes:
@@ -189,7 +202,7 @@ def _patched(step: Step) -> JsonObject:
     return pod
 
 
-def _print_audit_log(console: Console, steps: list[Step], log: Path) -> None:
+def _print_audit_log(console: Console, steps: list[Step], log: Path | None) -> None:
     counts: dict[str, int] = {}
     verdicts: dict[str, int] = {}
     for step in steps:
@@ -199,10 +212,14 @@ def _print_audit_log(console: Console, steps: list[Step], log: Path) -> None:
     console.print("[bold]The audit log[/bold]")
     console.print(f"   outcomes  {_counted(counts)}")
     console.print(f"   verdicts  {_counted(verdicts)}")
+    command = marked(as_called())
+    if log is None:
+        console.print(f"   file      not kept; to keep it: {command} demo --keep")
+        return
+    file = marked(shlex.quote(str(log)))
     console.print(f"   file      {marked(str(log))}")
-    command = ".venv/bin/placement-webhook audit"
-    console.print(f"   read on   {command} show {steps[0].record.decision} {marked(str(log))}")
-    console.print(f"             {command} verify {marked(str(log))}")
+    console.print(f"   read on   {command} audit show {steps[0].record.decision} {file}")
+    console.print(f"             {command} audit verify {file}")
 
 
 def _counted(counts: dict[str, int]) -> str:
