@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from webhook.annotation_suggestions import in_annotations
 from webhook.cluster.snapshot import Snapshot
 from webhook.evaluation import JsonObject, Mutated, PolicyResult, evaluate
 from webhook.kube.admission import AdmissionRequest, Denial
@@ -97,12 +98,15 @@ def admit_content(
         if not isinstance(result, Mutated):
             return result
         of_cluster = cluster_warnings(result, policy, cluster)
-        return _conclude(content.pod, result, _predict(result, cluster, expired), of_cluster)
+        placement = _predict(content, policy, result, cluster, expired)
+        return _conclude(content.pod, result, placement, of_cluster)
     except InvalidInput as error:
         raise _under_object(error) from error
 
 
-def _predict(result: Mutated, cluster: ClusterView | None, expired: Expired) -> Placement:
+def _predict(
+    content: PodContent, policy: Policy, result: Mutated, cluster: ClusterView | None, expired: Expired
+) -> Placement:
     if result.injection.check_mode == "off":
         return Placement.unknown("the placement check is off")
     if cluster is None or cluster.scorer is None:
@@ -111,11 +115,12 @@ def _predict(result: Mutated, cluster: ClusterView | None, expired: Expired) -> 
         return Placement.unknown(cluster.stale_reason)
     if isinstance(result.signature, str):
         return Placement.unknown(result.signature, is_final=result.is_final)
-    placement = cluster.scorer.answer(result.signature, cluster.snapshot, expired)
+    snapshot, answer = cluster.snapshot, cluster.scorer.answer
+    placement = answer(result.signature, snapshot, expired)
     if placement.verdict == "Infeasible" and placement.total == 0:
         # Without nodes nothing can be predicted; a wrong cluster file must not deny every pod.
         return Placement.unknown("the view of the cluster has no node", is_final=placement.is_final)
-    return placement
+    return in_annotations(content, policy, placement, snapshot, lambda pod: answer(pod, snapshot, expired), expired)
 
 
 def cluster_warnings(result: Mutated, policy: Policy, cluster: ClusterView | None) -> tuple[str, ...]:

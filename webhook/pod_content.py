@@ -63,6 +63,12 @@ class PodContent(NamedTuple):
             return None
         return self.policy_data + self.containers_data
 
+    def with_annotations(self, annotations: Mapping[str, str]) -> "PodContent":
+        """Return the content of the same pod with these annotations added, without its serialised data."""
+        metadata = self.pod["metadata"]
+        added = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **annotations}}
+        return self._replace(pod={**self.pod, "metadata": added}, policy_data=None, containers_data=None)
+
 
 def fields_read(pod: JsonObject) -> FieldsRead:
     """Return the part of `pod` that its evaluation depends on. A field of the wrong type is kept, to be rejected."""

@@ -143,6 +143,26 @@ def test_the_first_suggestion_for_an_annotated_pod_is_mutate(run: Run, tmp_path:
     assert lines(mutated.output)[0]["nodes"] == {"total": 2, "feasible": 1}
 
 
+def test_with_mutate_the_suggestions_name_annotations(run: Run, tmp_path: Path) -> None:
+    """A pod without a workload type gets the change of the pod, too."""
+    arguments = ("check", "-f", "-", "--cluster", write_cluster_with_room(tmp_path), "--mutate", "-o", "json")
+    product = f"{TYPE.partition('/')[0]}/gpu-product"
+    pods = [
+        make_pod("trainer").annotate(TYPE, "inference").gpu(8),
+        make_pod("plain").gpu(8),
+        TRAINING.annotate(product, "X"),
+    ]
+
+    typed, plain, _ = lines(run(*arguments, stdin=as_list(*pods)).output)
+
+    assert typed["suggestions"][0] == f"set {TYPE}: training instead of inference: 1 node would fit"
+    assert plain["suggestions"] == [
+        f"set {TYPE}: training: 1 node would fit",
+        "1 node would fit if the pod tolerated maip.mxsf.io/node.usage=training",
+        *plain["suggestions"][2:],
+    ]
+
+
 def test_mutate_is_suggested_for_a_pod_that_then_waits(run: Run, tmp_path: Path) -> None:
     pod = as_list(make_pod("trainer").annotate(TYPE, "training").gpu(8))
 

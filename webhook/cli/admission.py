@@ -2,13 +2,17 @@
 
 from collections.abc import Callable
 
+from webhook.annotation_suggestions import Place, in_annotations
 from webhook.cli.terminal import echo
+from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import AdmissionRequest
+from webhook.kube.deadline import never
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.kube.pod_set import pod_name
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
-from webhook.pipeline import ClusterView, admit
+from webhook.pipeline import ClusterView, admit, read_pod
+from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import PodSignature
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Verdict
@@ -41,6 +45,14 @@ def admit_checked_document(document: Document, policy: Policy, cluster: ClusterV
         except InvalidInput as error:
             raise InvalidInput(each.relocated(document.place, "request.object") for each in error.errors) from error
     return verdict
+
+
+def in_annotations_of(
+    document: Document, policy: Policy, placement: Placement, view: Snapshot, place: Place
+) -> Placement:
+    """Return the placement of the pod in `document`, which is as written, with suggestions in terms of annotations."""
+    content = read_pod(_request(document), ClusterView(view, scorer=None))
+    return in_annotations(content, policy, placement, view, place, never)
 
 
 def _request(document: Document) -> AdmissionRequest:

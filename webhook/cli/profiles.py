@@ -37,7 +37,10 @@ class Schedulers:
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
         """
-        signature = PodSignature.of(pod)
+        return self.answer(PodSignature.of(pod), pod, snapshot)
+
+    def answer(self, signature: PodSignature, pod: Mapping[str, Any], snapshot: Snapshot) -> Placement:
+        """Return the placement of a pod with this signature by the scheduler of `pod`."""
         name = self._name_for(pod)
         scheduler = self._schedulers.get(name)
         if scheduler is None:

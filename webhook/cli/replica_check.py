@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-from webhook.cli.admission import admit_document, print_verdict
+from webhook.cli.admission import admit_document, in_annotations_of, print_verdict
 from webhook.cli.mutate_hint import MutateHint
 from webhook.cli.profiles import Schedulers
 from webhook.cli.workloads import Workload, with_claims_of
@@ -119,14 +120,17 @@ class Checks:
             replicas = self.schedulers.place_replicas(self._pods(workload), asked, snapshot)
         except InvalidInput as error:
             raise InvalidInput(each.prefixed(document.place) for each in error.errors) from error
-        placement = replicas.placement
-        if not self.with_policy:
+        placement, first = replicas.placement, next(self._pods(workload))
+        then = replicas.snapshot if replicas.stopped else snapshot
+        if self.with_policy:
+            place = partial(self.schedulers.answer, pod=first, snapshot=then)
+            placement = in_annotations_of(document, self.policy, placement, then, place)
+        else:
             hinted = hint.suggested_first(document, replicas.first, snapshot)
             placement = hinted if placement is replicas.first else placement
-        pod, view = next(self._pods(workload)), replicas.snapshot if replicas.stopped else snapshot
         is_waiting = placement.verdict == "Waiting"
-        without_pods = self.schedulers.nodes_without_pods(pod, view) if is_waiting else ()
-        return Answer(workload, placement, replicas, self.schedulers.explain(pod, view), without_pods)
+        without_pods = self.schedulers.nodes_without_pods(first, then) if is_waiting else ()
+        return Answer(workload, placement, replicas, self.schedulers.explain(first, then), without_pods)
 
     def _pods(self, workload: Workload) -> Iterator[JsonObject]:
         """Yield the pods of a template as they are written, or as the webhook admits them; at least one."""

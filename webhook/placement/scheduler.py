@@ -109,7 +109,8 @@ class Scheduler:
                 found = self.suggest(normalized, snapshot, answer.verdict, self._suggestions, expired)
             except DeadlineNearError:
                 return replace(answer, is_final=False)
-            answer = replace(answer, suggestions=tuple(each.text for each in found))
+            remedies = tuple(each.remedy for each in found if each.remedy)
+            answer = replace(answer, suggestions=tuple(each.text for each in found), remedies=remedies)
         self._answers.put(normalized, answer, size_bytes + len(answer.message))
         return answer
 

@@ -62,13 +62,26 @@ class Scores(Mapping[str, Mapping[str, int]]):
 
 
 @dataclass(frozen=True, slots=True)
+class Remedy:
+    """A suggestion, as `text`, that only tolerates taints or drops required labels.
+
+    `node` is one of the nodes that then fit, `keys` are the keys of those taints and labels.
+    """
+
+    text: str
+    node: str
+    keys: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
     """The verdict on a pod, and its best node.
 
     `node` is the best node if the verdict is Feasible. `feasible` of `total` nodes pass every filter. `message` has
     kube-scheduler's words up to its first full stop. `scores` has an entry for each feasible node; a single node is not
     scored. `unmodelled` are the plugins that are relevant to the pod but were not evaluated. `suggestions` are changes
-    that make the pod fit, the best first. `deny_exemption` is the reason not to deny an Infeasible pod; empty if it may
+    that make the pod fit, the best first; `remedies` are those of them that are about taints and labels of nodes only.
+    `deny_exemption` is the reason not to deny an Infeasible pod; empty if it may
     be denied.
     """
 
@@ -80,6 +93,7 @@ class Placement:
     scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     unmodelled: tuple[str, ...] = ()
     suggestions: tuple[str, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
     deny_exemption: str = ""
     is_final: bool = field(default=True, compare=False)
     """False if the deadline ended the evaluation, so that another one on the same snapshot may differ."""

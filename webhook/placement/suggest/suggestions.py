@@ -13,12 +13,12 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 from webhook.kube.deadline import Expired, in_time
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
-from webhook.placement.framework.result import PlacementVerdict
+from webhook.placement.framework.result import PlacementVerdict, Remedy
 from webhook.placement.profile import Profile
 from webhook.placement.suggest.changes import Change, Scenario
 from webhook.placement.suggest.free_capacity import capacity_changes
 from webhook.placement.suggest.node_groups import NodeGroup, node_groups
-from webhook.placement.suggest.pod_changes import WITHOUT, ReduceRequest
+from webhook.placement.suggest.pod_changes import WITHOUT, ReduceRequest, TolerateTaint, WithoutRequirement
 from webhook.placement.suggest.suggestion_text import suggestion_text
 
 # Smaller changes come first, so these bounds exclude only large ones.
@@ -35,11 +35,18 @@ FeasibleNodes = Callable[[Scenario], Mask]
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """`changes` after which `nodes` nodes can take the pod, and a sentence that states this."""
+    """`changes` after which `nodes` nodes can take the pod, one of them `node`, and a sentence that states this."""
 
     text: str
     changes: tuple[Change, ...]
     nodes: int
+    node: str
+
+    @property
+    def remedy(self) -> Remedy | None:
+        """Return the suggestion in terms of taints and labels of nodes, if it changes nothing else."""
+        keys = frozenset(map(_key, self.changes))
+        return None if None in keys else Remedy(self.text, self.node, frozenset(filter(None, keys)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,15 @@ def suggest(
     return tuple(found)
 
 
+def _key(change: Change) -> str | None:
+    """Return the key of the taint that is tolerated or of the label that is no longer required; None for the rest."""
+    if isinstance(change, TolerateTaint):
+        return change.key
+    if isinstance(change, WithoutRequirement) and not change.is_of_field:
+        return change.requirement.key
+    return None
+
+
 def _rank(candidate: _Candidate, order: Sequence[str]) -> list[int]:
     return sorted((order.index(_kind(change)) for change in candidate.changes), reverse=True)
 
@@ -104,4 +120,5 @@ def _verified(candidate: _Candidate, scenario: Scenario, feasible_nodes: Feasibl
     if len(rows):
         fitting_rows = np.intersect1d(rows, candidate.group.rows)
         text = suggestion_text(candidate.changes, candidate.row, len(rows), fitting_rows, scenario)
-        yield Suggestion(text, candidate.changes, len(rows))
+        first = fitting_rows[0] if len(fitting_rows) else rows[0]
+        yield Suggestion(text, candidate.changes, len(rows), scenario.nodes.nodes[first].node.name)

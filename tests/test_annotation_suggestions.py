@@ -1,0 +1,158 @@
+"""Suggestions name annotations where those make the pod fit; each is proven by the pod that has them."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.admission import PRODUCT, TYPE, USAGE, admit_pod, policy_with
+from tests.support.builders import PodBuilder, make_pod
+from tests.support.plugins import node
+from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.snapshot import Snapshot
+from webhook.pipeline import ClusterView, scheduler_for
+from webhook.policy.policy import Policy
+from webhook.verdict import Denied, Patched
+
+DOMAIN = "maip.mxsf.io"
+CARD = "nvidia.com/gpu"
+SUGGESTION = "placement check: suggestion: "
+
+
+def gpus(name: str, usage: str, product: str, *, taints: bool = True, memory: int = 97871, **labels: Any) -> NodeInfo:
+    """Return an empty node with 8 cards, in a pool that keeps other pods away."""
+    cards = {f"{CARD}.product": product, f"{CARD}.memory": str(memory), f"{CARD}.count": "8"}
+    driver = {"nvidia.com/cuda.driver-version.major": "535"}
+    tainted = [f"{USAGE}={usage}:NoSchedule", f"{CARD}.product={product}:NoSchedule"] if taints else []
+    return node(name, labels={USAGE: usage, **cards, **driver, **labels}, taints=tainted, capacity={CARD: 8, "cpu": 64})
+
+
+A100 = [gpus(f"a100-{number}", "training", "NVIDIA-A100-SXM4-80GB", memory=81251) for number in range(3)]
+H20 = gpus("h20", "training", "NVIDIA-H20")
+L40S = gpus("l40s", "inference", "NVIDIA-L40S", memory=46068)
+
+
+def training(**annotations: str) -> PodBuilder:
+    pod = make_pod("trainer").gpu(4).annotate(TYPE, "training")
+    for key, value in annotations.items():
+        pod = pod.annotate(f"{DOMAIN}/{key.replace('_', '-')}", value)
+    return pod
+
+
+def suggestion(pod: PodBuilder, nodes: list[NodeInfo], policy: Policy) -> str:
+    """Return the suggestion that the user of the pod gets at admission."""
+    verdict = admit_pod(pod.obj(), policy, cluster=ClusterView(Snapshot.of(nodes), scheduler_for(policy)))
+    if isinstance(verdict, Denied):
+        return verdict.denial.message.partition(" Suggestion: ")[2].removesuffix(".")
+    (found,) = [each.removeprefix(SUGGESTION) for each in verdict.warnings if each.startswith(SUGGESTION)]
+    return found
+
+
+CASES = [
+    pytest.param(
+        training(gpu_product="NVIDIA-H20"),
+        A100,
+        {PRODUCT: "NVIDIA-A100-SXM4-80GB"},
+        f"set {PRODUCT}: NVIDIA-A100-SXM4-80GB instead of NVIDIA-H20: 3 nodes would fit",
+        id="another product",
+    ),
+    pytest.param(
+        training(gpu_product="NVIDIA-L40S"),
+        [L40S],
+        {TYPE: "inference"},
+        f"set {TYPE}: inference instead of training: 1 node would fit",
+        id="another workload type",
+    ),
+    pytest.param(
+        training(gpu_product="NVIDIA-H20"),
+        [gpus("l40s", "inference", "NVIDIA-L40S", taints=False)],
+        {TYPE: "inference", PRODUCT: "NVIDIA-L40S"},
+        f"set {TYPE}: inference instead of training and {PRODUCT}: NVIDIA-L40S instead of NVIDIA-H20: 1 node would fit",
+        id="both",
+    ),
+    pytest.param(
+        training(gpu_product="NVIDIA-H20", gpu_memory="141Gi"),
+        [H20],
+        {f"{DOMAIN}/gpu-memory": "95Gi"},
+        f"set {DOMAIN}/gpu-memory: 95Gi instead of 141Gi: 1 node would fit",
+        id="less memory",
+    ),
+    pytest.param(
+        training(gpu_product="NVIDIA-H20", gpu_driver="550"),
+        [H20],
+        {f"{DOMAIN}/gpu-driver": "535"},
+        f"set {DOMAIN}/gpu-driver: 535 instead of 550: 1 node would fit",
+        id="an older driver",
+    ),
+    pytest.param(
+        training(gpu_product="NVIDIA-H20", gpu_count="16"),
+        [H20],
+        {f"{DOMAIN}/gpu-count": "8"},
+        f"set {DOMAIN}/gpu-count: 8 instead of 16: 1 node would fit",
+        id="fewer cards on the node",
+    ),
+]
+
+
+@pytest.mark.parametrize(("pod", "nodes", "annotations", "wanted"), CASES)
+@pytest.mark.parametrize("mode", ["warn", "deny"])
+def test_the_suggestion_names_the_annotation(
+    pod: PodBuilder, nodes: list[NodeInfo], annotations: dict[str, str], wanted: str, mode: str
+) -> None:
+    assert suggestion(pod, nodes, policy_with(placementCheck={"mode": mode})) == wanted
+
+
+@pytest.mark.parametrize(("pod", "nodes", "annotations", "wanted"), CASES)
+def test_the_annotated_pod_fits_on_as_many_nodes_as_it_says(
+    pod: PodBuilder, nodes: list[NodeInfo], annotations: dict[str, str], wanted: str
+) -> None:
+    annotated = pod
+    for key, value in annotations.items():
+        annotated = annotated.annotate(key, value)
+    policy = policy_with()
+
+    verdict = admit_pod(annotated.obj(), policy, cluster=ClusterView(Snapshot.of(nodes), scheduler_for(policy)))
+
+    assert isinstance(verdict, Patched)
+    assert verdict.placement is not None
+    assert verdict.placement.verdict == "Feasible"
+    assert wanted.endswith(f": {verdict.placement.feasible} node{'s' * (verdict.placement.feasible > 1)} would fit")
+
+
+@pytest.mark.parametrize(
+    ("pod", "nodes", "policy"),
+    [
+        pytest.param(
+            training(gpu_product="NVIDIA-H20"),
+            [node("n", labels=H20.node.labels, taints=["team=a:NoSchedule"], capacity={CARD: 8})],
+            policy_with(),
+            id="a taint that no annotation names",
+        ),
+        pytest.param(
+            training(gpu_product="NVIDIA-H20"),
+            A100,
+            policy_with(allowedProducts={"NVIDIA-A100*": ["team-llm"]}),
+            id="a product that the namespace may not ask for",
+        ),
+        pytest.param(training().node_selector("zone", "a"), [H20], policy_with(), id="a nodeSelector of the user"),
+        pytest.param(
+            training(gpu_product="NVIDIA-L40S"),
+            [L40S],
+            policy_with(workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}}}),
+            id="a pool of no other type",
+        ),
+    ],
+)
+def test_what_no_annotation_can_state_stays_in_terms_of_the_scheduler(
+    pod: PodBuilder, nodes: list[NodeInfo], policy: Policy
+) -> None:
+    assert not suggestion(pod, nodes, policy).startswith("set ")
+
+
+def test_the_patch_does_not_depend_on_the_suggestion() -> None:
+    pod, policy = training(gpu_product="NVIDIA-H20").obj(), policy_with()
+    with_view = admit_pod(pod, policy, cluster=ClusterView(Snapshot.of(A100), scheduler_for(policy)))
+    without = admit_pod(pod, policy)
+
+    assert isinstance(with_view, Patched)
+    assert isinstance(without, Patched)
+    assert with_view.operations == without.operations
