@@ -10,6 +10,7 @@ from webhook.kube.quantity import milli_value
 from webhook.placement.suggest.changes import Change, Evict, Free, Uncordon
 from webhook.placement.suggest.pod_changes import (
     ReduceRequest,
+    ReplaceRequest,
     TolerateTaint,
     WithoutHostPort,
     WithoutNodeSelector,
@@ -118,6 +119,15 @@ def _(change: WithoutSpread, world: World) -> None:
     constraints = world.pod["spec"]["topologySpreadConstraints"]
     kept = [each for each in constraints if each["whenUnsatisfiable"] != "DoNotSchedule"]
     world.pod["spec"]["topologySpreadConstraints"] = kept
+
+
+@_apply.register
+def _(change: ReplaceRequest, world: World) -> None:
+    spec = world.pod["spec"]
+    resources = [each.get("resources") or {} for each in (*(spec.get("initContainers") or []), *spec["containers"])]
+    for amounts in (requested for each in resources for requested in (each.get("requests"), each.get("limits"))):
+        if amounts and change.resource in amounts:
+            amounts[change.other] = amounts.pop(change.resource)
 
 
 @_apply.register

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.placement import oracle, strategies, strategies_pods
 from tests.placement.applying import World, applied
 from tests.placement.strategies_nominated import nominations
+from tests.support.builders import make_node_object, make_pod
 from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
@@ -76,3 +77,27 @@ def test_as_many_nodes_fit_where_some_are_kept_for_other_pods(
     running = [each for each in drawn if each["spec"].get("nodeName")]
     nominated = [each for each in drawn if not each["spec"].get("nodeName")]
     _check(World(pod, nodes, running), [], priorities, nominated)
+
+
+_DEVICES = (
+    "nvidia.com/gpu",
+    "nvidia.com/gpu.shared",
+    "nvidia.com/mig-1g.10gb",
+    "nvidia.com/mig-3g.40gb",
+    "rdma/hca_shared_devices_a",
+    "rdma/ib",
+)
+_AMOUNTS = st.dictionaries(st.sampled_from(_DEVICES), st.integers(0, 4), max_size=3)
+
+
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(asked=_AMOUNTS, offered=st.lists(_AMOUNTS, min_size=1, max_size=4), used=st.lists(_AMOUNTS, max_size=4))
+def test_as_many_nodes_fit_with_another_form_of_a_device(
+    asked: dict[str, int], offered: list[dict[str, int]], used: list[dict[str, int]]
+) -> None:
+    nodes = [make_node_object(f"n{number}", capacity=amounts) for number, amounts in enumerate(offered)]
+    running = [
+        make_pod(f"p{number}").requests(**amounts).node_name(f"n{number}").obj() | {"status": {"phase": "Running"}}
+        for number, amounts in enumerate(used[: len(nodes)])
+    ]
+    _check(World(make_pod().requests(**asked).obj(), nodes, running), [], [])

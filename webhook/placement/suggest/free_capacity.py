@@ -12,11 +12,14 @@ from webhook.kube.deadline import Expired, in_time
 from webhook.kube.ports import HostPort
 from webhook.placement.suggest.amount_text import rounded_down, rounded_up
 from webhook.placement.suggest.changes import Change, Evict, Free, Scenario, Uncordon
+from webhook.placement.suggest.device_forms import other_forms
 from webhook.placement.suggest.node_groups import NodeGroup
-from webhook.placement.suggest.pod_changes import ReduceRequest, WithoutHostPort
+from webhook.placement.suggest.pod_changes import ReduceRequest, ReplaceRequest, WithoutHostPort
 
 Share = NDArray[np.float64]
 
+# The most other forms of a resource that are tried for a group.
+_MOST_FORMS = 2
 # The most nodes of a group that are searched for the one with the fewest victims.
 _MOST_SEARCHED = 32
 
@@ -45,6 +48,7 @@ def capacity_changes(
         return
     if not group.has_too_many_pods:
         yield from _reduce_requests(group, scenario)
+        yield from _replace_requests(group, scenario)
     change = _evict(group, scenario, expired) or _free_on_best_node(group, scenario, running)
     if change is not None:
         yield change
@@ -63,6 +67,22 @@ def _reduce_requests(group: NodeGroup, scenario: Scenario) -> Iterator[CapacityC
     if all(request.amount > 0 for request in requests):
         ports = tuple(WithoutHostPort(port) for port in _taken_ports(scenario, row)) if group.has_taken_ports else ()
         yield CapacityChange(row, (*_uncordon(group, nodes, row), *requests, *ports))
+
+
+def _replace_requests(group: NodeGroup, scenario: Scenario) -> Iterator[CapacityChange]:
+    """Request another form of the one resource that is short, if no node has it, on a node with enough free."""
+    pod, nodes = scenario
+    requested = dict(pod.requests)
+    if len(group.short) != 1 or group.has_taken_ports or nodes.allocatable(group.short[0]).any():
+        return
+    (resource,) = group.short
+    amount, found = requested[resource], 0
+    for other in other_forms(resource, (name for name in nodes.allocatable_columns if name not in requested)):
+        is_enough = _free(nodes, group, other) >= amount
+        if is_enough.any() and found < _MOST_FORMS:
+            found += 1
+            row = _first_largest(group, is_enough.astype(np.float64))
+            yield CapacityChange(row, (*_uncordon(group, nodes, row), ReplaceRequest(resource, other, amount)))
 
 
 def _free_on_best_node(group: NodeGroup, scenario: Scenario, running: Snapshot) -> CapacityChange | None:

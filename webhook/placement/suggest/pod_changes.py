@@ -166,6 +166,26 @@ class ReduceRequest:
         return tuple((name, self.amount if name == self.resource else amount) for name, amount in amounts)
 
 
+@dataclass(frozen=True, slots=True)
+class ReplaceRequest:
+    """Request `amount` of the resource `other` in place of `resource`, which no node has."""
+
+    resource: str
+    other: str
+    amount: int
+
+    def apply(self, scenario: Scenario) -> Scenario:
+        """Rename the resource in the filtered and the scored requests; the pod does not request `other` itself."""
+        pod, nodes = scenario
+        return Scenario(
+            pod._replace(requests=self._renamed(pod.requests), scoring_requests=self._renamed(pod.scoring_requests)),
+            nodes,
+        )
+
+    def _renamed(self, amounts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+        return tuple((self.other if name == self.resource else name, amount) for name, amount in amounts)
+
+
 # Changes that drop a part of the pod.
 WITHOUT = (
     WithoutRequirement,

@@ -10,6 +10,7 @@ from webhook.placement.suggest.changes import Change, Evict, Free, Scenario, Unc
 from webhook.placement.suggest.pod_changes import (
     WITHOUT,
     ReduceRequest,
+    ReplaceRequest,
     TolerateTaint,
     WithoutNodeSelector,
     WithoutRequirement,
@@ -43,6 +44,9 @@ def suggestion_text(changes: Sequence[Change], row: int, count: int, fitting_row
         conditions.append(f"tolerated {_joined(map(str, tolerated))}")
     if requests:
         conditions.append(f"asked for {_amounts(requests)}")
+    for each in _of(changes, ReplaceRequest):
+        amount = amount_text(each.resource, each.amount)
+        conditions.append(f"asked for {amount} {each.other} instead of {each.resource}, which no node has")
     if conditions:
         parts.append(f"{'and ' if dropped else ''}if the pod {_joined(conditions)}")
     return " ".join(parts)

@@ -27,8 +27,26 @@ _MOST_TRIED = 12
 _MOST_CHANGES = 3
 
 # Kinds of changes, the smaller first. The requests of a Waiting pod are possible, so capacity comes first.
-_INFEASIBLE_ORDER = ("TolerateTaint", "Without", "ReduceRequest", "Evict", "Free", "Uncordon", "HalveRequest")
-_WAITING_ORDER = ("ReduceRequest", "Evict", "Free", "TolerateTaint", "Without", "Uncordon", "HalveRequest")
+_INFEASIBLE_ORDER = (
+    "TolerateTaint",
+    "Without",
+    "ReduceRequest",
+    "ReplaceRequest",
+    "Evict",
+    "Free",
+    "Uncordon",
+    "HalveRequest",
+)
+_WAITING_ORDER = (
+    "ReduceRequest",
+    "ReplaceRequest",
+    "Evict",
+    "Free",
+    "TolerateTaint",
+    "Without",
+    "Uncordon",
+    "HalveRequest",
+)
 
 FeasibleNodes = Callable[[Scenario], Mask]
 
