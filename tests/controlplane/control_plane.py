@@ -138,6 +138,10 @@ class ControlPlane:
         if process is not None:
             process.stop()
 
+    def program(self, name: str) -> Path:
+        """Return the program of this name."""
+        return self._programs[name]
+
     def kubectl(
         self,
         *arguments: str,

@@ -83,7 +83,7 @@ def list_(files: tuple[str, ...], limit: int | None, output: str, **filters: Any
     \b
     placement-webhook audit list -n team-a --type training
     placement-webhook audit list --pod 'team-a/worker-*' --since 2026-05-01T08:00:00Z
-    placement-webhook audit list --outcome Denied -o json | jq .error
+    placement-webhook audit list --outcome Denied -o json > denied.jsonl
     """
     selection = _selection(**filters)
     with Sources(_named(files)) as sources:
@@ -187,7 +187,7 @@ def verify(files: tuple[str, ...], heads: tuple[str, ...], partial: bool, output
 
     \b
     placement-webhook audit verify audit.jsonl*
-    placement-webhook audit verify --head 9f86d081884c7d65… audit.jsonl
+    placement-webhook audit verify --head "$(cat head.txt)" audit.jsonl*
     """
     # Read before the records: a running server writes the record first, then the head.
     kept = _kept_heads(files or [DEFAULT_FILE, *rotated_files(Path(DEFAULT_FILE))])

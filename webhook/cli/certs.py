@@ -178,7 +178,7 @@ def register(
     \b
     Examples:
       placement-webhook certs register --dry-run server
-      placement-webhook certs register --dir tls --url https://10.0.0.1:8443/mutate
+      placement-webhook certs register --dir tls --url https://localhost:8443/mutate --dry-run server
     """
     if directory and (dns_names or ip_addresses):
         raise click.UsageError("--dir has a certificate with its names; leave --dns and --ip out.")

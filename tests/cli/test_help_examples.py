@@ -1,0 +1,97 @@
+"""Every example in a help text works as it is written."""
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
+from tests.support.audit_records import chain_lines, make_record, write_lines
+from tests.support.builders import make_node_object
+from tests.support.cluster_files import FEASIBLE, write_cluster
+from tests.support.programs import write_program
+from tests.support.server import write_certificate
+from webhook.audit.record import digest
+from webhook.cli.mutate import to_yaml
+from webhook.cli.root import root
+from webhook.policy.loader import built_in_policy
+
+PROGRAM = "placement-webhook"
+_EXAMPLE = re.compile(rf"^ +((?:{PROGRAM}|kubectl|cat) .*)$", re.MULTILINE)
+
+
+def leaves(command: click.Command, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    yield path.strip(), command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            inner = command.get_command(click.Context(command), name)
+            assert inner is not None
+            yield from leaves(inner, f"{path} {name}")
+
+
+EXAMPLES = {name: _EXAMPLE.findall(command.help or "") for name, command in leaves(root)}
+WITHOUT_ARGUMENTS = {"", "certs", "policy", "policy schema", "policy show", "certs status"}
+
+
+def test_every_command_has_an_example() -> None:
+    assert {name for name, examples in EXAMPLES.items() if not examples} == WITHOUT_ARGUMENTS
+
+
+@pytest.fixture
+def folder(tmp_path: Path, control_plane: ControlPlane, cluster: Cluster) -> Path:
+    """Return a folder with the files that the examples name, and a context `staging`."""
+    write_program(tmp_path, PROGRAM)
+    write_cluster(tmp_path)
+    (tmp_path / "pod.yaml").write_text(to_yaml(FEASIBLE.obj()))
+    (tmp_path / "policy.yaml").write_text(to_yaml(built_in_policy().document.model_dump(mode="json", by_alias=True)))
+    record = make_record(decision="01J9Z6XYZ")
+    oldest, newest = chain_lines([make_record(7), record])
+    write_lines(tmp_path / "audit.jsonl.1", [oldest])
+    for name in ("audit.jsonl", "replica-1.jsonl"):
+        write_lines(tmp_path / name, [newest] if name == "audit.jsonl" else [oldest])
+    (tmp_path / "head.txt").write_text(digest(newest))
+    (tmp_path / "config").write_bytes(control_plane.kubeconfig.read_bytes())
+    configuration = {"KUBECONFIG": str(tmp_path / "config")}
+    current = control_plane.kubectl("config", "current-context", environment=configuration).stdout.strip()
+    control_plane.kubectl("config", "rename-context", current, "staging", environment=configuration)
+    namespace = f"--namespace={cluster.namespace}"
+    control_plane.kubectl("config", "set-context", "staging", namespace, environment=configuration)
+    cluster.make_nodes(make_node_object("node-1"))
+    cluster.kubectl("create", "deployment", "web", "--image=nginx")
+    control_plane.kubectl("create", "namespace", "placement-webhook", check=False)
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.control_plane
+@pytest.mark.parametrize("name", [name for name, examples in EXAMPLES.items() if examples])
+def test_the_examples_work(name: str, folder: Path, cluster: Cluster) -> None:
+    path = os.pathsep.join([str(folder), str(cluster.control_plane.program("kubectl").parent), os.environ["PATH"]])
+    anywhere = {f"PLACEMENT_WEBHOOK_{each}": "127.0.0.1:0" for each in ("LISTEN", "ADMIN_LISTEN")}
+    if name == "certs register":
+        (folder / "tls").mkdir()
+        write_certificate(folder / "tls")
+    environment = os.environ | anywhere | {"PATH": path, "KUBECONFIG": str(folder / "config"), "KUBERC": "off"}
+    for example in EXAMPLES[name]:
+        with subprocess.Popen(
+            ["bash", "-o", "pipefail", "-c", f"exec {example}" if " serve " in example else example],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            assert process.stderr is not None
+            first = process.stderr.readline() if " serve " in example else b""
+            if first:
+                assert b'"event": "serving"' in first or b'"event":"serving"' in first
+                process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate()
+        # 3 and 4: no node of the cluster can take the pod.
+        assert process.returncode in ((0, 3, 4) if " check " in example else (0,)), (example, errors)
+        assert b"Error" not in errors, example
