@@ -330,6 +330,9 @@ def test_a_file_that_cannot_be_read_is_code_2(run: Run, tmp_path: Path, flag: st
     assert outcome.errors == f'Error: {flag}: Invalid value: "{tmp_path / name}"; cannot be read: {why}\n'
 
 
+UNKNOWN = "Forbidden: unknown field; `placement-webhook policy schema` lists the known ones"
+
+
 def test_all_errors_of_a_policy_are_reported_before_any_pod(run: Run, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("kind: PlacementPolicy\nspec: {foo: 1}\n")
@@ -339,7 +342,7 @@ def test_all_errors_of_a_policy_are_reported_before_any_pod(run: Run, tmp_path: 
     assert (outcome.code, outcome.output) == (2, "")
     assert outcome.errors.splitlines() == [
         f"Error: {policy}: apiVersion: Required value: must be set",
-        f"Error: {policy}: spec.foo: Forbidden: unknown field; `placement-webhook policy schema` lists the known ones",
+        f"Error: {policy}:2: spec.foo: {UNKNOWN}",
     ]
 
 

@@ -38,6 +38,7 @@ COMMANDS: list[tuple[str, int]] = [
     ("audit summary audit.jsonl", 0),
     ("audit verify audit.jsonl", 0),
     ("certs issue --dir new --dns localhost", 0),
+    ("certs manifest", 0),
     ("certs register --kubeconfig kubeconfig --skip-probe --dry-run server", 0),
     ("certs status --dir tls", 0),
     ("check -f pods.json --cluster cluster.json", 4),
