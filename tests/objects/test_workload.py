@@ -89,6 +89,14 @@ def test_nothing_is_said_of_an_object_whose_pods_fit(sample: Sample) -> None:
     assert verdict.placement.verdict == "Feasible"
 
 
+def test_the_policy_can_ask_for_the_verdict_of_objects_whose_pods_fit() -> None:
+    policy = policy_with(workloadObjects={"report": "always"})
+
+    assert warnings_of(admitted(DEPLOYMENT.object(template(), replicas=2), TWO_NODES, policy)) == (
+        "placement check: 2 of 2 replicas fit now",
+    )
+
+
 @KINDS
 def test_a_mistyped_annotation_is_denied_with_its_path_in_the_object(sample: Sample) -> None:
     verdict = admitted(sample.object(MISTYPED), TWO_NODES)

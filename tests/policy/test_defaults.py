@@ -90,7 +90,7 @@ def test_built_in_policy_matches_the_contract() -> None:
             "nodeTemplates": [],
             "workloadKinds": [],
             "invalidAnnotations": "deny",
-            "workloadObjects": {"enabled": True, "invalidAnnotations": None},
+            "workloadObjects": {"enabled": True, "report": "problems", "invalidAnnotations": None},
         },
     }
 

@@ -92,6 +92,10 @@ def with_card(**fields: Any) -> dict[str, Any]:
             'spec.workloadObjects.invalidAnnotations: Unsupported value: "ignore"; supported values: "deny", "warn"',
         ),
         (
+            {"workloadObjects": {"report": "never"}},
+            'spec.workloadObjects.report: Unsupported value: "never"; supported values: "problems", "always"',
+        ),
+        (
             {"workloadObjects": {"enabled": "no"}},
             'spec.workloadObjects.enabled: Invalid value: "no"; must be true or false',
         ),

@@ -83,7 +83,7 @@ OTHERS = {
         {"group": "example.com", "kind": "FooJob", "resource": "foojobs", "templates": [{"path": "spec.template"}]}
     ],
     "invalidAnnotations": "warn",
-    "workloadObjects": {"enabled": False},
+    "workloadObjects": {"enabled": True, "report": "always"},
 }
 
 

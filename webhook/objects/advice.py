@@ -81,7 +81,7 @@ def advise(
         return Advice(Placement.unknown(str(error)))
     except InvalidInput as error:
         return Advice(Placement.unknown(f"the scorer cannot read the pod: {error.errors[0]}"))
-    return _advice(placed, view)
+    return _advice(placed, view, policy)
 
 
 def _unknown_reason(roles: Sequence[Role]) -> str:
@@ -133,10 +133,10 @@ def _created_pods(role: Role, namespace: str) -> Iterator[JsonObject]:
         yield created
 
 
-def _advice(placed: Sequence[_Placed], view: WithoutOwnPods) -> Advice:
+def _advice(placed: Sequence[_Placed], view: WithoutOwnPods, policy: Policy) -> Advice:
     failing = [each for each in placed if each.found.stopped is not None]
     if not failing:
-        return _fitting(placed)
+        return _fitting(placed, reports_always=policy.spec.workload_objects.report == "always")
     worst = min(failing, key=lambda each: _SEVERITY.index(each.found.placement.verdict))
     placement = worst.found.placement
     text = f"{_counts(placed)}; {_next(worst, len(placed))}{placement.message}"
@@ -162,12 +162,15 @@ def _advice(placed: Sequence[_Placed], view: WithoutOwnPods) -> Advice:
 _SEVERITY = ("Infeasible", "Waiting", "Unknown", "Feasible")
 
 
-def _fitting(placed: Sequence[_Placed]) -> Advice:
-    """Return the advice if no replica was found that does not fit: silence, unless the count ended at the limit."""
+def _fitting(placed: Sequence[_Placed], *, reports_always: bool) -> Advice:
+    """Return the advice if no replica was found that does not fit.
+
+    There is no warning, unless the count ended at the limit or the policy asks for one.
+    """
     first = placed[0].found.placement
     summary = replace(first, node=None, message=_counts(placed), scores={})
     if all(each.found.is_complete for each in placed):
-        return Advice(summary)
+        return Advice(summary, (f"{_PREFIX}{summary.message}",) if reports_always else ())
     summary = replace(summary, verdict="Unknown")
     is_at_limit = sum(each.found.placed for each in placed) >= MOST_REPLICAS
     return Advice(summary, (f"{_PREFIX}{summary.message}; the others were not checked",) if is_at_limit else ())

@@ -14,6 +14,10 @@ class WorkloadObjects(StrictModel):
     enabled: bool = True
     """Evaluate workload objects. With `false` they are allowed without evaluation; their pods are evaluated anyway."""
 
+    report: Literal["problems", "always"] = "problems"
+    """When the user gets the verdict as a warning: if a pod does not fit, or also if all pods fit. A warning without a
+    problem makes `kubectl --warnings-as-errors` fail."""
+
     invalid_annotations: Literal["deny", "warn"] | None = None
     """The handling of a workload object with an invalid annotation on a pod template: deny it, or allow it with a
     warning. If absent: the value of `spec.invalidAnnotations`."""
