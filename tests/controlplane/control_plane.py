@@ -142,6 +142,16 @@ class ControlPlane:
         """Return the program of this name."""
         return self._programs[name]
 
+    @property
+    def kubectl_environment(self) -> dict[str, str]:
+        """The variables under which a shell finds this kubectl, as the administrator of this control plane."""
+        return {
+            "PATH": os.pathsep.join([str(self._programs["kubectl"].parent), os.environ["PATH"]]),
+            "KUBECONFIG": str(self.kubeconfig),
+            "KUBECACHEDIR": str(self.folder / "kubectl"),
+            "KUBERC": "off",
+        }
+
     def kubectl(
         self,
         *arguments: str,
@@ -154,11 +164,9 @@ class ControlPlane:
         Raises:
             CalledProcessError: it failed, and `check` was left on; with its output as notes.
         """
-        kubectl = self._programs["kubectl"]
-        settings = {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.folder / "kubectl"), "KUBERC": "off"}
         outcome = subprocess.run(
-            [str(kubectl), *arguments],
-            env={**os.environ, **settings, **environment},
+            [str(self._programs["kubectl"]), *arguments],
+            env={**os.environ, **self.kubectl_environment, **environment},
             input=stdin,
             capture_output=True,
             text=True,

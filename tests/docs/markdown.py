@@ -10,6 +10,8 @@ OWN = ("README.md", "README.zh-CN.md", "ARCHITECTURE.md", "CHANGELOG.md")
 OPERATIONS = ROOT / "docs" / "operations.md"
 DOCUMENTS = [*(ROOT / name for name in OWN), *sorted((ROOT / "docs").glob("*.md")), ROOT / "deploy" / "README.md"]
 
+ELLIPSIS = "…"
+_FILE_NAME = re.compile(r"# ([\w.-]+\.yaml)")
 _FENCE = re.compile(r"^```(\w*)$")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
@@ -49,6 +51,45 @@ def blocks(document: Path, *languages: str) -> list[Block]:
             lines.append(line)
     assert language is None, f"{name_of(document)}: a block has no end"
     return [block for block in found if not languages or block.language in languages]
+
+
+@dataclass
+class Step:
+    """A command after `$ `, and the lines shown below it."""
+
+    command: str
+    shown: list[str]
+
+
+def steps(block: Block) -> list[Step]:
+    """Return the commands of the block that are shown with their output."""
+    found: list[Step] = []
+    for line in block.lines:
+        if line.startswith("$ "):
+            found.append(Step(line.removeprefix("$ "), []))
+        elif found:
+            found[-1].shown.append(line)
+    return found
+
+
+def write_named_files(document: Path, folder: Path) -> None:
+    """Write the YAML blocks of the document whose first line names a file (`# train.yaml`)."""
+    for block in blocks(document, "yaml"):
+        if named := _FILE_NAME.fullmatch(block.lines[0]):
+            (folder / named.group(1)).write_text(block.text)
+
+
+def printed_as_shown(printed: str, shown: list[str]) -> bool:
+    """Return whether the output matches line by line, apart from the width of gaps between columns."""
+    pattern = "".join(
+        "(?:.*\n)*?" if line.strip() == ELLIPSIS else re.escape(_one_space(line)).replace(ELLIPSIS, ".*") + "\n"
+        for line in shown
+    )
+    return re.fullmatch(pattern, "".join(f"{_one_space(line)}\n" for line in printed.splitlines())) is not None
+
+
+def _one_space(line: str) -> str:
+    return re.sub(r"(?<=\S)\s+", " ", line).rstrip()
 
 
 def prose(document: Path) -> list[str]:

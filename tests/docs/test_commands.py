@@ -11,37 +11,29 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import pytest
 
-from tests.docs.markdown import DOCUMENTS, OPERATIONS, ROOT, Block, blocks, name_of, rows, span_of, spans
+from tests.docs.markdown import (
+    DOCUMENTS,
+    OPERATIONS,
+    ROOT,
+    Block,
+    blocks,
+    name_of,
+    printed_as_shown,
+    rows,
+    span_of,
+    spans,
+    steps,
+    write_named_files,
+)
 from tests.support.programs import write_program
 from webhook.cli.root import root
 
 PROGRAM = "placement-webhook"
-ELLIPSIS = "…"
-_FILE_NAME = re.compile(r"# ([\w.-]+\.yaml)")
-
-
-@dataclass
-class Step:
-    """A command after `$ `, and the lines shown below it."""
-
-    command: str
-    shown: list[str]
-
-
-def steps(block: Block) -> list[Step]:
-    found: list[Step] = []
-    for line in block.lines:
-        if line.startswith("$ "):
-            found.append(Step(line.removeprefix("$ "), []))
-        elif found:
-            found[-1].shown.append(line)
-    return found
 
 
 def commands(block: Block) -> list[str]:
@@ -128,9 +120,7 @@ def test_command_in_prose_exists(span: str) -> None:
 def test_commands_print_what_is_shown(document: Path, tmp_path: Path, programs: Path) -> None:
     for folder in ("webhook", "examples"):
         (tmp_path / folder).symlink_to(ROOT / folder)
-    for block in blocks(document, "yaml"):
-        if named := _FILE_NAME.fullmatch(block.lines[0]):
-            (tmp_path / named.group(1)).write_text(block.text)
+    write_named_files(document, tmp_path)
     for block in blocks(document, "console"):
         exit_code = 0
         for step in steps(block):
@@ -169,19 +159,6 @@ def run(command: str, folder: Path, programs: Path) -> "subprocess.CompletedProc
         text=True,
         check=False,
     )
-
-
-def printed_as_shown(printed: str, shown: list[str]) -> bool:
-    """Return whether the output matches line by line, apart from the width of gaps between columns."""
-    pattern = "".join(
-        "(?:.*\n)*?" if line.strip() == ELLIPSIS else re.escape(one_space(line)).replace(ELLIPSIS, ".*") + "\n"
-        for line in shown
-    )
-    return re.fullmatch(pattern, "".join(f"{one_space(line)}\n" for line in printed.splitlines())) is not None
-
-
-def one_space(line: str) -> str:
-    return re.sub(r"(?<=\S)\s+", " ", line).rstrip()
 
 
 def test_every_command_of_the_program_is_in_the_readme() -> None:
