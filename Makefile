@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-fast check format bench bench-renewal bench-feed-real abuse docs lock control-plane \
-	clean differential upstream-tables mutants golden examples
+	clean differential upstream-tables mutants golden examples rules
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,7 +74,7 @@ abuse: $(STAMP) ## load test with hostile clients, and its effect on others
 bench-feed-real: $(STAMP) ## the live view of a real API server with 5,000 nodes and 50,000 pods
 	$(BIN)/python -m bench.feed_real $(BENCH_ARGS)
 
-docs: $(STAMP) ## regenerate docs/policy.md and the table of docs/annotations.md
+docs: $(STAMP) ## regenerate docs/policy.md and the tables of docs/annotations.md and docs/workloads.md
 	$(BIN)/python -m webhook.policy.reference > docs/policy.md
 	$(BIN)/python -m webhook.policy.annotation_reference docs/annotations.md
 	$(BIN)/python -m webhook.policy.workload_reference docs/workloads.md
