@@ -8,7 +8,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 OWN = ("README.md", "README.zh-CN.md", "ARCHITECTURE.md", "CHANGELOG.md")
 OPERATIONS = ROOT / "docs" / "operations.md"
-DOCUMENTS = [*(ROOT / name for name in OWN), *sorted((ROOT / "docs").glob("*.md")), ROOT / "deploy" / "README.md"]
+DOCUMENTS = [
+    *(ROOT / name for name in OWN),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *(ROOT / folder / "README.md" for folder in ("deploy", "examples")),
+]
 
 ELLIPSIS = "…"
 _FILE_NAME = re.compile(r"# ([\w.-]+\.yaml)")
