@@ -24,7 +24,7 @@ class ExtraToleration(StrictModel):
 
     toleration_seconds: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
     """The time in seconds that the pod stays on a node with the taint, only for `NoExecute`. If absent: without limit.
-    If the pod has another toleration of the same taint, the shortest time counts."""
+    If the pod has a toleration of the same taint itself, its time counts."""
 
     @model_validator(mode="after")
     def _api_server_accepts_it(self) -> Self:
