@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.admission import DOMAIN, TYPE, admit_pod, make_request, policy_with
 from tests.support.builders import make_pod
+from webhook.kube.admission import fit_warnings
 from webhook.kube.names import LABEL_VALUE_RULE
 from webhook.mutation.workload import WorkloadReading, read_workload
 from webhook.policy.annotation_values import CardMemory, card_memory, name, positive, products, topology
@@ -287,5 +288,39 @@ def test_a_warning_names_three_resources_at_most() -> None:
 
     assert warning.startswith(
         "the pod requests no accelerator of the policy, only example.com/gpu-0, example.com/gpu-1, example.com/gpu-2, "
-        "…, but has maip.mxsf.io/gpu-count"
+        "…: request one, such as nvidia.com/gpu, or list it under accelerators of the policy, or remove "
+        "maip.mxsf.io/gpu-count"
     )
+
+
+@pytest.mark.parametrize(
+    ("domain", "namespace", "limits", "remedy"),
+    [
+        pytest.param(DOMAIN, {}, {}, "add it (training, inference)", id="no type"),
+        pytest.param("placement.platform.example.com", {}, {}, "add it (training, inference)", id="a long domain"),
+        pytest.param(DOMAIN, {"workload-type": "training"}, {}, f"or add {DOMAIN}/workload-type", id="left-out type"),
+        pytest.param(DOMAIN, None, {}, "request one, such as nvidia.com/gpu", id="no card"),
+        pytest.param(
+            DOMAIN,
+            None,
+            {"volcano.sh/vgpu-number": 1},
+            "or list it under accelerators of the policy",
+            id="another card",
+        ),
+    ],
+)
+def test_remedy_of_an_annotation_without_effect_stands_in_what_clients_see(
+    domain: str, namespace: dict[str, str] | None, limits: dict[str, int], remedy: str
+) -> None:
+    """A pod with every annotation of ours, but without a type, or without a card."""
+    policy, pod = policy_with(keyDomain=domain), make_pod().limits(**limits)
+    if namespace is None:
+        pod = pod.annotate(f"{domain}/workload-type", "training")
+    for key in ("gpu-product", "gpu-memory", "gpu-count", "gpu-driver", "bin-packing", "placement-check"):
+        value = {"gpu-memory": "80Gi", "bin-packing": "true", "placement-check": "warn"}.get(key, "1")
+        pod = pod.annotate(f"{domain}/{key}", value)
+    defaults = {f"{domain}/{key}": value for key, value in (namespace or {}).items()}
+
+    warnings = read_workload(pod.obj(), "default", defaults, policy).warnings
+
+    assert any(remedy in each for each in fit_warnings(warnings))

@@ -54,9 +54,12 @@ def without_card_warnings(
     example = policy.spec.accelerators[0].resources[0]
     others = ", ".join(cut(name, LONGEST_SHOWN) for name in request.extended_resources[:_MOST_SHOWN])
     others += ", …" if len(request.extended_resources) > _MOST_SHOWN else ""
-    missing = "the pod requests no accelerator" + (f" of the policy, only {others}" if others else "")
+    missing, remedy = "the pod requests no accelerator", f"request one, such as {example}"
+    if others:
+        missing += f" of the policy, only {others}"
+        remedy += ", or list it under accelerators of the policy"
     if annotations.is_own(keys.workload_type) and handling.pod_annotations == "leave":
-        return [f"{missing}, so {keys.workload_type} has no effect: request one, such as {example}"]
+        return [f"{missing}, so {keys.workload_type} has no effect: {remedy}"]
     warnings = []
     if not annotations.is_own(keys.workload_type) and handling.namespace_defaults == "warn":
         warnings.append(f'{missing}, but has workload type "{type_name}" from namespace "{namespace}"')
@@ -67,8 +70,7 @@ def without_card_warnings(
         and (handling.pod_annotations if annotations.is_own(key) else handling.namespace_defaults) == "warn"
     ]
     if asked:
-        warnings.append(
-            f"{missing}, but has {', '.join(asked)}: it gets no card; request one, such as {example}, or remove the "
-            "annotation"
-        )
+        # Clients see the beginning of a long warning, so the keys are at its end.
+        follows = "" if others else ", so it gets no card"
+        warnings.append(f"{missing}{follows}: {remedy}, or remove {', '.join(asked)}")
     return warnings

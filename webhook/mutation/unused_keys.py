@@ -33,10 +33,12 @@ def keys_without_type(own: Mapping[str, str], policy: Policy, *, type_is_left_ou
     present = [key for key in policy.keys if key in own and key != policy.keys.workload_type]
     if not present:
         return []
-    verb, type_key = "has" if len(present) == 1 else "have", policy.keys.workload_type
+    type_key = policy.keys.workload_type
+    # Clients see the beginning of a long warning, so the keys are at its end.
+    without_effect = f"without it, these have no effect: {', '.join(present)}"
     if type_is_left_out:
         reason = "the pod requests no accelerator, so the workload type of its namespace does not apply"
         example = policy.spec.accelerators[0].resources[0]
-        return [f"{', '.join(present)} {verb} no effect: {reason}; request one, such as {example}, or add {type_key}"]
+        return [f"{reason}: request one, such as {example}, or add {type_key}; {without_effect}"]
     types = ", ".join(policy.spec.workload_types)
-    return [f"{', '.join(present)} {verb} no effect without a workload type: add {type_key} ({types})"]
+    return [f"{type_key} is missing: add it ({types}); {without_effect}"]
