@@ -26,6 +26,7 @@ LONG = "c" * 60
 CARD_NAME = "must be VENDOR-DOMAIN/CARD like nvidia.com/gpu, CARD at most 48 letters, digits, '-', '_', '.'"
 RESOURCE = "must be an extended resource like nvidia.com/gpu, or a prefix like nvidia.com/mig-*"
 SUFFIX = "must be the end of a product's label value like -SHARED or -MIG-1g.10gb, without *"
+HANDLING = "must be inject, warn or leave, or a mapping with podAnnotations and namespaceDefaults"
 UNKNOWN = "Forbidden: unknown field; `placement-webhook policy schema` lists the known ones"
 
 
@@ -59,7 +60,20 @@ def with_card(**fields: Any) -> dict[str, Any]:
         ({"allowedSchedulers": "volcano"}, 'spec.allowedSchedulers: Invalid value: "volcano"; must be a list'),
         (
             with_type(nodeUsage={"allow": [1]}),
-            "spec.workloadTypes.t.nodeUsage.allow[0]: Invalid value: 1; must be text",
+            "spec.workloadTypes.t.nodeUsage.allow[0]: Invalid value: 1; must be text; put it in quotes",
+        ),
+        (
+            with_card(extraTolerations=[{"key": "x", "value": True}]),
+            "spec.accelerators[0].extraTolerations[0].value: Invalid value: true; must be text; put it in quotes",
+        ),
+        ({"keyDomain": []}, "spec.keyDomain: Invalid value: []; must be text"),
+        ({"withoutAccelerator": False}, f"spec.withoutAccelerator: Invalid value: false; {HANDLING}"),
+        (
+            with_type(extraTolerations=[{"key": "spot", "effect": "NoExecute", "tolerationSeconds": -1}]),
+            (
+                "spec.workloadTypes.t.extraTolerations[0].tolerationSeconds: Invalid value: -1; "
+                "must be in [0, 1000000000]"
+            ),
         ),
         # missing and unknown
         ({"workloadTypes": {"t": {}}}, "spec.workloadTypes.t.nodeUsage: Required value: must be set"),

@@ -1,10 +1,10 @@
 """Tolerations that a policy adds for the taints of a cloud provider or of other software."""
 
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from webhook.policy.fields import LabelKey, LabelText, StrictModel, wrong
+from webhook.policy.fields import LabelKey, LabelText, StrictModel, TolerationSeconds, wrong
 
 
 class ExtraToleration(StrictModel):
@@ -22,7 +22,7 @@ class ExtraToleration(StrictModel):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     """The effect of the taint. If absent: every effect."""
 
-    toleration_seconds: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
+    toleration_seconds: TolerationSeconds | None = None
     """The time in seconds that the pod stays on a node with the taint, only for `NoExecute`. If absent: without limit.
     If the pod has a toleration of the same taint itself, its time counts."""
 

@@ -95,6 +95,11 @@ Percent = Annotated[
 Seconds = Annotated[
     int, _checked(lambda seconds: seconds >= 1, "must be at least 1"), Field(json_schema_extra={"minimum": 1})
 ]
+TolerationSeconds = Annotated[
+    int,
+    _checked(lambda seconds: 0 <= seconds <= 1_000_000_000, "must be in [0, 1000000000]"),
+    Field(json_schema_extra={"minimum": 0, "maximum": 1_000_000_000}),
+]
 LabelValue = Annotated[str, _checked(lambda text: bool(text) and is_label_value(text), LABEL_VALUE_RULE)]
 LabelText = Annotated[str, _checked(is_label_value, f"{LABEL_VALUE_RULE}; it may be empty")]
 LabelKey = Annotated[str, _checked(is_qualified_name, QUALIFIED_NAME_RULE)]

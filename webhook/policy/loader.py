@@ -95,6 +95,8 @@ def field_error(detail: ErrorDetails, unknown_field: str = _UNKNOWN_FIELD) -> Fi
     if kind == "literal_error":
         expected = context["expected"].replace("'", '"').replace(" or ", ", ")
         return FieldError(path, "Unsupported value", value, f"supported values: {expected}")
+    if kind == "string_type" and isinstance(value, int | float):
+        return invalid(path, value, "must be text; put it in quotes")
     return invalid(path, value, _TYPES.get(kind) or context.get("detail") or detail["msg"])
 
 

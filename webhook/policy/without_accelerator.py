@@ -27,11 +27,11 @@ class WithoutAccelerator(StrictModel):
 
 
 def _both(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    if value not in get_args(Handling):
+    if isinstance(value, str) and value in get_args(Handling):
+        return {"podAnnotations": value, "namespaceDefaults": value}
+    if not isinstance(value, dict | WithoutAccelerator):
         raise wrong("must be inject, warn or leave, or a mapping with podAnnotations and namespaceDefaults")
-    return {"podAnnotations": value, "namespaceDefaults": value}
+    return value
 
 
 class _WordInSchema:
