@@ -7,6 +7,7 @@ import jsonpatch
 import pytest
 
 from tests.support.frozen import frozen
+from tests.support.work import calls_of
 from webhook.mutation.editor import PodEditor
 from webhook.mutation.edits import (
     LARGEST_GROWTH_BYTES,
@@ -353,6 +354,18 @@ def test_a_toleration_of_every_value_is_added_unless_another_covers_it(toleratio
 
     assert pod == {"spec": {"tolerations": [toleration, EVERY_VALUE] if added else [toleration]}}
     assert effect == Effect(changed=added)
+
+
+def test_a_toleration_is_looked_up_among_those_of_the_user() -> None:
+    """A pod can have ten thousand tolerations, and name a hundred products."""
+
+    def work(number: int) -> int:
+        others = [{"key": f"k{each}", "operator": "Exists"} for each in range(number)]
+        editor = PodEditor({"spec": {"tolerations": [*others, TOLERATION]}})
+        assert TAINT.apply(editor) == Effect(changed=False)
+        return calls_of(lambda: TAINT.apply(editor))
+
+    assert work(1000) == work(1)
 
 
 FOR_AN_HOUR = {"key": "usage", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3600}

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 from webhook.kube import wellknown
 from webhook.kube.field import FieldError
-from webhook.kube.taints import NO_SCHEDULE, Taint, Toleration, any_tolerates, covers
+from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, any_tolerates, covers
 from webhook.kube.text import cut
 from webhook.mutation.editor import JsonObject, Path, PodEditor
 from webhook.mutation.node_terms import LONGEST_SHOWN, NodeLabelRequirement
@@ -93,17 +93,21 @@ class AddToleration:
     def apply(self, pod: PodEditor) -> Effect:
         """Append the toleration, unless another one covers it."""
         toleration = self.to_json()
-        # A lookup in a set, so most pods need no pass over their tolerations.
-        # `covers` decides: it also compares tolerationSeconds, which the set does not contain.
-        if self._may_be_covered(pod.tolerations) and any(
-            covers(present, toleration) for present in pod.get("spec", "tolerations") or ()
+        if self._may_be_covered(pod.tolerations) and (
+            not self._has_time or any(covers(present, toleration) for present in pod.get("spec", "tolerations") or ())
         ):
             return KEPT
         pod.append(toleration, "spec", "tolerations")
         pod.tolerations.add(Toleration.of(toleration))
         return CHANGED
 
+    @property
+    def _has_time(self) -> bool:
+        """Return whether it can tolerate a NoExecute taint, so that `covers` must compare tolerationSeconds."""
+        return self.effect in ("", NO_EXECUTE)
+
     def _may_be_covered(self, present: AbstractSet[Toleration]) -> bool:
+        """Return whether one of `present` covers it, apart from tolerationSeconds: a lookup instead of a pass."""
         if self.operator == "Equal":
             return any_tolerates(present, Taint(self.key, self.value, self.effect))
         return any(
