@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.frozen import frozen
 from tests.support.work import calls_of
+from webhook.kube.admission import fit_warnings
 from webhook.mutation.editor import PodEditor
 from webhook.mutation.edits import (
     LARGEST_GROWTH_BYTES,
@@ -354,6 +355,18 @@ def test_a_toleration_of_every_value_is_added_unless_another_covers_it(toleratio
 
     assert pod == {"spec": {"tolerations": [toleration, EVERY_VALUE] if added else [toleration]}}
     assert effect == Effect(changed=added)
+
+
+def test_consequence_of_a_contradiction_stands_in_what_clients_see() -> None:
+    """A pod names all products that will do, and its nodeSelector another one."""
+    products = tuple(f"NVIDIA-A100-SXM4-{size}GB" for size in range(10, 20))
+    edit = RequireNode(NodeLabelRequirement("nvidia.com/gpu.product", "In", products))
+
+    _, effect = applied(edit, {"spec": {"nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}})
+
+    (warning,) = fit_warnings(effect.warnings)
+    assert warning.endswith(PENDING)
+    assert str(edit) == f"require node nvidia.com/gpu.product in [{', '.join(products)}]"
 
 
 def test_a_toleration_is_looked_up_among_those_of_the_user() -> None:

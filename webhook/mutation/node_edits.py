@@ -76,7 +76,7 @@ class RequireNode:
         if value is None or self.requirement.admits(value):
             return ()
         user_selector = f"nodeSelector {self.requirement.key}={cut(value, LONGEST_SHOWN)}"
-        conflict = f"{user_selector} contradicts the policy's {self.requirement}"
+        conflict = f"{user_selector} contradicts the policy's {self.requirement.summary}"
         return (f"{conflict}; a node must meet both, so no node matches and the pod will stay Pending",)
 
 

@@ -20,7 +20,8 @@ _MOST_COMPARED = 10_000
 
 LONGEST_SHOWN = 253
 """Maximum number of characters of a user's value in a message. No name or label in Kubernetes is longer."""
-_MOST_VALUES_SHOWN = 100
+# A client sees 256 bytes of a warning, and the consequence is at its end.
+_MOST_VALUES_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +35,20 @@ class NodeLabelRequirement:
     """How the requirement follows from the annotation, for messages."""
 
     def __str__(self) -> str:
+        return self._text(", ".join(self.values))
+
+    def _text(self, values: str) -> str:
         origin = f" ({self.origin})" if self.origin else ""
         if self.operator == "Gt":
             return f"{self.key} > {self.values[0]}{origin}"
         if self.operator == "Exists":
             return f"{self.key} exists{origin}"
-        return f"{self.key} {'in' if self.operator == 'In' else 'not in'} [{', '.join(self.values)}]{origin}"
+        return f"{self.key} {'in' if self.operator == 'In' else 'not in'} [{values}]{origin}"
+
+    @property
+    def summary(self) -> str:
+        """Return the text for warnings, with a few of its values."""
+        return self._text(_values_text(self.values))
 
     def to_json(self) -> dict[str, Any]:
         """Return the NodeSelectorRequirement."""
@@ -103,7 +112,7 @@ class NodeLabelRequirement:
         same_key = [expression for expression in expressions if expression.get("key") == self.key]
         conflict = [each for each in same_key if self._excludes([each])]
         if conflict or self._excludes(same_key):
-            return f"{_expression_text((conflict or same_key)[0])} contradicts the policy's {self}"
+            return f"{_expression_text((conflict or same_key)[0])} contradicts the policy's {self.summary}"
         return None
 
     def _excludes(self, expressions: Sequence[Expression]) -> bool:
@@ -146,8 +155,11 @@ def _integers(values: tuple[str, ...]) -> tuple[str, ...]:
 
 def _expression_text(expression: Expression) -> str:
     """Return the expression as text with `_MOST_VALUES_SHOWN` values at most, since a pod may have any number."""
-    listed = expression.get("values") or ()
-    values = ", ".join(cut(str(value), LONGEST_SHOWN) for value in listed[:_MOST_VALUES_SHOWN])
-    more = ", …" if len(listed) > _MOST_VALUES_SHOWN else ""
+    values = _values_text(expression.get("values") or ())
     operator = cut(str(expression.get("operator")), LONGEST_SHOWN)
-    return f"{expression.get('key')} {operator}" + (f" [{values}{more}]" if values else "")
+    return f"{expression.get('key')} {operator}" + (f" [{values}]" if values else "")
+
+
+def _values_text(values: Sequence[object]) -> str:
+    shown = ", ".join(cut(str(value), LONGEST_SHOWN) for value in values[:_MOST_VALUES_SHOWN])
+    return f"{shown}, …" if len(values) > _MOST_VALUES_SHOWN else shown
