@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.support.admission import TYPE, make_request, policy_with
+from tests.support.admission import PRODUCT, TYPE, make_request, policy_with
 from tests.support.builders import PodBuilder, make_pod
 from webhook.byte_cache import ByteCache, parsed_bytes, value_count
 from webhook.pod_content import PodContent
@@ -111,8 +111,18 @@ def _resources(number: int) -> PodBuilder:
     return make_pod("a").spec(containers=[{"name": "main", "resources": {"requests": requests}}])
 
 
+def _products(number: int) -> PodBuilder:
+    """Each nodeSelectorTerm gets all products of the pod."""
+    required = {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": f"k-{each}", "operator": "Exists"}]} for each in range(10)]
+    }
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    products = ",".join(f"{'PRODUCT' * 8}-{number}-{each}" for each in range(100))
+    return make_pod("a").gpu(1).annotate(PRODUCT, products).spec(affinity=affinity)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [_selector, _tolerations, _terms, _resources])
+@pytest.mark.parametrize("make", [_selector, _tolerations, _terms, _resources, _products])
 def test_a_cache_takes_no_more_memory_than_estimated(make: Any) -> None:
     """Pods of about 12 KB, each another: what is kept of them is measured, and held against what the caches count."""
     decisions = DecisionCache(UntilNextSnapshot())

@@ -162,7 +162,8 @@ def _rules_bytes(result: RulesResult) -> int:
     if isinstance(result, Denied):
         size_bytes += len(result.denial.message) * 4
     if isinstance(result, Injection):
-        size_bytes += len(result.operations) * _OPERATION_BYTES
+        # An operation with many products is larger: it is kept as JSON and as a list of references.
+        size_bytes += max(len(result.operations) * _OPERATION_BYTES, len(result.patch) * 3)
         size_bytes += sum(_PRODUCT_BYTES + len(product) for product in result.references.products)
     return size_bytes
 
