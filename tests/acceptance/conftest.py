@@ -3,11 +3,13 @@
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from certs.registration import Target, manifest, with_ca_bundle
 from tests.controlplane.cluster import Cluster
 from tests.support.server import Running, World, running_in_thread
 from webhook.cluster.file import snapshot_from_documents
@@ -24,9 +26,9 @@ class Webhook:
     server: Running
     ca_pem: str
 
-    def look_at(self, cluster: Cluster) -> None:
+    def look_at(self, cluster: Cluster, resources: str = "nodes,pods,namespaces") -> None:
         """Give the webhook the view that a cluster file of this moment gives."""
-        printed = cluster.kubectl("get", "nodes,pods,namespaces", "--all-namespaces", "--output=json").stdout
+        printed = cluster.kubectl("get", resources, "--all-namespaces", "--output=json").stdout
         self.world.cluster = View(snapshot_from_documents(parse(printed, "cluster")), Scheduler())
 
 
@@ -38,6 +40,20 @@ def webhook(cluster: Cluster, tmp_path: Path) -> Iterator[Webhook]:
         ca_pem = (tmp_path / "ca.crt").read_text()
         cluster.register_webhook(server.url, ca_pem)
         yield Webhook(world, server, ca_pem)
+
+
+@contextmanager
+def registered_as_shipped(cluster: Cluster, folder: Path) -> Iterator[Webhook]:
+    """Register the webhook as deploy/ does, but fail closed, so that a test notices a failed call."""
+    world = World(clock=time.monotonic)
+    with running_in_thread(world, folder) as server:
+        ca = (folder / "ca.crt").read_bytes()
+        configuration = with_ca_bundle(manifest(Target(url=server.url)), ca)
+        for webhook in configuration["webhooks"]:
+            webhook["failurePolicy"] = "Fail"
+        cluster.client.create(configuration)
+        cluster.settle_webhooks()
+        yield Webhook(world, server, ca.decode())
 
 
 @pytest.fixture

@@ -5,19 +5,16 @@ are minimal CustomResourceDefinitions with the right groups and names, whose obj
 """
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from certs.registration import Target, manifest, with_ca_bundle
-from tests.acceptance.conftest import Webhook
+from tests.acceptance.conftest import Webhook, registered_as_shipped
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import DOMAIN, TYPE, USAGE, policy_with
 from tests.support.builders import make_pod
-from tests.support.server import World, running_in_thread
 from tests.support.workloads import APP, SAMPLES, Object, Sample
 
 KINDS = pytest.mark.parametrize("sample", SAMPLES, ids=lambda each: f"{each.kind}.{each.group}")
@@ -32,17 +29,9 @@ def registered(cluster: Cluster, custom_kinds: None, tmp_path: Path) -> Iterator
         cluster.make_node(
             name, labels={USAGE: "training"}, taints=[f"{USAGE}=training:NoSchedule"], capacity={"nvidia.com/gpu": 8}
         )
-    world = World(clock=time.monotonic)
-    with running_in_thread(world, tmp_path) as server:
-        ca = (tmp_path / "ca.crt").read_bytes()
-        configuration = with_ca_bundle(manifest(Target(url=server.url)), ca)
-        for webhook in configuration["webhooks"]:
-            webhook["failurePolicy"] = "Fail"
-        cluster.client.create(configuration)
-        cluster.settle_webhooks()
-        found = Webhook(world, server, ca.decode())
-        found.look_at(cluster)
-        yield found
+    with registered_as_shipped(cluster, tmp_path) as webhook:
+        webhook.look_at(cluster)
+        yield webhook
 
 
 def template(value: str = "training", gpus: int = 4) -> Object:
