@@ -41,7 +41,7 @@ def unknown_products(references: PodReferences, snapshot: Snapshot, templates: S
     """Yield a warning for the products that neither a node of `snapshot` nor a node template has.
 
     A variant beside its product, such as NVIDIA-H20-SHARED, stands for the product. Nodes may have a product as the
-    label or only as the taint of that key.
+    label or only as the taint of that key. Beside a known product, only what looks like a typing error is reported.
     """
     if not references.products or not snapshot.nodes:
         return
@@ -63,10 +63,11 @@ def unknown_products(references: PodReferences, snapshot: Snapshot, templates: S
         shown = cut(product, _LONGEST_SHOWN)
         if close is None:
             plain.append(shown)
-        else:
+        elif close not in named:
             similar.append(f"gpu-product: no node has {shown}; did you mean {cut(close, _LONGEST_SHOWN)}?")
     yield from similar
-    if plain:
+    # A manifest for several clusters names alternatives, and one that the cluster has is enough.
+    if plain and not known & named:
         more = f" and {len(plain) - _MOST_SHOWN} more" if len(plain) > _MOST_SHOWN else ""
         hint = "" if known else f" (no node has the label {references.product_label})"
         yield f"gpu-product: no node has {', '.join(plain[:_MOST_SHOWN])}{more}{hint}"
