@@ -11,7 +11,7 @@ from webhook.kube.admission import AdmissionRequest, Denial
 from webhook.kube.deadline import Expired, never
 from webhook.kube.field import InvalidInput
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
-from webhook.placement.cluster_warnings import absent_scheduler, full_quotas, unknown_products
+from webhook.placement.cluster_warnings import absent_scheduler, full_quotas, missing_product, unknown_products
 from webhook.placement.pod_signature import ANSWER_CACHE_BYTES
 from webhook.placement.profile import PROFILES
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
@@ -128,7 +128,7 @@ def cluster_warnings(result: Mutated, policy: Policy, cluster: ClusterView | Non
     if result.injection.check_mode == "off" or cluster is None or cluster.stale_reason:
         return ()
     spec, snapshot, references = policy.spec, cluster.snapshot, result.injection.references
-    warnings = [*unknown_products(references, snapshot, spec.node_templates)]
+    warnings = [*unknown_products(references, snapshot, spec.node_templates), *missing_product(references, snapshot)]
     if references.scheduler in spec.allowed_schedulers:
         warnings += absent_scheduler(references.scheduler, snapshot)
     if isinstance(result.signature, PodSignature):

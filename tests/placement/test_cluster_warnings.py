@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from tests.acceptance.pools import CARD, H20, pool_node, training_pod
-from tests.support.admission import DOMAIN, TYPE, admit_pod, policy_with
+from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.views import made_anew
 from webhook.cluster.index.labels import LabelColumns
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.kube.admission import fit_warnings
 from webhook.pipeline import ClusterView
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
@@ -91,6 +92,31 @@ def test_variant_that_the_policy_accepts_is_the_product(variants: list[str], war
 def test_unknown_product_is_named_without_its_variants() -> None:
     policy = policy_with(productVariants=["-SHARED"])
     assert about_products("NVIDIA-B300", policy=policy) == ["gpu-product: no node has NVIDIA-B300"]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "product", "is_missing"),
+    [
+        pytest.param({"NVIDIA-H20*": ["team-b"]}, "", True, id="a pattern"),
+        pytest.param({"NVIDIA-H20*": ["team-b"]}, "NVIDIA-A100-SXM4-80GB", False, id="with a product"),
+        pytest.param({"NVIDIA-H20*": ["team-b"], "NVIDIA-A100-SXM4-80GB": ["*"]}, "", False, id="one is left"),
+        pytest.param({"NVIDIA-H20": ["team-b"]}, "", False, id="a product, which affinity excludes"),
+        pytest.param({}, "", False, id="no restriction"),
+    ],
+)
+def test_pod_that_must_name_a_product_is_warned(allowed: Object, product: str, is_missing: bool) -> None:
+    """Node selectors cannot exclude a pattern, so the pod tolerates no product that the policy does not list."""
+    nodes = [
+        make_node_object(name, labels={CARD: name}, taints=[f"{CARD}={name}:NoSchedule"])
+        for name in (H20, "NVIDIA-A100-SXM4-80GB")
+    ]
+    pod = make_pod("pod").gpu(1).annotate(TYPE, "training")
+    pod = pod.annotate(PRODUCT, product) if product else pod
+
+    warnings = about("gpu-product", pod, *nodes, policy=policy_with(allowedProducts=allowed))
+
+    assert [each.startswith("gpu-product is missing: ") for each in fit_warnings(warnings)] == [True] * is_missing
+    assert not is_missing or fit_warnings(warnings)[0].endswith("name a product that the namespace may use")
 
 
 def test_no_warning_without_a_current_view() -> None:

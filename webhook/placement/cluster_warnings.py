@@ -35,6 +35,8 @@ class PodReferences:
     product_label: str
     products: tuple[str, ...]
     scheduler: str
+    tolerated_products: tuple[str, ...] | None = None
+    """The only products whose taints a pod without `gpu-product` tolerates; None if it names one, or tolerates all."""
 
 
 def unknown_products(references: PodReferences, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> Iterator[str]:
@@ -71,6 +73,18 @@ def unknown_products(references: PodReferences, snapshot: Snapshot, templates: S
         more = f" and {len(plain) - _MOST_SHOWN} more" if len(plain) > _MOST_SHOWN else ""
         hint = "" if known else f" (no node has the label {references.product_label})"
         yield f"gpu-product: no node has {', '.join(plain[:_MOST_SHOWN])}{more}{hint}"
+
+
+def missing_product(references: PodReferences, snapshot: Snapshot) -> Iterator[str]:
+    """Yield a warning if the pod names no product and `allowedProducts` leaves it none of the tainted products."""
+    if references.tolerated_products is None:
+        return
+    tainted = {taint.value for taint in snapshot.taints.distinct if taint.key == references.product_label}
+    if tainted and tainted.isdisjoint(references.tolerated_products):
+        yield (
+            "gpu-product is missing: the policy restricts products in this namespace (allowedProducts), so the pod "
+            "tolerates the taint of none that a node has; name a product that the namespace may use"
+        )
 
 
 def _known_products(label: str, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> set[str]:
