@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
+from tests.support.admission import DOMAIN, PRODUCT, TYPE, make_request, policy_with
 from webhook.kube.field import InvalidInput
 from webhook.objects.admission import admit_request
 from webhook.policy.policy import Policy
@@ -49,6 +49,18 @@ def test_a_default_is_validated_without_a_workload_type() -> None:
 
     assert isinstance(verdict, Denied)
     assert verdict.denial.message.startswith(f"metadata.annotations[{DOMAIN}/scheduler]: Unsupported value")
+
+
+@pytest.mark.parametrize("type_of_its_own", [{TYPE: "training"}, {}], ids=["a type", "no type"])
+def test_a_product_that_the_namespace_may_not_use_is_denied(type_of_its_own: dict[str, str]) -> None:
+    """Pods can have types of their own, beside which the product would be a default."""
+    restricted = policy_with(allowedProducts={"NVIDIA-H20": ["team-b"]})
+
+    verdict = admitted({PRODUCT: "NVIDIA-H20"} | type_of_its_own, restricted)
+
+    assert isinstance(verdict, Denied)
+    assert (verdict.denial.code, verdict.denial.reason) == (403, "Forbidden")
+    assert 'namespace "team-a" may not ask for product "NVIDIA-H20"' in verdict.denial.message
 
 
 def test_a_type_that_the_namespace_may_not_use_is_denied() -> None:

@@ -133,7 +133,7 @@ def _read_type(annotations: Annotations, namespace: str, policy: Policy) -> tupl
     return "", []
 
 
-def _read_products(
+def read_products(
     annotations: Annotations, namespace: str, policy: Policy, denials: list[FieldError]
 ) -> tuple[str, ...]:
     """Return the products, none if the namespace may not use one of them, which is reported."""
@@ -169,7 +169,7 @@ def _requested_workload(
     workload_type = policy.spec.workload_types.get(type_name, _ANY_TYPE)
     accelerators = request.accelerators
     annotations.read(Keys.inject)
-    products = _read_products(annotations, namespace, policy, denials)
+    products = read_products(annotations, namespace, policy, denials)
     bin_packing = annotations.read(Keys.bin_packing)
     scheduler = annotations.read(Keys.scheduler)
     if len(accelerators) > 1 and products:

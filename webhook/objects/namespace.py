@@ -8,7 +8,7 @@ from webhook.kube.field import FieldError
 from webhook.kube.reader import Reader
 from webhook.mutation.annotations import Annotations
 from webhook.mutation.unused_keys import misspelt_keys
-from webhook.mutation.workload import WorkloadReading, read_workload
+from webhook.mutation.workload import WorkloadReading, read_products, read_workload
 from webhook.policy.keys import ANNOTATIONS
 from webhook.policy.policy import Policy
 from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict
@@ -53,7 +53,9 @@ def _reading(own: Mapping[str, str], name: str, policy: Policy) -> WorkloadReadi
     """Return the reading of a pod that has the defaults as its own annotations and requests an accelerator."""
     if policy.keys.workload_type not in own:
         # Pods can have types of their own, beside which the other defaults have an effect.
-        return WorkloadReading(None, None, warnings=tuple(misspelt_keys(own, policy)))
+        denials: list[FieldError] = []
+        read_products(Annotations(own, name, {}, policy), name, policy, denials)
+        return WorkloadReading(None, None, denials=tuple(denials), warnings=tuple(misspelt_keys(own, policy)))
     pod = {"metadata": {"annotations": own}, "spec": {}}
     return read_workload(pod, name, {}, policy, policy.spec.accelerators[0].resources)
 
