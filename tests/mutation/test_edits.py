@@ -378,7 +378,8 @@ def test_a_toleration_is_looked_up_among_those_of_the_user() -> None:
         assert TAINT.apply(editor) == Effect(changed=False)
         return calls_of(lambda: TAINT.apply(editor))
 
-    assert work(1000) == work(1)
+    # The collector of garbage may run in between and call a few functions.
+    assert work(1000) < work(1) + 100
 
 
 FOR_AN_HOUR = {"key": "usage", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3600}
