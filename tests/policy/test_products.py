@@ -44,11 +44,13 @@ def test_variant_that_the_namespace_may_not_use_is_not_accepted() -> None:
     assert accepted_products(spec, [H20], "team-b") == (H20, SHARED)
 
 
+@pytest.mark.parametrize("suffixes", ["-SHARED", "-MIG-1g.10gb", "-MIG-1g.10gb-SHARED"])
 @pytest.mark.parametrize(("namespace", "may"), [("team-a", True), ("team-b", False)])
-def test_restriction_of_a_product_holds_for_its_variants(namespace: str, may: bool) -> None:
-    spec = policy_with(productVariants=["-SHARED"], allowedProducts={H20: ["team-a"]}).spec
+def test_restriction_of_a_product_holds_for_its_variants(namespace: str, may: bool, suffixes: str) -> None:
+    """A card that is divided and shared has both suffixes."""
+    spec = policy_with(productVariants=["-SHARED", "-MIG-1g.10gb"], allowedProducts={H20: ["team-a"]}).spec
 
-    assert may_use_product(spec, SHARED, namespace) is may
+    assert may_use_product(spec, H20 + suffixes, namespace) is may
 
 
 ANY_CASES = [

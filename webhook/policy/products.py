@@ -86,6 +86,10 @@ def _variants(spec: PolicySpec, product: str) -> Iterator[str]:
 
 
 def _bases(spec: PolicySpec, product: str) -> Iterator[str]:
-    for suffix in spec.product_variants:
-        if product.endswith(suffix) and product != suffix:
-            yield product.removesuffix(suffix)
+    """Yield the products that `product` is a variant of, and those that these are variants of."""
+    names = [product]
+    for name in names:
+        found = (name.removesuffix(suffix) for suffix in spec.product_variants if name.endswith(suffix))
+        bases = [base for base in found if base and base not in names]
+        names += bases
+        yield from bases
