@@ -329,6 +329,18 @@ def test_claims_of_a_stateful_set_are_evaluated_as_they_will_be_created(run: Run
     assert line["message"] == "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
 
 
+def test_a_suspended_object_says_that_it_creates_no_pods_now(run: Run, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(as_list(make_node_object("a")))
+    content = as_list(apps("Deployment", replicas=2, paused=True))
+
+    text = run("check", "-f", "-", "--cluster", cluster, stdin=content)
+    (line,) = lines(run("check", "-f", "-", "--cluster", cluster, "-o", "json", stdin=content).output)
+
+    assert (text.code, line["verdict"], line["fits"], line["suspended"]) == (0, "Feasible", 2, True)
+    assert "2 of 2 replicas fit now (2 on a); no pods are created while spec.paused is set" in text.output
+
+
 @pytest.mark.parametrize("command", ["check", "mutate"])
 def test_a_claim_that_cannot_be_read_is_named(run: Run, tmp_path: Path, command: str) -> None:
     cluster = tmp_path / "cluster.json"

@@ -480,3 +480,50 @@ def test_any_json_is_read_or_rejected(data: st.DataObject) -> None:
 
     assert len(errors) <= 100
     assert all(each.pod["kind"] == "Pod" and isinstance(each.claims_at(0), tuple) for each in found)
+
+
+def with_spec(content: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return content | {"spec": content["spec"] | fields}
+
+
+SUSPENDED = [
+    (apps("Deployment", paused=True), "spec.paused"),
+    (job(suspend=True), "spec.suspend"),
+    (workload("batch/v1", "CronJob", {"suspend": True, "jobTemplate": {"spec": job()["spec"]}}), "spec.suspend"),
+    (with_spec(jobset(), suspend=True), "spec.suspend"),
+    (
+        with_spec(kubeflow("PyTorchJob", "pytorchReplicaSpecs", Worker=2), runPolicy={"suspend": True}),
+        "spec.runPolicy.suspend",
+    ),
+    (with_spec(kubeflow("MPIJob", "mpiReplicaSpecs", Worker=2), runPolicy={"suspend": True}), "spec.runPolicy.suspend"),
+    (workload("ray.io/v1", "RayCluster", {"suspend": True, **ray_cluster_spec()}), "spec.suspend"),
+    (workload("argoproj.io/v1alpha1", "Rollout", {"paused": True, "template": TEMPLATE}), "spec.paused"),
+    (
+        workload("kubeflow.org/v1", "Notebook", {"template": TEMPLATE}, annotations={"kubeflow-resource-stopped": "x"}),
+        "metadata.annotations[kubeflow-resource-stopped]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "path"), SUSPENDED, ids=[content["kind"] for content, _ in SUSPENDED])
+def test_an_object_that_creates_no_pods_now_says_so_and_counts_those_that_it_will_create(
+    content: dict[str, Any], path: str
+) -> None:
+    found = sets_of(content)
+
+    assert {each.suspended for each in found} == {path}
+    assert all(each.replicas for each in found)
+
+
+@pytest.mark.parametrize("value", [False, None])
+def test_an_object_that_is_not_suspended_creates_its_pods(value: bool | None) -> None:
+    assert [each.suspended for each in sets_of(job(suspend=value))] == [""]
+
+
+def test_a_suspended_group_of_a_ray_cluster_has_no_pods() -> None:
+    spec = ray_cluster_spec()
+    spec["workerGroupSpecs"].append(spec["workerGroupSpecs"][0] | {"groupName": "idle", "suspend": True})
+
+    head, busy, idle = sets_of(workload("ray.io/v1", "RayCluster", spec))
+
+    assert [(each.role, each.replicas) for each in (head, busy, idle)] == [("head", 1), ("gpu", 4), ("idle", 0)]

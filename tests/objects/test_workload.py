@@ -394,3 +394,39 @@ def test_long_names_of_roles_leave_room_for_the_reason() -> None:
 
     assert len(first) < 256
     assert first.endswith("0/2 nodes are available: 2 Insufficient nvidia.com/gpu.")
+
+
+@pytest.mark.parametrize(
+    ("replicas", "said"),
+    [
+        (8, "no pods are created while spec.paused is set; 4 of 8 replicas fit now; the next: "),
+        (1, "no pods are created while spec.paused is set; "),
+    ],
+)
+def test_the_verdict_on_a_suspended_object_is_for_the_pods_that_it_will_create(replicas: int, said: str) -> None:
+    gpus = 4 if replicas > 1 else 16
+    content = DEPLOYMENT.object(template(gpus), replicas)
+    content["spec"]["paused"] = True
+
+    first = warnings_of(admitted(content, TWO_NODES))[0]
+
+    verdict = "Waiting" if replicas > 1 else "Infeasible"
+    assert first == (f"placement check: {verdict}: {said}0/2 nodes are available: 2 Insufficient nvidia.com/gpu.")
+
+
+def test_the_record_of_a_suspended_object_whose_pods_would_fit_says_that_there_are_none_now() -> None:
+    content = DEPLOYMENT.object(template(), 2)
+    content["spec"]["paused"] = True
+
+    verdict = admitted(content, TWO_NODES)
+
+    assert isinstance(verdict, Advised)
+    assert verdict.placement is not None
+    assert verdict.placement.message == "no pods are created while spec.paused is set; 2 of 2 replicas fit now"
+
+
+def test_a_suspended_group_of_a_ray_cluster_is_not_placed() -> None:
+    content = RAY.object(template(gpus=16), replicas=8)
+    content["spec"]["workerGroupSpecs"][0]["suspend"] = True
+
+    assert warnings_of(admitted(content, TWO_NODES)) == ()

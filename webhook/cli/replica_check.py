@@ -55,7 +55,8 @@ class Answer:
         nodes = sorted(found.nodes.items(), key=lambda item: (-item[1], item[0]))
         shown = [f"{count} on {node}" for node, count in nodes[:_MOST_NODES]]
         shown += [f"{len(nodes) - _MOST_NODES} more nodes"] if len(nodes) > _MOST_NODES else []
-        return f"{title}: {found.text}" + (f" ({', '.join(shown)})" if shown else "")
+        suspended = f"; no pods are created while {pods.suspended} is set" if pods and pods.suspended else ""
+        return f"{title}: {found.text}" + (f" ({', '.join(shown)})" if shown else "") + suspended
 
     def to_json(self) -> dict[str, Any]:
         """Return the line of the pods in `check -o json`; for an object with its name and the count of replicas."""
@@ -69,6 +70,7 @@ class Answer:
             "replicas": pods.replicas if pods else None,
             "fits": found.placed if found and pods and pods.replicas is not None else None,
             "isComplete": found is not None and found.is_complete,
+            "suspended": pods is not None and bool(pods.suspended),
             "replicasByNode": dict(found.nodes) if found else {},
         }
 

@@ -16,7 +16,7 @@ def _kubeflow(kind: str, resource: str, specs: str) -> WorkloadKind:
         name="{name}-{role}-{0}",
         labels=(*_KUBEFLOW_LABELS, ("training.kubeflow.org/replica-index", "{0}")),
     )
-    return WorkloadKind("kubeflow.org", kind, resource, (template,))
+    return WorkloadKind("kubeflow.org", kind, resource, (template,), suspended="spec.runPolicy.suspend")
 
 
 _KUBEFLOW_LABELS = (("training.kubeflow.org/job-name", "{name}"), ("training.kubeflow.org/replica-type", "{role}"))
@@ -60,8 +60,9 @@ def _ray(kind: str, resource: str, spec: str, cluster: str, *more: PodTemplatePa
         labels=(*labels, ("ray.io/node-type", "worker"), ("ray.io/group", "{role}")),
         owner_kind="RayCluster",
         is_optional=True,
+        suspended=f"{group}.suspend",
     )
-    return WorkloadKind("ray.io", kind, resource, (head, workers, *more))
+    return WorkloadKind("ray.io", kind, resource, (head, workers, *more), suspended="spec.suspend")
 
 
 def _jobset_template(spec: str, name: str, labels: tuple[tuple[str, str], ...] = ()) -> PodTemplatePath:
@@ -110,7 +111,8 @@ def _workflow(kind: str, resource: str, spec: str) -> WorkloadKind:
         f"{spec}.templates.*", name="{name}-{role}-", owner_kind="Workflow", shape="WorkflowTemplate"
     )
     note = f"the pods of this {kind} come from the WorkflowTemplate that it refers to; check that object"
-    return WorkloadKind("argoproj.io", kind, resource, (found,), note)
+    suspended = "spec.suspend" if kind in ("Workflow", "CronWorkflow") else ""
+    return WorkloadKind("argoproj.io", kind, resource, (found,), note, suspended=suspended)
 
 
 def _trainer(kind: str, resource: str) -> WorkloadKind:
@@ -167,6 +169,7 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
             _mpi("Launcher", 1, name="{name}-launcher-", owner_kind="Job", owner_name="{name}-launcher"),
             _mpi("Worker", 0, name="{name}-worker-{0}"),
         ),
+        suspended="spec.runPolicy.suspend",
     ),
     WorkloadKind("trainer.kubeflow.org", "TrainJob", "trainjobs", (), note=_TRAIN_JOB),
     _trainer("TrainingRuntime", "trainingruntimes"),
@@ -181,7 +184,11 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
     ),
     _ray("RayService", "rayservices", "spec.rayClusterConfig", "{name}-"),
     WorkloadKind(
-        "jobset.x-k8s.io", "JobSet", "jobsets", (_jobset_template("spec", "{name}-{role}-{0}-{1}-", _JOBSET_LABELS),)
+        "jobset.x-k8s.io",
+        "JobSet",
+        "jobsets",
+        (_jobset_template("spec", "{name}-{role}-{0}-{1}-", _JOBSET_LABELS),),
+        suspended="spec.suspend",
     ),
     WorkloadKind(
         # Source: sigs.k8s.io/lws, api/leaderworkerset/v1/leaderworkerset_types.go
@@ -225,6 +232,7 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
                 annotations="metadata.annotations",
             ),
         ),
+        suspended="metadata.annotations[kubeflow-resource-stopped]",
         copies_metadata=True,
     ),
     WorkloadKind(
@@ -255,6 +263,7 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
         "rollouts",
         (PodTemplatePath("spec.template", (Count("spec.replicas"),), owner_kind="ReplicaSet", is_optional=True),),
         note="the pods of this Rollout come from the object that spec.workloadRef names; check that object",
+        suspended="spec.paused",
     ),
     _workflow("Workflow", "workflows", "spec"),
     _workflow("WorkflowTemplate", "workflowtemplates", "spec"),

@@ -47,7 +47,7 @@ class PodSet:
     `path` is the path of the template in the object, `annotations_path` that of the annotations of its pods; empty for
     a Pod, which is its own template. `role` tells the sets of an object apart. `replicas` is None for a pod on each
     node. `claims` are the volumeClaimTemplates. `caveat` is what the object does not say of its pods: no verdict on
-    them is certain.
+    them is certain. `suspended` is the field that keeps the object from creating the pods now; empty if there is none.
     """
 
     kind: WorkloadKind | None
@@ -62,6 +62,7 @@ class PodSet:
     common: JsonObject
     names: PodNames
     dimensions: tuple[Dimension, ...]
+    suspended: str = ""
 
     @property
     def pod(self) -> JsonObject:

@@ -124,7 +124,7 @@ def _pod_set(
     if shaped is None:
         return None
     dimensions = tuple(_dimension(content, count, match.keys) for count in template.counts)
-    replicas = 1
+    replicas = 0 if _is_set(content, template.suspended, match.keys) else 1
     for dimension in dimensions:
         replicas *= dimension.number
     pattern = template.name
@@ -145,7 +145,13 @@ def _pod_set(
         _made(content, kind, shaped, names.namespace),
         PodNames(names.namespace, names.base, names.generate_name, role, pattern),
         dimensions,
+        kind.suspended if _is_set(content, kind.suspended, ()) else "",
     )
+
+
+def _is_set(content: JsonObject, path: str, keys: tuple[Key, ...]) -> bool:
+    """Return true if there is a value at `path` other than false."""
+    return bool(path) and value_at(content, path, keys).value not in (None, False)
 
 
 def _dimension(content: JsonObject, count: Count, keys: tuple[Key, ...]) -> Dimension:

@@ -35,8 +35,8 @@ class PodTemplatePath:
     name of the item that the last `*` stands for (`unnamed` and its index if it has no name). `or_else` is the path of
     the template that takes the place of an absent one. An object without an `is_optional` template is valid. `claims`
     is the path of its volumeClaimTemplates. `annotations` is the path of the annotations of templates without
-    metadata. `shape` is the type at the path: a PodTemplateSpec, a component of an
-    InferenceService or a template of an Argo Workflow.
+    metadata. `suspended` is the path of the field that leaves the template without pods while it is set. `shape` is the
+    type at the path: a PodTemplateSpec, a component of an InferenceService or a template of an Argo Workflow.
     """
 
     template: str
@@ -53,6 +53,7 @@ class PodTemplatePath:
     completion_mode: str = ""
     indexed_name: str = ""
     annotations: str = ""
+    suspended: str = ""
     shape: Shape = "PodTemplate"
 
 
@@ -62,7 +63,8 @@ class WorkloadKind:
 
     `is_per_node`: it makes a pod for each node. `copies_metadata`: its controller copies the labels and annotations of
     the object to the pods, too. `scheduler_name` is the path of the scheduler of templates that name none, and its
-    default. `caveat` is what the object does not say of its pods; their placement is then Unknown.
+    default. `caveat` is what the object does not say of its pods; their placement is then Unknown. `suspended` is the
+    path of the field that keeps the object from creating pods while it is set.
     """
 
     group: str
@@ -71,6 +73,7 @@ class WorkloadKind:
     templates: tuple[PodTemplatePath, ...]
     note: str = ""
     caveat: str = ""
+    suspended: str = ""
     is_per_node: bool = False
     copies_metadata: bool = False
     scheduler_name: tuple[str, str] | None = None

@@ -8,9 +8,9 @@ from webhook.kube.operator_kinds import OPERATOR_KINDS
 from webhook.kube.pod_template_path import STATEFUL_SET_LABELS, Count, PodTemplatePath, WorkloadKind
 
 
-def _controller(kind: str, resource: str, **template: Any) -> WorkloadKind:
+def _controller(kind: str, resource: str, suspended: str = "", **template: Any) -> WorkloadKind:
     found = PodTemplatePath("spec.template", (Count("spec.replicas"),), **template)
-    return WorkloadKind("apps", kind, resource, (found,))
+    return WorkloadKind("apps", kind, resource, (found,), suspended=suspended)
 
 
 def _job(kind: str, resource: str, spec: str) -> WorkloadKind:
@@ -24,11 +24,11 @@ def _job(kind: str, resource: str, spec: str) -> WorkloadKind:
         # The name of a CronJob's Job ends with the time of its schedule.
         indexed_name="{name}-{0}-" if kind == "Job" else "",
     )
-    return WorkloadKind("batch", kind, resource, (template,))
+    return WorkloadKind("batch", kind, resource, (template,), suspended="spec.suspend")
 
 
 BUILT_IN_KINDS: tuple[WorkloadKind, ...] = (
-    _controller("Deployment", "deployments", owner_kind="ReplicaSet"),
+    _controller("Deployment", "deployments", "spec.paused", owner_kind="ReplicaSet"),
     WorkloadKind(
         "apps",
         "StatefulSet",

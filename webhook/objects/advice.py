@@ -141,7 +141,7 @@ def _advice(placed: Sequence[_Placed], view: WithoutOwnPods, policy: Policy) -> 
     placement = worst.found.placement
     text = f"{_counts(placed)}; {_next(worst, len(placed))}{placement.message}"
     if worst.found.asked == 1 and len(placed) == 1:
-        text = placement.message
+        text = f"{_suspended(placed)}{placement.message}"
     summary = replace(placement, node=None, message=text, scores={})
     has_counted = any(each.found.placed for each in placed)
     if placement.verdict == "Unknown" and not has_counted:
@@ -178,6 +178,16 @@ def _fitting(placed: Sequence[_Placed], *, reports_always: bool) -> Advice:
 
 def _counts(placed: Sequence[_Placed]) -> str:
     """Return how many replicas fit: `5 of 8 replicas fit now`, by role if there are several."""
+    return f"{_suspended(placed)}{_counts_of_roles(placed)}"
+
+
+def _suspended(placed: Sequence[_Placed]) -> str:
+    """Return the words for an object that creates no pods now: the counts are those of its pods once it does."""
+    suspended = placed[0].role.pods.suspended
+    return f"no pods are created while {suspended} is set; " if suspended else ""
+
+
+def _counts_of_roles(placed: Sequence[_Placed]) -> str:
     if len(placed) == 1:
         return placed[0].found.text
     is_complete = all(each.found.is_complete for each in placed)
