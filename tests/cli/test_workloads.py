@@ -83,7 +83,7 @@ def test_a_pod_has_the_keys_it_always_had(run: Run, tmp_path: Path) -> None:
 
 
 def test_sets_of_one_object_share_the_cluster_and_objects_do_not(run: Run, tmp_path: Path) -> None:
-    job = volcano({"name": "ps", "template": FOUR}, {"name": "worker", "replicas": 4, "template": FOUR})
+    job = volcano({"name": "ps", "replicas": 1, "template": FOUR}, {"name": "worker", "replicas": 4, "template": FOUR})
 
     outcome = _check(run, tmp_path, job, job)
 

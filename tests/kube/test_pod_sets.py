@@ -83,15 +83,21 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[str, str, int | None, list[str
         [("template", "", 1, ["default/web-"])],
     ),
     "a Volcano Job": (
-        volcano({"name": "ps", "template": TEMPLATE}, {"name": "worker", "replicas": 2, "template": TEMPLATE}),
+        volcano(
+            {"name": "ps", "replicas": 1, "template": TEMPLATE}, {"name": "worker", "replicas": 2, "template": TEMPLATE}
+        ),
         [
             ("spec.tasks[0].template", "ps", 1, ["team-a/web-ps-0"]),
             ("spec.tasks[1].template", "worker", 2, ["team-a/web-worker-0", "team-a/web-worker-1"]),
         ],
     ),
     "a Volcano Job without names": (
-        volcano({"template": TEMPLATE}),
+        volcano({"replicas": 1, "template": TEMPLATE}),
         [("spec.tasks[0].template", "default0", 1, ["team-a/web-default0-0"])],
+    ),
+    "a Volcano Job without a number": (
+        volcano({"template": TEMPLATE}),
+        [("spec.tasks[0].template", "default0", 0, [])],
     ),
     "a PyTorchJob": (
         kubeflow("PyTorchJob", "pytorchReplicaSpecs", Master=1, Worker=2),
@@ -174,6 +180,14 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[str, str, int | None, list[str
         ),
         [("spec.template", "", 3, ["team-a/web-00001-deployment-"] * 3)],
     ),
+    "a Knative Service that begins with 2 pods": (
+        workload(
+            "serving.knative.dev/v1",
+            "Service",
+            {"template": {"metadata": {"annotations": {"autoscaling.knative.dev/initial-scale": "2"}}, "spec": SPEC}},
+        ),
+        [("spec.template", "", 2, ["team-a/web-00001-deployment-"] * 2)],
+    ),
     "a Rollout": (
         workload("argoproj.io/v1alpha1", "Rollout", {"replicas": 2, "template": TEMPLATE}),
         [("spec.template", "", 2, ["team-a/web-"] * 2)],
@@ -242,6 +256,7 @@ def test_a_pod_names_its_controller(content: dict[str, Any], owner: tuple[str, s
         (leader_worker_set(), "leaderworkerset.sigs.k8s.io/group-index", "1"),
         (jobset(), "jobset.sigs.k8s.io/replicatedjob-name", "node"),
         (volcano({"name": "ps", "replicas": 2, "template": TEMPLATE}), "volcano.sh/task-spec", "ps"),
+        (workload("serving.knative.dev/v1", "Service", {"template": TEMPLATE}), "serving.knative.dev/service", "web"),
     ],
     ids=lambda value: value["kind"] if isinstance(value, dict) else "",
 )
@@ -308,6 +323,27 @@ def test_the_scheduler_of_a_volcano_job_is_that_of_its_pods() -> None:
     assert sets_of(volcano({"template": TEMPLATE}))[0].pod["spec"]["schedulerName"] == "volcano"
 
 
+def test_the_priority_class_of_a_volcano_job_is_that_of_its_pods() -> None:
+    own = {"spec": {**SPEC, "priorityClassName": "low"}}
+    content = volcano({"template": TEMPLATE}, {"template": own}, priorityClassName="high")
+
+    assert [each.pod["spec"]["priorityClassName"] for each in sets_of(content)] == ["high", "low"]
+
+
+@pytest.mark.parametrize(
+    ("content", "annotation"),
+    [
+        (jobset(), "alpha.jobset.sigs.k8s.io/exclusive-topology"),
+        (leader_worker_set(), "leaderworkerset.sigs.k8s.io/exclusive-topology"),
+    ],
+    ids=["a JobSet", "a LeaderWorkerSet"],
+)
+def test_an_exclusive_topology_leaves_the_placement_unknown(content: dict[str, Any], annotation: str) -> None:
+    content["metadata"]["annotations"] = {annotation: "rack"}
+
+    assert all("adds affinities" in each.caveat for each in sets_of(content))
+
+
 def test_a_notebook_and_an_inference_service_give_their_pods_their_annotations() -> None:
     for content, path in (
         (workload("kubeflow.org/v1", "Notebook", {"template": {"spec": SPEC}}), "metadata.annotations"),
@@ -358,6 +394,62 @@ def test_a_model_of_an_inference_service_is_a_pod_of_which_the_object_says_only_
 )
 def test_a_workflow_that_computes_its_pods_is_known_in_part(template: dict[str, Any], word: str) -> None:
     (found,) = sets_of(workload("argoproj.io/v1alpha1", "Workflow", {"templates": [template]}))
+
+    assert bool(found.caveat) is bool(word)
+    assert word in found.caveat
+
+
+def workflow(*templates: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return workload("argoproj.io/v1alpha1", "Workflow", {"templates": list(templates), **spec})
+
+
+@pytest.mark.parametrize(("fields", "name"), [({}, "web"), ({"retryStrategy": {"limit": 2}}, "web-train-")])
+def test_the_pod_of_a_workflow_that_is_one_step_has_its_name(fields: dict[str, Any], name: str) -> None:
+    """Source: github.com/argoproj/argo-workflows, workflow/util/pod_name.go, GeneratePodName."""
+    train = {"name": "train", "container": {}, **fields}
+    first, second = sets_of(workflow(train, train | {"name": "other"}, entrypoint="train"))
+
+    assert [pod_name(each.pod) for each in (first, second)] == [f"team-a/{name}", "team-a/web-other-"]
+    assert first.pod["metadata"]["labels"] == {"workflows.argoproj.io/workflow": "web"}
+
+
+def test_a_pod_of_a_workflow_has_the_volumes_that_it_mounts() -> None:
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("data", "unused")]
+    (found,) = sets_of(workflow({"container": {"volumeMounts": [{"name": "data"}]}}, volumes=volumes))
+
+    assert found.pod["spec"]["volumes"] == volumes[:1]
+
+
+def test_a_workflow_gives_its_templates_defaults() -> None:
+    defaults = {
+        "nodeSelector": {"pool": "a"},
+        "metadata": {"annotations": {"a": "default", "b": "default"}},
+        "container": {"resources": {"limits": {"nvidia.com/gpu": 1}}},
+    }
+    train = {"container": {"image": "train"}, "metadata": {"annotations": {"b": "own"}}}
+    (found,) = sets_of(workflow(train, templateDefaults=defaults))
+
+    assert found.pod["metadata"]["annotations"] == {"a": "default", "b": "own"}
+    assert found.pod["spec"]["nodeSelector"] == {"pool": "a"}
+    (container,) = found.pod["spec"]["containers"]
+    assert container == {"image": "train", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "word"),
+    [
+        ({"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}, "volumeClaimTemplates"),
+        ({"volumeClaimTemplates": [{"metadata": {"name": "other"}}]}, ""),
+        ({"caller": {"name": "all", "steps": [[]], "nodeSelector": {"pool": "a"}}}, "nodeSelector"),
+        ({"caller": {"name": "all", "steps": [[]]}}, ""),
+    ],
+    ids=["a claim of the workflow", "a claim of another template", "constraints of a caller", "a caller"],
+)
+def test_a_workflow_that_adds_to_the_pod_of_a_template_leaves_its_placement_unknown(
+    spec: dict[str, Any], word: str
+) -> None:
+    callers = [spec["caller"]] if "caller" in spec else []
+    (found,) = sets_of(workflow(*callers, {"container": {"volumeMounts": [{"name": "data"}]}}, **spec))
 
     assert bool(found.caveat) is bool(word)
     assert word in found.caveat

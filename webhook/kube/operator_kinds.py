@@ -8,7 +8,8 @@ from webhook.kube.pod_template_path import STATEFUL_SET_LABELS, Count, PodTempla
 def _kubeflow(kind: str, resource: str, specs: str) -> WorkloadKind:
     """Return a kind of the Kubeflow training operator.
 
-    Source: github.com/kubeflow/training-operator, pkg/controller.v1/common/pod.go, createNewPod
+    Source: github.com/kubeflow/training-operator (release-1.9), pkg/controller.v1/common/pod.go, createNewPod;
+    pkg/apis/kubeflow.org/v1
     """
     template = PodTemplatePath(
         f"spec.{specs}.*.template",
@@ -25,7 +26,8 @@ _KUBEFLOW_LABELS = (("training.kubeflow.org/job-name", "{name}"), ("training.kub
 def _mpi(role: str, replicas: int, **more: Any) -> PodTemplatePath:
     """Return a template of an MPIJob. Its launcher is a Job, except in the version kubeflow.org/v1.
 
-    Source: github.com/kubeflow/mpi-operator, pkg/controller/mpi_job_controller.go, newWorker, newLauncherJob
+    Source: github.com/kubeflow/mpi-operator, pkg/controller/mpi_job_controller.go, newWorker, newLauncherJob,
+    defaultLabels; pkg/apis/kubeflow/v2beta1/default.go
     """
     spec = f"spec.mpiReplicaSpecs.{role}"
     labels = (("training.kubeflow.org/job-name", "{name}"), ("training.kubeflow.org/job-role", "{role}"))
@@ -68,7 +70,8 @@ def _ray(kind: str, resource: str, spec: str, cluster: str, *more: PodTemplatePa
 def _jobset_template(spec: str, name: str, labels: tuple[tuple[str, str], ...] = ()) -> PodTemplatePath:
     """Return the templates of the jobs of a JobSet, which are Indexed.
 
-    Source: sigs.k8s.io/jobset, pkg/controllers/jobset_controller.go; api/jobset/v1alpha2/jobset_webhook.go
+    Source: sigs.k8s.io/jobset, pkg/controllers/jobset_controller.go, constructJob, labelAndAnnotateObject;
+    pkg/webhooks/jobset_webhook.go; pkg/util/placement/placement.go
     """
     job = f"{spec}.replicatedJobs.*"
     return PodTemplatePath(
@@ -105,10 +108,14 @@ def _component(role: str) -> PodTemplatePath:
 def _workflow(kind: str, resource: str, spec: str) -> WorkloadKind:
     """Return a kind of Argo Workflows: each of its templates that runs a container makes a pod for each step.
 
-    Source: github.com/argoproj/argo-workflows, workflow/controller/workflowpod.go, createWorkflowPod
+    Source: github.com/argoproj/argo-workflows, workflow/controller/workflowpod.go, build; workflow/util/pod_name.go
     """
     found = PodTemplatePath(
-        f"{spec}.templates.*", name="{name}-{role}-", owner_kind="Workflow", shape="WorkflowTemplate"
+        f"{spec}.templates.*",
+        name="{name}-{role}-",
+        labels=(("workflows.argoproj.io/workflow", "{name}"),) if kind == "Workflow" else (),
+        owner_kind="Workflow",
+        shape="WorkflowTemplate",
     )
     note = f"the pods of this {kind} come from the WorkflowTemplate that it refers to; check that object"
     suspended = "spec.suspend" if kind in ("Workflow", "CronWorkflow") else ""
@@ -123,6 +130,7 @@ def _trainer(kind: str, resource: str) -> WorkloadKind:
     return WorkloadKind("trainer.kubeflow.org", kind, resource, (_jobset_template("spec.template.spec", "{name}-"),))
 
 
+_SCALE = "spec.template.metadata.annotations[autoscaling.knative.dev"
 _LWS = "spec.leaderWorkerTemplate"
 _LWS_LABELS = (
     ("leaderworkerset.sigs.k8s.io/name", "{name}"),
@@ -134,6 +142,7 @@ _JOBSET_LABELS = (
     ("jobset.sigs.k8s.io/replicatedjob-name", "{role}"),
     ("jobset.sigs.k8s.io/job-index", "{0}"),
 )
+_EXCLUSIVE = "the controller adds affinities, so that each group of pods has a topology domain of its own"
 _TRAIN_JOB = (
     "the pods of a TrainJob come from the runtime that spec.runtimeRef names; check the TrainingRuntime or "
     "ClusterTrainingRuntime, and annotate its pod templates"
@@ -141,20 +150,24 @@ _TRAIN_JOB = (
 
 OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
     WorkloadKind(
-        # Source: volcano.sh/volcano, pkg/controllers/job/job_controller_util.go, createJobPod
+        # Source: volcano.sh/volcano, pkg/controllers/job/job_controller_util.go, createJobPod;
+        # pkg/webhooks/admission/jobs/mutate/mutate_job.go
         "batch.volcano.sh",
         "Job",
         "jobs",
         (
             PodTemplatePath(
                 "spec.tasks.*.template",
-                (Count("spec.tasks.*.replicas"),),
+                (Count("spec.tasks.*.replicas", 0),),
                 name="{name}-{role}-{0}",
                 labels=(("volcano.sh/job-name", "{name}"), ("volcano.sh/task-spec", "{role}")),
                 unnamed="default",
             ),
         ),
-        scheduler_name=("spec.schedulerName", "volcano"),
+        spec_defaults=(
+            ("schedulerName", "spec.schedulerName", "volcano"),
+            ("priorityClassName", "spec.priorityClassName", ""),
+        ),
     ),
     _kubeflow("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs"),
     _kubeflow("TFJob", "tfjobs", "tfReplicaSpecs"),
@@ -189,6 +202,7 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
         "jobsets",
         (_jobset_template("spec", "{name}-{role}-{0}-{1}-", _JOBSET_LABELS),),
         suspended="spec.suspend",
+        caveats=(("metadata.annotations[alpha.jobset.sigs.k8s.io/exclusive-topology]", _EXCLUSIVE),),
     ),
     WorkloadKind(
         # Source: sigs.k8s.io/lws, api/leaderworkerset/v1/leaderworkerset_types.go
@@ -217,9 +231,11 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
                 claims=f"{_LWS}.volumeClaimTemplates",
             ),
         ),
+        caveats=(("metadata.annotations[leaderworkerset.sigs.k8s.io/exclusive-topology]", _EXCLUSIVE),),
     ),
     WorkloadKind(
-        # Source: github.com/kubeflow/kubeflow, components/notebook-controller/controllers/notebook_controller.go
+        # Source: github.com/kubeflow/kubeflow (before 4bf108b41), components/notebook-controller/controllers/
+        # notebook_controller.go, generateStatefulSet
         "kubeflow.org",
         "Notebook",
         "notebooks",
@@ -243,21 +259,23 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
         copies_metadata=True,
     ),
     WorkloadKind(
-        # Source: knative.dev/serving, pkg/apis/serving/v1/revision_types.go; pkg/reconciler/revision/resources
+        # Source: knative.dev/serving, pkg/reconciler/revision/resources/{deploy,meta}.go;
+        # pkg/reconciler/configuration/resources/revision.go
         "serving.knative.dev",
         "Service",
         "services",
         (
             PodTemplatePath(
                 "spec.template",
-                (Count("", at_least="spec.template.metadata.annotations[autoscaling.knative.dev/min-scale]"),),
+                (Count(f"{_SCALE}/initial-scale]", at_least=f"{_SCALE}/min-scale]"),),
                 name="{name}-00001-deployment-",
-                labels=(("serving.knative.dev/service", "{name}"), ("app", "{name}-00001")),
+                labels=(("serving.knative.dev/service", "{name}"), ("serving.knative.dev/configuration", "{name}")),
                 owner_kind="ReplicaSet",
             ),
         ),
     ),
     WorkloadKind(
+        # Source: github.com/argoproj/argo-rollouts, rollout/sync.go; pkg/apis/rollouts/v1alpha1/types.go
         "argoproj.io",
         "Rollout",
         "rollouts",

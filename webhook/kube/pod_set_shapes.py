@@ -1,7 +1,8 @@
 """The pod that a template makes, for each shape of template."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from webhook.kube.documents import JsonObject, field
@@ -35,7 +36,7 @@ class Shaped:
     """The labels, annotations and spec that a template gives its pods, as they are in the object.
 
     The paths are those of the annotations and of the pod's spec in the object. `caveat` is what the object does not
-    say of the pod.
+    say of the pod. `name` is the pattern of names that differ from those of other templates.
     """
 
     labels: Any
@@ -44,6 +45,7 @@ class Shaped:
     annotations_path: str
     spec_path: str
     caveat: str = ""
+    name: str = ""
 
 
 def pod_template(found: Match, _: JsonObject) -> Shaped:
@@ -76,30 +78,79 @@ def component(found: Match, _: JsonObject) -> Shaped:
 def workflow_template(found: Match, content: JsonObject) -> Shaped | None:
     """Return the pod of a template of an Argo Workflow; None for a template that runs no container (steps, dag).
 
-    Source: github.com/argoproj/argo-workflows, workflow/controller/workflowpod.go, addSchedulingConstraints
+    Source: github.com/argoproj/argo-workflows, workflow/controller/workflowpod.go, build, addSchedulingConstraints,
+    addVolumeReferences, addMetadata; workflow/controller/operator.go, mergedTemplateDefaultsInto
     """
-    path, template = found.path, found.value
+    path = found.path
+    workflow = object_at(object_at(content, "spec"), "workflowSpec") or object_at(content, "spec")
+    template = _with_defaults(found.value, workflow.get("templateDefaults"), _DEPTH_OF_DEFAULTS)
     main = next((template[name] for name in ("container", "script") if template.get(name) is not None), None)
     containers = [main] if main is not None else field(template, "containerSet", "containers")
     if not isinstance(containers, list):
         return None
-    workflow = object_at(object_at(content, "spec"), "workflowSpec") or object_at(content, "spec")
     spec: JsonObject = {"containers": [*containers, *_list(template.get("sidecars"))]}
     if init_containers := _list(template.get("initContainers")):
         spec["initContainers"] = init_containers
-    if volumes := [*_list(workflow.get("volumes")), *_list(template.get("volumes"))]:
-        spec["volumes"] = volumes
-    for name in ("affinity", "nodeSelector", "priorityClassName", "schedulerName", "tolerations"):
-        value = template.get(name) or workflow.get(name)
-        key = "podPriorityClassName" if name == "priorityClassName" and value is None else name
-        if value := value or workflow.get(key):
-            spec[name] = value
+    mounted = {*_mounted([*spec["containers"], *init_containers, template.get("containerSet")])}
+    if volumes := [each for source in (template, workflow) for each in _list(source.get("volumes"))]:
+        spec["volumes"] = [each for each in volumes if not isinstance(each, Mapping) or each.get("name") in mounted]
+    for name in _SCHEDULING:
+        key = "podPriorityClassName" if name == "priorityClassName" else name
+        if value := template.get(name) or workflow.get(key):
+            spec["resources" if name == "podResources" else name] = value
     labels = _merged(field(workflow, "podMetadata", "labels"), field(template, "metadata", "labels"))
     annotations = _merged(field(workflow, "podMetadata", "annotations"), field(template, "metadata", "annotations"))
-    patch = template.get("podSpecPatch") or workflow.get("podSpecPatch")
-    parameter = next(_parameters((annotations, spec)), None)
-    caveat = _PATCHED if patch else _PARAMETER.format(parameter) if parameter else ""
-    return Shaped(labels, annotations, spec, f"{path}.metadata.annotations", path, caveat)
+    caveat = _workflow_caveat(template, workflow, (annotations, spec), mounted)
+    is_entry = content.get("kind") == "Workflow" and template.get("name") == workflow.get("entrypoint") is not None
+    name = "{name}" if is_entry and not template.get("retryStrategy") else ""
+    return Shaped(labels, annotations, spec, f"{path}.metadata.annotations", path, caveat, name)
+
+
+_SCHEDULING = (
+    *("affinity", "nodeSelector", "podResources", "priorityClassName", "resourceClaims", "schedulerName"),
+    "tolerations",
+)
+# Containers have their resources at this depth. Objects of users can be far deeper.
+_DEPTH_OF_DEFAULTS = 6
+# The number of templates that are searched for constraints that they pass on to the templates that they call.
+_MOST_CALLERS = 64
+
+
+def _with_defaults(own: Any, defaults: Any, depth: int) -> Any:
+    """Return `own` with the fields of `defaults` that it lacks."""
+    if not depth or not isinstance(own, Mapping) or not isinstance(defaults, Mapping):
+        return defaults if own is None else own
+    return {**defaults, **{key: _with_defaults(value, defaults.get(key), depth - 1) for key, value in own.items()}}
+
+
+def _mounted(containers: Iterable[Any]) -> Iterator[str]:
+    """Yield the names of the volumes that containers mount."""
+    for container in containers:
+        for mount in _list(container.get("volumeMounts") if isinstance(container, Mapping) else None):
+            if isinstance(mount, Mapping) and isinstance(mount.get("name"), str):
+                yield mount["name"]
+
+
+def _workflow_caveat(
+    template: Mapping[str, Any], workflow: Mapping[str, Any], values: Iterable[Any], mounted: set[str]
+) -> str:
+    """Return what a workflow does not say of the pod of `template`; empty if it says everything."""
+    if template.get("podSpecPatch") or workflow.get("podSpecPatch"):
+        return _PATCHED
+    if parameter := next(_parameters(values), None):
+        return _PARAMETER.format(parameter)
+    claims = (object_at(each, "metadata").get("name") for each in _list(workflow.get("volumeClaimTemplates")))
+    if any(isinstance(name, str) and name in mounted for name in claims):
+        return "it mounts a claim that the workflow creates from volumeClaimTemplates"
+    callers = (each for each in islice(_list(workflow.get("templates")), _MOST_CALLERS) if isinstance(each, Mapping))
+    for caller in callers:
+        passed = [name for name in _PASSED_ON if caller.get(name) and not template.get(name)]
+        if passed and (caller.get("steps") is not None or caller.get("dag") is not None):
+            return f"the {passed[0]} of a template with steps or a dag can apply to it"
+    return ""
+
+
+_PASSED_ON = ("affinity", "nodeSelector", "tolerations")
 
 
 def _list(value: Any) -> list[Any]:

@@ -127,7 +127,7 @@ def _pod_set(
     replicas = 0 if _is_set(content, template.suspended, match.keys) else 1
     for dimension in dimensions:
         replicas *= dimension.number
-    pattern = template.name
+    pattern = shaped.name or template.name
     if template.completion_mode and value_at(content, template.completion_mode, match.keys).value == "Indexed":
         pattern = template.indexed_name or pattern
     role = template.role or _role(content, template, match)
@@ -140,7 +140,7 @@ def _pod_set(
         role,
         None if kind.is_per_node else replicas,
         claims,
-        shaped.caveat or kind.caveat,
+        shaped.caveat or kind.caveat or next((why for at, why in kind.caveats if _is_set(content, at, ())), ""),
         template,
         _made(content, kind, shaped, names.namespace),
         PodNames(names.namespace, names.base, names.generate_name, role, pattern),
@@ -205,9 +205,9 @@ def _made(content: JsonObject, kind: WorkloadKind, shaped: Shaped, namespace: st
     if namespace:
         metadata["namespace"] = namespace
     spec = shaped.spec
-    if kind.scheduler_name and isinstance(spec, Mapping) and not spec.get("schedulerName"):
-        path, default = kind.scheduler_name
-        spec = {**spec, "schedulerName": value_at(content, path, ()).value or default}
+    for name, path, default in kind.spec_defaults:
+        if isinstance(spec, Mapping) and not spec.get(name) and (value := value_at(content, path, ()).value or default):
+            spec = {**spec, name: value}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 

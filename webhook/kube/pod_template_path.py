@@ -62,9 +62,10 @@ class WorkloadKind:
     """A kind that creates pods, or (without `templates`) whose pods are not in the object; `note` says why.
 
     `is_per_node`: it makes a pod for each node. `copies_metadata`: its controller copies the labels and annotations of
-    the object to the pods, too. `scheduler_name` is the path of the scheduler of templates that name none, and its
-    default. `caveat` is what the object does not say of its pods; their placement is then Unknown. `suspended` is the
-    path of the field that keeps the object from creating pods while it is set.
+    the object to the pods, too. `spec_defaults` are fields of a pod that templates can leave to the object: the field,
+    the path in the object, and the default. `caveat` is what the object does not say of its pods; their placement is
+    then Unknown. `caveats` are the same for objects with a value at a path. `suspended` is the path of the field that
+    keeps the object from creating pods while it is set.
     """
 
     group: str
@@ -76,7 +77,8 @@ class WorkloadKind:
     suspended: str = ""
     is_per_node: bool = False
     copies_metadata: bool = False
-    scheduler_name: tuple[str, str] | None = None
+    spec_defaults: tuple[tuple[str, str, str], ...] = ()
+    caveats: tuple[tuple[str, str], ...] = ()
 
 
 STATEFUL_SET_LABELS = (("statefulset.kubernetes.io/pod-name", "{pod}"), ("apps.kubernetes.io/pod-index", "{0}"))

@@ -38,13 +38,18 @@ def _annotations(template: PodTemplatePath) -> str:
 def _number(template: PodTemplatePath) -> str:
     factors = []
     for count in template.counts:
-        path = count.path or count.at_least
-        if not path:
+        if not count.path:
             continue
-        factor = f"`{path.rpartition('.')[2] if '[' not in path else path.partition('[')[2].rstrip(']')}`"
+        factor = _leaf(count.path)
         factor = f"({factor} − {count.skipped})" if count.skipped else factor
-        factors.append(f"{factor}, at most `{count.at_most.rpartition('.')[2]}`" if count.at_most else factor)
+        least = f", at least {_leaf(count.at_least)}" if count.at_least else ""
+        most = f", at most {_leaf(count.at_most)}" if count.at_most else ""
+        factors.append(f"{factor}{least}{most}")
     return " × ".join(factors) or "1"
+
+
+def _leaf(path: str) -> str:
+    return f"`{path.partition('[')[2].rstrip(']') or path.rpartition('.')[2]}`"
 
 
 def with_table(text: str) -> str:
