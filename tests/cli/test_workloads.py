@@ -329,6 +329,24 @@ def test_claims_of_a_stateful_set_are_evaluated_as_they_will_be_created(run: Run
     assert line["message"] == "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
 
 
+def test_the_running_pods_of_an_object_count_as_gone(run: Run, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.json"
+    running = [
+        make_pod(name).namespace("team-a").label("app", "web").gpu(4).node_name("a").obj() for name in ("x", "y")
+    ]
+    cluster.write_text(as_list(make_node_object("a", capacity={"nvidia.com/gpu": 8}), *running))
+    arguments = ("check", "-f", "-", "--cluster", cluster)
+    selector = {"matchLabels": {"app": "web"}}
+    content = apps("Deployment", replicas=2, template=FOUR, selector=selector)
+    other = apps("Deployment", replicas=2, template=FOUR, selector={"matchLabels": {"app": "other"}})
+
+    text = run(*arguments, stdin=as_list(content))
+    own, others = lines(run(*arguments, "-o", "json", stdin=as_list(content, other)).output)
+
+    assert "2 of 2 replicas fit now (2 on a); the 2 running pods of the object count as gone" in text.output
+    assert [(each["verdict"], each["replaced"]) for each in (own, others)] == [("Feasible", 2), ("Waiting", 0)]
+
+
 def test_a_suspended_object_says_that_it_creates_no_pods_now(run: Run, tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.json"
     cluster.write_text(as_list(make_node_object("a")))

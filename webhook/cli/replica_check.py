@@ -10,9 +10,12 @@ from webhook.cli.mutate_hint import MutateHint
 from webhook.cli.profiles import Schedulers
 from webhook.cli.workloads import Workload, with_claims_of
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import never
 from webhook.kube.documents import Document, JsonObject
 from webhook.kube.field import InvalidInput
 from webhook.kube.shape import check_pod
+from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.objects.own_pods import WithoutOwnPods, without_own_pods
 from webhook.pipeline import ClusterView
 from webhook.placement.diagnosis import NodeToStatus
 from webhook.placement.framework.result import Placement, to_check_json
@@ -29,7 +32,7 @@ class Answer:
 
     `refusal` is the message of a denied pod. `replicas` is None for a pod that was not evaluated. `reasons` are those
     of each node that cannot take the pod. `without_pods` are the nodes that could take a waiting pod if no pod was
-    running.
+    running. `replaced` is the number of running pods of the object, which count as gone.
     """
 
     workload: Workload
@@ -38,6 +41,7 @@ class Answer:
     reasons: NodeToStatus = field(default_factory=dict)
     without_pods: tuple[str, ...] = ()
     refusal: str = ""
+    replaced: int = 0
 
     @property
     def verdict(self) -> str:
@@ -55,8 +59,11 @@ class Answer:
         nodes = sorted(found.nodes.items(), key=lambda item: (-item[1], item[0]))
         shown = [f"{count} on {node}" for node, count in nodes[:_MOST_NODES]]
         shown += [f"{len(nodes) - _MOST_NODES} more nodes"] if len(nodes) > _MOST_NODES else []
-        suspended = f"; no pods are created while {pods.suspended} is set" if pods and pods.suspended else ""
-        return f"{title}: {found.text}" + (f" ({', '.join(shown)})" if shown else "") + suspended
+        remarks = [f"no pods are created while {pods.suspended} is set"] if pods and pods.suspended else []
+        if self.replaced:
+            noun = "pod of the object counts" if self.replaced == 1 else "pods of the object count"
+            remarks.append(f"the {self.replaced} running {noun} as gone")
+        return "; ".join([f"{title}: {found.text}" + (f" ({', '.join(shown)})" if shown else ""), *remarks])
 
     def to_json(self) -> dict[str, Any]:
         """Return the line of the pods in `check -o json`; for an object with its name and the count of replicas."""
@@ -71,6 +78,7 @@ class Answer:
             "fits": found.placed if found and pods and pods.replicas is not None else None,
             "isComplete": found is not None and found.is_complete,
             "suspended": pods is not None and bool(pods.suspended),
+            "replaced": self.replaced,
             "replicasByNode": dict(found.nodes) if found else {},
         }
 
@@ -93,15 +101,24 @@ class Checks:
         hint = MutateHint(self.policy, self.schedulers)
         found: list[Answer] = []
         source: Document | None = None
-        snapshot = self.snapshot
+        snapshot, own = self.snapshot, WithoutOwnPods(self.snapshot)
         for workload in workloads:
             if workload.source is not source:
-                source, snapshot = workload.source, self.snapshot
-            answer = self._answer(workload, snapshot, hint)
+                source, own = workload.source, self._without_own_pods(workload)
+                snapshot = own.snapshot
+            answer = replace(self._answer(workload, snapshot, hint), replaced=own.replaced)
             snapshot = answer.replicas.snapshot if answer.replicas else snapshot
             found.append(answer)
         hint.print_rest()
         return found
+
+    def _without_own_pods(self, workload: Workload) -> WithoutOwnPods:
+        """Return the cluster without the running pods of the object, which its new ones replace."""
+        pods = workload.pods
+        if pods is None or pods.kind is None:
+            return WithoutOwnPods(self.snapshot)
+        namespace = pods.names.namespace or DEFAULT_NAMESPACE
+        return without_own_pods(self.snapshot, namespace, workload.source.content, pods.kind, never)
 
     def _answer(self, workload: Workload, snapshot: Snapshot, hint: MutateHint) -> Answer:
         if workload.pods is None:
