@@ -188,6 +188,19 @@ def test_further_pods_of_an_owner_count_on_the_owner(play: Play) -> None:
     play(scene)
 
 
+def test_pods_with_more_metadata_than_is_read_count_on_the_owner(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        scene.api.pods = [stored(number) for number in range(40)]
+        for pod in scene.api.pods:
+            pod["metadata"]["annotations"] = {"a": "x" * 100_000}
+        scene.report(pod_of("web"), WAITING)
+        await scene.after(1)
+        assert scene.api.counts() == {("web", "PlacementWaiting"): 1}
+        assert scene.results() == {"written": 1}
+
+    play(scene)
+
+
 def test_event_of_another_replica_is_counted_on(play: Play) -> None:
     async def scene(scene: Scene) -> None:
         scene.report(pod_of("web", "Job"), DENIED)

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 from webhook.byte_cache import ByteCache
 from webhook.events.subject import ObjectReference, Subject, controller_of
 from webhook.kube.documents import field
-from webhook.watch.api_server import NOT_READABLE, ApiServer, ApiServerError, JsonObject
+from webhook.watch.api_server import NOT_READABLE, ApiServer, ApiServerError, JsonObject, TooLargeError
 
 # Metadata alone: a pod can have 1.5 MiB, and its spec is not needed.
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _MOST_PODS = 500
+# 500 pods have about 1.5 MiB. A user can give each pod 256 KiB of annotations, and decoding blocks the event loop.
+_MOST_BYTES = 2 * 1024 * 1024
 # A creationTimestamp has whole seconds, and the clocks of two machines differ slightly.
 _CLOSE_SECONDS = 5.0
 _CONTROLLERS_BYTES = 1024 * 1024
@@ -36,6 +38,8 @@ class Lookup:
     async def pods(self, server: ApiServer, subject: Subject, since: float) -> Pods:
         """Return the pods of `subject` that were created after `since` (wall clock) and have no node.
 
+        None are found if their metadata is too large to be read.
+
         Raises:
             ApiServerError: they cannot be listed.
         """
@@ -44,7 +48,11 @@ class Lookup:
         if subject.labels:
             query["labelSelector"] = ",".join(f"{key}={value}" for key, value in sorted(subject.labels))
         await self._pace()
-        content = await server.get(f"/api/v1/namespaces/{subject.namespace}/pods", query, _METADATA_LIST)
+        path = f"/api/v1/namespaces/{subject.namespace}/pods"
+        try:
+            content = await server.get(path, query, _METADATA_LIST, most_bytes=_MOST_BYTES)
+        except TooLargeError:
+            return Pods([], complete=False)
         items = content.get("items")
         created = [(_created_at(pod), pod) for pod in items if isinstance(pod, dict)] if isinstance(items, list) else []
         fitting = [

@@ -51,6 +51,10 @@ class ApiServerError(Exception):
         self.causes = causes
 
 
+class TooLargeError(ApiServerError):
+    """The response is larger than the caller reads."""
+
+
 class UnreachableError(ApiServerError):
     """The API server did not respond to a request."""
 
@@ -132,7 +136,8 @@ class ApiServer:
         """Return the object at `path`, in the media type `accept`.
 
         Raises:
-            ApiServerError: the request failed or timed out, or the response is larger than `most_bytes`.
+            ApiServerError: the request failed or timed out.
+            TooLargeError: the response is larger than `most_bytes`.
         """
         return await self._object("GET", path, query, {"Accept": accept}, most_bytes=most_bytes)
 
@@ -231,7 +236,7 @@ async def _body(response: aiohttp.ClientResponse, most_bytes: int | None) -> byt
     async for chunk in response.content.iter_any():
         body += chunk
         if len(body) > most_bytes:
-            raise ApiServerError(f"GET {response.url.path}: the response is larger than {most_bytes} bytes")
+            raise TooLargeError(f"GET {response.url.path}: the response is larger than {most_bytes} bytes")
     return body
 
 
