@@ -133,6 +133,27 @@ def test_costly_objects_are_left_to_the_worker() -> None:
         admitted(DEPLOYMENT.object(template(), replicas=1_000_000), LARGE, budget)
 
 
+def ended() -> bool:
+    raise TimeSliceEndedError
+
+
+def test_templates_that_create_no_pod_are_left_to_the_worker() -> None:
+    steps = WORKFLOW.object(template())
+    steps["spec"]["templates"] = [{"name": f"n-{index}"} for index in range(1000)]
+
+    with pytest.raises(TimeSliceEndedError):
+        admitted(steps, SMALL, after(100, ended))
+
+
+def test_evaluations_of_many_templates_are_left_to_the_worker() -> None:
+    job = VOLCANO.object(make_pod("").annotate(TYPE, "trainning").template())
+    (task,) = job["spec"]["tasks"]
+    job["spec"]["tasks"] = [task | {"name": f"n-{index}"} for index in range(MOST_TEMPLATES)]
+
+    with pytest.raises(TimeSliceEndedError):
+        admitted(job, SMALL, after(MOST_TEMPLATES + 1, ended))
+
+
 @given(st.data(), st.sampled_from(SAMPLES), st.sampled_from(["CREATE", "UPDATE"]))
 def test_no_json_is_an_internal_error(data: st.DataObject, sample: Sample, operation: str) -> None:
     content, broken = (deepcopy(sample.object(template(), replicas=5)) for _ in range(2))

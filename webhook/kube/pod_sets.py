@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.documents import JsonObject, field
 from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput, invalid, required
 from webhook.kube.object_path import Key, Match, count_at, matches, object_at, value_at
@@ -24,10 +25,11 @@ def pod_sets(content: JsonObject, kinds: Kinds) -> tuple[PodSet, ...]:
     return tuple(each_pod_set(content, kinds))
 
 
-def each_pod_set(content: JsonObject, kinds: Kinds) -> Iterator[PodSet]:
+def each_pod_set(content: JsonObject, kinds: Kinds, expired: Expired = never) -> Iterator[PodSet]:
     """Yield the same, each set when it is asked for: an object can have a hundred thousand templates.
 
     Raises:
+        DeadlineNearError: `expired()` returned true.
         InvalidInput: the object cannot be read as its kind. Except for the first MOST_ERRORS errors, every set that
             can be read was yielded before.
     """
@@ -36,15 +38,15 @@ def each_pod_set(content: JsonObject, kinds: Kinds) -> Iterator[PodSet]:
         return
     kind = kind_of(content, kinds)
     if kind is not None:
-        yield from _of_kind(content, kind)
+        yield from _of_kind(content, kind, expired)
 
 
-def _of_kind(content: JsonObject, kind: WorkloadKind) -> Iterator[PodSet]:
+def _of_kind(content: JsonObject, kind: WorkloadKind, expired: Expired) -> Iterator[PodSet]:
     names = _object_names(content, kind)
     errors: list[FieldError] = []
     has_sets = False
     for template in kind.templates:
-        for match in _templates(content, kind, template, errors):
+        for match in _templates(content, kind, template, errors, expired):
             try:
                 made = _pod_set(content, kind, template, match, names)
             except InvalidInput as error:
@@ -98,11 +100,11 @@ def _object_names(content: JsonObject, kind: WorkloadKind) -> PodNames:
 
 
 def _templates(
-    content: JsonObject, kind: WorkloadKind, template: PodTemplatePath, errors: list[FieldError]
+    content: JsonObject, kind: WorkloadKind, template: PodTemplatePath, errors: list[FieldError], expired: Expired
 ) -> Iterator[Match]:
     """Yield the templates at one path. An error is added to `errors` and ends the path."""
     try:
-        for match in matches(content, template.template):
+        for match in in_time(matches(content, template.template), expired):
             if match.value is None and template.or_else:
                 match = value_at(content, template.or_else, match.keys)
             if match.value is None and template.is_optional:

@@ -11,7 +11,7 @@ from typing import Any
 
 from webhook.evaluation import Mutated, evaluate
 from webhook.kube.admission import AdmissionRequest, Denial, JsonObject
-from webhook.kube.deadline import BudgetSpentError, Expired
+from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired
 from webhook.kube.documents import field as value_of
 from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput
 from webhook.kube.pod_set import PodSet
@@ -115,7 +115,7 @@ def _evaluated(
     findings, pods = _Findings(), list(_pod_sets(content, policy, expired))
     findings.is_cut = bool(pods) and pods[-1] is None
     sets = [each for each in pods if each is not None]
-    for each in sets:
+    for each in _in_time(sets, findings, expired):
         findings.annotations_path = findings.annotations_path or each.annotations_path
         keys = _keys_of(each, policy)
         findings.own_keys |= keys
@@ -132,11 +132,23 @@ def _evaluated(
 
 def _pod_sets(content: JsonObject, policy: Policy, expired: Expired) -> Iterator[PodSet | None]:
     """Yield the sets of pods, and None at the end if there are more of them, or no time is left."""
-    for number, found in enumerate(each_pod_set(content, policy.kinds)):
-        if number == MOST_TEMPLATES or _is_over(expired):
-            yield None
+    try:
+        for number, found in enumerate(each_pod_set(content, policy.kinds, expired)):
+            if number == MOST_TEMPLATES:
+                yield None
+                return
+            yield found
+    except DeadlineNearError:
+        yield None
+
+
+def _in_time(sets: list[PodSet], findings: _Findings, expired: Expired) -> Iterator[PodSet]:
+    """Yield the first of `sets`, and the others while there is time."""
+    for number, each in enumerate(sets):
+        if number and _is_over(expired):
+            findings.is_cut = True
             return
-        yield found
+        yield each
 
 
 def _is_over(expired: Expired) -> bool:
