@@ -10,10 +10,12 @@ from tests.acceptance.pools import CARD, H20, pool_node, training_pod
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.views import made_anew
+from tests.support.work import calls_of
 from webhook.cluster.index.labels import LabelColumns
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.kube.admission import fit_warnings
 from webhook.pipeline import ClusterView
+from webhook.placement.cluster_warnings import PodReferences, unknown_products
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
 
@@ -59,6 +61,18 @@ def about_products(products: str, *nodes: Object, **options: Any) -> list[str]:
 )
 def test_product_that_no_node_has_is_named(products: str, warnings: list[str]) -> None:
     assert about_products(products) == [f"gpu-product: no node has {each}" for each in warnings]
+
+
+def test_pods_of_one_template_share_the_search_for_the_products_of_the_nodes() -> None:
+    snapshot = made_anew([pool_node(f"n-{number}", "training", f"NVIDIA-X{number}") for number in range(40)])
+
+    def work(product: str) -> int:
+        references = PodReferences(CARD, (product,), "default-scheduler")
+        return calls_of(lambda: list(unknown_products(references, snapshot, ())))
+
+    work("NVIDIA-Y40")
+    first, second = work("NVIDIA-X4O"), work("NVIDIA-X4O")
+    assert first > 10 * second
 
 
 def test_cluster_without_product_labels_is_named_as_the_reason() -> None:

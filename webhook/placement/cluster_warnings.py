@@ -6,6 +6,7 @@ They never change the patch or the verdict. Their cost is bounded, whatever the 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 
 from webhook.cluster.index.pod_term import PodTerm
 from webhook.cluster.resource_quota import CROSS_NAMESPACE_SCOPE
@@ -47,6 +48,8 @@ def unknown_products(references: PodReferences, snapshot: Snapshot, templates: S
     """
     if not references.products or not snapshot.nodes:
         return
+    if snapshot.labels.values(references.product_label).issuperset(references.products):
+        return
     known = _known_products(references.product_label, snapshot, templates)
     if known.issuperset(references.products):
         return
@@ -57,7 +60,7 @@ def unknown_products(references: PodReferences, snapshot: Snapshot, templates: S
         for each in references.products
         if each not in known and each not in with_known_variant and not _bases(each, named)
     ]
-    candidates = sorted(known)[:_MOST_CANDIDATES]
+    candidates = tuple(sorted(known)[:_MOST_CANDIDATES])
     similar: list[str] = []
     plain: list[str] = []
     for index, product in enumerate(names):
@@ -88,7 +91,7 @@ def missing_product(references: PodReferences, snapshot: Snapshot) -> Iterator[s
 
 
 def _known_products(label: str, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> set[str]:
-    known = snapshot.labels.values(label)
+    known = set(snapshot.labels.values(label))
     known |= {taint.value for taint in snapshot.taints.distinct if taint.key == label}
     for template in templates:
         known |= {template.labels[label]} if label in template.labels else set()
@@ -166,8 +169,10 @@ def _bases(product: str, named: frozenset[str]) -> set[str]:
     return {product[:index] for index, char in enumerate(product) if char == "-"} & named
 
 
-def _closest(product: str, candidates: Sequence[str]) -> str | None:
+@lru_cache(maxsize=256)
+def _closest(product: str, candidates: tuple[str, ...]) -> str | None:
     """Return the candidate that the user most probably means: one that contains the text, else a similar one."""
+    # Kept, because the pods of a template name the same product, and the nodes seldom get another.
     by_text = {each.casefold(): each for each in candidates}
     text = product.casefold()
     containing = [each for each in by_text if text in each]

@@ -14,12 +14,13 @@ Mask = NDArray[np.bool_]
 class _Column:
     """One label key: `codes[row]` is the code of the node's value in `values`, -1 if it has none."""
 
-    __slots__ = ("_integers", "codes", "values")
+    __slots__ = ("_held", "_integers", "codes", "values")
 
     def __init__(self, values: Mapping[str, int], codes: NDArray[np.intp]) -> None:
         self.values = values
         self.codes = codes
         self._integers: tuple[NDArray[np.int64], Mask] | None = None
+        self._held: frozenset[str] | None = None
 
     @property
     def integers(self) -> tuple[NDArray[np.int64], Mask]:
@@ -31,6 +32,15 @@ class _Column:
             numbers = np.array([number or 0 for number in parsed], dtype=np.int64)
             self._integers = numbers, np.array([number is not None for number in parsed], dtype=np.bool_)
         return self._integers
+
+    @property
+    def held(self) -> frozenset[str]:
+        """Return the values that nodes have."""
+        # Kept like `integers`: each pod that names a product asks for those of the nodes.
+        if self._held is None:
+            codes = set(np.unique(self.codes).tolist())
+            self._held = frozenset(value for value, code in self.values.items() if code in codes)
+        return self._held
 
 
 class Domains(NamedTuple):
@@ -84,13 +94,10 @@ class LabelColumns:
         """Return the number of nodes."""
         return self._rows
 
-    def values(self, key: str) -> set[str]:
+    def values(self, key: str) -> frozenset[str]:
         """Return the values of the label `key` that nodes have."""
         column = self._columns.get(key)
-        if column is None:
-            return set()
-        held = set(np.unique(column.codes).tolist())
-        return {value for value, code in column.values.items() if code in held}
+        return column.held if column is not None else frozenset()
 
     def domains(self, key: str) -> Domains:
         """Return the topology domains of the label `key`."""
