@@ -12,7 +12,7 @@ import structlog
 
 from tests.support.admission import policy_with
 from tests.support.builders import PodBuilder, make_pod
-from tests.support.fake_events_api import FakeEventsApi, fake_events_api
+from tests.support.fake_events_api import DENIED_BY_WEBHOOK, LACKS_RIGHT, FakeEventsApi, fake_events_api
 from tests.support.live import until
 from tests.support.server import Clock, review_bytes
 from webhook.events.backlog import MOST_ITEMS
@@ -243,7 +243,7 @@ def test_event_that_the_api_server_has_dropped_is_created_again(play: Play) -> N
 
 def test_without_the_right_there_is_one_line_in_the_log_and_a_growing_pause(play: Play) -> None:
     async def scene(scene: Scene) -> None:
-        scene.api.failures = [(403, "")] * 3
+        scene.api.failures, scene.api.message = [(403, "")] * 3, LACKS_RIGHT
         run = asyncio.create_task(scene.recorder.run())
         for number in range(3):
             scene.report(pod_of(f"web-{number}", "Job"), DENIED)
@@ -291,6 +291,18 @@ def test_namespace_that_is_deleted_is_no_trouble(play: Play) -> None:
         assert scene.results() == {"failed": 1, "written": 1}
 
     assert play(scene) == []
+
+
+def test_admission_webhook_of_one_namespace_holds_up_no_other(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        scene.api.failures, scene.api.message = [(403, ""), (403, "")], DENIED_BY_WEBHOOK
+        for name in ("a", "b", "c"):
+            scene.report(pod_of(name, "Job"), DENIED, f"team-{name}")
+        await scene.after(1)
+        assert scene.api.counts() == {("c", "PlacementDenied"): 1}
+        assert scene.results() == {"failed": 2, "written": 1}
+
+    assert [log["event"] for log in play(scene)] == ["an event is rejected"]
 
 
 def test_rejected_event_holds_up_no_other_and_is_logged_once(play: Play) -> None:

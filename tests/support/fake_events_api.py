@@ -11,15 +11,22 @@ from aiohttp import web
 
 Object = dict[str, Any]
 
+LACKS_RIGHT = 'events is forbidden: User "u" cannot create resource "events" in API group "" in the namespace "team-a"'
+DENIED_BY_WEBHOOK = 'admission webhook "validate.example.com" denied the request: no Events in this namespace'
+
 
 @dataclass
 class FakeEventsApi:
-    """Keeps `events` by name, with a resourceVersion each; a request gets the next of `failures`, if there is one."""
+    """Keeps `events` by name, with a resourceVersion each; a request gets the next of `failures`, if there is one.
+
+    `message` is that of the failures.
+    """
 
     pods: list[Object] = field(default_factory=list)
     replica_sets: dict[str, Object] = field(default_factory=dict)
     events: dict[str, Object] = field(default_factory=dict)
     failures: list[tuple[int, str]] = field(default_factory=list)
+    message: str = ""
     asked: list[str] = field(default_factory=list)
     url: str = ""
 
@@ -28,7 +35,7 @@ class FakeEventsApi:
         self.asked.append(f"{request.method} {request.path}")
         if self.failures:
             code, cause = self.failures.pop(0)
-            return _status(code, cause)
+            return _status(code, cause, self.message)
         if request.method == "POST":
             return self._create(orjson.loads(await request.read()))
         name = request.path.rpartition("/")[2]
@@ -101,6 +108,6 @@ def _json(content: Object, status: int = 200) -> web.Response:
     return web.Response(body=orjson.dumps(content), status=status, content_type="application/json")
 
 
-def _status(code: int, cause: str = "") -> web.Response:
+def _status(code: int, cause: str = "", message: str = "") -> web.Response:
     details = {"causes": [{"reason": cause}]} if cause else {}
-    return _json({"kind": "Status", "code": code, "message": f"because {code}", "details": details}, code)
+    return _json({"kind": "Status", "code": code, "message": message or f"because {code}", "details": details}, code)

@@ -4,6 +4,7 @@ Nothing here affects an admission: a report costs a look at a bounded queue, and
 """
 
 import asyncio
+import re
 from collections.abc import Callable
 from http import HTTPStatus
 
@@ -32,6 +33,8 @@ _LONGEST_PAUSE_SECONDS = 300.0
 _SHORTEST_PAUSE_SECONDS = 0.05
 _MOST_FAILURES = 3
 _NAMESPACE_TERMINATING = "NamespaceTerminating"
+# Source: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage
+_LACKS_RIGHT = re.compile(r'User ".*" cannot \w+ ')
 _REMEDY = "grant the rule for events in deploy/base/rbac.yaml, or run with --no-events"
 
 
@@ -191,7 +194,8 @@ class EventRecorder:
     def _failed(self, put_back: Callable[[], bool], item: Sighting | PendingEvent, error: ApiServerError) -> bool:
         """Try `item` again later or give it up; return False if the API server is to be left alone for a while."""
         is_terminating = _NAMESPACE_TERMINATING in error.causes
-        is_forbidden = error.code == HTTPStatus.FORBIDDEN and not is_terminating
+        # An admission webhook or policy of one namespace answers 403, too; it holds up no other namespace.
+        is_forbidden = error.code == HTTPStatus.FORBIDDEN and _LACKS_RIGHT.search(str(error)) is not None
         is_rejected = 400 <= error.code < 500 and error.code != HTTPStatus.TOO_MANY_REQUESTS and not is_forbidden
         item.failures += 1
         if is_forbidden or is_rejected or item.failures >= _MOST_FAILURES or not put_back():
