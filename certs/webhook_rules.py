@@ -12,6 +12,7 @@ from typing import Any
 
 from webhook.kube.object_path import segments
 from webhook.kube.pod_template_path import WorkloadKind
+from webhook.kube.wellknown import MANUAL_JOB, MANUAL_JOB_ANNOTATION
 
 JsonObject = dict[str, Any]
 
@@ -30,7 +31,7 @@ class Coverage:
     def rules(self, webhook: str) -> JsonObject:
         """Return the fields of the webhook of this name that depend on the policy."""
         if webhook == WORKLOADS:
-            conditions = workload_match_conditions(self.kinds)
+            conditions = workload_match_conditions(self.kinds, self.key_domain)
             return {"rules": workload_rules(self.kinds), "matchConditions": conditions}
         return {"matchConditions": namespace_match_conditions(self.key_domain)} if webhook == NAMESPACES else {}
 
@@ -48,7 +49,8 @@ _NOT_CONTROLLED: JsonObject = {
     "name": "not-of-a-controller",
     "expression": (
         "!has(object.metadata.ownerReferences) || "
-        "!object.metadata.ownerReferences.exists(owner, has(owner.controller) && owner.controller)"
+        "!object.metadata.ownerReferences.exists(owner, has(owner.controller) && owner.controller) || "
+        f"object.?metadata.?annotations[?'{MANUAL_JOB_ANNOTATION}'].orValue('') == '{MANUAL_JOB}'"
     ),
 }
 
@@ -78,30 +80,37 @@ def workload_rules(kinds: Iterable[WorkloadKind]) -> list[JsonObject]:
     ]
 
 
-def workload_match_conditions(kinds: Iterable[WorkloadKind]) -> list[JsonObject]:
+def workload_match_conditions(kinds: Iterable[WorkloadKind], key_domain: str) -> list[JsonObject]:
     """Return the conditions under which an object of `kinds` is sent.
 
-    It has no controller, whose own object was sent. An update changes a pod template: a changed number of replicas is
-    not sent. There is one condition for the kinds with equal paths of templates.
+    It has no controller, whose own object was sent, or a user has created it from a CronJob. An update changes a pod
+    template, or sets an annotation of the domain on the object: a changed number of replicas is not sent. There is one
+    condition for the kinds with equal paths of templates.
     """
     by_paths: dict[tuple[str, ...], list[WorkloadKind]] = {}
     for kind in _sent(kinds):
         paths = tuple(dict.fromkeys(path for each in kind.templates for path in (each.template, each.or_else) if path))
         by_paths.setdefault(paths, []).append(kind)
-    return [_NOT_CONTROLLED, *(_changed(paths, equal) for paths, equal in by_paths.items())]
+    return [_NOT_CONTROLLED, *(_changed(paths, equal, key_domain) for paths, equal in by_paths.items())]
 
 
 def _sent(kinds: Iterable[WorkloadKind]) -> Iterator[WorkloadKind]:
     return (kind for kind in kinds if (kind.group, kind.kind) not in _NOT_SENT)
 
 
-def _changed(paths: tuple[str, ...], kinds: list[WorkloadKind]) -> JsonObject:
-    """Return the condition that an update of one of `kinds` changes a template at `paths`."""
+def _changed(paths: tuple[str, ...], kinds: list[WorkloadKind], key_domain: str) -> JsonObject:
+    """Return the condition that an update of one of `kinds` changes a template at `paths` or sets an annotation."""
     listed = ", ".join(f"'{kind.group}/{kind.kind}'" for kind in kinds)
     of_other_kind = f"!(request.kind.group + '/' + request.kind.kind in [{listed}])"
-    alternatives = ["request.operation != 'UPDATE'", of_other_kind, *map(_differs, paths)]
+    alternatives = ["request.operation != 'UPDATE'", of_other_kind, *map(_differs, paths), _annotated(key_domain)]
     name = f"changed-{kinds[0].resource}.{kinds[0].group}"[:_NAME_LENGTH].rstrip("-.")
     return {"name": name, "expression": " || ".join(alternatives)}
+
+
+def _annotated(key_domain: str) -> str:
+    """Return the expression that the object gets an annotation of the domain, or another value of one."""
+    new, old = (f"{each}.?metadata.?annotations" for each in ("object", "oldObject"))
+    return f"{new}.orValue({{}}).exists(key, key.startsWith('{key_domain}/') && {new}[?key] != {old}[?key])"
 
 
 # The collections of the built-in kinds by the end of their names. The type of another one is read from the object.

@@ -25,7 +25,8 @@ def generated(text: str) -> str:
 
 def _workloads() -> str:
     rules = "".join(line for rule in workload_rules(BUILT_IN_KINDS) for line in _rule_lines(rule))
-    return f"    rules:\n{rules}    matchConditions:\n{_condition_text(workload_match_conditions(BUILT_IN_KINDS))}"
+    conditions = workload_match_conditions(BUILT_IN_KINDS, built_in_policy().spec.key_domain)
+    return f"    rules:\n{rules}    matchConditions:\n{_condition_text(conditions)}"
 
 
 def _namespaces() -> str:

@@ -61,8 +61,9 @@ def test_the_generated_parts_of_the_configuration_are_those_of_the_table_of_kind
 
 def test_rules_and_conditions_are_those_that_the_kinds_need() -> None:
     assert WORKLOADS_WEBHOOK["rules"] == workload_rules(BUILT_IN_KINDS)
-    assert WORKLOADS_WEBHOOK["matchConditions"] == workload_match_conditions(BUILT_IN_KINDS)
-    assert NAMESPACES_WEBHOOK["matchConditions"] == namespace_match_conditions(built_in_policy().spec.key_domain)
+    key_domain = built_in_policy().spec.key_domain
+    assert WORKLOADS_WEBHOOK["matchConditions"] == workload_match_conditions(BUILT_IN_KINDS, key_domain)
+    assert NAMESPACES_WEBHOOK["matchConditions"] == namespace_match_conditions(key_domain)
 
 
 @pytest.mark.parametrize("webhook", CONFIGURATION["webhooks"], ids=lambda webhook: webhook["name"])

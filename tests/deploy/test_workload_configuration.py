@@ -28,9 +28,14 @@ CHANGING = pytest.mark.parametrize(
 COUNTING = pytest.mark.parametrize(
     "sample", [each for each in SAMPLES if each.counts_replicas], ids=lambda each: f"{each.kind}.{each.group}"
 )
-DEPLOYMENT, VOLCANO, PYTORCH = (
+DEPLOYMENT, VOLCANO, PYTORCH, CRON_JOB = (
     next(each for each in SAMPLES if (each.group, each.kind) == name)
-    for name in (("apps", "Deployment"), ("batch.volcano.sh", "Job"), ("kubeflow.org", "PyTorchJob"))
+    for name in (
+        ("apps", "Deployment"),
+        ("batch.volcano.sh", "Job"),
+        ("kubeflow.org", "PyTorchJob"),
+        ("batch", "CronJob"),
+    )
 )
 OTHERS_CHANGE = {"metadata": {"labels": {"changed": "yes"}}}
 
@@ -113,6 +118,39 @@ def test_webhook_is_asked_about_the_restart_of_a_deployment(cluster: Cluster, we
     cluster.kubectl("rollout", "restart", "deployment/web")
 
     assert operations(webhook) == ["CREATE", "UPDATE"]
+
+
+@CHANGING
+def test_webhook_is_asked_about_an_annotation_on_the_object_itself(
+    cluster: Cluster, webhook: Recording, sample: Sample
+) -> None:
+    """An annotation there has no effect, or is that of the pods."""
+    cluster.create(sample.object(template()))
+    for value in ("training", "inference"):
+        annotated = {"metadata": {"annotations": {TYPE: value}}}
+        cluster.client.patch(sample.kind, "web", annotated, namespace=cluster.namespace, api_version=sample.api_version)
+    for annotations in ({"deployment.kubernetes.io/revision": "7"}, {TYPE: None}):
+        other = {"metadata": {"annotations": annotations}}
+        cluster.client.patch(sample.kind, "web", other, namespace=cluster.namespace, api_version=sample.api_version)
+
+    annotations_of = (each["object"]["metadata"].get("annotations", {}) for each in webhook.requests)
+    requests = zip((each["operation"] for each in webhook.requests), annotations_of, strict=True)
+    assert [(operation, each.get(TYPE)) for operation, each in once(requests)] == [
+        ("CREATE", None),
+        ("UPDATE", "training"),
+        ("UPDATE", "inference"),
+    ]
+
+
+def test_webhook_is_asked_about_a_job_that_a_user_creates_from_a_cron_job(cluster: Cluster, webhook: Recording) -> None:
+    cluster.create(CRON_JOB.object(template()))
+
+    cluster.kubectl("create", "job", "by-hand", "--from=cronjob/web")
+
+    assert [kind for kind, _ in once((each["kind"]["kind"], each["name"]) for each in webhook.requests)] == [
+        "CronJob",
+        "Job",
+    ]
 
 
 def test_webhook_is_not_asked_in_a_namespace_that_starts_without_it(cluster: Cluster, webhook: Recording) -> None:

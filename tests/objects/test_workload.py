@@ -21,6 +21,7 @@ DEPLOYMENT, STATEFUL_SET, JOB_SET, RAY = (
     next(each for each in SAMPLES if each.kind == kind)
     for kind in ("Deployment", "StatefulSet", "JobSet", "RayCluster")
 )
+JOB = next(each for each in SAMPLES if (each.group, each.kind) == ("batch", "Job"))
 DENIED = f'annotations[{TYPE}]: Unsupported value: "trainning"; supported values: "training", "inference"'
 
 
@@ -310,6 +311,15 @@ def test_an_object_with_a_controller_is_left_alone() -> None:
     replica_set["metadata"]["ownerReferences"] = [{"kind": "Deployment", "name": "web", "controller": True}]
 
     assert isinstance(admitted(replica_set, TWO_NODES), Bypassed)
+
+
+def test_a_job_that_a_user_creates_from_a_cron_job_is_evaluated() -> None:
+    job = JOB.object(MISTYPED)
+    job["metadata"]["ownerReferences"] = [{"kind": "CronJob", "name": "web", "controller": True}]
+    by_hand = job | {"metadata": job["metadata"] | {"annotations": {"cronjob.kubernetes.io/instantiate": "manual"}}}
+
+    assert isinstance(admitted(job, TWO_NODES), Bypassed)
+    assert isinstance(admitted(by_hand, TWO_NODES), Denied)
 
 
 def test_pods_that_come_from_elsewhere_have_no_verdict() -> None:

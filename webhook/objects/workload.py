@@ -17,6 +17,7 @@ from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput
 from webhook.kube.pod_set import PodSet
 from webhook.kube.pod_sets import each_pod_set
 from webhook.kube.pod_template_path import WorkloadKind
+from webhook.kube.wellknown import MANUAL_JOB, MANUAL_JOB_ANNOTATION
 from webhook.objects.advice import Role, advise
 from webhook.pipeline import ClusterView, cluster_warnings
 from webhook.pod_content import PodContent
@@ -94,6 +95,8 @@ def _in_namespace(request: AdmissionRequest) -> JsonObject:
 
 
 def _has_controller(content: JsonObject) -> bool:
+    if value_of(content, "metadata", "annotations", MANUAL_JOB_ANNOTATION) == MANUAL_JOB:
+        return False
     owners = value_of(content, "metadata", "ownerReferences")
     return isinstance(owners, list) and any(isinstance(each, Mapping) and each.get("controller") for each in owners)
 
