@@ -21,6 +21,7 @@ DEPLOYMENT, STATEFUL_SET, JOB_SET, RAY = (
     next(each for each in SAMPLES if each.kind == kind)
     for kind in ("Deployment", "StatefulSet", "JobSet", "RayCluster")
 )
+CARD = "nvidia.com/gpu.product"
 JOB = next(each for each in SAMPLES if (each.group, each.kind) == ("batch", "Job"))
 DENIED = f'annotations[{TYPE}]: Unsupported value: "trainning"; supported values: "training", "inference"'
 
@@ -394,6 +395,21 @@ def test_a_product_that_no_node_has_is_a_warning_once() -> None:
     warnings = warnings_of(admitted(RAY.object(template()) | {"spec": spec}, view([node])))
 
     assert len([each for each in warnings if "did you mean NVIDIA-H20?" in each]) == 1
+
+
+def test_a_suggestion_names_the_annotation_that_makes_a_replica_fit() -> None:
+    node = make_node_object(
+        "n1",
+        labels={USAGE: "training", CARD: "NVIDIA-H20"},
+        taints=[f"{USAGE}=training:NoSchedule", f"{CARD}=NVIDIA-H20:NoSchedule"],
+        capacity={"nvidia.com/gpu": 8},
+    )
+
+    warnings = warnings_of(admitted(DEPLOYMENT.object(template(8, gpu_product="NVIDIA-H2O"), 2), view([node])))
+
+    assert warnings[1] == (
+        f"placement check: suggestion: set {PRODUCT}: NVIDIA-H20 instead of NVIDIA-H2O: 1 node would fit"
+    )
 
 
 def test_long_names_of_roles_leave_room_for_the_reason() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from webhook.annotation_suggestions import in_annotations
 from webhook.cluster.planned_claims import with_planned_claims
 from webhook.cluster.snapshot import Snapshot
 from webhook.evaluation import Mutated, as_created
@@ -17,7 +18,8 @@ from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.objects.own_pods import WithoutOwnPods, without_own_pods
 from webhook.pipeline import ClusterView, scheduler_for
 from webhook.placement.replicas import MOST_REPLICAS, Replicas, place_replicas
-from webhook.placement.scheduler import Placement
+from webhook.placement.scheduler import Placement, PodSignature
+from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy
 
 _PREFIX = "placement check: "
@@ -32,6 +34,8 @@ class Role:
 
     pods: PodSet
     result: Mutated
+    content: PodContent
+    """The first pod as it is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ def advise(
         return Advice(Placement.unknown(str(error)))
     except InvalidInput as error:
         return Advice(Placement.unknown(f"the scorer cannot read the pod: {error.errors[0]}"))
-    return _advice(placed, view, policy)
+    return _advice(placed, view, policy, expired)
 
 
 def _unknown_reason(roles: Sequence[Role]) -> str:
@@ -133,12 +137,25 @@ def _created_pods(role: Role, namespace: str) -> Iterator[JsonObject]:
         yield created
 
 
-def _advice(placed: Sequence[_Placed], view: WithoutOwnPods, policy: Policy) -> Advice:
+def _in_annotations(worst: _Placed, policy: Policy, expired: Expired) -> Placement:
+    """Return the placement of the replica that does not fit, with suggestions that name annotations."""
+    scheduler, placement, snapshot = scheduler_for(policy, cache_bytes=0), worst.found.placement, worst.found.snapshot
+
+    def place(pod: PodSignature) -> Placement:
+        return scheduler.answer(pod, snapshot, expired)
+
+    try:
+        return in_annotations(worst.role.content, policy, placement, snapshot, place, expired)
+    except DeadlineNearError:
+        return placement
+
+
+def _advice(placed: Sequence[_Placed], view: WithoutOwnPods, policy: Policy, expired: Expired) -> Advice:
     failing = [each for each in placed if each.found.stopped is not None]
     if not failing:
         return _fitting(placed, reports_always=policy.spec.workload_objects.report == "always")
     worst = min(failing, key=lambda each: _SEVERITY.index(each.found.placement.verdict))
-    placement = worst.found.placement
+    placement = _in_annotations(worst, policy, expired)
     text = f"{_counts(placed)}; {_next(worst, len(placed))}{placement.message}"
     if worst.found.asked == 1 and len(placed) == 1:
         text = f"{_suspended(placed)}{placement.message}"

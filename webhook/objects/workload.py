@@ -202,7 +202,7 @@ def _evaluate(
     located = (_located(text, pods) for text in warnings)
     findings.warnings += [_prefixed(text, pods, prefix) for text in located if text not in errors]
     if isinstance(result, Mutated):
-        findings.roles.append(Role(pods, result))
+        findings.roles.append(Role(pods, result, content))
         findings.workload_type = findings.workload_type or result.injection.workload_type
     elif isinstance(result, Denied):
         findings.warnings.append(f"{pods.path}: such a pod is denied: {result.denial.message}")
