@@ -203,6 +203,63 @@ def test_an_update_that_does_not_fit_says_what_is_assumed() -> None:
     assert warnings[-1] == "placement check: the 4 running pods of the object count as gone, as after a rolling update"
 
 
+def rolling(content: Object, **fields: Any) -> Object:
+    return content | {"spec": content["spec"] | {"strategy": {"type": "RollingUpdate", "rollingUpdate": fields}}}
+
+
+AVAILABLE = {"maxUnavailable": 0, "maxSurge": 1}
+KEEPING = [
+    pytest.param(3, {"maxUnavailable": "25%", "maxSurge": "25%"}, id="the default for up to three replicas"),
+    pytest.param(4, AVAILABLE, id="none may be unavailable"),
+    pytest.param(3, {}, id="fields that are not set"),
+]
+REPLACING = [
+    pytest.param(4, {"maxUnavailable": "25%", "maxSurge": "25%"}, id="the default for four replicas"),
+    pytest.param(3, {"maxUnavailable": 1, "maxSurge": 0}, id="one may be unavailable"),
+    pytest.param(3, {"maxUnavailable": "0%", "maxSurge": "0%"}, id="neither: one is unavailable"),
+]
+CANNOT_START = (
+    "placement check: Waiting: the rolling update cannot start beside the running pods: "
+    "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+)
+KEEPS_ALL = (
+    "placement check: maxUnavailable is 0: a new pod starts before an old one ends; "
+    "with spec.strategy.rollingUpdate.maxUnavailable: 1 an old one ends first"
+)
+
+
+@pytest.mark.parametrize(("replicas", "fields"), KEEPING)
+def test_a_rolling_update_that_keeps_all_pods_needs_room_beside_them(replicas: int, fields: Object) -> None:
+    old, new = DEPLOYMENT.object(template(4), replicas), DEPLOYMENT.object(template(4, bin_packing="false"), replicas)
+
+    assert warnings_of(admitted(rolling(new, **fields), FULL, old=old)) == (CANNOT_START, KEEPS_ALL)
+    half_full = view(gpu_node("n1", running(1), running(2)), gpu_node("n2", running(3)))
+    assert warnings_of(admitted(rolling(new, **fields), half_full, old=old)) == ()
+
+
+@pytest.mark.parametrize(("replicas", "fields"), REPLACING)
+def test_a_rolling_update_that_may_remove_a_pod_first_can_start(replicas: int, fields: Object) -> None:
+    old, new = DEPLOYMENT.object(template(4), replicas), DEPLOYMENT.object(template(4, bin_packing="false"), replicas)
+
+    assert warnings_of(admitted(rolling(new, **fields), FULL, old=old)) == ()
+
+
+def test_an_update_that_creates_the_pods_again_can_start() -> None:
+    old, new = DEPLOYMENT.object(template(4), 1), DEPLOYMENT.object(template(4, bin_packing="false"), 1)
+    recreated = new | {"spec": new["spec"] | {"strategy": {"type": "Recreate"}}}
+
+    assert warnings_of(admitted(recreated, FULL, old=old)) == ()
+
+
+def test_an_update_that_never_fits_names_both_reasons() -> None:
+    old, new = DEPLOYMENT.object(template(4), 4), DEPLOYMENT.object(template(8), 4)
+
+    first, *_, last = warnings_of(admitted(rolling(new, **AVAILABLE), FULL, old=old))
+
+    assert first.startswith("placement check: Waiting: 2 of 4 replicas fit now; the next: ")
+    assert last == KEEPS_ALL
+
+
 def test_pods_of_an_operator_are_found_by_the_label_with_the_name_of_the_object() -> None:
     head = make_pod("head").namespace("team-a").gpu(8).label("ray.io/cluster", "web")
     others = make_pod("other").namespace("team-a").gpu(8).label("ray.io/cluster", "other")

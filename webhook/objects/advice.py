@@ -16,6 +16,7 @@ from webhook.kube.pod_template_path import WorkloadKind
 from webhook.kube.text import cut
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.objects.own_pods import WithoutOwnPods, without_own_pods
+from webhook.objects.rolling_update import keeps_all_pods
 from webhook.pipeline import ClusterView, scheduler_for
 from webhook.placement.replicas import MOST_REPLICAS, Replicas, place_replicas
 from webhook.placement.scheduler import Placement, PodSignature
@@ -62,7 +63,8 @@ def advise(
 ) -> Advice | None:
     """Return the advice on the pods of `roles`, placed one role after the other; None if no check was asked for.
 
-    An update replaces the running pods of the object, so it is evaluated without them.
+    An update replaces the running pods of the object, so it is evaluated without them. The first pod of a rolling
+    update that keeps all pods is also evaluated beside them.
     """
     checked = [role for role in roles if role.result.injection.check_mode != "off" and role.pods.replicas]
     if not checked:
@@ -81,11 +83,36 @@ def advise(
             namespace = request.namespace or DEFAULT_NAMESPACE
             view = without_own_pods(snapshot, namespace, request.object or {}, kind, expired)
         placed = _placed(checked, request.namespace, policy, view, expired)
+        is_surging = view.replaced > 0 and keeps_all_pods(request.object or {}, kind)
+        beside = _beside_running(checked[0], request.namespace, policy, snapshot, expired) if is_surging else None
     except DeadlineNearError as error:
         return Advice(Placement.unknown(str(error)))
     except InvalidInput as error:
         return Advice(Placement.unknown(f"the scorer cannot read the pod: {error.errors[0]}"))
-    return _advice(placed, view, policy, expired)
+    advice = _advice(placed, view, policy, expired)
+    return _blocked(advice, beside) if beside and beside.verdict == "Waiting" else advice
+
+
+def _beside_running(role: Role, namespace: str, policy: Policy, snapshot: Snapshot, expired: Expired) -> Placement:
+    """Return the placement of the first pod of `role` while the running pods of the object stay."""
+    pod = PodSignature.of(next(_created_pods(role, namespace)))
+    return scheduler_for(policy, cache_bytes=0).answer(pod, snapshot, expired)
+
+
+def _blocked(advice: Advice, beside: Placement) -> Advice:
+    """Return the advice on a rolling update whose first pod waits for room, with the placement `beside` running pods.
+
+    If all pods fit without the running ones, that is the whole advice.
+    """
+    remedy = (
+        f"{_PREFIX}maxUnavailable is 0: a new pod starts before an old one ends; with "
+        "spec.strategy.rollingUpdate.maxUnavailable: 1 an old one ends first"
+    )
+    if advice.placement.verdict != "Feasible":
+        return replace(advice, warnings=(*advice.warnings, remedy))
+    text = f"the rolling update cannot start beside the running pods: {beside.message}"
+    summary = replace(beside, node=None, message=text, scores={})
+    return Advice(summary, (f"{_PREFIX}{beside.verdict}: {text}", remedy))
 
 
 def _unknown_reason(roles: Sequence[Role]) -> str:
