@@ -265,8 +265,18 @@ def test_pods_of_an_operator_are_found_by_the_label_with_the_name_of_the_object(
     others = make_pod("other").namespace("team-a").gpu(8).label("ray.io/cluster", "other")
     new = RAY.object(template(8))
 
-    assert warnings_of(admitted(new, view(gpu_node("n1", head)), old=new)) == ()
-    assert "Insufficient nvidia.com/gpu" in warnings_of(admitted(new, view(gpu_node("n1", others)), old=new))[0]
+    old = RAY.object(template(4))
+    assert warnings_of(admitted(new, view(gpu_node("n1", head)), old=old)) == ()
+    assert "Insufficient nvidia.com/gpu" in warnings_of(admitted(new, view(gpu_node("n1", others)), old=old))[0]
+
+
+@pytest.mark.parametrize("sample", [DEPLOYMENT, JOB_SET, RAY], ids=lambda each: each.kind)
+def test_an_update_that_leaves_the_pods_as_they_are_has_no_verdict(sample: Sample) -> None:
+    old = sample.object(template(16))
+    annotated = old | {"metadata": old["metadata"] | {"annotations": {TYPE: "training"}}}
+
+    assert warnings_of(admitted(sample.object(template(12)), TWO_NODES, old=old)) != ()
+    assert warnings_of(admitted(annotated, TWO_NODES, old=old)) == ()
 
 
 def test_an_error_that_the_stored_object_has_blocks_no_other_change() -> None:

@@ -70,11 +70,26 @@ def admit_workload(
     if not findings.roles:
         return Bypassed(findings.bypass, tuple(dict.fromkeys(warnings)), findings.workload_type)
     warnings += _of_cluster(findings.roles, policy, cluster, expired)
-    advice = advise(findings.roles, request, kind, policy, cluster, expired)
+    replaces_pods = not _has_same_pods(request, policy, expired)
+    advice = advise(findings.roles, request, kind, policy, cluster, expired) if replaces_pods else None
     if advice is not None:
         warnings = [*advice.warnings, *warnings]
     placement = advice.placement if advice is not None else None
     return Advised(findings.workload_type, tuple(dict.fromkeys(warnings)), placement)
+
+
+def _has_same_pods(request: AdmissionRequest, policy: Policy, expired: Expired) -> bool:
+    """Return whether an update leaves the pod templates as they are: an annotation of the object itself changed."""
+    if request.operation != "UPDATE" or request.old_object is None:
+        return False
+    try:
+        before, after = (
+            [each and each.common for each in _pod_sets(content or {}, policy, expired)]
+            for content in (request.old_object, request.object)
+        )
+    except InvalidInput:
+        return False
+    return before == after
 
 
 def _of_cluster(roles: list[Role], policy: Policy, cluster: ClusterView | None, expired: Expired) -> Iterator[str]:
