@@ -271,6 +271,27 @@ def test_a_mistyped_annotation_of_a_notebook_is_named_on_the_notebook(run: Run) 
     assert outcome.errors.startswith(f"Refused: <stdin>: items[0]: team-a/web-0: metadata.annotations[{TYPE}]")
 
 
+@pytest.mark.parametrize("command", ["mutate", "check"])
+def test_annotations_on_an_object_instead_of_its_templates_are_a_warning(
+    run: Run, tmp_path: Path, command: str
+) -> None:
+    on_object = apps("Deployment") | {"metadata": {"name": "web", "annotations": {TYPE: "training"}}}
+    roles = jobset() | {"metadata": {"name": "roles", "annotations": {TYPE: "training"}}}
+    notebook = workload(
+        "kubeflow.org/v1", "Notebook", {"template": {"spec": TEMPLATE["spec"]}}, annotations={TYPE: "training"}
+    )
+    options = ("--cluster", str(_cluster(tmp_path, 8))) if command == "check" else ()
+
+    outcome = run(command, "-f", "-", *options, stdin=as_list(on_object, roles, notebook))
+
+    path = "template.metadata.annotations"
+    in_job_set = f"spec.replicatedJobs[0].template.spec.{path}"
+    assert [line for line in outcome.errors.splitlines() if line.startswith("Warning: ") and "itself" in line] == [
+        f"Warning: default/web: {TYPE} has no effect on the Deployment itself: its pods read spec.{path}",
+        f"Warning: default/roles: {TYPE} has no effect on the JobSet itself: its pods read {in_job_set}",
+    ]
+
+
 def test_yaml_says_which_pod_of_which_object_it_shows(run: Run) -> None:
     outcome = run("mutate", "-f", "-", stdin=as_list(jobset(), apps("Deployment"), apps("DaemonSet")))
 

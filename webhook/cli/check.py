@@ -10,7 +10,7 @@ from webhook.cli.files import FILE, check_standard_input, pods_option, policy_op
 from webhook.cli.profiles import read_schedulers
 from webhook.cli.replica_check import Checks
 from webhook.cli.terminal import echo_json
-from webhook.cli.workloads import read_pods
+from webhook.cli.workloads import print_misplaced, read_pods
 from webhook.placement.templates import template_nodes
 
 _EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Unknown": 3, "Infeasible": 4, "Refused": 5}
@@ -81,6 +81,7 @@ def check(
     schedulers = read_schedulers(scheduler_config, scheduler_profile, template_nodes(rules.spec.node_templates))
     snapshot = read_cluster_or_live(cluster, kubeconfig, context)
     workloads = read_pods(filenames, rules.kinds)
+    print_misplaced(workloads, rules)
     answers = Checks(rules, snapshot, schedulers, with_policy).answers(workloads)
     console = text_console()
     for answer in answers:

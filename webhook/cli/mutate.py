@@ -13,7 +13,7 @@ from webhook.cli.admission import admit_checked_document, print_verdict
 from webhook.cli.clusters import live_options, read_cluster_or_live
 from webhook.cli.files import FILE, check_standard_input, pods_option, policy_option, read_policy
 from webhook.cli.terminal import echo, echo_json, echo_lines
-from webhook.cli.workloads import Workload, read_pods, with_claims_of
+from webhook.cli.workloads import Workload, print_misplaced, read_pods, with_claims_of
 from webhook.kube.pod_set import pod_name
 from webhook.kube.text import escaped_json, printable_lines
 from webhook.kube.yaml_scalars import TAG, plain_tag
@@ -68,6 +68,7 @@ def mutate(
     if (cluster, kubeconfig, context) != (None, None, None):
         view = ClusterView(read_cluster_or_live(cluster, kubeconfig, context), scheduler_for(rules))
     workloads = read_pods(filenames, rules.kinds)
+    print_misplaced(workloads, rules)
     pods = [each for each in workloads if each.pods is not None]
     verdicts = [admit_checked_document(each.document, rules, _view_of(each, view)) for each in pods]
     shown = 0

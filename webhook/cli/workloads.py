@@ -1,7 +1,8 @@
 """Read the pods of files, and of the objects in them that create pods."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from webhook.cli.files import STANDARD_INPUT, read_text
@@ -15,6 +16,8 @@ from webhook.kube.pod_sets import kind_of, pod_sets
 from webhook.kube.pod_template_path import group_of
 from webhook.kube.podless_kinds import creates_no_pods
 from webhook.kube.workload_kinds import Kinds
+from webhook.objects.misplaced import misplaced
+from webhook.policy.policy import Policy
 
 _MOST_STEPS = 10_000
 
@@ -71,6 +74,15 @@ def read_pods(filenames: Sequence[str], kinds: Kinds) -> list[Workload]:
     if not found:
         raise InvalidInput([invalid("--filename", " ".join(filenames), "holds no pod and nothing that makes one")])
     return found
+
+
+def print_misplaced(workloads: Iterable[Workload], policy: Policy) -> None:
+    """Print a warning to standard error for each object with annotations that belong on its pod template."""
+    for _, each in groupby(workloads, key=lambda workload: id(workload.source)):
+        first, *others = each
+        pods = [workload.pods for workload in (first, *others) if workload.pods is not None]
+        for warning in misplaced(first.source.content, pods, policy, first.note) if first.owner else ():
+            echo(f"Warning: {pod_name(first.source.content)}: {warning}", fg="yellow", err=True)
 
 
 def with_claims_of(workload: Workload, snapshot: Snapshot, most: int) -> Snapshot:

@@ -7,7 +7,6 @@ placement, because the pods are checked again when they are created, and the clu
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from webhook.evaluation import Mutated, evaluate
 from webhook.kube.admission import AdmissionRequest, Denial, JsonObject
@@ -19,6 +18,7 @@ from webhook.kube.pod_sets import each_pod_set
 from webhook.kube.pod_template_path import WorkloadKind
 from webhook.kube.wellknown import MANUAL_JOB, MANUAL_JOB_ANNOTATION
 from webhook.objects.advice import Role, advise
+from webhook.objects.misplaced import keys_of, misplaced
 from webhook.pipeline import ClusterView, cluster_warnings
 from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy
@@ -37,10 +37,7 @@ class _Findings:
     warnings: list[str] = field(default_factory=list)
     workload_type: str | None = None
     bypass: str = "no workload type"
-    own_keys: set[str] = field(default_factory=set)
-    """The keys of the policy that the pods have."""
-    annotations_path: str = ""
-    """The place of the annotations of the pods of the first template."""
+    pods: list[PodSet] = field(default_factory=list)
     is_cut: bool = False
 
 
@@ -64,7 +61,7 @@ def admit_workload(
     new = [error for error in findings.errors if str(error) not in known]
     if new and handling == "deny":
         return _denied(new, findings)
-    warnings = [*map(str, findings.errors), *findings.warnings, *_misplaced(content, kind, findings, policy)]
+    warnings = [*map(str, findings.errors), *findings.warnings, *misplaced(content, findings.pods, policy, kind.note)]
     if findings.is_cut:
         warnings.append(f"placement check: only the first {MOST_TEMPLATES} pod templates, or fewer, were evaluated")
     if not findings.roles:
@@ -132,11 +129,9 @@ def _evaluated(
     """
     findings, pods = _Findings(), list(_pod_sets(content, policy, expired))
     findings.is_cut = bool(pods) and pods[-1] is None
-    sets = [each for each in pods if each is not None]
+    findings.pods = sets = [each for each in pods if each is not None]
     for each in _in_time(sets, findings, expired):
-        findings.annotations_path = findings.annotations_path or each.annotations_path
-        keys = _keys_of(each, policy)
-        findings.own_keys |= keys
+        keys = keys_of(each, policy)
         if each.replicas is None:
             if keys:
                 verb = "have" if len(keys) > 1 else "has"
@@ -174,11 +169,6 @@ def _is_over(expired: Expired) -> bool:
         return expired()
     except BudgetSpentError:
         return True
-
-
-def _keys_of(pods: PodSet, policy: Policy) -> set[str]:
-    annotations = value_of(pods.common, "metadata", "annotations")
-    return {key for key in policy.keys if key in annotations} if isinstance(annotations, Mapping) else set()
 
 
 def _has_domain(pods: PodSet, policy: Policy) -> bool:
@@ -259,17 +249,3 @@ def _denied(errors: list[FieldError], findings: _Findings) -> Denied:
     return Denied(
         denial, findings.workload_type, warnings=tuple(dict.fromkeys(findings.warnings)), errors=tuple(errors)
     )
-
-
-def _misplaced(content: JsonObject, kind: WorkloadKind, findings: _Findings, policy: Policy) -> list[str]:
-    """Return a warning if the object itself has keys of the policy that its pods lack."""
-    own: Any = value_of(content, "metadata", "annotations")
-    if not isinstance(own, Mapping):
-        return []
-    keys = [key for key in policy.keys if key in own and key not in findings.own_keys]
-    if not keys:
-        return []
-    verb = "have" if len(keys) > 1 else "has"
-    place = findings.annotations_path
-    remedy = f"its pods read {place}" if place else kind.note or "it creates no pod"
-    return [f"{', '.join(keys)} {verb} no effect on the {kind.kind} itself: {remedy}"]
