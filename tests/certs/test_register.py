@@ -233,7 +233,9 @@ def test_a_missing_namespace_is_bad_input(certs: Run, cluster: Cluster) -> None:
     kubeconfig = cluster.control_plane.kubeconfig
     refused = certs("register", "--kubeconfig", kubeconfig, "--namespace", "absent", "--skip-probe")
     assert refused.code == 2
-    assert 'namespaces "absent" not found' in refused.errors
+    assert refused.errors.endswith(
+        'namespaces "absent" not found; `kubectl create namespace absent` creates it, --namespace names another one\n'
+    )
 
 
 @pytest.mark.parametrize(

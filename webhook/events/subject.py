@@ -46,13 +46,16 @@ class Subject(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """Return the text that pods of one owner share; a pod without an owner has its name."""
-        return self.controller.uid if self.controller else f"{self.namespace}/{self.name or self.generate_name}"
+        """Return the text that pods of one owner share; a pod without an owner has its name.
+
+        Pods of another namespace can name the same owner, because nothing is verified.
+        """
+        return f"{self.namespace}/{self.controller.uid if self.controller else self.name or self.generate_name}"
 
     @property
     def source(self) -> str:
         """Return the text by which Events are limited: the owner, or all pods of the namespace without one."""
-        return self.controller.uid if self.controller else f"{self.namespace}/"
+        return f"{self.namespace}/{self.controller.uid if self.controller else ''}"
 
     def common_with(self, other: "Subject") -> "Subject":
         """Return what this pod has in common with `other`, which has the same identity."""
