@@ -78,7 +78,13 @@ class Cluster:
             "type": "kubernetes.io/tls",
             "data": {key: base64.b64encode(value or b"").decode() for key, value in content.items()},
         }
-        self._apply(_secret_path(namespace, name), secret, force=force)
+        try:
+            self._apply(_secret_path(namespace, name), secret, force=force)
+        except ClusterError as error:
+            if error.code != 404:
+                raise
+            remedy = f"`kubectl create namespace {namespace}` creates it, --namespace names another one"
+            raise ClusterError(f"{error}; {remedy}", error.code) from error
 
     def apply_configuration(self, configuration: JsonObject) -> None:
         """Create the MutatingWebhookConfiguration."""

@@ -343,6 +343,19 @@ def test_messages_of_one_owner_share_its_limit(play: Play) -> None:
     play(scene)
 
 
+def test_pods_of_another_namespace_that_name_the_owner_use_up_none_of_its_events(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        for number in range(40):
+            scene.report(pod_of("web", "Job"), Report("PlacementDenied", "x" * number), "team-b")
+        await scene.after(1)
+        assert len(scene.api.events) == 25
+        scene.report(pod_of("web", "Job"), DENIED)
+        await scene.after(1)
+        assert len(scene.api.events) == 26
+
+    play(scene)
+
+
 def test_pod_of_a_second_round_replaces_its_report(play: Play) -> None:
     async def scene(scene: Scene) -> None:
         scene.report(make_pod("p"), WAITING)

@@ -80,7 +80,7 @@ def test_pods_of_one_owner_have_one_identity_and_their_common_labels() -> None:
         for number in (0, 1)
     )
     assert first.identity == second.identity
-    assert first.source == second.source == "uid-of-web"
+    assert first.source == second.source == "team-a/uid-of-web"
     common = first.common_with(second)
     assert (common.name, common.labels) == ("", frozenset({("a", "b")}))
 
