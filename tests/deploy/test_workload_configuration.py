@@ -239,7 +239,8 @@ def test_webhook_is_asked_about_a_kind_of_the_policy(
             cluster.client.apply(content | {"spec": spec(pod, replicas)}, namespace=cluster.namespace)
         cluster.kubectl("annotate", "namespace", cluster.namespace, "example.com/workload-type=training")
 
-    assert [(request["operation"], request["kind"]["kind"]) for request in recording.requests] == [
+    # With a stale watch cache, an API server calls again for the same update.
+    assert list(dict.fromkeys((request["operation"], request["kind"]["kind"]) for request in recording.requests)) == [
         ("CREATE", "FooJob"),
         ("UPDATE", "FooJob"),
         ("UPDATE", "Namespace"),
