@@ -279,6 +279,14 @@ def test_an_update_that_leaves_the_pods_as_they_are_has_no_verdict(sample: Sampl
     assert warnings_of(admitted(annotated, TWO_NODES, old=old)) == ()
 
 
+def test_an_update_that_leaves_the_pods_as_they_are_names_no_absent_product_again() -> None:
+    node = make_node_object("n1", labels={CARD: "NVIDIA-H20"}, capacity={"nvidia.com/gpu": 8})
+    old = DEPLOYMENT.object(template(1, gpu_product="NVIDIA-H2O"))
+    annotated = old | {"metadata": old["metadata"] | {"annotations": {TYPE: "training"}}}
+
+    assert warnings_of(admitted(annotated, view([node]), old=old)) == ()
+
+
 def test_an_error_that_the_stored_object_has_blocks_no_other_change() -> None:
     old = DEPLOYMENT.object(MISTYPED)
     changed = DEPLOYMENT.object(MISTYPED | {"spec": {"containers": [{"name": "main", "image": "other"}]}})

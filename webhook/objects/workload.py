@@ -66,9 +66,10 @@ def admit_workload(
         warnings.append(f"placement check: only the first {MOST_TEMPLATES} pod templates, or fewer, were evaluated")
     if not findings.roles:
         return Bypassed(findings.bypass, tuple(dict.fromkeys(warnings)), findings.workload_type)
+    if _has_same_pods(request, policy, expired):
+        return Advised(findings.workload_type, tuple(dict.fromkeys(warnings)))
     warnings += _of_cluster(findings.roles, policy, cluster, expired)
-    replaces_pods = not _has_same_pods(request, policy, expired)
-    advice = advise(findings.roles, request, kind, policy, cluster, expired) if replaces_pods else None
+    advice = advise(findings.roles, request, kind, policy, cluster, expired)
     if advice is not None:
         warnings = [*advice.warnings, *warnings]
     placement = advice.placement if advice is not None else None
