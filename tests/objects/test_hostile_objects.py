@@ -168,6 +168,22 @@ def test_no_json_is_an_internal_error(data: st.DataObject, sample: Sample, opera
     assert verdict.outcome in ("Unchanged", "Bypassed", "Denied")
 
 
+def test_templates_that_are_nested_too_deeply_to_be_compared_count_as_changed() -> None:
+    def nested() -> Object:
+        made = DEPLOYMENT.object(template(), replicas=5)
+        inner: list[Any] = []
+        for _ in range(1000):
+            inner = [inner]
+        made["spec"]["template"]["spec"]["unknownField"] = inner
+        return made
+
+    verdict = admitted(nested(), SMALL, operation="UPDATE", old_object=nested())
+
+    assert isinstance(verdict, Advised)
+    assert verdict.placement is not None
+    assert "nested deeper than any pod" in verdict.placement.message
+
+
 def test_replicas_leave_nothing_in_the_view() -> None:
     def labelled(number: int) -> Object:
         pod = make_pod("").gpu(1).label("app", f"web-{number}").annotate(TYPE, "training")
