@@ -98,6 +98,28 @@ def test_dry_runs_and_generated_names(cluster: Cluster, registered: Webhook, fie
     assert [record.dry_run for record in registered.world.records] == [True]
 
 
+def test_a_rolling_update_without_room_for_a_new_pod_waits_as_the_warning_says(
+    cluster: Cluster, registered: Webhook
+) -> None:
+    cluster.control_plane.start_controller_manager()
+    applied(cluster, DEPLOYMENT.object(template(gpus=8), replicas=2))
+    running = cluster.wait_pods(2, "app=web")
+    for pod in running:
+        cluster.wait_bound(pod)
+    registered.look_at(cluster)
+
+    said = cluster.kubectl("set", "image", "deployment/web", "main=other").stderr.splitlines()
+
+    names = {pod["metadata"]["name"] for pod in running}
+    (new,) = [pod for pod in cluster.wait_pods(3, "app=web") if pod["metadata"]["name"] not in names]
+    refusal = cluster.wait_unschedulable(new)
+    reason = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+    assert refusal.startswith(reason)
+    assert said[0] == (
+        f"Warning: placement check: Waiting: the rolling update cannot start beside the running pods: {reason}"
+    )
+
+
 def test_scaling_a_deployment_costs_no_call_but_that_of_each_pod(cluster: Cluster, registered: Webhook) -> None:
     cluster.control_plane.start_controller_manager()
     applied(cluster, DEPLOYMENT.object(template(gpus=0), replicas=1))
