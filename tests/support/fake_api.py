@@ -10,6 +10,8 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from tests.support.http_server import http_server
+
 Object = dict[str, Any]
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 FAST_SECONDS = 0.01
@@ -60,18 +62,8 @@ class FakeApi:
 async def fake_api(path: str, *script: Answer) -> AsyncIterator[FakeApi]:
     """The server, until the block ends."""
     api = FakeApi(path, list(script))
-    application = web.Application()
-    application.router.add_get("/{tail:.*}", api.answer)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    assert runner.addresses
-    api.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    try:
+    async with http_server(api.answer) as api.url:
         yield api
-    finally:
-        await runner.cleanup()
 
 
 def page(items: list[Object], version: str = "1", continuation: str = "") -> Answer:

@@ -12,6 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import jsonpatch
 
+from tests.support.kubeconfigs import write_kubeconfig
+
 Object = dict[str, Any]
 _JSON_PATCH = "application/json-patch+json"
 
@@ -55,17 +57,7 @@ class FakeConfigurationApi:
 
     def kubeconfig(self, folder: Path) -> Path:
         """Write a kubeconfig of this server into `folder` and return its path."""
-        content = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "c", "cluster": {"server": self.url}}],
-            "users": [{"name": "u", "user": {}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "current-context": "c",
-        }
-        file = folder / "kubeconfig"
-        file.write_text(json.dumps(content))
-        return file
+        return write_kubeconfig(folder, self.url)
 
 
 @contextmanager

@@ -9,6 +9,9 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from tests.support.http_server import http_server
+from tests.support.kubeconfigs import write_kubeconfig
+
 Object = dict[str, Any]
 
 LACKS_RIGHT = 'events is forbidden: User "u" cannot create resource "events" in API group "" in the namespace "team-a"'
@@ -52,17 +55,7 @@ class FakeEventsApi:
 
     def kubeconfig(self, folder: Path) -> Path:
         """Return a kubeconfig of this server."""
-        content = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "c", "cluster": {"server": self.url}}],
-            "users": [{"name": "u", "user": {}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "current-context": "c",
-        }
-        file = folder / "kubeconfig"
-        file.write_bytes(orjson.dumps(content))
-        return file
+        return write_kubeconfig(folder, self.url)
 
     def _create(self, event: Object) -> web.Response:
         name = event["metadata"]["name"]
@@ -90,18 +83,8 @@ class FakeEventsApi:
 async def fake_events_api() -> AsyncIterator[FakeEventsApi]:
     """The server, until the block ends."""
     api = FakeEventsApi()
-    application = web.Application()
-    application.router.add_route("*", "/{tail:.*}", api.answer)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    assert runner.addresses
-    api.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    try:
+    async with http_server(api.answer) as api.url:
         yield api
-    finally:
-        await runner.cleanup()
 
 
 def _json(content: Object, status: int = 200) -> web.Response:

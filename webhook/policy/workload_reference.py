@@ -3,13 +3,11 @@
 `python -m webhook.policy.workload_reference FILE` replaces the table in FILE.
 """
 
-import sys
-from pathlib import Path
-
 from webhook.kube.pod_template_path import PodTemplatePath
 from webhook.kube.workload_kinds import BUILT_IN_KINDS
+from webhook.policy.generated_table import replace_table
 
-_HEAD = "| kind | pod templates | annotations of the pods | number of pods |\n|---|---|---|---|\n"
+HEAD = "| kind | pod templates | annotations of the pods | number of pods |\n|---|---|---|---|\n"
 
 
 def table() -> str:
@@ -23,7 +21,7 @@ def table() -> str:
             number = "a pod on each node" if kind.is_per_node else _number(template)
             rows.append(f"| {name} | `{template.template}` | `{_annotations(template)}` | {number} |")
             name = ""
-    return _HEAD + "\n".join(rows) + "\n"
+    return HEAD + "\n".join(rows) + "\n"
 
 
 def _annotations(template: PodTemplatePath) -> str:
@@ -52,12 +50,5 @@ def _leaf(path: str) -> str:
     return f"`{path.partition('[')[2].rstrip(']') or path.rpartition('.')[2]}`"
 
 
-def with_table(text: str) -> str:
-    """Return the document `text` with its table replaced."""
-    start = text.index(_HEAD)
-    return text[:start] + table() + text[text.index("\n\n", start) + 1 :]
-
-
 if __name__ == "__main__":
-    page = Path(sys.argv[1])
-    page.write_text(with_table(page.read_text()))
+    replace_table(HEAD, table())

@@ -1,0 +1,19 @@
+"""Kubeconfigs of fake API servers."""
+
+import json
+from pathlib import Path
+
+
+def write_kubeconfig(folder: Path, url: str) -> Path:
+    """Write a kubeconfig of the server at `url` into `folder` and return its path."""
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "c",
+    }
+    file = folder / "kubeconfig"
+    file.write_text(json.dumps(content))
+    return file
