@@ -130,6 +130,8 @@ def test_scaling_a_deployment_costs_no_call_but_that_of_each_pod(cluster: Cluste
     path = f"/apis/apps/v1/namespaces/{cluster.namespace}/deployments/web/scale"
     scale: Any = cluster.client.request("GET", path).object
     scale["spec"]["replicas"] = 3
+    # The controllers change the object at the same time.
+    del scale["metadata"]["resourceVersion"]
     cluster.client.request("PUT", path, body=scale)
     cluster.wait_pods(3, "app=web")
 
