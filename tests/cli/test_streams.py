@@ -216,7 +216,7 @@ def test_ctrl_c_ends_a_command_that_waits_for_an_api_server(folder: Path, comman
 
 
 def bytes_in(pipe: Any) -> int:
-    """Return the number of bytes in the pipe that nobody has read yet."""
+    """Return the number of unread bytes in the pipe."""
     return int.from_bytes(fcntl.ioctl(pipe.fileno(), termios.FIONREAD, b"\0" * 4), sys.byteorder)
 
 

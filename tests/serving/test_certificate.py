@@ -371,11 +371,11 @@ def test_readiness_says_that_changed_files_are_not_served(tmp_path: Path) -> Non
         async with running(world, tmp_path, certificate_poll_seconds=POLL_SECONDS) as server:
             key = (tmp_path / "tls.key").read_bytes()
             (tmp_path / "tls.key").write_bytes(issued(server.ca).key)
-            while (told := await readiness(server)) == (200, "ok\n"):
+            while (answer := await readiness(server)) == (200, "ok\n"):
                 pass
-            assert told[0] == 200
-            assert told[1].startswith("ok\nthe certificate cannot be reloaded and the last good one is served: ")
-            assert "KEY_VALUES_MISMATCH" in told[1]
+            assert answer[0] == 200
+            assert answer[1].startswith("ok\nthe certificate cannot be reloaded and the last good one is served: ")
+            assert "KEY_VALUES_MISMATCH" in answer[1]
             (tmp_path / "tls.key").write_bytes(key)
             while await readiness(server) != (200, "ok\n"):
                 pass

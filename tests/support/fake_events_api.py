@@ -1,4 +1,4 @@
-"""A fake API server at the border that keeps pods and Events over HTTP on loopback, and fails when it is told to."""
+"""A fake API server that keeps pods and Events over HTTP on loopback, and fails on request."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

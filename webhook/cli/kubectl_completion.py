@@ -28,7 +28,7 @@ def complete(arguments: list[str]) -> None:
 
 def main() -> None:
     """Complete the arguments of the process."""
-    # A traceback in the middle of a command line helps nobody: without an answer kubectl completes nothing.
+    # A traceback would be printed into the command line of the user. Without an answer kubectl completes nothing.
     try:
         complete(sys.argv[1:])
         sys.stdout.flush()
