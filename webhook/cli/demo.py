@@ -153,6 +153,7 @@ def _print_cluster(console: Console, snapshot: Snapshot) -> None:
         pool = [(row, node) for row, node in nodes if node.labels.get("maip.mxsf.io/node.usage") == usage]
         parts = [f"{node.name} {free[row]}/{gpus[row]}" for row, node in pool]
         console.print(f"   {usage:<9} free GPUs: {', '.join(parts)}")
+    console.print("   Only kube-scheduler runs in it, so pods that the policy assigns to Volcano get a warning.")
     console.print()
 
 
