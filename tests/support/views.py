@@ -101,6 +101,7 @@ SAID: Mapping[str, Callable[[Snapshot], Any]] = {
     # Read at intervals, so an object that has just been created can be missing.
     "scheduler_evidence": lambda _: "not of watches",
     "nominated": lambda snapshot: dict(snapshot.nominated.by_node),
+    "pending": lambda snapshot: dict(snapshot.pending),
     "assumed": lambda snapshot: snapshot.assumed,
     "is_without_pods": lambda snapshot: snapshot.is_without_pods,
     "allocatable_columns": lambda snapshot: {each: snapshot.allocatable(each).tolist() for each in _RESOURCES},

@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
-from webhook.cluster.nominated_pods import NominatedPod, NominatedPods, is_nominated
+from webhook.cluster.nominated_pods import NominatedPods
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS, Facts, FactsByKind, snapshot_fields
+from webhook.cluster.pending_pods import PendingPod, PodKey, is_pending
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.kube.documents import Document, field
 from webhook.kube.field import FieldError, InvalidInput
@@ -22,8 +23,9 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     there is none. But if there are StorageClasses or CSINodes, all claims are known, and all volumes if no claim names
     one. If there are ResourceClaims or ResourceClaimTemplates, all DeviceClasses are known.
 
-    A pod counts on the node that it is bound to until it has ended, even while it is being deleted. A pending pod, or a
-    pod on a node that does not exist, is not counted; pods that are nominated to a node are in `nominated`.
+    A pod counts on the node that it is bound to until it has ended, even while it is being deleted. A pod on a
+    node that does not exist is not counted. Pods that are not bound are in `pending`, those that are nominated to a
+    node also in `nominated`.
 
     Raises:
         InvalidInput: an object is malformed, or a node or a bound pod is duplicated; holds every error, with the place
@@ -32,7 +34,7 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     errors: list[FieldError] = []
     nodes: dict[str, Node] = {}
     pods: dict[tuple[str, str], RunningPod] = {}
-    nominated: list[NominatedPod] = []
+    pending: dict[PodKey, PendingPod] = {}
     namespaces: dict[str, Namespace] = {}
     found: dict[str, list[Facts]] = {}
     for document in documents:
@@ -48,13 +50,14 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
             _put(nodes, node.name, node, document, errors)
         elif kind == "Pod" and occupies_node(content) and (pod := _read(document, RunningPod.of, errors)):
             _put(pods, (pod.namespace, pod.name), pod, document, errors)
-        elif kind == "Pod" and is_nominated(content) and (pending := _read(document, NominatedPod.of, errors)):
-            nominated.append(pending)
+        elif kind == "Pod" and is_pending(content) and (waiting := _read(document, PendingPod.of, errors)):
+            pending[waiting.key] = waiting
         elif kind == "Namespace" and (namespace := _read(document, Namespace.of, errors)):
             namespaces[str(field(content, "metadata", "name"))] = namespace
     if errors:
         raise InvalidInput(errors)
-    return replace(_snapshot(nodes, pods.values(), namespaces, found), nominated=NominatedPods.of(nominated))
+    nominated = NominatedPods.of(pod.nominated for pod in pending.values() if pod.nominated)
+    return replace(_snapshot(nodes, pods.values(), namespaces, found), pending=pending, nominated=nominated)
 
 
 def _snapshot(

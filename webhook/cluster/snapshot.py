@@ -13,6 +13,7 @@ from webhook.cluster.index.labels import LabelColumns, Mask
 from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.nominated_pods import NO_NOMINATED_PODS, NominatedPods
+from webhook.cluster.pending_pods import PendingPod, PodKey
 from webhook.cluster.priority_class import PriorityClass
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.storage.csi import NO_CSI, Csi
@@ -40,6 +41,7 @@ _NOT_OF_NODES = (
     "full_quotas",
     "scheduler_evidence",
     "nominated",
+    "pending",
     "is_without_pods",
 )
 
@@ -131,7 +133,8 @@ class Snapshot:
     resources. `full_quotas` names, by namespace, a ResourceQuota that denies pods with pod affinity across namespaces.
     `scheduler_evidence` is None if it is not known. `nominated` are the pending pods with a nominated node; they do not
     use resources yet. `assumed` are the nominated pods that this snapshot shows as running, each with the row of its
-    node. `is_without_pods`: it shows the nodes without their pods.
+    node. `pending` are the pods that are not bound, in the order of their arrival. `is_without_pods`: it shows the
+    nodes without their pods.
     """
 
     generation: int
@@ -153,6 +156,7 @@ class Snapshot:
     full_quotas: Mapping[str, str]
     scheduler_evidence: SchedulerEvidence | None
     nominated: NominatedPods
+    pending: Mapping[PodKey, PendingPod]
     assumed: tuple[tuple[int, RunningPod], ...]
     is_without_pods: bool
     allocatable_columns: Mapping[str, Column]
@@ -194,6 +198,7 @@ class Snapshot:
             full_quotas=full_quotas or {},
             scheduler_evidence=scheduler_evidence,
             nominated=NO_NOMINATED_PODS,
+            pending={},
             assumed=(),
             is_without_pods=False,
             allocatable_columns=_columns([info.node.allocatable for info in infos]),

@@ -36,7 +36,7 @@ KNOWN_FIELDS = frozenset(
             "csi",
             "is_without_pods",
         ),
-        *("devices", "priority_classes", "full_quotas", "scheduler_evidence", "nominated", "assumed"),
+        *("devices", "priority_classes", "full_quotas", "scheduler_evidence", "nominated", "assumed", "pending"),
         *("labels", "taints", "unschedulable", "allowed_pods", "images", "allocatable_columns", "_zeros"),
     )
 )

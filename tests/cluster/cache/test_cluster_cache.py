@@ -14,7 +14,7 @@ from tests.support.optional_objects import optional_objects
 from tests.support.views import SAID, made_anew, said
 from webhook.cluster import update
 from webhook.cluster.cache.cluster_cache import ClusterCache
-from webhook.cluster.cache.object_key import NOMINATED_PODS, Key
+from webhook.cluster.cache.object_key import PENDING_PODS, Key
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Load, Snapshot
 from webhook.cluster.update import KNOWN_FIELDS, KNOWN_LOAD_FIELDS
@@ -274,7 +274,7 @@ def _key(content: Object) -> tuple[str, str, str]:
 def _watched(kind: str, turn: int) -> tuple[str, ...]:
     if kind != "Pod":
         return (kind,)
-    return (kind, NOMINATED_PODS) if turn % 2 else (NOMINATED_PODS, kind)
+    return (kind, PENDING_PODS) if turn % 2 else (PENDING_PODS, kind)
 
 
 def _follow(cache: ClusterCache, held: dict[tuple[str, str, str], Object], kind: str, given: Any) -> None:

@@ -1,6 +1,6 @@
 """The cache of a live cluster: it takes lists and watch events and returns immutable snapshots.
 
-It stores only what plugins read. It does not store pods that have ended, or pending pods without a nominated node.
+It stores only what plugins read. It does not store pods that have ended.
 """
 
 from collections.abc import Callable, Iterable, KeysView, Mapping
@@ -9,13 +9,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from webhook.cluster.cache.interning import Interner
-from webhook.cluster.cache.nomination_tracker import NominationTracker
-from webhook.cluster.cache.object_key import NOMINATED_PODS, Key, key_of
+from webhook.cluster.cache.object_key import PENDING_PODS, Key, key_of
 from webhook.cluster.cache.optional_objects import OptionalObjects
+from webhook.cluster.cache.pending_tracker import PendingTracker
 from webhook.cluster.file import occupies_node
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
-from webhook.cluster.nominated_pods import NominatedPod, is_nominated
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS, read_optional, snapshot_fields
+from webhook.cluster.pending_pods import PendingPod, is_pending
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.cluster.update import updated, with_nodes
@@ -56,13 +56,13 @@ class ClusterCache:
         self._pods: dict[Key, RunningPod] = {}
         self._namespaces: dict[Key, Namespace] = {}
         self._pods_on: dict[str, dict[Key, RunningPod]] = {}
-        self._nominations = NominationTracker()
+        self._pending = PendingTracker()
         self._interner = Interner()
         self._kinds = {
             "Node": _Kind(Node.of, self._put_node, self._nodes.keys),
             "Pod": _Kind(_running_pod, self._put_pod, self._pods.keys),
             "Namespace": _Kind(Namespace.of, self._put_namespace, self._namespaces.keys),
-            NOMINATED_PODS: _Kind(_nominated_pod, self._nominations.put, self._nominations.keys),
+            PENDING_PODS: _Kind(_pending_pod, self._put_pending, self._pending.keys),
         }
         self._optional = OptionalObjects()
         for kind in OPTIONAL_KINDS:
@@ -128,8 +128,8 @@ class ClusterCache:
         self._evidence = evidence
 
     def compact(self) -> None:
-        """Delete the nominated pods that left before the last call and have not been reported as bound."""
-        self._nominations.compact()
+        """Delete the pending pods that left before the last call and have not been reported as bound."""
+        self._pending.compact()
 
     def snapshot(self) -> Snapshot:
         """Return the current state of the cluster: the same snapshot until an object changes."""
@@ -144,8 +144,9 @@ class ClusterCache:
             snapshot = updated(self._snapshot, infos.values(), generation)
         if self._namespaces_changed:
             snapshot = replace(snapshot, namespaces=self._namespaces_by_name())
-        if self._nominations.has_changed:
-            snapshot = replace(snapshot, nominated=self._nominations.excluding(self._pods))
+        if self._pending.has_changed:
+            pending = self._pending.pending(self._pods)
+            snapshot = replace(snapshot, pending=pending, nominated=self._pending.nominated(pending))
         self._snapshot = replace(snapshot, scheduler_evidence=self._evidence, **self._optional.changed_fields())
         self._changed_nodes.clear()
         self._node_set_changed = self._namespaces_changed = False
@@ -163,7 +164,7 @@ class ClusterCache:
             return True
         if self._evidence != self._snapshot.scheduler_evidence:
             return True
-        return self._optional.has_changed or self._nominations.has_changed
+        return self._optional.has_changed or self._pending.has_changed
 
     def _keys(self, kind: str) -> set[Key]:
         return {*self._kinds[kind].keys(), *(key for of, key in self.invalid if of == kind)}
@@ -192,7 +193,7 @@ class ClusterCache:
         before = self._pods.get(key)
         if before == pod:
             return
-        self._nominations.mark_bound(key)
+        self._pending.mark_bound(key)
         if before is not None:
             self._changed_nodes.add(before.node_name)
             pods_on_node = self._pods_on[before.node_name]
@@ -203,6 +204,11 @@ class ClusterCache:
             pod = self._pods[key] = self._interner.shared(pod)
             self._changed_nodes.add(pod.node_name)
             self._pods_on.setdefault(pod.node_name, {})[key] = pod
+
+    def _put_pending(self, key: Key, pod: PendingPod | None) -> None:
+        if pod is not None:
+            pod = replace(pod, content=self._interner.shared_bytes(pod.content))
+        self._pending.put(key, pod)
 
     def _put_namespace(self, key: Key, namespace: Namespace | None) -> None:
         if self._namespaces.get(key) == namespace:
@@ -247,5 +253,5 @@ def _running_pod(pod: JsonObject) -> RunningPod | None:
     return RunningPod.of(pod) if occupies_node(pod) else None
 
 
-def _nominated_pod(pod: JsonObject) -> NominatedPod | None:
-    return NominatedPod.of(pod) if is_nominated(pod) else None
+def _pending_pod(pod: JsonObject) -> PendingPod | None:
+    return PendingPod.of(pod) if is_pending(pod) else None

@@ -29,12 +29,19 @@ class Interner:
         different = {name: value for name, value in after.items() if value is not before[name]}
         return replace(facts, **different) if different else facts
 
+    def shared_bytes(self, value: bytes) -> bytes:
+        """Return `value`, or an equal one of earlier calls."""
+        known: bytes = self._known_or(value, (bytes, value))
+        return known
+
     def _shared(self, value: Any) -> Any:
         if isinstance(value, str):
             return sys.intern(value)
         if not value or not isinstance(value, (Mapping, tuple)):
             return value
-        key = (type(value), frozenset(value.items()) if isinstance(value, Mapping) else value)
+        return self._known_or(value, (type(value), frozenset(value.items()) if isinstance(value, Mapping) else value))
+
+    def _known_or(self, value: Any, key: Hashable) -> Any:
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= _MOST:

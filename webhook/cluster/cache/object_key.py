@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from webhook.kube.documents import field
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 
-# The name in the cache of pending pods with a nominated node.
-NOMINATED_PODS = "Pod, nominated"
+# The name in the cache of pods that are not bound.
+PENDING_PODS = "Pod, pending"
 
 
 class Key(NamedTuple):
@@ -23,6 +23,6 @@ class Key(NamedTuple):
 def key_of(kind: str, content: Mapping[str, Any]) -> Key:
     """Return the key of a raw API object."""
     name, namespace = field(content, "metadata", "name"), field(content, "metadata", "namespace")
-    if kind in ("Pod", NOMINATED_PODS):
+    if kind in ("Pod", PENDING_PODS):
         namespace = namespace or DEFAULT_NAMESPACE
     return Key(namespace if isinstance(namespace, str) else "", name if isinstance(name, str) else "")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from webhook.cluster.cache.object_key import NOMINATED_PODS
+from webhook.cluster.cache.object_key import PENDING_PODS
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS
 
 
@@ -33,15 +33,15 @@ class Resource:
         return f"/{root}/{self.api_version}/{self.plural}"
 
 
-# A watch with a field selector reports a pod as ADDED when it is bound or nominated, and as DELETED when it ends or is
-# deleted. Field selectors have no "or", and all pending pods would be too many, so there are two watches of pods.
+# A watch with a field selector reports a pod as ADDED when it is bound, and as DELETED when it ends or is deleted; the
+# watch of pending pods reports one that is bound as DELETED. One watch of all pods would send those that have ended.
 _NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
-_NOMINATED = f"spec.nodeName=,status.nominatedNodeName!=,{_NOT_ENDED}"
+_PENDING = f"spec.nodeName=,{_NOT_ENDED}"
 REQUIRED_RESOURCES = (
     Resource("Namespace", "v1", "namespaces", is_required=True),
     Resource("Node", "v1", "nodes", is_required=True),
     Resource("Pod", "v1", "pods", f"spec.nodeName!=,{_NOT_ENDED}", is_required=True),
-    Resource("Pod", "v1", "pods", _NOMINATED, is_required=True, part=NOMINATED_PODS),
+    Resource("Pod", "v1", "pods", _PENDING, is_required=True, part=PENDING_PODS),
 )
 OPTIONAL_RESOURCES = tuple(Resource(kind, row.api_version, row.plural) for kind, row in OPTIONAL_KINDS.items())
 RESOURCES = (*REQUIRED_RESOURCES, *OPTIONAL_RESOURCES)

@@ -7,7 +7,7 @@ import pytest
 from tests.support.builders import make_node_object, make_pod
 from webhook.cli.anonymize import with_other_names, without_secrets
 from webhook.cluster.cache.cluster_cache import ClusterCache
-from webhook.cluster.cache.object_key import NOMINATED_PODS
+from webhook.cluster.cache.object_key import PENDING_PODS
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
@@ -33,7 +33,7 @@ def cache_of_waiting() -> ClusterCache:
     cache = ClusterCache()
     cache.replace("Node", [make_node_object("a")])
     cache.replace("Pod", [])
-    cache.replace(NOMINATED_PODS, [_WAITS])
+    cache.replace(PENDING_PODS, [_WAITS])
     return cache
 
 
@@ -44,7 +44,7 @@ def test_a_nominated_pod_takes_nothing_yet() -> None:
 @pytest.mark.parametrize("bound_comes_first", [True, False])
 def test_a_pod_that_is_bound_counts_once(bound_comes_first: bool) -> None:
     cache = cache_of_waiting()
-    events = [("Pod", "ADDED", _BOUND), (NOMINATED_PODS, "DELETED", _WAITS)]
+    events = [("Pod", "ADDED", _BOUND), (PENDING_PODS, "DELETED", _WAITS)]
     first, second = events if bound_comes_first else reversed(events)
     cache.apply(*first)
     assert places(cache) == (([], 1) if bound_comes_first else (["p"], 0))
@@ -55,7 +55,7 @@ def test_a_pod_that_is_bound_counts_once(bound_comes_first: bool) -> None:
 def test_deleted_pod_does_not_count_once_it_is_not_reported_as_bound() -> None:
     cache = cache_of_waiting()
     cache.compact()
-    cache.apply(NOMINATED_PODS, "DELETED", _WAITS)
+    cache.apply(PENDING_PODS, "DELETED", _WAITS)
     cache.compact()
     assert places(cache) == (["p"], 0)
     cache.compact()
@@ -65,7 +65,7 @@ def test_deleted_pod_does_not_count_once_it_is_not_reported_as_bound() -> None:
 def test_a_pod_that_left_and_came_again_is_held() -> None:
     cache = cache_of_waiting()
     for event in ("DELETED", "ADDED", "DELETED", "ADDED"):
-        cache.apply(NOMINATED_PODS, event, _WAITS)
+        cache.apply(PENDING_PODS, event, _WAITS)
         cache.compact()
     cache.compact()
     assert places(cache) == (["p"], 0)
@@ -73,10 +73,10 @@ def test_a_pod_that_left_and_came_again_is_held() -> None:
 
 def test_a_pod_that_leaves_again_is_held_as_long_as_the_first_time() -> None:
     cache = cache_of_waiting()
-    cache.apply(NOMINATED_PODS, "DELETED", _WAITS)
+    cache.apply(PENDING_PODS, "DELETED", _WAITS)
     cache.compact()
-    cache.apply(NOMINATED_PODS, "ADDED", _WAITS)
-    cache.apply(NOMINATED_PODS, "DELETED", _WAITS)
+    cache.apply(PENDING_PODS, "ADDED", _WAITS)
+    cache.apply(PENDING_PODS, "DELETED", _WAITS)
     cache.compact()
     assert places(cache) == (["p"], 0)
     cache.compact()
@@ -85,9 +85,9 @@ def test_a_pod_that_leaves_again_is_held_as_long_as_the_first_time() -> None:
 
 def test_compacting_nothing_is_no_change() -> None:
     cache = cache_of_waiting()
-    cache.apply(NOMINATED_PODS, "DELETED", _WAITS)
+    cache.apply(PENDING_PODS, "DELETED", _WAITS)
     cache.compact()
-    cache.apply(NOMINATED_PODS, "ADDED", _WAITS)
+    cache.apply(PENDING_PODS, "ADDED", _WAITS)
     before = cache.snapshot()
     cache.compact()
     cache.compact()
@@ -96,7 +96,7 @@ def test_compacting_nothing_is_no_change() -> None:
 
 def test_a_bound_pod_that_ends_at_once_does_not_come_back_as_a_nominated_one() -> None:
     cache = cache_of_waiting()
-    cache.apply(NOMINATED_PODS, "DELETED", _WAITS)
+    cache.apply(PENDING_PODS, "DELETED", _WAITS)
     cache.apply("Pod", "ADDED", _BOUND)
     cache.apply("Pod", "DELETED", _BOUND)
     assert places(cache) == ([], 0)
@@ -104,7 +104,7 @@ def test_a_bound_pod_that_ends_at_once_does_not_come_back_as_a_nominated_one() -
 
 def test_another_nomination_takes_the_place_of_the_first() -> None:
     cache = cache_of_waiting()
-    cache.apply(NOMINATED_PODS, "MODIFIED", _WAITS | {"status": {"phase": "Pending", "nominatedNodeName": "b"}})
+    cache.apply(PENDING_PODS, "MODIFIED", _WAITS | {"status": {"phase": "Pending", "nominatedNodeName": "b"}})
     snapshot = cache.snapshot()
     assert (nominated_to(snapshot, "a"), nominated_to(snapshot, "b")) == ([], ["p"])
 
@@ -119,7 +119,7 @@ def test_other_nodes_leave_nominations_as_they_were() -> None:
 def test_repeated_nomination_changes_nothing() -> None:
     cache = cache_of_waiting()
     before = cache.snapshot()
-    cache.apply(NOMINATED_PODS, "MODIFIED", _WAITS)
+    cache.apply(PENDING_PODS, "MODIFIED", _WAITS)
     cache.compact()
     assert cache.snapshot() is before
 

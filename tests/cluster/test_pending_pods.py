@@ -1,0 +1,97 @@
+"""Which pending pods wait for a scheduler, and what is kept of them."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.builders import make_node_object, make_pod
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.pending_pods import PendingPod, PodIdentity, PodKey, is_pending, scheduled_content
+from webhook.kube.documents import Document
+
+Object = dict[str, Any]
+
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+FAILED = {"type": "PodScheduled", "status": "False", "reason": "SchedulerError"}
+
+
+def pending(name: str = "p", **status: Any) -> Object:
+    return make_pod(name).namespace("x").requests(cpu="1").status(phase="Pending", **status).obj()
+
+
+def with_fields(pod: Object, metadata: Object | None = None, spec: Object | None = None) -> Object:
+    return {**pod, "metadata": {**pod["metadata"], **(metadata or {})}, "spec": {**pod["spec"], **(spec or {})}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "is_waiting"),
+    [
+        pytest.param(pending(), True, id="no scheduler has said anything"),
+        pytest.param(pending(conditions=[UNSCHEDULABLE]), False, id="it is unschedulable"),
+        pytest.param(pending(conditions=[FAILED]), True, id="its scheduler tries again at once"),
+        pytest.param(with_fields(pending(), spec={"schedulingGates": [{"name": "g"}]}), False, id="it is gated"),
+        pytest.param(with_fields(pending(), {"deletionTimestamp": "2026-01-01T00:00:00Z"}), False, id="it is dying"),
+        pytest.param(with_fields(pending(), spec={"schedulerName": "volcano"}), True, id="of another scheduler"),
+    ],
+)
+def test_pods_that_wait_for_a_scheduler(pod: Object, is_waiting: bool) -> None:
+    assert PendingPod.of(pod).is_waiting is is_waiting
+
+
+def test_bound_and_ended_pods_are_not_pending() -> None:
+    assert is_pending(pending())
+    assert not is_pending(make_pod("p").node_name("a").obj())
+    assert not is_pending(make_pod("p").status(phase="Failed").obj())
+
+
+def test_pods_of_one_template_have_equal_contents() -> None:
+    def pod(name: str, token: str, command: str) -> Object:
+        container = {"name": "main", "image": "i", "command": [command], "env": [{"name": "A", "value": token}]}
+        volumes = [{"name": f"kube-api-access-{token}", "projected": {"sources": []}}]
+        return with_fields(pending(name), {"uid": token}, {"containers": [container], "volumes": volumes})
+
+    first, second = PendingPod.of(pod("p-1", "abcde", "run")), PendingPod.of(pod("p-2", "fghij", "sleep"))
+    assert first.content == second.content
+    assert (first.identity.token_volume, second.identity.token_volume) == (
+        "kube-api-access-abcde",
+        "kube-api-access-fghij",
+    )
+
+
+def test_content_is_what_a_scheduler_reads() -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
+    pod = with_fields(pending(), {"labels": {"a": "b"}, "ownerReferences": [owner], "uid": "7"})
+    read = PendingPod.of(pod).object()
+    assert read["metadata"] == {
+        "labels": {"a": "b"},
+        "ownerReferences": [owner],
+        "namespace": "x",
+        "name": "p",
+        "uid": "7",
+    }
+    assert read["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1"}
+
+
+@pytest.mark.parametrize("pod", [{}, {"metadata": 7, "spec": {}}, {"metadata": {}, "spec": []}])
+def test_malformed_pod_has_no_content(pod: Object) -> None:
+    assert scheduled_content(pod) == b""
+
+
+def test_content_that_is_nested_too_deeply_is_dropped() -> None:
+    nested: Object = {}
+    for _ in range(600):
+        nested = {"a": nested}
+    nested_spec = {"affinity": {"a": nested}}
+    assert scheduled_content(with_fields(pending(), spec=nested_spec)) == b""
+
+
+def test_identity_of_a_pod_without_a_name() -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
+    pod = {"metadata": {"generateName": "j-", "ownerReferences": [owner]}, "spec": {}}
+    assert PodIdentity.of(pod, "x") == PodIdentity("x", "", "j-", "u", "")
+
+
+def test_pending_pods_of_a_file_come_in_its_order() -> None:
+    objects = [make_node_object("a"), pending("second"), pending("first"), make_pod("bound").node_name("a").obj()]
+    snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
+    assert [*snapshot.pending] == [PodKey("x", "second"), PodKey("x", "first")]

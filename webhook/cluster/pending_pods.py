@@ -1,0 +1,154 @@
+"""Pending pods: which of them wait for a scheduler, and what a scheduler reads of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from webhook.cluster.nominated_pods import NominatedPod, is_nominated
+from webhook.kube.documents import field
+from webhook.kube.wellknown import DEFAULT_NAMESPACE, ENDED_PHASES
+
+# What a scheduler does not read of containers can be large: environment, commands, probes.
+_CONTAINER_FIELDS = ("name", "image", "ports", "resources", "restartPolicy", "restartPolicyRules")
+_CONTAINER_LISTS = ("containers", "initContainers")
+_METADATA_FIELDS = ("labels", "ownerReferences")
+_STATUS_FIELDS = ("resourceClaimStatuses", "extendedResourceClaimStatus")
+# The volumes that every pod can have on every node; the API server adds one with a random name.
+_PLAIN_VOLUME_KEYS = {"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"}
+_UNSCHEDULABLE = (("type", "PodScheduled"), ("status", "False"), ("reason", "Unschedulable"))
+_TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 - the prefix of a volume name
+
+
+class PodKey(NamedTuple):
+    """The namespace and name of a pod."""
+
+    namespace: str
+    name: str
+
+
+class PodIdentity(NamedTuple):
+    """What identifies a pod between its admission, when it can lack name and UID, and its first event.
+
+    `token_volume` is the volume of the service account token, whose name is random; empty without one. `controller` is
+    the UID of the controller.
+    """
+
+    namespace: str
+    name: str
+    generate_name: str
+    controller: str
+    token_volume: str
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any], namespace: str = "") -> "PodIdentity":
+        """Return the identity of `pod`, a raw API object; `namespace` is that of the request."""
+        owners = field(pod, "metadata", "ownerReferences")
+        controllers = [each for each in owners if field(each, "controller")] if isinstance(owners, list) else []
+        volumes = field(pod, "spec", "volumes")
+        names = [str(field(each, "name")) for each in volumes] if isinstance(volumes, list) else []
+        return cls(
+            namespace or str(field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE),
+            str(field(pod, "metadata", "name") or ""),
+            str(field(pod, "metadata", "generateName") or ""),
+            str(field(controllers[0], "uid") or "") if controllers else "",
+            next((name for name in names if name.startswith(_TOKEN_VOLUME)), ""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPod:
+    """A pod that is not bound and has not ended.
+
+    `content` is the JSON of what a scheduler reads of it, without its name, so pods of one template have equal ones.
+    `created` is its creationTimestamp. `is_waiting`: its scheduler will look for a node soon: it has no scheduling
+    gates, is not being deleted, and has not been told that it is unschedulable. `nominated` is set if it has a
+    nominated node.
+    """
+
+    identity: PodIdentity
+    uid: str
+    created: str
+    content: bytes
+    is_waiting: bool
+    nominated: NominatedPod | None
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any]) -> "PendingPod":
+        """Return the facts of `pod`, a raw API object for which `is_pending` is true.
+
+        Raises:
+            InvalidInput: a field of a nominated pod is malformed; holds every error. Other pods are read when they are
+                placed.
+        """
+        return cls(
+            PodIdentity.of(pod),
+            str(field(pod, "metadata", "uid") or ""),
+            str(field(pod, "metadata", "creationTimestamp") or ""),
+            scheduled_content(pod),
+            _is_waiting(pod),
+            NominatedPod.of(pod) if is_nominated(pod) else None,
+        )
+
+    @property
+    def key(self) -> PodKey:
+        """Return the namespace and name."""
+        return PodKey(self.identity.namespace, self.identity.name)
+
+    def object(self) -> dict[str, Any]:
+        """Return the part of the API object that a scheduler reads."""
+        pod: dict[str, Any] = orjson.loads(self.content)
+        metadata = {"namespace": self.identity.namespace, "name": self.identity.name, "uid": self.uid}
+        return {**pod, "metadata": {**pod["metadata"], **metadata}}
+
+
+def scheduled_content(pod: Mapping[str, Any]) -> bytes:
+    """Return the JSON of what a scheduler reads of `pod`, a raw API object, without its name; empty if it is malformed.
+
+    The volumes that fit on every node are left out.
+    """
+    metadata, spec, status = pod.get("metadata"), pod.get("spec"), pod.get("status") or {}
+    if not isinstance(metadata, Mapping) or not isinstance(spec, Mapping) or not isinstance(status, Mapping):
+        return b""
+    kept = dict(spec)
+    for part in _CONTAINER_LISTS:
+        if isinstance(kept.get(part), list):
+            kept[part] = [_container(each) for each in kept[part]]
+    if isinstance(kept.get("volumes"), list):
+        kept["volumes"] = [each for each in kept["volumes"] if not _is_plain(each)]
+    content = {
+        "metadata": {name: metadata[name] for name in _METADATA_FIELDS if metadata.get(name)},
+        "spec": {name: value for name, value in kept.items() if value},
+        "status": {name: status[name] for name in _STATUS_FIELDS if status.get(name)},
+    }
+    try:
+        return orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:  # nested too deeply
+        return b""
+
+
+def is_pending(pod: Mapping[str, Any]) -> bool:
+    """Return true if `pod`, a raw API object, is not bound and has not ended."""
+    return not field(pod, "spec", "nodeName") and field(pod, "status", "phase") not in ENDED_PHASES
+
+
+def _container(container: Any) -> Any:
+    if not isinstance(container, Mapping):
+        return container
+    return {name: container[name] for name in _CONTAINER_FIELDS if container.get(name)}
+
+
+def _is_plain(volume: Any) -> bool:
+    return isinstance(volume, Mapping) and volume.keys() <= _PLAIN_VOLUME_KEYS
+
+
+def _is_waiting(pod: Mapping[str, Any]) -> bool:
+    if field(pod, "spec", "schedulingGates") or field(pod, "metadata", "deletionTimestamp"):
+        return False
+    conditions = field(pod, "status", "conditions")
+    return not any(
+        (field(each, "type"), field(each, "status"), field(each, "reason"))
+        == ("PodScheduled", "False", "Unschedulable")
+        for each in (conditions if isinstance(conditions, list) else ())
+    )
