@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from webhook.annotation_suggestions import in_annotations
+from webhook.cluster.pending_pods import PodIdentity
 from webhook.cluster.snapshot import Snapshot
 from webhook.evaluation import JsonObject, Mutated, PolicyResult, evaluate
 from webhook.kube.admission import AdmissionRequest, Denial
@@ -14,19 +14,13 @@ from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.placement.cluster_warnings import absent_scheduler, full_quotas, missing_product, unknown_products
 from webhook.placement.pod_signature import ANSWER_CACHE_BYTES
 from webhook.placement.profile import PROFILES
+from webhook.placement.reservations import Reservations
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.placement.templates import template_nodes
+from webhook.placement.waiting_pods import Scorer, answer_among
 from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
-
-
-class Scorer(Protocol):
-    """Predicts the node of a pod: the scheduler or a wrapper of it."""
-
-    def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Expired) -> Placement:
-        """Return the placement on `snapshot` of a pod with the signature `asked`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +29,13 @@ class ClusterView:
 
     Without a scorer it only provides the annotations of namespaces. `stale_reason` is the reason not to predict from
     it, such as its age; empty: it is current. The annotations of namespaces are read from a stale view, too.
+    `reservations` are the pods that wait; None: there are none.
     """
 
     snapshot: Snapshot
     scorer: Scorer | None
     stale_reason: str = ""
+    reservations: Reservations | None = None
 
 
 Evaluate = Callable[[PodContent, Policy, Expired], PolicyResult]
@@ -115,12 +111,23 @@ def _predict(
         return Placement.unknown(cluster.stale_reason)
     if isinstance(result.signature, str):
         return Placement.unknown(result.signature, is_final=result.is_final)
-    snapshot, answer = cluster.snapshot, cluster.scorer.answer
-    placement = answer(result.signature, snapshot, expired)
+    signature, scorer = result.signature, cluster.scorer
+    reservations = cluster.reservations or Reservations(cluster.snapshot, {})
+    placement = answer_among(scorer, signature, reservations, _seed(content), expired)
     if placement.verdict == "Infeasible" and placement.total == 0:
         # Without nodes nothing can be predicted; a wrong cluster file must not deny every pod.
         return Placement.unknown("the view of the cluster has no node", is_final=placement.is_final)
-    return in_annotations(content, policy, placement, snapshot, lambda pod: answer(pod, snapshot, expired), expired)
+    snapshot = reservations.before_pod(signature.info.preemption)
+    return in_annotations(
+        content, policy, placement, snapshot, lambda pod: scorer.answer(pod, snapshot, expired), expired
+    )
+
+
+def _seed(content: PodContent) -> str:
+    """Return a text that chooses between nodes with equal scores: another one for each pod of a template."""
+    identity = PodIdentity.of(content.pod, content.namespace)
+    name = identity.name or f"{identity.generate_name}/{identity.token_volume}"
+    return f"{identity.namespace}/{name}"
 
 
 def cluster_warnings(result: Mutated, policy: Policy, cluster: ClusterView | None) -> tuple[str, ...]:

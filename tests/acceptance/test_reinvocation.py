@@ -11,6 +11,7 @@ from tests.acceptance.pools import training_pod
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import policy_with
+from tests.support.scorers import ScorerOfNoNodes
 from tests.support.server import World, running_in_thread
 from webhook.cluster.file import snapshot_from_documents
 from webhook.pipeline import ClusterView as View
@@ -60,7 +61,7 @@ def test_with_failure_policy_fail_a_pod_is_refused_while_the_webhook_is_down(
         cluster.create(training_pod("refused"))
 
 
-class BrokenScorer:
+class BrokenScorer(ScorerOfNoNodes):
     """A fault of ours."""
 
     def answer(self, *_: object) -> Any:

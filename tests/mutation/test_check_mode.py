@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.admission import TYPE, admit_pod, policy_with
 from tests.support.builders import make_pod
+from tests.support.scorers import ScorerOfNoNodes
 from webhook.cluster.file import snapshot_from_documents
 from webhook.pipeline import ClusterView
 from webhook.placement.framework.result import PlacementVerdict
@@ -20,7 +21,7 @@ MODES = get_args(CheckMode)
 
 
 @dataclass(frozen=True, slots=True)
-class Oracle:
+class Oracle(ScorerOfNoNodes):
     """A scorer with a fixed answer."""
 
     verdict: PlacementVerdict
@@ -82,7 +83,7 @@ def test_denial_has_a_reason_and_the_placement() -> None:
 
 
 def test_the_scorer_is_not_asked_when_the_check_is_off() -> None:
-    class Offended:
+    class Offended(ScorerOfNoNodes):
         def answer(self, *_: object) -> Any:
             raise AssertionError("asked all the same")
 

@@ -15,6 +15,7 @@ from tests.support.admission import PRODUCT, TYPE, USAGE
 from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from tests.support.random_json import json_values, replace_somewhere
 from tests.support.random_pods import pods
+from tests.support.scorers import ScorerOfNoNodes
 from tests.support.server import Clock, World, review, review_bytes
 from webhook.audit.record import Draft
 from webhook.cluster.file import snapshot_from_documents
@@ -196,7 +197,7 @@ def test_an_object_that_is_no_pod_is_answered_400_and_audited(pod: dict[str, Any
     assert world.count("http_refused_requests_total", code="400") == 1
 
 
-class BrokenScorer:
+class BrokenScorer(ScorerOfNoNodes):
     """A fault of ours."""
 
     def answer(self, *_: object) -> Any:

@@ -14,6 +14,7 @@ from bench.attacks import WORST, attack_review
 from bench.clusters import cluster_documents
 from tests.support.admission import TYPE, policy_with
 from tests.support.builders import make_pod
+from tests.support.scorers import ScorerOfNoNodes
 from tests.support.server import Clock, World, review_bytes
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
@@ -40,7 +41,7 @@ def large(number: int = 0, user: str = "mallory") -> bytes:
 
 
 @dataclass
-class Gate:
+class Gate(ScorerOfNoNodes):
     """A scorer that waits until it is open, then calls the real scorer."""
 
     framework: Scheduler = field(default_factory=lambda: scheduler_for(POLICY))
@@ -309,7 +310,7 @@ def test_a_review_of_too_many_values_is_rejected_before_parsing() -> None:
 @pytest.mark.slow
 def test_an_exception_in_the_worker_is_an_error_of_the_admission() -> None:
     @dataclass
-    class Broken:
+    class Broken(ScorerOfNoNodes):
         def answer(self, *_: object) -> Placement:
             raise ZeroDivisionError("out of order")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from webhook.byte_cache import ByteCache
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, in_time, never
 from webhook.placement.deny_exemption import deny_exemption
 from webhook.placement.diagnosis import NodeToStatus, explain, rejecting_plugins
@@ -111,20 +111,28 @@ class Scheduler:
                 return replace(answer, is_final=False)
             remedies = tuple(each.remedy for each in found if each.remedy)
             answer = replace(answer, suggestions=tuple(each.text for each in found), remedies=remedies)
-        self._answers.put(normalized, answer, size_bytes + len(answer.message))
+        size_bytes += len(answer.message) + (0 if answer.best_rows is None else answer.best_rows.nbytes)
+        self._answers.put(normalized, answer, size_bytes)
         return answer
 
     def explain(self, signature: PodSignature, snapshot: Snapshot) -> NodeToStatus:
         """Return the reasons of each node of `snapshot` that rejects the pod, in the words that the message counts."""
         return explain(self._profile, signature.info.normalized_for(snapshot), snapshot)
 
-    def nodes_without_pods(self, signature: PodSignature, snapshot: Snapshot) -> tuple[str, ...]:
-        """Return the nodes of `snapshot` that could take the pod if no pod was running or nominated, in order."""
+    def feasible_rows(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Rows:
+        """Return the rows of the nodes that pass every filter; none for a pod with scheduling gates.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
         info = signature.info.normalized_for(snapshot)
         if any(gate.pre_enqueue(info) for gate in self._profile.pre_enqueues):
-            return ()
-        rows = np.flatnonzero(self._filter(info, snapshot.without_pods(), never).feasible)
-        return tuple(snapshot.nodes[row].node.name for row in rows)
+            return np.empty(0, dtype=np.intp)
+        return np.flatnonzero(self._filter(info, snapshot, expired).feasible)
+
+    def nodes_without_pods(self, signature: PodSignature, snapshot: Snapshot) -> tuple[str, ...]:
+        """Return the nodes of `snapshot` that could take the pod if no pod was running or nominated, in order."""
+        return tuple(snapshot.nodes[row].node.name for row in self.feasible_rows(signature, snapshot.without_pods()))
 
     def suggest(
         self,
@@ -170,9 +178,9 @@ class Scheduler:
         if required:
             message += f" Whether one of them will do depends on {', '.join(sorted(required))}, which is not modelled."
             return Placement("Unknown", None, total, feasible, message, scores, unmodelled)
-        best_row = self._score(info, snapshot, filtered.feasible, expired).best_row()
-        node = snapshot.nodes[best_row].node.name
-        return Placement("Feasible", node, total, feasible, message, scores, unmodelled)
+        best_rows = self._score(info, snapshot, filtered.feasible, expired).best_rows()
+        node = snapshot.nodes[best_rows[0]].node.name
+        return Placement("Feasible", node, total, feasible, message, scores, unmodelled, best_rows=best_rows)
 
     def _none_feasible(
         self, info: PodInfo, snapshot: Snapshot, message: str, unmodelled: tuple[str, ...], expired: Expired

@@ -19,9 +19,13 @@ class ScoreTable:
     totals: Column
     by_plugin: tuple[tuple[str, Column], ...]
 
-    def best_row(self) -> int:
-        """Return the row of the highest total; of equal ones the first by node name."""
-        return int(self.rows[self.totals.argmax()])
+    def best_rows(self) -> Rows:
+        """Return the rows with the highest total, in the order of the node names; kube-scheduler picks one at random.
+
+        Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, selectHost
+        """
+        best: Rows = self.rows[self.totals == self.totals.max()]
+        return best
 
 
 class Scores(Mapping[str, Mapping[str, int]]):
@@ -82,7 +86,7 @@ class Placement:
     scored. `unmodelled` are the plugins that are relevant to the pod but were not evaluated. `suggestions` are changes
     that make the pod fit, the best first; `remedies` are those of them that are about taints and labels of nodes only.
     `deny_exemption` is the reason not to deny an Infeasible pod; empty if it may
-    be denied.
+    be denied. `waiting_before` is the number of pods that wait before it and whose room it cannot use.
     """
 
     verdict: PlacementVerdict
@@ -95,6 +99,9 @@ class Placement:
     suggestions: tuple[str, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     deny_exemption: str = ""
+    waiting_before: int = 0
+    best_rows: Rows | None = field(default=None, compare=False, repr=False)
+    """The rows of the nodes with the best score, if the verdict is Feasible; `node` is the first of them."""
     is_final: bool = field(default=True, compare=False)
     """False if the deadline ended the evaluation, so that another one on the same snapshot may differ."""
 

@@ -1,0 +1,147 @@
+"""Room on nodes that is reserved for pods that wait: admitted or pending, but not bound yet.
+
+kube-scheduler takes pending pods from its queue by priority, then by time. So a pod finds the nodes with the pods that
+wait before it. Which node each of them gets is predicted, and its room there is reserved until it is known.
+
+Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/queuesort/priority_sort.go
+"""
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.update import updated
+from webhook.placement.framework.result import Placement
+from webhook.placement.pod.preemption import Preemption
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """The room of `pod` on the node `pod.node_name`. Pods of a lower `priority` come after it."""
+
+    pod: RunningPod
+    priority: int
+
+
+class Reservations:
+    """The reservations on the nodes of `base`, by a key for each pod. It is immutable; results are kept for reuse."""
+
+    __slots__ = ("_levels", "_on_node", "_snapshots", "base", "by_key")
+
+    def __init__(
+        self,
+        base: Snapshot,
+        by_key: Mapping[Hashable, Reservation],
+        snapshots: Mapping[int, Snapshot] | None = None,
+        levels: tuple[int, ...] | None = None,
+    ) -> None:
+        """Create the reservations. `snapshots` are known results of `before`, `levels` the priorities in order."""
+        self.base = base
+        self.by_key = by_key
+        self._snapshots = dict(snapshots or {})
+        self._levels = levels
+        self._on_node: dict[str, list[Hashable]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.by_key)
+
+    def priority_of(self, preemption: Preemption) -> int:
+        """Return the priority of a new pod with `preemption`; its class is looked up in `base`."""
+        return preemption.normalized_for(self.base).priority or 0
+
+    def before_pod(self, preemption: Preemption) -> Snapshot:
+        """Return `base` with the reserved pods that come before a new pod with `preemption`."""
+        return self.before(self.priority_of(preemption))
+
+    def before(self, priority: int) -> Snapshot:
+        """Return `base` with the reserved pods that come before a new pod of `priority`, shown as running."""
+        level = next((each for each in self.levels if each >= priority), None)
+        if level is None:
+            return self.base
+        snapshot = self._snapshots.get(level)
+        if snapshot is None:
+            snapshot = self._snapshots[level] = self._with_pods(self.base, level, self.keys_by_node)
+        return snapshot
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Return the priorities of the reservations, the lowest first."""
+        if self._levels is None:
+            self._levels = tuple(sorted({each.priority for each in self.by_key.values()}))
+        return self._levels
+
+    @property
+    def keys_by_node(self) -> Mapping[str, Collection[Hashable]]:
+        """Return the keys of the reservations on each node."""
+        if self._on_node is None:
+            found: dict[str, list[Hashable]] = {}
+            for key, each in self.by_key.items():
+                found.setdefault(each.pod.node_name, []).append(key)
+            self._on_node = found
+        return self._on_node
+
+    def after_on_node(self, node: str, priority: int) -> tuple[Hashable, ...]:
+        """Return the keys of the pods of a lower priority than `priority` with room on `node`."""
+        if not self.levels or self.levels[0] >= priority:
+            return ()
+        return tuple(key for key in self.keys_by_node.get(node, ()) if self.by_key[key].priority < priority)
+
+    def with_reservation(self, key: Hashable, reservation: Reservation) -> "Reservations":
+        """Return these reservations and another one, on a node of `base`."""
+        node, added = reservation.pod.node_name, (reservation.pod,)
+        snapshots = dict(self._snapshots)
+        for level, snapshot in self._snapshots.items():
+            if level <= reservation.priority:
+                info = snapshot.nodes[snapshot.rows[node]].with_pods(added)
+                snapshots[level] = updated(snapshot, (info,), snapshot.generation)
+        levels = self.levels
+        if reservation.priority not in levels:
+            levels = tuple(sorted((*levels, reservation.priority)))
+        return Reservations(self.base, {**self.by_key, key: reservation}, snapshots, levels)
+
+    def without(self, keys: Iterable[Hashable]) -> "Reservations":
+        """Return the reservations without those of `keys`."""
+        gone = {key: self.by_key[key] for key in keys if key in self.by_key}
+        if not gone:
+            return self
+        left = Reservations(self.base, {key: each for key, each in self.by_key.items() if key not in gone})
+        nodes = {each.pod.node_name for each in gone.values()}
+        for level, snapshot in self._snapshots.items():
+            if level in left.levels:
+                left._snapshots[level] = left._with_pods(snapshot, level, nodes)
+        return left
+
+    def on(self, base: Snapshot) -> "Reservations":
+        """Return the same reservations on another state of the cluster, without those on nodes that are gone."""
+        if base is self.base:
+            return self
+        return Reservations(base, {key: each for key, each in self.by_key.items() if each.pod.node_name in base.rows})
+
+    def count_on(self, rows: Iterable[int], priority: int) -> int:
+        """Return how many pods have room on the nodes in `rows` and come before a new pod of `priority`."""
+        names = (self.base.nodes[row].node.name for row in rows)
+        return sum(self.by_key[key].priority >= priority for name in names for key in self.keys_by_node.get(name, ()))
+
+    def _with_pods(self, snapshot: Snapshot, level: int, nodes: Iterable[str]) -> Snapshot:
+        """Return `snapshot` with the pods of `base` and the reserved ones of `level` or more on each of `nodes`."""
+        infos = []
+        for node in nodes:
+            reserved = (self.by_key[key] for key in self.keys_by_node.get(node, ()))
+            pods = [each.pod for each in reserved if each.priority >= level]
+            infos.append(self.base.nodes[self.base.rows[node]].with_pods(pods))
+        return updated(snapshot, infos, self.base.generation)
+
+
+def spread(placement: Placement, snapshot: Snapshot, seed: str) -> Placement:
+    """Return `placement` with one of the best nodes, chosen by `seed` alone.
+
+    kube-scheduler picks one of them at random. If each pod was predicted on the first of them, the nodes that the view
+    shows as used would differ from those that are.
+    """
+    rows = placement.best_rows
+    if rows is None or len(rows) < 2:
+        return placement
+    number = int.from_bytes(blake2b(seed.encode("utf-8", "replace"), digest_size=8).digest(), "big")
+    return replace(placement, node=snapshot.nodes[rows[number % len(rows)]].node.name)

@@ -1,0 +1,146 @@
+"""Places pods that wait, in the order of kube-scheduler's queue, and reserves their room."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
+
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.pending_pods import PendingPod, PodKey
+from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.kube.deadline import DeadlineNearError, Expired, never
+from webhook.kube.field import InvalidInput
+from webhook.placement.framework.result import Placement
+from webhook.placement.pod.preemption import Preemption
+from webhook.placement.pod_signature import PodSignature
+from webhook.placement.reservations import Reservation, Reservations, spread
+
+
+class Scorer(Protocol):
+    """Predicts the node of a pod: the scheduler or a wrapper of it."""
+
+    def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Expired) -> Placement:
+        """Return the placement on `snapshot` of a pod with the signature `asked`."""
+        ...
+
+    def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Expired) -> Rows:
+        """Return the rows of the nodes of `snapshot` that pass every filter.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingPod:
+    """What placing a pod needs: its signature, and the facts that it has as a running pod."""
+
+    signature: PodSignature
+    running: RunningPod
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any]) -> "WaitingPod":
+        """Return the facts of `pod`, a raw API object.
+
+        Raises:
+            InvalidInput: a field that is read is malformed; holds every error.
+        """
+        return cls(PodSignature.of(pod), RunningPod.of(pod))
+
+    @property
+    def preemption(self) -> Preemption:
+        """Return what the priority follows from."""
+        return self.signature.info.preemption
+
+
+class Reserved(NamedTuple):
+    """The prediction for a waiting pod, and the reservations with its room; `displaced` have lost theirs to it."""
+
+    placement: Placement
+    reservations: Reservations
+    displaced: tuple[Hashable, ...]
+
+
+def answer_among(
+    scorer: Scorer, asked: PodSignature, reservations: Reservations, seed: str, expired: Expired
+) -> Placement:
+    """Return the placement of a new pod with the signature `asked` beside the pods that wait before it.
+
+    If only these take its room, the verdict is Waiting and the message names their number. `seed` chooses between
+    nodes with equal scores.
+    """
+    priority = reservations.priority_of(asked.info.preemption)
+    snapshot = reservations.before(priority)
+    placement = scorer.answer(asked, snapshot, expired)
+    if placement.verdict == "Feasible":
+        return spread(placement, snapshot, seed)
+    if snapshot is reservations.base or placement.verdict == "Unknown":
+        return placement
+    try:
+        rows = scorer.feasible_rows(asked, reservations.base, expired)
+    except DeadlineNearError:
+        return replace(placement, is_final=False)
+    waiting = reservations.count_on(rows.tolist(), priority)
+    if not waiting:
+        return placement
+    pods = "1 pod that waits before it needs" if waiting == 1 else f"{waiting} pods that wait before it need"
+    message = f"{placement.message.removesuffix('.')}. It would fit, but {pods} the room."
+    return replace(placement, verdict="Waiting", message=message, waiting_before=waiting)
+
+
+def reserve(
+    scorer: Scorer, key: Hashable, pod: WaitingPod, reservations: Reservations, seed: str, expired: Expired = never
+) -> Reserved:
+    """Place `pod` beside the pods that wait before it, and reserve its room."""
+    placement = answer_among(scorer, pod.signature, reservations, seed, expired)
+    if placement.verdict != "Feasible" or placement.node is None:
+        return Reserved(placement, reservations, ())
+    return with_room(key, pod, placement, reservations)
+
+
+def with_room(key: Hashable, pod: WaitingPod, placement: Placement, reservations: Reservations) -> Reserved:
+    """Reserve the room of `pod` on the node of `placement`, whose verdict is Feasible.
+
+    Pods of a lower priority on that node lose their room, since they come later.
+    """
+    assert placement.node is not None  # noqa: S101 - Feasible
+    priority = reservations.priority_of(pod.preemption)
+    displaced = reservations.after_on_node(placement.node, priority)
+    reservation = Reservation(replace(pod.running, node_name=placement.node), priority)
+    return Reserved(placement, reservations.without(displaced).with_reservation(key, reservation), displaced)
+
+
+class PlacedPods(NamedTuple):
+    """The reservations of pending pods, and the pods that got no room, in the order of the queue."""
+
+    reservations: Reservations
+    without_room: tuple[PodKey, ...]
+
+
+def place_pending(
+    scorer: Scorer, snapshot: Snapshot, pending: Sequence[PendingPod], expired: Expired = never
+) -> PlacedPods:
+    """Place those of `pending` that wait, each beside the ones before it.
+
+    Pods that cannot be read, and nominated pods, whose room the filters know, are left out.
+    """
+    read = [(pod, read_waiting(pod)) for pod in pending if pod.is_waiting and pod.nominated is None]
+    found = [(pod, waiting) for pod, waiting in read if waiting is not None]
+    # The sort is stable, so pods of one second stay in the order of their arrival.
+    reservations, without_room = Reservations(snapshot, {}), []
+    found.sort(key=lambda each: (-reservations.priority_of(each[1].preemption), each[0].created))
+    for pod, waiting in found:
+        placement, reservations, _ = reserve(scorer, pod.key, waiting, reservations, str(pod.key), expired)
+        if placement.verdict != "Feasible":
+            without_room.append(pod.key)
+    return PlacedPods(reservations, tuple(without_room))
+
+
+def read_waiting(pod: PendingPod) -> WaitingPod | None:
+    """Return what placing `pod` needs; None if it cannot be read."""
+    if not pod.content:
+        return None
+    try:
+        return WaitingPod.of(pod.object())
+    except InvalidInput:
+        return None
