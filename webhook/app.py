@@ -2,15 +2,19 @@
 
 import gc
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import get_args
+from typing import Any, get_args
 
 from webhook.audit.record import Outcome
 from webhook.audit.writer import AuditWriter
+from webhook.cluster.pending_pods import PodIdentity
 from webhook.events.recorder import EventRecorder
 from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView, scheduler_for
 from webhook.placement.framework.result import PlacementVerdict
+from webhook.placement.profile import PROFILES
+from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
 from webhook.serving.admissions import Admissions, Dependencies
 from webhook.serving.certificate import Certificate
@@ -23,9 +27,11 @@ from webhook.serving.http import REFUSALS, MutateEndpoint
 from webhook.serving.lanes import LargeLane, SmallLane, TimedScorer
 from webhook.serving.prediction_recorder import PredictionRecorder
 from webhook.serving.predictions import Predictions
+from webhook.serving.reserved_view import ReservedView
 from webhook.serving.server import Server
 from webhook.serving.snapshot_throttle import SnapshotThrottle
 from webhook.serving.view import View, stale_reason
+from webhook.serving.waiting_pods import WaitingPods
 from webhook.settings import Settings
 from webhook.watch.api_server import ClientConfig
 from webhook.watch.live import LiveCluster
@@ -33,19 +39,37 @@ from webhook.watch.timing import timing_for
 
 # The worker thread caches rendered decisions, so its scheduler rarely sees a signature twice.
 _LARGE_BYTES = 1024 * 1024
+# Pods that wait are placed once each.
+_WAITING_BYTES = 1024 * 1024
 
 
-def live_view(source: ClientConfig, metrics: Metrics, predictions: Predictions, policy: Policy) -> LiveCluster:
+def waiting_pods(policy: Policy) -> WaitingPods:
+    """Return the pods that wait, which are placed as `policy` configures it."""
+    check = policy.spec.placement_check
+    scheduler = Scheduler(PROFILES[check.profile], cache_bytes=_WAITING_BYTES)
+    return WaitingPods(scheduler, check.reservation_seconds, time.monotonic, time.thread_time)
+
+
+def live_view(
+    source: ClientConfig, metrics: Metrics, predictions: Predictions, waiting: WaitingPods, policy: Policy
+) -> LiveCluster:
     """Return a live view of the cluster of `source` that keeps within the maximum age of `policy`.
 
-    Bound pods are compared with `predictions`.
+    Bound pods are compared with `predictions`. The pods of `waiting` are placed in the background.
     """
+    compare = PredictionRecorder(predictions, metrics, time.time).compare
+
+    def on_bound(pod: Mapping[str, Any]) -> None:
+        waiting.note_bound(pod)
+        compare(pod)
+
     # The objects of a page are long-lived: freezing them spares the garbage collector tens of thousands of pods.
     return LiveCluster(
         source.connect,
         timing=timing_for(policy.spec.placement_check.max_view_age_seconds),
-        on_bound=PredictionRecorder(predictions, metrics, time.time).compare,
+        on_bound=on_bound,
         on_page=gc.freeze,
+        on_settled=waiting.settle,
         on_fault=metrics.feed_faults.inc,
     )
 
@@ -58,8 +82,11 @@ def build_server(
     metrics: Metrics,
     predictions: Predictions | None = None,
     events: EventRecorder | None = None,
+    waiting: WaitingPods | None = None,
 ) -> Server:
     """Return the server, ready to run. Its predictions are recorded in `predictions`, its decisions in `events`.
+
+    `waiting` are the pods that wait in a live `view`; with another view they are those that are admitted here.
 
     Raises:
         InvalidInput: the certificate cannot be served.
@@ -70,6 +97,7 @@ def build_server(
     metrics.policy.info({"name": policy.name, "revision": policy.revision})
     metrics.policy_reloads.labels("success").inc()
     small_scheduler, large_scheduler = scheduler_for(policy), scheduler_for(policy, _LARGE_BYTES)
+    waiting = waiting or waiting_pods(policy)
     throttle = _throttle(view, policy, TimedScorer(small_scheduler, metrics.placement_seconds.observe), metrics)
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
     group_commit = GroupCommit(audit)
@@ -79,13 +107,17 @@ def build_server(
         new_decision=DecisionIds(),
         replica=settings.replica,
         predicted=recorder.record if recorder else lambda *_: None,
+        admitted=lambda request, candidate: waiting.admit(
+            PodIdentity.of(request.object or {}, request.namespace), candidate
+        ),
         reported=events.report if events else lambda *_: None,
     )
     small = SmallLane(metrics.placement_seconds.observe)
     large = LargeLane(TimedScorer(large_scheduler, metrics.placement_seconds.observe))
     placements = {"placements": (*small_scheduler.caches, *large_scheduler.caches)}
     metrics.show_caches({**small.caches, **large.caches, **placements})
-    dispatcher = Dispatcher(Admissions(dependencies, metrics), lambda: policy, throttle or (lambda: None), small, large)
+    cluster = ReservedView(throttle, waiting) if throttle else lambda: None
+    dispatcher = Dispatcher(Admissions(dependencies, metrics), lambda: policy, cluster, small, large)
     endpoint = MutateEndpoint(dispatcher, metrics, settings, group_commit.written, rfc3339_now)
     description = {
         "policy": policy.name,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from webhook.annotation_suggestions import in_annotations
 from webhook.cluster.pending_pods import PodIdentity
@@ -35,7 +36,7 @@ class ClusterView:
     snapshot: Snapshot
     scorer: Scorer | None
     stale_reason: str = ""
-    reservations: Reservations | None = None
+    reservations: Reservations[Any] | None = None
 
 
 Evaluate = Callable[[PodContent, Policy, Expired], PolicyResult]
@@ -112,7 +113,7 @@ def _predict(
     if isinstance(result.signature, str):
         return Placement.unknown(result.signature, is_final=result.is_final)
     signature, scorer = result.signature, cluster.scorer
-    reservations = cluster.reservations or Reservations(cluster.snapshot, {})
+    reservations: Reservations[Any] = cluster.reservations or Reservations(cluster.snapshot, {})
     placement = answer_among(scorer, signature, reservations, _seed(content), expired)
     if placement.verdict == "Infeasible" and placement.total == 0:
         # Without nodes nothing can be predicted; a wrong cluster file must not deny every pod.
@@ -147,6 +148,7 @@ def _conclude(
     pod: JsonObject, result: Mutated, placement: Placement, of_cluster: tuple[str, ...]
 ) -> Patched | Unchanged | Denied:
     injection = result.injection
+    signature = result.signature if isinstance(result.signature, PodSignature) else None
     rules, warnings = injection.rules, (*injection.warnings, *of_cluster)
     if placement.verdict == "Infeasible" and injection.check_mode == "deny" and not placement.deny_exemption:
         suggestion = "".join(f" Suggestion: {text}." for text in placement.suggestions[:1])
@@ -159,8 +161,8 @@ def _conclude(
         exemptions = [f"placement check: not refused: {placement.deny_exemption}"] if is_exempt else []
         warnings = (*warnings, f"placement check: {placement.verdict}: {placement.message}", *exemptions, *suggestions)
     if injection.operations:
-        return Patched(injection.workload_type, pod, injection.operations, rules, warnings, placement)
-    return Unchanged(injection.workload_type, pod, rules, warnings, placement)
+        return Patched(injection.workload_type, pod, injection.operations, rules, warnings, placement, signature)
+    return Unchanged(injection.workload_type, pod, rules, warnings, placement, signature)
 
 
 def _under_object(error: InvalidInput) -> InvalidInput:

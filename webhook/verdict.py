@@ -7,14 +7,17 @@ from webhook.kube.admission import Denial
 from webhook.kube.field import FieldError
 from webhook.kube.json_patch import patched
 from webhook.mutation.mutate import RuleOutcome
-from webhook.placement.scheduler import Placement
+from webhook.placement.scheduler import Placement, PodSignature
 
 JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Patched:
-    """Allowed with a patch: `operations` turn `original`, the request's object, into `pod`."""
+    """Allowed with a patch: `operations` turn `original`, the request's object, into `pod`.
+
+    `signature` is that of the mutated pod; None if it cannot be read.
+    """
 
     workload_type: str
     original: JsonObject
@@ -22,6 +25,7 @@ class Patched:
     rules: tuple[RuleOutcome, ...]
     warnings: tuple[str, ...]
     placement: Placement
+    signature: PodSignature | None = None
     outcome: Literal["Patched"] = "Patched"
 
     @property
@@ -32,13 +36,14 @@ class Patched:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """Allowed without a patch: the pod already complies with the policy."""
+    """Allowed without a patch: the pod already complies with the policy. `signature` is None if it cannot be read."""
 
     workload_type: str
     pod: JsonObject
     rules: tuple[RuleOutcome, ...]
     warnings: tuple[str, ...]
     placement: Placement
+    signature: PodSignature | None = None
     outcome: Literal["Unchanged"] = "Unchanged"
 
 

@@ -86,6 +86,7 @@ def test_built_in_policy_matches_the_contract() -> None:
                 "profile": "default",
                 "workBudgetMilliseconds": 150,
                 "maxViewAgeSeconds": 60,
+                "reservationSeconds": 60,
             },
             "nodeTemplates": [],
             "workloadKinds": [],

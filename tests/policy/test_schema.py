@@ -170,6 +170,7 @@ def test_the_schema_takes_the_least_and_the_greatest_weight(weight: int) -> None
         pytest.param({"spec": {"binPacking": {"weight": 101}}}, id="a weight too great"),
         pytest.param({"spec": {"binPacking": {"weight": 0}}}, id="a weight too small"),
         pytest.param({"spec": {"placementCheck": {"maxViewAgeSeconds": 0}}}, id="an age too small"),
+        pytest.param({"spec": {"placementCheck": {"reservationSeconds": 0}}}, id="a reservation too short"),
         pytest.param({"spec": {"placementCheck": {"workBudgetMilliseconds": 0}}}, id="a budget too small"),
         pytest.param({"spec": {"placementCheck": {"workBudgetMilliseconds": 10_001}}}, id="a budget too large"),
         pytest.param({"spec": {"placementCheck": {"mode": "strict"}}}, id="a mode that is none"),

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from webhook.app import build_server, live_view
+from webhook.app import build_server, live_view, waiting_pods
 from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES, AuditWriter
 from webhook.cli.clusters import read_cluster
 from webhook.cli.files import FILE, policy_option, read_policy
@@ -217,12 +217,12 @@ def serve(
     fixed = FixedView(read_cluster(cluster)) if cluster is not None and "cluster" in view else None
     metrics = Metrics()
     metrics.show_process()
-    predictions, live, recorder = Predictions(), None, None
+    predictions, waiting, live, recorder = Predictions(), waiting_pods(rules), None, None
     name = replica or os.environ.get("POD_NAME") or socket.gethostname()
     if is_live:
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
         asyncio.run(source.configuration())
-        live = live_view(source, metrics, predictions, rules)
+        live = live_view(source, metrics, predictions, waiting, rules)
         recorder = None if events is False else EventRecorder(source.connect, metrics, name)
     with AuditWriter(
         audit,
@@ -236,7 +236,8 @@ def serve(
         ),
     ) as writer:
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
-        server = build_server(chosen, rules, live or fixed, writer, metrics, predictions if live else None, recorder)
+        recorded = predictions if live else None
+        server = build_server(chosen, rules, live or fixed, writer, metrics, recorded, recorder, waiting)
         serve_until_signalled(server, live, recorder)
 
 

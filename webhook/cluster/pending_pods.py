@@ -62,14 +62,15 @@ class PendingPod:
     """A pod that is not bound and has not ended.
 
     `content` is the JSON of what a scheduler reads of it, without its name, so pods of one template have equal ones.
-    `created` is its creationTimestamp. `is_waiting`: its scheduler will look for a node soon: it has no scheduling
-    gates, is not being deleted, and has not been told that it is unschedulable. `nominated` is set if it has a
-    nominated node.
+    `created` is its creationTimestamp, `priority` the value that the API server's Priority plugin sets. `is_waiting`:
+    its scheduler will look for a node soon: it has no scheduling gates, is not being deleted, and has not been found
+    unschedulable. `nominated` is set if it has a nominated node.
     """
 
     identity: PodIdentity
     uid: str
     created: str
+    priority: int
     content: bytes
     is_waiting: bool
     nominated: NominatedPod | None
@@ -86,6 +87,7 @@ class PendingPod:
             PodIdentity.of(pod),
             str(field(pod, "metadata", "uid") or ""),
             str(field(pod, "metadata", "creationTimestamp") or ""),
+            priority if isinstance(priority := field(pod, "spec", "priority"), int) else 0,
             scheduled_content(pod),
             _is_waiting(pod),
             NominatedPod.of(pod) if is_nominated(pod) else None,

@@ -9,12 +9,15 @@ Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/queuesort/priority_sor
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from typing import Generic, TypeVar
 
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod.preemption import Preemption
+
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,7 @@ class Reservation:
     priority: int
 
 
-class Reservations:
+class Reservations(Generic[K]):
     """The reservations on the nodes of `base`, by a key for each pod. It is immutable; results are kept for reuse."""
 
     __slots__ = ("_levels", "_on_node", "_snapshots", "base", "by_key")
@@ -33,7 +36,7 @@ class Reservations:
     def __init__(
         self,
         base: Snapshot,
-        by_key: Mapping[Hashable, Reservation],
+        by_key: Mapping[K, Reservation],
         snapshots: Mapping[int, Snapshot] | None = None,
         levels: tuple[int, ...] | None = None,
     ) -> None:
@@ -42,7 +45,7 @@ class Reservations:
         self.by_key = by_key
         self._snapshots = dict(snapshots or {})
         self._levels = levels
-        self._on_node: dict[str, list[Hashable]] | None = None
+        self._on_node: dict[str, list[K]] | None = None
 
     def __len__(self) -> int:
         return len(self.by_key)
@@ -73,26 +76,27 @@ class Reservations:
         return self._levels
 
     @property
-    def keys_by_node(self) -> Mapping[str, Collection[Hashable]]:
+    def keys_by_node(self) -> Mapping[str, Collection[K]]:
         """Return the keys of the reservations on each node."""
         if self._on_node is None:
-            found: dict[str, list[Hashable]] = {}
+            found: dict[str, list[K]] = {}
             for key, each in self.by_key.items():
                 found.setdefault(each.pod.node_name, []).append(key)
             self._on_node = found
         return self._on_node
 
-    def after_on_node(self, node: str, priority: int) -> tuple[Hashable, ...]:
+    def after_on_node(self, node: str, priority: int) -> tuple[K, ...]:
         """Return the keys of the pods of a lower priority than `priority` with room on `node`."""
         if not self.levels or self.levels[0] >= priority:
             return ()
         return tuple(key for key in self.keys_by_node.get(node, ()) if self.by_key[key].priority < priority)
 
-    def with_reservation(self, key: Hashable, reservation: Reservation) -> "Reservations":
+    def with_reservation(self, key: K, reservation: Reservation) -> "Reservations[K]":
         """Return these reservations and another one, on a node of `base`."""
         node, added = reservation.pod.node_name, (reservation.pod,)
+        # Another thread can add results of `before` meanwhile.
         snapshots = dict(self._snapshots)
-        for level, snapshot in self._snapshots.items():
+        for level, snapshot in [*snapshots.items()]:
             if level <= reservation.priority:
                 info = snapshot.nodes[snapshot.rows[node]].with_pods(added)
                 snapshots[level] = updated(snapshot, (info,), snapshot.generation)
@@ -101,19 +105,19 @@ class Reservations:
             levels = tuple(sorted((*levels, reservation.priority)))
         return Reservations(self.base, {**self.by_key, key: reservation}, snapshots, levels)
 
-    def without(self, keys: Iterable[Hashable]) -> "Reservations":
+    def without(self, keys: Iterable[K]) -> "Reservations[K]":
         """Return the reservations without those of `keys`."""
         gone = {key: self.by_key[key] for key in keys if key in self.by_key}
         if not gone:
             return self
         left = Reservations(self.base, {key: each for key, each in self.by_key.items() if key not in gone})
         nodes = {each.pod.node_name for each in gone.values()}
-        for level, snapshot in self._snapshots.items():
+        for level, snapshot in dict(self._snapshots).items():
             if level in left.levels:
                 left._snapshots[level] = left._with_pods(snapshot, level, nodes)
         return left
 
-    def on(self, base: Snapshot) -> "Reservations":
+    def on(self, base: Snapshot) -> "Reservations[K]":
         """Return the same reservations on another state of the cluster, without those on nodes that are gone."""
         if base is self.base:
             return self
@@ -123,6 +127,16 @@ class Reservations:
         """Return how many pods have room on the nodes in `rows` and come before a new pod of `priority`."""
         names = (self.base.nodes[row].node.name for row in rows)
         return sum(self.by_key[key].priority >= priority for name in names for key in self.keys_by_node.get(name, ()))
+
+    def has_room(self, node: str, pod: RunningPod | None = None) -> bool:
+        """Return whether all reserved pods, and `pod`, have their requests on `node`, which is one of `base`."""
+        info = self.base.nodes[self.base.rows[node]]
+        pods = [self.by_key[key].pod for key in self.keys_by_node.get(node, ())]
+        full = info.with_pods(pods if pod is None else (*pods, pod))
+        if len(full.pods) > info.node.allowed_pods:
+            return False
+        requested = {resource for each in full.pods[len(info.pods) :] for resource in each.requests}
+        return all(full.requested[resource] <= info.node.allocatable.get(resource, 0) for resource in requested)
 
     def _with_pods(self, snapshot: Snapshot, level: int, nodes: Iterable[str]) -> Snapshot:
         """Return `snapshot` with the pods of `base` and the reserved ones of `level` or more on each of `nodes`."""

@@ -1,8 +1,8 @@
 """Places pods that wait, in the order of kube-scheduler's queue, and reserves their room."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol
 
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pending_pods import PendingPod, PodKey
@@ -12,7 +12,7 @@ from webhook.kube.field import InvalidInput
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod.preemption import Preemption
 from webhook.placement.pod_signature import PodSignature
-from webhook.placement.reservations import Reservation, Reservations, spread
+from webhook.placement.reservations import K, Reservation, Reservations, spread
 
 
 class Scorer(Protocol):
@@ -53,16 +53,16 @@ class WaitingPod:
         return self.signature.info.preemption
 
 
-class Reserved(NamedTuple):
+class Reserved(NamedTuple, Generic[K]):
     """The prediction for a waiting pod, and the reservations with its room; `displaced` have lost theirs to it."""
 
     placement: Placement
-    reservations: Reservations
-    displaced: tuple[Hashable, ...]
+    reservations: Reservations[K]
+    displaced: tuple[K, ...]
 
 
 def answer_among(
-    scorer: Scorer, asked: PodSignature, reservations: Reservations, seed: str, expired: Expired
+    scorer: Scorer, asked: PodSignature, reservations: Reservations[Any], seed: str, expired: Expired
 ) -> Placement:
     """Return the placement of a new pod with the signature `asked` beside the pods that wait before it.
 
@@ -89,8 +89,8 @@ def answer_among(
 
 
 def reserve(
-    scorer: Scorer, key: Hashable, pod: WaitingPod, reservations: Reservations, seed: str, expired: Expired = never
-) -> Reserved:
+    scorer: Scorer, key: K, pod: WaitingPod, reservations: Reservations[K], seed: str, expired: Expired = never
+) -> Reserved[K]:
     """Place `pod` beside the pods that wait before it, and reserve its room."""
     placement = answer_among(scorer, pod.signature, reservations, seed, expired)
     if placement.verdict != "Feasible" or placement.node is None:
@@ -98,7 +98,7 @@ def reserve(
     return with_room(key, pod, placement, reservations)
 
 
-def with_room(key: Hashable, pod: WaitingPod, placement: Placement, reservations: Reservations) -> Reserved:
+def with_room(key: K, pod: WaitingPod, placement: Placement, reservations: Reservations[K]) -> Reserved[K]:
     """Reserve the room of `pod` on the node of `placement`, whose verdict is Feasible.
 
     Pods of a lower priority on that node lose their room, since they come later.
@@ -113,7 +113,7 @@ def with_room(key: Hashable, pod: WaitingPod, placement: Placement, reservations
 class PlacedPods(NamedTuple):
     """The reservations of pending pods, and the pods that got no room, in the order of the queue."""
 
-    reservations: Reservations
+    reservations: Reservations[PodKey]
     without_room: tuple[PodKey, ...]
 
 
@@ -127,7 +127,8 @@ def place_pending(
     read = [(pod, read_waiting(pod)) for pod in pending if pod.is_waiting and pod.nominated is None]
     found = [(pod, waiting) for pod, waiting in read if waiting is not None]
     # The sort is stable, so pods of one second stay in the order of their arrival.
-    reservations, without_room = Reservations(snapshot, {}), []
+    reservations: Reservations[PodKey] = Reservations(snapshot, {})
+    without_room = []
     found.sort(key=lambda each: (-reservations.priority_of(each[1].preemption), each[0].created))
     for pod, waiting in found:
         placement, reservations, _ = reserve(scorer, pod.key, waiting, reservations, str(pod.key), expired)

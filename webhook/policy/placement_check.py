@@ -33,3 +33,8 @@ class PlacementCheck(StrictModel):
     older view, for example while the API server is unavailable, every verdict is Unknown. In a quiet cluster the age
     is up to 36 seconds and at most 0.6 of this value: a value below 60 leads to more frequent requests to the API
     server. With the value 1 the age can be slightly higher."""
+
+    reservation_seconds: Annotated[int, Field(ge=1, le=3600)] = 60
+    """How long the room of an admitted pod stays reserved while the pod is not seen in the cluster. Pods that are seen
+    keep it until they are bound, deleted, gated or found unschedulable. A pod that the API server refuses after the
+    webhook, for example because of a quota, is never seen."""

@@ -17,6 +17,7 @@ from webhook.pipeline import ClusterView
 from webhook.placement.framework.result import Placement
 from webhook.policy.policy import Policy
 from webhook.serving.audit_record import audit_record
+from webhook.serving.candidate import Candidate
 from webhook.serving.lanes import Lane
 from webhook.serving.rendering import Rendered
 from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
@@ -44,6 +45,8 @@ class Dependencies:
     replica: str
     predicted: Callable[[AdmissionRequest, Placement, ClusterView | None, Policy], None] = lambda *_: None
     """Record the prediction for an allowed pod and the view that it was made on."""
+    admitted: Callable[[AdmissionRequest, Candidate], None] = lambda *_: None
+    """Reserve room for an allowed pod."""
     reported: Callable[[AdmissionRequest, Report | None, Policy], None] = lambda *_: None
     """Report a decision for an Event. It never raises."""
 
@@ -131,6 +134,8 @@ class Admissions:
             self._seconds.observe(self._dependencies.monotonic_seconds() - arrived_seconds)
             if decision.records_predictions and (prediction := result.prediction) is not None:
                 self._dependencies.predicted(request, prediction, decision.cluster, admission.policy)
+            if result.candidate is not None and not request.dry_run:
+                self._dependencies.admitted(request, result.candidate)
             if not result.tally.kind:
                 self._dependencies.reported(request, result.report, admission.policy)
         except Exception as error:

@@ -5,6 +5,7 @@ valid until the policy changes; `webhook.serving.reuse` decides how long a rende
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from webhook.objects.admission import admit_request
 from webhook.pipeline import ClusterView, admit_content, not_a_pod_creation, read_pod
 from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy
+from webhook.serving.candidate import candidate_of
 from webhook.serving.rendering import Rendered, render
 from webhook.serving.reuse import Reuse
 from webhook.serving.work_budget import WorkBudget
@@ -106,6 +108,8 @@ class DecisionCache:
             return known
         verdict = admit_content(content, policy, cluster, work_budget, partial(self._evaluated, key))
         rendered = render(request, verdict, policy, scores=self._scores)
+        if cluster is not None and cluster.reservations is not None:
+            rendered = replace(rendered, candidate=candidate_of(verdict, content.namespace))
         if key is not None and content.data is not None:
             self._reuse.put(key, rendered, work_budget, _cached_bytes(rendered, content.data, scores=self._scores))
         return rendered
@@ -170,7 +174,9 @@ def _rules_bytes(result: RulesResult) -> int:
 
 def _cached_bytes(rendered: Rendered, data: bytes, *, scores: bool) -> int:
     """Return the maximum size of `rendered` in memory; scores keep the pod's signature and a mask of the nodes."""
-    placement = rendered.placement
+    size_bytes, placement = rendered.size_bytes, rendered.placement
+    if rendered.candidate is not None:
+        size_bytes += 2 * parsed_bytes(data) + len(rendered.candidate.content)
     if not scores or placement is None or not placement.total:
-        return rendered.size_bytes
-    return rendered.size_bytes + parsed_bytes(data) + placement.total + len(placement.message)
+        return size_bytes
+    return size_bytes + parsed_bytes(data) + placement.total + len(placement.message)

@@ -10,6 +10,7 @@ from webhook.objects.admission import counted_kind
 from webhook.placement.scheduler import Placement
 from webhook.policy.policy import Policy
 from webhook.serving.audit_record import audit_record
+from webhook.serving.candidate import Candidate
 from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict, Patched, Verdict
 
 # The size of a rendered decision without its texts.
@@ -29,7 +30,9 @@ class Rendered:
     report: Report | None
     """What an Event reports; None if there is nothing to report."""
     size_bytes: int
-    """The maximum size in memory, without the scores of the placement."""
+    """The maximum size in memory, without the scores of the placement and the candidate."""
+    candidate: Candidate | None = None
+    """The pod, if room is to be reserved for it."""
 
     @property
     def is_final(self) -> bool:

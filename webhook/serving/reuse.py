@@ -79,7 +79,11 @@ class UntilNextSnapshot:
 
 
 def _is_same(cluster: ClusterView, known: ClusterView) -> bool:
-    return cluster.snapshot is known.snapshot and cluster.stale_reason == known.stale_reason
+    return (
+        cluster.snapshot is known.snapshot
+        and cluster.reservations is known.reservations
+        and cluster.stale_reason == known.stale_reason
+    )
 
 
 class _Kept(NamedTuple):

@@ -26,8 +26,9 @@ class LiveCluster:
     """A view of the cluster that is kept current while `run()` runs.
 
     It follows the API server, so it can be late. An optional kind is in the view once it has been listed. `on_bound` is
-    called with every pod that is bound while it is watched, `on_page` after each page of a list. `on_fault` is called
-    after an internal error, which is logged and ends nothing; a view that cannot be updated becomes stale.
+    called with every pod that is bound while it is watched, `on_page` after each page of a list, `on_settled` with each
+    snapshot that is taken in the background. `on_fault` is called after an internal error, which is logged and ends
+    nothing; a view that cannot be updated becomes stale.
     """
 
     is_live = True
@@ -39,6 +40,7 @@ class LiveCluster:
         timing: Timing | None = None,
         on_bound: Callable[[JsonObject], None] = lambda _: None,
         on_page: Callable[[], None] = lambda: None,
+        on_settled: Callable[[Snapshot], None] = lambda _: None,
         on_fault: Callable[[], None] = lambda: None,
         cache: ClusterCache | None = None,
     ) -> None:
@@ -46,10 +48,11 @@ class LiveCluster:
         self._connect = connect
         self._timing = timing or Timing()
         self._on_fault = on_fault
+        self._log = structlog.get_logger()
+        self._on_settled = self._guarded(on_settled)
         self._snapshot: Snapshot | None = None
         self._snapshot_seconds = -math.inf
         self._fails_to_update = False
-        self._log = structlog.get_logger()
         self._reflectors = [
             Reflector(
                 resource,
@@ -80,6 +83,8 @@ class LiveCluster:
                     optional = []
                     self._cache.compact()
                     self._update()
+                    if self._snapshot is not None:
+                        self._on_settled(self._snapshot)
 
     def _follow(self, group: asyncio.TaskGroup, reflectors: Iterable[Reflector]) -> None:
         for reflector in reflectors:

@@ -1,0 +1,28 @@
+"""The view of the cluster for admissions, with the pods that wait."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from webhook.pipeline import ClusterView
+from webhook.serving.waiting_pods import WaitingPods
+
+
+class ReservedView:
+    """Adds the reservations to the view that `cluster` returns. The same view is returned until something changes."""
+
+    def __init__(self, cluster: Callable[[], ClusterView], waiting: WaitingPods) -> None:
+        self._cluster = cluster
+        self._waiting = waiting
+        self._view: ClusterView | None = None
+
+    def __call__(self) -> ClusterView:
+        """Return the current view."""
+        cluster = self._cluster()
+        if cluster.stale_reason or not cluster.snapshot.nodes:
+            return cluster
+        reservations = self._waiting.on(cluster.snapshot)
+        known = self._view
+        if known is None or known.reservations is not reservations or known.scorer is not cluster.scorer:
+            # The pods that wait can have followed a later snapshot than `cluster` has.
+            self._view = known = replace(cluster, snapshot=reservations.base, reservations=reservations)
+        return known

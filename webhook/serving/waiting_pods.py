@@ -1,0 +1,257 @@
+"""The pods that wait, admitted here or seen in the cluster, and the room that is reserved for them.
+
+    admitted here --seen pending--> pending --bound, deleted, gated or unschedulable--> gone
+         |                             ^
+         +--bound, or not seen         +-- admitted by another replica, or bypassed
+            in time--> gone
+
+A pod is placed once, and its room is kept while its node has it; then the pod is placed again.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from webhook.cluster.pending_pods import PendingPod, PodIdentity, PodKey
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.framework.result import Placement
+from webhook.placement.reservations import Reservations
+from webhook.placement.waiting_pods import Scorer, WaitingPod, read_waiting, reserve, with_room
+from webhook.serving.admitted_pods import AdmittedPods
+from webhook.serving.candidate import Candidate
+from webhook.serving.placing_queue import PlacingQueue, QueueOrder
+
+# The number of pods that can have room. Each takes a few KiB and a millisecond to place.
+MOST_WAITING = 5_000
+
+# The CPU time for placing pods before one admission, and in the background.
+_SLICE_SECONDS = 0.003
+_BACKGROUND_SECONDS = 0.01
+# Pods without room are placed again after a change of the cluster, at most this often.
+_RETRY_SECONDS = 0.5
+# An entry beside its signature: the facts of the running pod, the reservation and their places in the tables.
+_ENTRY_BYTES = 8192
+# It sorts after every creationTimestamp.
+_NOT_CREATED_YET = "~"
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A pod that waits: known from its admission (`pod`) or seen in the cluster (`pending`)."""
+
+    order: QueueOrder
+    digest: bytes
+    pod: WaitingPod | None
+    pending: PendingPod | None = None
+    is_too_expensive: bool = False
+
+
+class WaitingPods:
+    """Keeps the reservations on the current snapshot. An instance is for one thread.
+
+    A pod that is known from its admission alone has room for `admitted_seconds`. The clocks return seconds;
+    `cpu_seconds` is the CPU time of the thread.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        admitted_seconds: float,
+        monotonic_seconds: Callable[[], float],
+        cpu_seconds: Callable[[], float],
+    ) -> None:
+        self._scorer = scorer
+        self._admitted_seconds = admitted_seconds
+        self._monotonic_seconds = monotonic_seconds
+        self._cpu_seconds = cpu_seconds
+        self._admitted = AdmittedPods()
+        self._entries: dict[int, _Entry] = {}
+        self._number_of: dict[PodKey, int] = {}
+        self._pending: Mapping[PodKey, PendingPod] = {}
+        self._bound: list[PodIdentity] = []
+        self._queue = PlacingQueue()
+        self._retries = PlacingQueue()
+        self._without_room: set[int] = set()
+        self._retry_at_seconds = 0.0
+        self._last = 0
+        self._reservations: Reservations[int] = Reservations(Snapshot.of(()), {})
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def reserved(self) -> int:
+        """Return the number of pods with room."""
+        return len(self._reservations)
+
+    def on(self, snapshot: Snapshot) -> Reservations[int]:
+        """Return the reservations on `snapshot`, or on a later one that is known already.
+
+        Pods that have not been placed yet are placed first, for a few milliseconds.
+        """
+        self._follow(snapshot)
+        self._place(self._queue, _SLICE_SECONDS)
+        return self._reservations
+
+    def settle(self, snapshot: Snapshot) -> None:
+        """Place pods in the background, so that admissions need not wait for it."""
+        self._follow(snapshot)
+        self._place(self._queue or self._retries, _BACKGROUND_SECONDS)
+
+    def admit(self, identity: PodIdentity, candidate: Candidate) -> None:
+        """Reserve room for a pod that has been admitted and is not seen in the cluster yet."""
+        if PodKey(identity.namespace, identity.name) in self._number_of:
+            return
+        # The API server calls again if another webhook changed the pod.
+        self._drop(self._admitted.take_same(identity))
+        pod, placement = candidate.pod, candidate.placement
+        priority = self._reservations.priority_of(pod.preemption)
+        number = self._new_entry(priority, _NOT_CREATED_YET, candidate.content, pod).order.number
+        size_bytes = pod.signature.size_bytes + _ENTRY_BYTES
+        now_seconds = self._monotonic_seconds()
+        self._admitted.add(number, identity, now_seconds + self._admitted_seconds, size_bytes)
+        self._give_up(now_seconds)
+        if number not in self._entries:
+            return
+        node = placement.node or ""
+        if node in self._reservations.base.rows and self._reservations.has_room(node, pod.running):
+            _, self._reservations, displaced = with_room(number, pod, placement, self._reservations)
+            self._put(displaced)
+        else:
+            self._put((number,))
+
+    def note_bound(self, pod: Mapping[str, Any]) -> None:
+        """Record that `pod`, a raw API object, is bound, so that it does not wait on the next snapshot."""
+        if len(self._admitted):
+            self._bound.append(PodIdentity.of(pod))
+
+    def _new_entry(self, priority: int, created: str, content: bytes, pod: WaitingPod | None) -> _Entry:
+        self._last += 1
+        entry = _Entry(QueueOrder(-priority, created, self._last), _digest(content), pod)
+        self._entries[self._last] = entry
+        return entry
+
+    def _follow(self, snapshot: Snapshot) -> None:
+        """Take over a later state of the cluster."""
+        now_seconds = self._monotonic_seconds()
+        self._give_up(now_seconds)
+        before = self._reservations.base
+        if snapshot is before or snapshot.generation < before.generation:
+            return
+        if snapshot.pending is not self._pending:
+            self._follow_pending(snapshot.pending)
+        for identity in self._bound:
+            self._drop(self._admitted.take(identity))
+        self._bound.clear()
+        known = self._reservations.by_key.keys()
+        self._reservations = self._reservations.on(snapshot)
+        self._put(known - self._reservations.by_key.keys())
+        self._take_from_full_nodes(before)
+        if self._without_room and not self._retries and now_seconds >= self._retry_at_seconds:
+            for number in self._without_room:
+                self._retries.put(self._entries[number].order)
+            self._without_room.clear()
+            self._retry_at_seconds = now_seconds + _RETRY_SECONDS
+
+    def _take_from_full_nodes(self, before: Snapshot) -> None:
+        """Place the pods again whose nodes have changed since `before` and do not have the room any more."""
+        base = self._reservations.base
+        lost: list[int] = []
+        for node, numbers in self._reservations.keys_by_node.items():
+            info, row = base.nodes[base.rows[node]], before.rows.get(node)
+            known = None if row is None else before.nodes[row]
+            if known is info:
+                continue
+            if known is None or known.node != info.node or not self._reservations.has_room(node):
+                lost += numbers
+        self._reservations = self._reservations.without(lost)
+        self._put(lost)
+
+    def _follow_pending(self, pending: Mapping[PodKey, PendingPod]) -> None:
+        for key, pod in pending.items():
+            if self._pending.get(key) is not pod:
+                self._see(key, pod)
+        for key in self._pending.keys() - pending.keys():
+            self._drop(self._number_of.pop(key, None))
+        self._pending = pending
+
+    def _see(self, key: PodKey, pod: PendingPod) -> None:
+        """Take over the state of a pending pod."""
+        number = self._number_of.get(key)
+        if number is None:
+            number = self._admitted.take(pod.identity)
+        if not pod.is_waiting or pod.nominated is not None:
+            self._number_of.pop(key, None)
+            self._drop(number)
+            return
+        if number is None:
+            if len(self._entries) >= MOST_WAITING:
+                return
+            entry = self._new_entry(pod.priority, pod.created, pod.content, None)
+            self._queue.put(entry.order)
+        else:
+            entry = self._entries[number]
+            entry.order = QueueOrder(-pod.priority, pod.created, number)
+            if entry.digest != (digest := _digest(pod.content)):
+                # Another webhook changed the pod after this one, or it was changed while it waits.
+                entry.digest, entry.is_too_expensive = digest, False
+                self._reservations = self._reservations.without((number,))
+                self._queue.put(entry.order)
+        entry.pod, entry.pending = None, pod
+        self._number_of[key] = entry.order.number
+
+    def _give_up(self, now_seconds: float) -> None:
+        for number in self._admitted.take_given_up(now_seconds):
+            self._drop(number)
+
+    def _drop(self, number: int | None) -> None:
+        """Forget a pod that does not wait any more."""
+        if number is not None and self._entries.pop(number, None) is not None:
+            self._reservations = self._reservations.without((number,))
+            self._queue.discard(number)
+            self._retries.discard(number)
+            self._without_room.discard(number)
+
+    def _put(self, numbers: Iterable[int]) -> None:
+        """Put pods that have lost their room into the queue."""
+        for number in numbers:
+            if number in self._entries:
+                self._queue.put(self._entries[number].order)
+
+    def _place(self, queue: PlacingQueue, slice_seconds: float) -> None:
+        """Place pods of `queue` for `slice_seconds` of CPU time. A pod that needs more alone gets no room."""
+        if not queue:
+            return
+        ends_seconds = self._cpu_seconds() + slice_seconds
+        is_first = True
+        while (number := queue.take()) is not None:
+            entry = self._entries[number]
+            pod = entry.pod or (read_waiting(entry.pending) if entry.pending else None)
+            if pod is None or entry.is_too_expensive:
+                continue
+            placement = self._reserve(number, entry, pod, ends_seconds)
+            if placement.verdict == "Feasible":
+                pass
+            elif placement.is_final:
+                self._without_room.add(number)
+            elif is_first:
+                entry.is_too_expensive = True
+            else:
+                queue.put(entry.order)
+            is_first = False
+            if self._cpu_seconds() >= ends_seconds:
+                return
+
+    def _reserve(self, number: int, entry: _Entry, pod: WaitingPod, ends_seconds: float) -> Placement:
+        def expired() -> bool:
+            return self._cpu_seconds() >= ends_seconds
+
+        seed = str(entry.pending.key) if entry.pending else str(number)
+        placement, self._reservations, displaced = reserve(self._scorer, number, pod, self._reservations, seed, expired)
+        self._put(displaced)
+        return placement
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=16).digest()
