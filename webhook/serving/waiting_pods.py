@@ -15,7 +15,6 @@ from typing import Any
 
 from webhook.cluster.pending_pods import PendingPod, PodIdentity, PodKey
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.framework.result import Placement
 from webhook.placement.reservations import Reservations
 from webhook.placement.waiting_pods import Scorer, WaitingPod, read_waiting, reserve, with_room
 from webhook.serving.admitted_pods import AdmittedPods
@@ -25,9 +24,11 @@ from webhook.serving.placing_queue import PlacingQueue, QueueOrder
 # The number of pods that can have room. Each takes a few KiB and a millisecond to place.
 MOST_WAITING = 5_000
 
-# The CPU time for placing pods before one admission, and in the background.
+# After so much CPU time no further pod is placed: before one admission, and in the background.
 _SLICE_SECONDS = 0.003
 _BACKGROUND_SECONDS = 0.01
+# A pod that takes the scorer longer than this gets no room.
+_POD_SECONDS = 0.01
 # Pods without room are placed again after a change of the cluster, at most this often.
 _RETRY_SECONDS = 0.5
 # An entry beside its signature: the facts of the running pod, the reservation and their places in the tables.
@@ -38,7 +39,10 @@ _NOT_CREATED_YET = "~"
 
 @dataclass(slots=True)
 class _Entry:
-    """A pod that waits: known from its admission (`pod`) or seen in the cluster (`pending`)."""
+    """A pod that waits: known from its admission (`pod`) or seen in the cluster (`pending`).
+
+    `is_too_expensive`: the scorer did not place it in time.
+    """
 
     order: QueueOrder
     digest: bytes
@@ -104,7 +108,7 @@ class WaitingPods:
         if PodKey(identity.namespace, identity.name) in self._number_of:
             return
         # The API server calls again if another webhook changed the pod.
-        self._drop(self._admitted.take_same(identity))
+        self._drop((self._admitted.take_same(identity),))
         pod, placement = candidate.pod, candidate.placement
         priority = self._reservations.priority_of(pod.preemption)
         number = self._new_entry(priority, _NOT_CREATED_YET, candidate.content, pod).order.number
@@ -141,8 +145,7 @@ class WaitingPods:
             return
         if snapshot.pending is not self._pending:
             self._follow_pending(snapshot.pending)
-        for identity in self._bound:
-            self._drop(self._admitted.take(identity))
+        self._drop([self._admitted.take(identity) for identity in self._bound])
         self._bound.clear()
         known = self._reservations.by_key.keys()
         self._reservations = self._reservations.on(snapshot)
@@ -169,25 +172,22 @@ class WaitingPods:
         self._put(lost)
 
     def _follow_pending(self, pending: Mapping[PodKey, PendingPod]) -> None:
-        for key, pod in pending.items():
-            if self._pending.get(key) is not pod:
-                self._see(key, pod)
-        for key in self._pending.keys() - pending.keys():
-            self._drop(self._number_of.pop(key, None))
+        changed = [(key, pod) for key, pod in pending.items() if self._pending.get(key) is not pod]
+        gone = [self._number_of.pop(key, None) for key in self._pending.keys() - pending.keys()]
+        self._drop([*gone, *[self._see(key, pod) for key, pod in changed]])
         self._pending = pending
 
-    def _see(self, key: PodKey, pod: PendingPod) -> None:
-        """Take over the state of a pending pod."""
+    def _see(self, key: PodKey, pod: PendingPod) -> int | None:
+        """Take over the state of a pending pod; return its number if it does not wait any more."""
         number = self._number_of.get(key)
         if number is None:
             number = self._admitted.take(pod.identity)
         if not pod.is_waiting or pod.nominated is not None:
             self._number_of.pop(key, None)
-            self._drop(number)
-            return
+            return number
         if number is None:
             if len(self._entries) >= MOST_WAITING:
-                return
+                return None
             entry = self._new_entry(pod.priority, pod.created, pod.content, None)
             self._queue.put(entry.order)
         else:
@@ -200,18 +200,21 @@ class WaitingPods:
                 self._queue.put(entry.order)
         entry.pod, entry.pending = None, pod
         self._number_of[key] = entry.order.number
+        return None
 
     def _give_up(self, now_seconds: float) -> None:
-        for number in self._admitted.take_given_up(now_seconds):
-            self._drop(number)
+        if given_up := [*self._admitted.take_given_up(now_seconds)]:
+            self._drop(given_up)
 
-    def _drop(self, number: int | None) -> None:
-        """Forget a pod that does not wait any more."""
-        if number is not None and self._entries.pop(number, None) is not None:
-            self._reservations = self._reservations.without((number,))
+    def _drop(self, numbers: Iterable[int | None]) -> None:
+        """Forget pods that do not wait any more."""
+        gone = [number for number in numbers if number is not None]
+        for number in gone:
+            self._entries.pop(number, None)
             self._queue.discard(number)
             self._retries.discard(number)
             self._without_room.discard(number)
+        self._reservations = self._reservations.without(gone)
 
     def _put(self, numbers: Iterable[int]) -> None:
         """Put pods that have lost their room into the queue."""
@@ -220,37 +223,28 @@ class WaitingPods:
                 self._queue.put(self._entries[number].order)
 
     def _place(self, queue: PlacingQueue, slice_seconds: float) -> None:
-        """Place pods of `queue` for `slice_seconds` of CPU time. A pod that needs more alone gets no room."""
+        """Place pods of `queue` until `slice_seconds` of CPU time have passed."""
         if not queue:
             return
         ends_seconds = self._cpu_seconds() + slice_seconds
-        is_first = True
         while (number := queue.take()) is not None:
-            entry = self._entries[number]
-            pod = entry.pod or (read_waiting(entry.pending) if entry.pending else None)
-            if pod is None or entry.is_too_expensive:
-                continue
-            placement = self._reserve(number, entry, pod, ends_seconds)
-            if placement.verdict == "Feasible":
-                pass
-            elif placement.is_final:
-                self._without_room.add(number)
-            elif is_first:
-                entry.is_too_expensive = True
-            else:
-                queue.put(entry.order)
-            is_first = False
+            self._place_one(number, self._entries[number])
             if self._cpu_seconds() >= ends_seconds:
                 return
 
-    def _reserve(self, number: int, entry: _Entry, pod: WaitingPod, ends_seconds: float) -> Placement:
-        def expired() -> bool:
-            return self._cpu_seconds() >= ends_seconds
-
+    def _place_one(self, number: int, entry: _Entry) -> None:
+        pod = entry.pod or (read_waiting(entry.pending) if entry.pending else None)
+        if pod is None or entry.is_too_expensive:
+            return
+        ends_seconds = self._cpu_seconds() + _POD_SECONDS
         seed = str(entry.pending.key) if entry.pending else str(number)
-        placement, self._reservations, displaced = reserve(self._scorer, number, pod, self._reservations, seed, expired)
+        placement, self._reservations, displaced = reserve(
+            self._scorer, number, pod, self._reservations, seed, lambda: self._cpu_seconds() >= ends_seconds
+        )
         self._put(displaced)
-        return placement
+        entry.is_too_expensive = not placement.is_final
+        if placement.verdict != "Feasible":
+            self._without_room.add(number)
 
 
 def _digest(content: bytes) -> bytes:

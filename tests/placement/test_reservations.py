@@ -1,0 +1,148 @@
+"""Reserved pods are shown as running to the pods that come after them, and to no others."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.builders import PodBuilder, make_pod
+from tests.support.plugins import node
+from tests.support.views import said
+from webhook.cluster.node_info import NodeInfo, RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.framework.result import Placement
+from webhook.placement.reservations import Reservation, Reservations, spread
+from webhook.placement.scheduler import Scheduler
+
+
+def _base(*more: NodeInfo) -> Snapshot:
+    nodes = (node(name, make_pod(f"runs-on-{name}").gpu(1), capacity={"nvidia.com/gpu": "8"}) for name in "abc")
+    return Snapshot.of((*nodes, *more))
+
+
+def _reservation(name: str, on: str, priority: int = 0, pod: PodBuilder | None = None) -> Reservation:
+    content = (pod or make_pod(name).gpu(2)).namespace("x").label("app", name).obj()
+    content["metadata"]["name"] = name
+    return Reservation(replace(RunningPod.of(content), node_name=on), priority)
+
+
+def _gpus(snapshot: Snapshot) -> list[int]:
+    return [int(amount) for amount in snapshot.requested("nvidia.com/gpu")]
+
+
+def test_without_reservations_the_snapshot_is_the_same() -> None:
+    base = _base()
+    assert Reservations(base, {}).before(0) is base
+
+
+def test_a_pod_sees_those_of_its_own_and_of_a_higher_priority() -> None:
+    found = Reservations(_base(), {1: _reservation("p", "a", 0), 2: _reservation("q", "b", 10)})
+    assert {priority: _gpus(found.before(priority)) for priority in (-1, 0, 1, 10, 11)} == {
+        -1: [3, 3, 1],
+        0: [3, 3, 1],
+        1: [1, 3, 1],
+        10: [1, 3, 1],
+        11: [1, 1, 1],
+    }
+
+
+def test_reservations_on_a_node_that_is_gone_are_left_out() -> None:
+    found = Reservations(_base(), {1: _reservation("p", "a"), 2: _reservation("q", "c")})
+    smaller = Snapshot.of([info for info in _base().nodes if info.node.name != "a"])
+    assert found.on(smaller).by_key.keys() == {2}
+
+
+def test_room_is_counted_with_all_reserved_pods() -> None:
+    found = Reservations(_base(), {number: _reservation(f"p{number}", "a") for number in range(3)})
+    assert found.has_room("a")
+    assert not found.has_room("a", _reservation("q", "a").pod)
+    assert found.has_room("b", _reservation("q", "b").pod)
+
+
+def test_room_for_pods_ends_with_the_number_of_pods() -> None:
+    small = node("small", capacity={"pods": "1"})
+    found = Reservations(_base(small), {1: _reservation("p", "small", pod=make_pod())})
+    assert found.has_room("small")
+    assert not found.has_room("small", _reservation("q", "small", pod=make_pod()).pod)
+
+
+def test_a_resource_that_the_reserved_pods_do_not_request_does_not_matter() -> None:
+    overcommitted = node("full", make_pod("huge").requests(memory="10Ti"), capacity={"memory": "1Ti"})
+    found = Reservations(_base(overcommitted), {1: _reservation("p", "full", pod=make_pod().requests(cpu="1"))})
+    assert found.has_room("full")
+
+
+def test_pods_of_a_lower_priority_come_after() -> None:
+    found = Reservations(_base(), {1: _reservation("p", "a", 0), 2: _reservation("q", "a", 5)})
+    assert found.after_on_node("a", 5) == (1,)
+    assert found.after_on_node("a", 0) == ()
+    assert found.after_on_node("b", 9) == ()
+
+
+_RESERVED = st.builds(
+    _reservation,
+    st.sampled_from(("p", "q", "r")),
+    st.sampled_from("abc"),
+    st.sampled_from((0, 5, 10)),
+    st.sampled_from((None, make_pod().requests(cpu="1"), make_pod().host_port(80))),
+)
+_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(0, 5), _RESERVED),
+        st.tuples(st.just("drop"), st.integers(0, 5), st.none()),
+        st.tuples(st.just("look"), st.sampled_from((0, 5, 10)), st.none()),
+        st.tuples(st.just("move on"), st.integers(0, 1), st.none()),
+    ),
+    max_size=8,
+)
+
+
+@given(_STEPS)
+def test_a_snapshot_that_is_kept_current_equals_one_made_from_scratch(
+    steps: list[tuple[str, int, Reservation | None]],
+) -> None:
+    bases = (_base(), _base(node("d")))
+    found: Reservations[int] = Reservations(bases[0], {})
+    for step, number, reservation in steps:
+        if step == "add" and reservation is not None:
+            found = found.without((number,)).with_reservation(number, reservation)
+        elif step == "drop":
+            found = found.without((number,))
+        elif step == "look":
+            found.before(number)
+        elif step == "move on":
+            found = found.on(bases[number])
+    for priority in (0, 5, 10):
+        assert said(found.before(priority)) == said(Reservations(found.base, found.by_key).before(priority))
+        by_hand = [
+            info.with_pods(
+                [
+                    each.pod
+                    for each in found.by_key.values()
+                    if each.pod.node_name == info.node.name and each.priority >= priority
+                ]
+            )
+            for info in found.base.nodes
+        ]
+        assert _gpus(found.before(priority)) == _gpus(Snapshot.of(by_hand))
+
+
+@pytest.mark.parametrize("count", [1, 7])
+def test_pods_are_spread_over_the_best_nodes_and_each_keeps_its_own(count: int) -> None:
+    snapshot = Snapshot.of([node(f"n{number}") for number in range(count)])
+    placement = Scheduler().place(make_pod().obj(), snapshot)
+    chosen = [spread(placement, snapshot, f"x/p{number}").node for number in range(200)]
+    assert set(chosen) == {f"n{number}" for number in range(count)}
+    assert chosen == [spread(placement, snapshot, f"x/p{number}").node for number in range(200)]
+
+
+def test_only_nodes_with_the_best_score_are_chosen() -> None:
+    snapshot = Snapshot.of([node("a"), node("b"), node("used", make_pod("other").requests(cpu="32", memory="256Gi"))])
+    placement = Scheduler().place(make_pod().requests(cpu="1", memory="1Gi").obj(), snapshot)
+    assert {spread(placement, snapshot, str(number)).node for number in range(50)} == {"a", "b"}
+
+
+def test_a_pod_without_a_node_keeps_none() -> None:
+    placement = Placement("Waiting", None, 3, 0, "0/3 nodes are available.")
+    assert spread(placement, _base(), "x/p") is placement

@@ -1,0 +1,138 @@
+"""Pods that wait are placed in the order of the queue, and a pod is told what they leave."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.builders import PodBuilder, make_node_object, make_pod
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.documents import Document
+from webhook.placement.framework.result import Placement
+from webhook.placement.pod_signature import PodSignature
+from webhook.placement.reservations import Reservations
+from webhook.placement.scheduler import Scheduler
+from webhook.placement.waiting_pods import WaitingPod, answer_among, place_pending, reserve
+
+Object = dict[str, Any]
+
+
+def _cluster(*pods: Object, nodes: int = 2, gpus: int = 4) -> Snapshot:
+    made = [make_node_object(f"node-{number}", capacity={"nvidia.com/gpu": gpus}) for number in range(1, nodes + 1)]
+    return snapshot_from_documents(Document("cluster", each) for each in (*made, *pods))
+
+
+def _pending(name: str, gpus: int, created: str = "10", *, priority: int = 0, **fields: Any) -> Object:
+    pod = make_pod(name).namespace("x").gpu(gpus).obj()
+    pod["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:{created}Z"
+    pod["spec"] |= {"priority": priority, **fields}
+    return pod
+
+
+def _answer(pod: PodBuilder, reservations: Reservations[Any], priority: int = 0) -> Placement:
+    content = pod.obj()
+    content["spec"]["priority"] = priority
+    return answer_among(Scheduler(), PodSignature.of(content), reservations, "seed", lambda: False)
+
+
+def _placed(snapshot: Snapshot) -> dict[str, str]:
+    found = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()])
+    return {key.name: each.pod.node_name for key, each in found.reservations.by_key.items()}
+
+
+def test_pending_pods_take_their_room_before_a_new_pod() -> None:
+    snapshot = _cluster(_pending("p", 4), _pending("q", 3))
+    found = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()])
+    assert len(found.reservations) == 2
+    assert _answer(make_pod().gpu(1), found.reservations).verdict == "Feasible"
+    answer = _answer(make_pod().gpu(2), found.reservations)
+    assert (answer.verdict, answer.waiting_before) == ("Waiting", 2)
+    assert answer.message == (
+        "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. "
+        "It would fit, but 2 pods that wait before it need the room."
+    )
+
+
+def test_one_pod_that_waits_is_one_pod() -> None:
+    snapshot = _cluster(_pending("p", 4), nodes=1)
+    found = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()])
+    answer = _answer(make_pod().gpu(1), found.reservations)
+    assert answer.message.endswith(". It would fit, but 1 pod that waits before it needs the room.")
+
+
+def test_pods_on_nodes_that_are_no_use_to_the_pod_are_not_the_reason() -> None:
+    snapshot = _cluster(_pending("p", 4), _pending("q", 0), nodes=1)
+    found = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()])
+    too_large = _answer(make_pod().gpu(5), found.reservations)
+    assert too_large.verdict == "Infeasible"
+    assert "wait" not in too_large.message
+
+
+def test_a_pod_of_a_higher_priority_comes_first() -> None:
+    snapshot = _cluster(_pending("p", 4), nodes=1)
+    reservations = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).reservations
+    assert _answer(make_pod().gpu(1), reservations, priority=1).verdict == "Feasible"
+    assert _answer(make_pod().gpu(1), reservations, priority=0).verdict == "Waiting"
+    assert _answer(make_pod().gpu(1), reservations, priority=-1).verdict == "Waiting"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "winner"),
+    [
+        pytest.param(_pending("p", 4, "10"), _pending("q", 4, "11"), "p", id="the earlier one"),
+        pytest.param(_pending("p", 4, "11"), _pending("q", 4, "10"), "q", id="the earlier one, listed later"),
+        pytest.param(_pending("p", 4, "10"), _pending("q", 4, "10"), "p", id="of one second: as they arrived"),
+        pytest.param(_pending("p", 4, "10"), _pending("q", 4, "11", priority=1), "q", id="the higher priority"),
+    ],
+)
+def test_order_of_the_queue(first: Object, second: Object, winner: str) -> None:
+    assert _placed(_cluster(first, second, nodes=1)) == {winner: "node-1"}
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(_pending("p", 1, schedulingGates=[{"name": "g"}]), id="gated"),
+        pytest.param(_pending("p", 1) | {"status": {"nominatedNodeName": "node-1"}}, id="nominated"),
+        pytest.param(_pending("p", 1, containers=[{"resources": {"requests": {"cpu": {}}}}]), id="malformed"),
+        pytest.param(_pending("p", 5), id="too large"),
+        pytest.param(
+            _pending("p", 1)
+            | {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}},
+            id="unschedulable",
+        ),
+    ],
+)
+def test_pods_that_get_no_room(pod: Object) -> None:
+    assert _placed(_cluster(pod)) == {}
+
+
+def test_pods_of_another_scheduler_get_room() -> None:
+    assert _placed(_cluster(_pending("p", 4, schedulerName="volcano"), nodes=1)) == {"p": "node-1"}
+
+
+def test_pods_without_room_are_named() -> None:
+    snapshot = _cluster(_pending("p", 4), _pending("q", 4), nodes=1)
+    found = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()])
+    assert [key.name for key in found.without_room] == ["q"]
+
+
+def test_a_pod_of_a_higher_priority_displaces_one_that_comes_after_it() -> None:
+    low, high = (WaitingPod.of(_pending(name, 4, priority=value)) for name, value in (("low", 0), ("high", 9)))
+    reservations: Reservations[str] = Reservations(_cluster(nodes=1), {})
+    reservations = reserve(Scheduler(), "low", low, reservations, "seed").reservations
+    placement, reservations, displaced = reserve(Scheduler(), "high", high, reservations, "seed")
+    assert placement.node == "node-1"
+    assert displaced == ("low",)
+    assert reservations.by_key.keys() == {"high"}
+
+
+def test_an_answer_that_a_deadline_ends_is_not_final() -> None:
+    snapshot = _cluster(_pending("p", 4), nodes=1)
+    reservations = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).reservations
+    asked = PodSignature.of(make_pod().gpu(1).obj())
+    scheduler = Scheduler()
+    scheduler.answer(asked, reservations.before(0))
+    # The first answer is remembered, so the deadline ends the search for the nodes without the waiting pods.
+    answer = answer_among(scheduler, asked, reservations, "seed", lambda: True)
+    assert (answer.verdict, answer.is_final) == ("Waiting", False)

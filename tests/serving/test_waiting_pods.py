@@ -1,0 +1,315 @@
+"""The life of a reservation: from admission over the pending pod to the bound one, and every other end."""
+
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.builders import make_node_object, make_pod
+from webhook.cluster.cache.cluster_cache import ClusterCache
+from webhook.cluster.cache.object_key import PENDING_PODS
+from webhook.cluster.pending_pods import PodIdentity, scheduled_content
+from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.kube.deadline import Expired
+from webhook.placement.framework.result import Placement
+from webhook.placement.pod_signature import PodSignature
+from webhook.placement.scheduler import Scheduler
+from webhook.placement.waiting_pods import WaitingPod, answer_among
+from webhook.serving.candidate import Candidate
+from webhook.serving.waiting_pods import MOST_WAITING, WaitingPods
+
+Object = dict[str, Any]
+
+UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+
+
+@dataclass
+class SlowScorer:
+    """The scheduler, which takes the time of the cluster for each pod."""
+
+    cluster: "Cluster"
+    scheduler: Scheduler = field(default_factory=Scheduler)
+
+    def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Expired) -> Placement:
+        """Return the placement of the scheduler; it checks the deadline at least once."""
+        self.cluster.cpu_seconds += self.cluster.pod_seconds
+        return self.scheduler.answer(asked, snapshot, expired)
+
+    def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Expired) -> Rows:
+        """Return the rows of the scheduler."""
+        return self.scheduler.feasible_rows(asked, snapshot, expired)
+
+
+@dataclass
+class Cluster:
+    """A cluster of nodes with 4 GPUs, its cache, and the pods that wait; time passes when the test says so."""
+
+    nodes: int = 2
+    now_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    pod_seconds: float = 0.0
+    cache: ClusterCache = field(default_factory=ClusterCache)
+    scheduler: Scheduler = field(default_factory=Scheduler)
+
+    def __post_init__(self) -> None:
+        nodes = [make_node_object(f"n{number}", capacity={"nvidia.com/gpu": 4}) for number in range(self.nodes)]
+        self.cache.replace("Node", nodes)
+        self.waiting = WaitingPods(SlowScorer(self), 60, lambda: self.now_seconds, lambda: self.cpu_seconds)
+
+    def admit(self, pod: Object) -> str:
+        """Admit `pod` as the webhook does; return the verdict."""
+        reservations = self.waiting.on(self.cache.snapshot())
+        asked = WaitingPod.of(pod)
+        placement = answer_among(self.scheduler, asked.signature, reservations, "seed", lambda: False)
+        if placement.verdict == "Feasible":
+            self.waiting.admit(PodIdentity.of(pod), Candidate(scheduled_content(pod), asked, placement))
+        return placement.verdict
+
+    def see(self, pod: Object, event: str = "ADDED") -> None:
+        """The watch of pending pods reports `pod`."""
+        self.cache.apply(PENDING_PODS, event, deepcopy(pod))
+
+    def bind(self, pod: Object, node: str) -> None:
+        """The watches report `pod` as bound."""
+        bound = deepcopy(pod)
+        bound["spec"]["nodeName"] = node
+        self.cache.apply("Pod", "ADDED", bound)
+        self.waiting.note_bound(bound)
+        self.cache.apply(PENDING_PODS, "DELETED", bound)
+
+    def gpus(self) -> list[int]:
+        """How many GPUs running and waiting pods take of each node."""
+        reservations = self.waiting.on(self.cache.snapshot())
+        return [int(amount) for amount in reservations.before(-(10**9)).requested("nvidia.com/gpu")]
+
+
+def pod(name: str = "", gpus: int = 4, *, token: str = "", **status: Any) -> Object:
+    made = make_pod(name or "p").namespace("x").gpu(gpus).owner("Job", "j").status(**status)
+    content = (made if name else made.generate_name("j-")).obj()
+    if token:
+        content["spec"]["volumes"] = [{"name": f"kube-api-access-{token}", "projected": {"sources": []}}]
+    return content
+
+
+def stored(admitted: Object, name: str, created: str = "2026-01-01T00:00:10Z") -> Object:
+    content = deepcopy(admitted)
+    content["metadata"] |= {"name": name, "uid": f"uid-of-{name}", "creationTimestamp": created}
+    return content
+
+
+def test_pods_of_a_burst_get_the_room_that_there_is() -> None:
+    cluster = Cluster(nodes=4)
+    verdicts = [cluster.admit(pod(gpus=1)) for _ in range(60)]
+    assert verdicts == ["Feasible"] * 16 + ["Waiting"] * 44
+
+
+@pytest.mark.parametrize("token", ["", "abcde"])
+def test_an_admitted_pod_counts_once_until_it_is_bound(token: str) -> None:
+    cluster = Cluster()
+    cluster.admit(pod(token=token))
+    assert sorted(cluster.gpus()) == [0, 4]
+    waits = stored(pod(token=token), "j-1")
+    cluster.see(waits)
+    assert sorted(cluster.gpus()) == [0, 4]
+    cluster.bind(waits, "n1")
+    assert cluster.gpus() == [0, 4]
+    assert len(cluster.waiting) == 0
+
+
+def test_a_pod_that_is_bound_before_it_is_seen_pending_counts_once() -> None:
+    cluster = Cluster()
+    cluster.admit(pod("p"))
+    cluster.bind(pod("p"), "n1")
+    assert cluster.gpus() == [0, 4]
+    assert len(cluster.waiting) == 0
+
+
+def test_the_room_of_a_pod_that_is_never_seen_is_given_up_in_time() -> None:
+    cluster = Cluster()
+    cluster.admit(pod("refused by a quota"))
+    cluster.now_seconds = 59.0
+    assert sorted(cluster.gpus()) == [0, 4]
+    cluster.now_seconds = 60.0
+    assert cluster.gpus() == [0, 0]
+    assert len(cluster.waiting) == 0
+
+
+def test_a_pod_that_is_seen_keeps_its_room() -> None:
+    cluster = Cluster()
+    cluster.admit(pod("p"))
+    cluster.see(stored(pod("p"), "p"))
+    cluster.gpus()
+    cluster.now_seconds = 3600.0
+    assert sorted(cluster.gpus()) == [0, 4]
+
+
+def gated(content: Object) -> Object:
+    return {**content, "spec": {**content["spec"], "schedulingGates": [{"name": "g"}]}}
+
+
+def dying(content: Object) -> Object:
+    return {**content, "metadata": {**content["metadata"], "deletionTimestamp": "2026-01-01T00:01:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("is_seen_first", "event", "change"),
+    [
+        pytest.param(True, "DELETED", lambda content: content, id="deleted"),
+        pytest.param(True, "MODIFIED", dying, id="being deleted"),
+        pytest.param(False, "ADDED", dying, id="seen when it is being deleted"),
+        pytest.param(True, "MODIFIED", lambda content: content | {"status": UNSCHEDULABLE}, id="unschedulable"),
+        pytest.param(False, "ADDED", lambda content: content | {"status": UNSCHEDULABLE}, id="seen as unschedulable"),
+        pytest.param(True, "MODIFIED", lambda content: content | {"status": {"phase": "Failed"}}, id="ended"),
+        pytest.param(False, "ADDED", gated, id="gated by another webhook"),
+    ],
+)
+def test_ends_of_a_reservation(is_seen_first: bool, event: str, change: Any) -> None:
+    cluster = Cluster()
+    cluster.admit(pod("p"))
+    waits = stored(pod("p"), "p")
+    if is_seen_first:
+        cluster.see(waits)
+        assert sorted(cluster.gpus()) == [0, 4]
+    cluster.see(change(waits), event)
+    for _ in range(3):
+        cluster.cache.compact()
+    assert cluster.gpus() == [0, 0]
+    assert len(cluster.waiting) == 0
+
+
+def test_a_pod_that_another_webhook_changed_has_the_room_of_what_is_stored() -> None:
+    cluster = Cluster()
+    cluster.admit(pod("p", gpus=1))
+    cluster.see(stored(pod("p", gpus=3), "p"))
+    assert sorted(cluster.gpus()) == [0, 3]
+
+
+def test_the_second_call_for_one_pod_replaces_the_first() -> None:
+    cluster = Cluster(nodes=3)
+    for gpus in (1, 2):
+        cluster.admit(pod(gpus=gpus, token="abcde"))
+        cluster.admit(pod("named", gpus=gpus))
+    assert sum(cluster.gpus()) == 4
+
+
+def test_pods_of_another_replica_are_seen_in_the_cluster() -> None:
+    cluster = Cluster()
+    cluster.see(stored(pod(), "j-1"))
+    assert cluster.admit(pod("p")) == "Feasible"
+    assert cluster.admit(pod("q")) == "Waiting"
+
+
+def test_pods_that_are_seen_are_placed_in_the_order_of_the_queue() -> None:
+    cluster = Cluster(nodes=1)
+    late = stored(pod("a"), "a", "2026-01-01T00:00:04Z")
+    early = stored(pod("b"), "b", "2026-01-01T00:00:03Z")
+    urgent = stored(pod("c"), "c", "2026-01-01T00:00:05Z")
+    urgent["spec"]["priority"] = 7
+    for each in (late, early, urgent):
+        cluster.see(each)
+    reservations = cluster.waiting.on(cluster.cache.snapshot())
+    assert [each.pod.name for each in reservations.by_key.values()] == ["c"]
+
+
+def test_a_pod_loses_its_room_to_another_one_and_gets_a_new_one() -> None:
+    cluster = Cluster(nodes=2)
+    cluster.admit(pod("p"))
+    taken = cluster.gpus().index(4)
+    cluster.bind(stored(pod("other"), "other"), f"n{taken}")
+    assert cluster.gpus() == [4, 4]
+
+
+def test_a_pod_whose_node_disappears_gets_another() -> None:
+    cluster = Cluster(nodes=2)
+    cluster.admit(pod("p"))
+    taken = cluster.gpus().index(4)
+    cluster.cache.apply("Node", "DELETED", make_node_object(f"n{taken}"))
+    assert cluster.gpus() == [4]
+
+
+def test_a_pod_without_room_gets_it_when_the_cluster_changes() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.bind(stored(pod("runs"), "runs"), "n0")
+    cluster.see(stored(pod("p"), "p"))
+    assert cluster.gpus() == [4]
+    assert cluster.waiting.reserved == 0
+    cluster.cache.apply("Pod", "DELETED", stored(pod("runs"), "runs"))
+    cluster.waiting.settle(cluster.cache.snapshot())
+    assert cluster.waiting.reserved == 1
+
+
+def test_pods_are_placed_in_slices() -> None:
+    cluster = Cluster(nodes=8, pod_seconds=0.002)
+    for number in range(8):
+        cluster.see(stored(pod(f"p{number}"), f"p{number}"))
+    first = sum(cluster.gpus())
+    assert 0 < first < 32
+    for _ in range(40):
+        cluster.waiting.settle(cluster.cache.snapshot())
+    assert sum(cluster.gpus()) == 32
+
+
+def test_a_pod_that_takes_a_slice_alone_gets_no_room() -> None:
+    cluster = Cluster(nodes=1, pod_seconds=1.0)
+    cluster.see(stored(pod("p"), "p"))
+    for _ in range(3):
+        cluster.waiting.settle(cluster.cache.snapshot())
+    assert cluster.gpus() == [0]
+
+
+def test_admissions_of_pods_that_never_appear_are_bounded() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.gpus()
+    content = pod("p", gpus=0)
+    asked = WaitingPod.of(content)
+    placement = cluster.scheduler.answer(asked.signature, cluster.cache.snapshot())
+    for number in range(5000):
+        identity = PodIdentity.of(content)._replace(name=f"p{number}")
+        cluster.waiting.admit(identity, Candidate(scheduled_content(content), asked, placement))
+    assert 0 < len(cluster.waiting) < 4000
+
+
+def test_pending_pods_are_bounded() -> None:
+    cluster = Cluster(nodes=1, pod_seconds=1.0)
+    for number in range(MOST_WAITING + 10):
+        cluster.see(stored(pod(f"p{number}", gpus=0), f"p{number}"))
+    cluster.gpus()
+    assert len(cluster.waiting) == MOST_WAITING
+
+
+_EVENTS = st.lists(
+    st.tuples(st.sampled_from(("admit", "see", "bind", "refuse", "delete", "later")), st.sampled_from("abcd")),
+    max_size=25,
+)
+
+
+@given(_EVENTS)
+def test_after_any_events_nothing_leaks_and_no_node_is_overcommitted(events: list[tuple[str, str]]) -> None:
+    cluster = Cluster(nodes=2)
+    bound: set[str] = set()
+    for event, name in events:
+        waits = stored(pod(name), name)
+        if event == "admit" and name not in bound:
+            cluster.admit(pod(name))
+        elif event == "see" and name not in bound:
+            cluster.see(waits)
+        elif event == "bind" and name not in bound and len(bound) < 2:
+            cluster.bind(waits, f"n{len(bound)}")
+            bound.add(name)
+        elif event == "refuse" and name not in bound:
+            cluster.see(waits | {"status": UNSCHEDULABLE}, "MODIFIED")
+        elif event == "delete" and name not in bound:
+            cluster.see(waits, "DELETED")
+        elif event == "later":
+            cluster.now_seconds += 31
+        assert max(cluster.gpus()) <= 4
+    cluster.now_seconds += 61
+    for name in "abcd":
+        cluster.see(stored(pod(name), name), "DELETED")
+    for _ in range(3):
+        cluster.cache.compact()
+    assert sum(cluster.gpus()) == 4 * len(bound)
+    assert len(cluster.waiting) == 0
