@@ -6,8 +6,8 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast check format bench bench-renewal bench-feed-real abuse docs lock control-plane \
-	clean differential upstream-tables mutants golden examples rules
+.PHONY: help venv demo test test-fast check format bench bench-renewal bench-burst bench-feed-real abuse docs lock \
+	control-plane clean differential upstream-tables mutants golden examples rules
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ bench: $(STAMP) ## benchmarks: /mutate, placement by cluster size, live view
 
 bench-renewal: $(STAMP) ## create 5,000 pods on a real API server while the certificate is renewed
 	$(BIN)/python -m bench.renewal $(BENCH_ARGS)
+
+bench-burst: $(STAMP) ## verdicts on bursts of pods on a real API server and kube-scheduler (OPENB_TRACE: folder of the trace)
+	$(BIN)/python -m bench.burst $(BENCH_ARGS)
 
 abuse: $(STAMP) ## load test with hostile clients, and its effect on others
 	$(BIN)/python -m bench.abuse $(ABUSE_ARGS)

@@ -1,0 +1,72 @@
+"""A part of the openb trace as Kubernetes objects: nodes in pools, and the pods that request GPUs, in random order.
+
+The trace has no pools and no workload types, so both are assigned by the seed: two of four nodes are in the training
+pool, one in the inference pool, one is hybrid; a fourth of the pods are inference. A fraction of a GPU is rounded up to
+one. Pods without a GPU are left out: the product taint of the nodes keeps them off.
+"""
+
+import csv
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.clusters import DOMAIN
+from tests.support.builders import make_node_object, make_pod
+
+Object = dict[str, Any]
+
+# Above 100 nodes kube-scheduler scores a sample of them, so no best set can be known.
+MAX_NODES = 100
+
+_GPU = "nvidia.com/gpu"
+_PRODUCT = "nvidia.com/gpu.product"
+_USAGE = f"{DOMAIN}/node.usage"
+_POOLS = ("training", "training", "hybrid", "inference")
+
+
+def trace_nodes(folder: Path, count: int, seed: int) -> list[Object]:
+    """Return `count` nodes of the trace, chosen by the seed, labelled and tainted by pool and product."""
+    with (folder / "openb_node_list_gpu_node.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    chosen = random.Random(seed).sample(rows, count)
+    return [_node(row, _POOLS[number % len(_POOLS)]) for number, row in enumerate(chosen)]
+
+
+def gpus_of(node: Object) -> int:
+    """Return the number of GPUs of a node."""
+    return int(node["status"]["allocatable"][_GPU])
+
+
+def trace_pods(path: Path, gpus: float, seed: int) -> Iterator[Object]:
+    """Yield pods of the trace in random order until they have requested so many GPUs."""
+    with path.open() as file:
+        rows = [row for row in csv.DictReader(file) if int(row["num_gpu"])]
+    dice = random.Random(seed)
+    dice.shuffle(rows)
+    for row in rows:
+        if gpus <= 0:
+            return
+        gpus -= int(row["num_gpu"])
+        yield _pod(row, "inference" if dice.random() < 0.25 else "training")
+
+
+def _node(row: dict[str, str], usage: str) -> Object:
+    return make_node_object(
+        row["sn"],
+        labels={_USAGE: usage, _PRODUCT: row["model"]},
+        taints=[f"{_USAGE}={usage}:NoSchedule", f"{_PRODUCT}={row['model']}:NoSchedule"],
+        capacity={"cpu": f"{row['cpu_milli']}m", "memory": f"{row['memory_mib']}Mi", "pods": 110, _GPU: row["gpu"]},
+    )
+
+
+def _pod(row: dict[str, str], workload_type: str) -> Object:
+    pod = (
+        make_pod(row["name"])
+        .annotate(f"{DOMAIN}/workload-type", workload_type)
+        .requests(cpu=f"{row['cpu_milli']}m", memory=f"{row['memory_mib']}Mi")
+        .gpu(int(row["num_gpu"]))
+    )
+    if products := row.get("gpu_spec"):
+        pod = pod.annotate(f"{DOMAIN}/gpu-product", products.replace("|", ","))
+    return pod.obj()
