@@ -1,10 +1,12 @@
 """`make bench`: requests a second and latency of `/mutate`, doing the whole job, against a bare TLS handler.
 
-Both servers run at once and are loaded in turn, several times, so that the ratios hold on a machine whose speed
-drifts; the figures are medians over the turns.
+All servers run at once and are loaded in turn, several times, so that the ratios hold on a machine whose speed
+drifts; the figures are medians over the turns. `--against` compares the webhook with that of another working tree.
 """
 
 import itertools
+import os
+import shutil
 import socket
 import ssl
 import statistics
@@ -15,6 +17,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import uvloop
@@ -28,6 +31,14 @@ from certs.pki import issue_ca, issue_server
 _START_SECONDS = 120.0
 # More than anybody remembers, and few enough that the largest of them (28 cores) still fits a node.
 _SHAPES = 20_000
+_TREE = Path(__file__).parents[1]
+
+
+class _Server(NamedTuple):
+    """A server: the working tree that it runs from, and its kind and sizes."""
+
+    tree: Path
+    arguments: list[str]
 
 
 @click.command()
@@ -36,15 +47,22 @@ _SHAPES = 20_000
 @click.option("--connections", default=8, show_default=True, help="Connections under load.")
 @click.option("--seconds", default=3.0, show_default=True, help="Length of one turn.")
 @click.option("--turns", default=5, show_default=True, help="Turns of each server; the medians are printed.")
-def main(nodes: tuple[int, ...], pods_per_node: int, connections: int, seconds: float, turns: int) -> None:
+@click.option("--against", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Another working tree.")
+def main(
+    nodes: tuple[int, ...], pods_per_node: int, connections: int, seconds: float, turns: int, against: Path | None
+) -> None:
     """Measure `/mutate` (policy, patch, placement check, audit) against a bare aiohttp TLS handler."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         trust = certificate(folder)
-        servers = {"bare handler": ["bare"]}
-        servers |= {f"/mutate, {count} nodes": ["webhook", str(count), str(pods_per_node)] for count in nodes}
+        servers = {"bare handler": _Server(_TREE, ["bare"])}
+        for count in nodes:
+            arguments = ["webhook", str(count), str(pods_per_node)]
+            servers[f"/mutate, {count} nodes"] = _Server(_TREE, arguments)
+            if against:
+                servers[f"/mutate, {count} nodes, {against.name}"] = _Server(against.absolute(), arguments)
         ports = {label: free_port() for label in servers}
-        processes = [_start(folder, ports[label], arguments) for label, arguments in servers.items()]
+        processes = [_start(folder, ports[label], server) for label, server in servers.items()]
         try:
             for label, port in ports.items():
                 await_port(port, label)
@@ -91,9 +109,14 @@ def _print(kind: str, connections: int, loaded: dict[str, list[Load]], single: d
     Console(width=max(Console().width, 110)).print(table)
 
 
-def _start(folder: Path, port: int, arguments: list[str]) -> "subprocess.Popen[bytes]":
-    kind, *sizes = arguments
-    return subprocess.Popen([sys.executable, "-m", "bench.servers", kind, str(folder), str(port), *sizes])
+def _start(folder: Path, port: int, server: _Server) -> "subprocess.Popen[bytes]":
+    kind, *sizes = server.arguments
+    own = folder / str(port)
+    own.mkdir()
+    for name in ("tls.crt", "tls.key"):
+        shutil.copy(folder / name, own)
+    command = [sys.executable, "-m", "bench.servers", kind, str(own), str(port), *sizes]
+    return subprocess.Popen(command, cwd=server.tree, env={**os.environ, "PYTHONPATH": str(server.tree)})
 
 
 def await_port(port: int, label: str) -> None:

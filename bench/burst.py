@@ -59,7 +59,7 @@ class Webhooks:
 
     def register(self, cluster: Cluster, nodes: int) -> None:
         """Send created pods here once each replica has the nodes in its view."""
-        wait_for(lambda: all(_sees(port, nodes) for port in self.admin_ports), "the view of each replica")
+        wait_for(lambda: all(sees(port, nodes) for port in self.admin_ports), "the view of each replica")
         cluster.register_webhook(f"https://127.0.0.1:{self.port}/mutate", self.ca_pem)
 
 
@@ -170,7 +170,8 @@ def _policy() -> Object:
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "burst"}, "spec": spec}
 
 
-def _sees(admin_port: int, nodes: int) -> bool:
+def sees(admin_port: int, nodes: int) -> bool:
+    """Return whether the webhook with these metrics has so many nodes in its view."""
     try:
         with urlopen(f"http://127.0.0.1:{admin_port}/metrics") as answer:
             lines = answer.read().decode().splitlines()
