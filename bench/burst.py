@@ -121,13 +121,14 @@ def trace_burst(folder: Path, pod_list: str, nodes: int, asked: float, clients: 
 
 
 @contextmanager
-def serving(control_plane: ControlPlane, folder: Path, replicas: int = 1) -> Iterator[Webhooks]:
+def serving(control_plane: ControlPlane, folder: Path, replicas: int = 1, **placement_check: Any) -> Iterator[Webhooks]:
     """Replicas that follow the cluster, behind a proxy if there is more than one.
 
-    The policy is the built-in one without a scheduler of its own for training: kube-scheduler places all pods.
+    The policy is the built-in one without a scheduler of its own for training: kube-scheduler places all pods. Fields
+    of its `placementCheck` by keyword.
     """
     certificate(folder)
-    (folder / "policy.yaml").write_bytes(orjson.dumps(_policy()))
+    (folder / "policy.yaml").write_bytes(orjson.dumps(_policy(placement_check)))
     ports, admin_ports = [free_port() for _ in range(replicas)], [free_port() for _ in range(replicas)]
     folders = [folder / f"replica-{number}" for number in range(replicas)]
     with ExitStack() as stack:
@@ -164,20 +165,31 @@ def _process(*arguments: str) -> Iterator[None]:
         process.wait()
 
 
-def _policy() -> Object:
+def _policy(placement_check: Object) -> Object:
     spec = built_in_policy().spec.model_dump(mode="json", by_alias=True)
     spec["workloadTypes"]["training"]["schedulerName"] = None
+    spec["placementCheck"] |= placement_check
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "burst"}, "spec": spec}
 
 
 def sees(admin_port: int, nodes: int) -> bool:
     """Return whether the webhook with these metrics has so many nodes in its view."""
     try:
-        with urlopen(f"http://127.0.0.1:{admin_port}/metrics") as answer:
-            lines = answer.read().decode().splitlines()
+        return gauges(admin_port).get("placement_webhook_cluster_nodes") == nodes
     except URLError:
         return False
-    return f"placement_webhook_cluster_nodes {float(nodes)}" in lines
+
+
+def gauges(admin_port: int) -> dict[str, float]:
+    """Return the metrics without labels.
+
+    Raises:
+        URLError: the webhook does not answer.
+    """
+    with urlopen(f"http://127.0.0.1:{admin_port}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    named = (line.split() for line in lines if not line.startswith("#") and "{" not in line)
+    return {name: float(value) for name, value in named}
 
 
 def measured(cluster: Cluster, folder: Path, burst: Burst, replicas: int = 1) -> Outcome:

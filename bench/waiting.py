@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.__main__ import await_port, certificate, free_port
-from bench.burst import sees
+from bench.burst import gauges, sees
 from bench.clusters import review
 from bench.feed import recorded
 from tests.controlplane.polling import wait_for
@@ -106,7 +106,7 @@ class _Bench(NamedTuple):
 
     def latencies(self, tree: Path) -> dict[str, list[float]]:
         """Return the latencies in seconds of the requests to a new webhook, by their kind."""
-        with self._webhook(tree) as port:
+        with self.webhook(tree) as (port, _):
             return uvloop.run(self._post_all(port))
 
     async def _post_all(self, port: int) -> dict[str, list[float]]:
@@ -122,7 +122,8 @@ class _Bench(NamedTuple):
         return found
 
     @contextmanager
-    def _webhook(self, tree: Path) -> Iterator[int]:
+    def webhook(self, tree: Path) -> Iterator[tuple[int, int]]:
+        """The webhook of a working tree, with the view; its port and that of its metrics."""
         port, admin_port = free_port(), free_port()
         flags = {
             "tls-dir": self.folder,
@@ -138,7 +139,7 @@ class _Bench(NamedTuple):
         try:
             await_port(port, "the webhook")
             wait_for(lambda: sees(admin_port, self.nodes), "the view", deadline_seconds=120)
-            yield port
+            yield port, admin_port
         finally:
             process.terminate()
             process.wait()
@@ -157,6 +158,9 @@ async def _posted(port: int, trust: ssl.SSLContext, bodies: list[bytes]) -> list
             raise click.ClickException(f"the server answered {head!r}")
         await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]))
         found.append(time.perf_counter() - began)
+        if b"connection: close" in head.lower():
+            writer.close()
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
     writer.close()
     return found
 
@@ -190,26 +194,32 @@ def main(
     trees = {"this tree": _TREE} | ({against.name: against.absolute()} if against else {})
     found: dict[tuple[str, str], list[float]] = {}
     with tempfile.TemporaryDirectory() as name:
-        folder, port = Path(name), free_port()
-        trust = certificate(folder)
-        (folder / "kubeconfig").write_bytes(orjson.dumps(_kubeconfig(port)))
-        sizes = map(str, (port, nodes, pods_per_node, listed, templates, events_per_second))
-        api_server = subprocess.Popen([sys.executable, "-m", "bench.waiting", "api", *sizes])
-        try:
-            await_port(port, "the API server")
+        folder = Path(name)
+        with _api_server(folder, nodes, pods_per_node, listed, templates, events_per_second) as trust:
             bench = _Bench(folder, trust, nodes, requests)
             for label, tree in [*trees.items()] * turns:
                 for kind, latencies in bench.latencies(tree).items():
                     found.setdefault((label, kind), []).extend(latencies)
-        finally:
-            api_server.terminate()
-            api_server.wait()
     table = Table("webhook", "request", "median ms", "p90 ms", "p99 ms")
     table.title = f"{nodes} nodes, about {waiting} waiting pods of {templates} templates, {events_per_second} events/s"
     for (label, kind), latencies in found.items():
         cuts = statistics.quantiles(latencies, n=100)
         table.add_row(label, kind, *(f"{1000 * cuts[at - 1]:.2f}" for at in (50, 90, 99)))
     Console().print(table)
+
+
+@contextmanager
+def _api_server(folder: Path, *sizes: int) -> Iterator[ssl.SSLContext]:
+    """An API server of these sizes; its kubeconfig and a certificate for webhooks are in `folder`."""
+    port = free_port()
+    (folder / "kubeconfig").write_bytes(orjson.dumps(_kubeconfig(port)))
+    process = subprocess.Popen([sys.executable, "-m", "bench.waiting", "api", *map(str, (port, *sizes))])
+    try:
+        await_port(port, "the API server")
+        yield certificate(folder)
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def _kubeconfig(port: int) -> dict[str, Any]:
@@ -221,6 +231,42 @@ def _kubeconfig(port: int) -> dict[str, Any]:
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}],
         "current-context": "c",
     }
+
+
+@main.command()
+@click.option("--nodes", default=1000, show_default=True)
+@click.option("--admissions", default=100_000, show_default=True)
+@click.option("--connections", default=8, show_default=True)
+def abandoned(nodes: int, admissions: int, connections: int) -> None:
+    """Print the memory of the webhook while pods are admitted that never appear, each of another shape."""
+    with (
+        tempfile.TemporaryDirectory() as name,
+        _api_server(Path(name), nodes, 2, 0, 1, 0) as trust,
+        _Bench(Path(name), trust, nodes, 0).webhook(_TREE) as (port, admin_port),
+    ):
+        resident = [_resident_mb(admin_port)]
+        began = time.monotonic()
+        for at in range(0, admissions, admissions // 5):
+            numbers = range(at, min(at + admissions // 5, admissions))
+            uvloop.run(_posted_by(port, trust, numbers, connections))
+            resident.append(_resident_mb(admin_port))
+        seconds = time.monotonic() - began
+    steps = ", ".join(f"{each:.0f}" for each in resident)
+    click.echo(
+        f"{admissions} admissions in {seconds:.0f} s on {nodes} nodes; resident MB before and after each fifth: {steps}"
+    )
+
+
+async def _posted_by(port: int, trust: ssl.SSLContext, numbers: range, connections: int) -> None:
+    async def post(own: range) -> None:
+        for at in range(0, len(own), 100):
+            await _posted(port, trust, [review(each, shape=each % 20_000) for each in own[at : at + 100]])
+
+    await asyncio.gather(*(post(numbers[connection::connections]) for connection in range(connections)))
+
+
+def _resident_mb(admin_port: int) -> float:
+    return gauges(admin_port)["process_resident_memory_bytes"] / 1e6
 
 
 @main.command()

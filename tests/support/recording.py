@@ -1,5 +1,6 @@
-"""A webhook on loopback that admits everything and remembers what it was asked about."""
+"""A webhook on loopback that admits everything, changed by one patch, and remembers what it was asked about."""
 
+import base64
 import contextlib
 import json
 import ssl
@@ -27,8 +28,9 @@ class Recording:
 
 
 @contextlib.contextmanager
-def recording_webhook(pair: KeyPair) -> Iterator[Recording]:
-    """It serves TLS with `pair` until the block ends."""
+def recording_webhook(pair: KeyPair, *operations: dict[str, Any]) -> Iterator[Recording]:
+    """It serves TLS with `pair` until the block ends; `operations` are the JSON patch of each object."""
+    patch = {"patchType": "JSONPatch", "patch": base64.b64encode(json.dumps(operations).encode()).decode()}
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -36,7 +38,7 @@ def recording_webhook(pair: KeyPair) -> Iterator[Recording]:
         def do_POST(self) -> None:
             review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             recording.requests.append(review["request"])
-            review["response"] = {"uid": review.pop("request")["uid"], "allowed": True}
+            review["response"] = {"uid": review.pop("request")["uid"], "allowed": True, **(patch if operations else {})}
             answer = json.dumps(review).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
