@@ -22,6 +22,7 @@ class Prediction(NamedTuple):
 
     verdict: str
     node: str | None
+    message: str
     best: frozenset[str]
 
     def comes_true(self, node: str | None) -> bool:
@@ -66,7 +67,7 @@ class Outcome:
         if prediction.verdict == "Unknown":
             return
         if not prediction.comes_true(node):
-            self.failures.append(f"{name}: {prediction.verdict}, but on {node}")
+            self.failures.append(f"{name}: on {node}, but {prediction.verdict}: {prediction.message}")
             return
         self.true[prediction.verdict] += 1
         if node is None:
@@ -102,5 +103,5 @@ def predictions_by_decision(folder: Path) -> dict[str, Prediction]:
         record = orjson.loads(line)
         if placement := record["placement"]:
             nodes = frozenset(best.get(record["uid"], ()))
-            found[record["decision"]] = Prediction(placement["verdict"], placement["node"], nodes)
+            found[record["decision"]] = Prediction(placement["verdict"], placement["node"], placement["message"], nodes)
     return found
