@@ -97,7 +97,7 @@ def build_server(
     metrics.policy.info({"name": policy.name, "revision": policy.revision})
     metrics.policy_reloads.labels("success").inc()
     small_scheduler, large_scheduler = scheduler_for(policy), scheduler_for(policy, _LARGE_BYTES)
-    waiting = waiting or waiting_pods(policy)
+    waiting = waiting_pods(policy) if waiting is None else waiting
     throttle = _throttle(view, policy, TimedScorer(small_scheduler, metrics.placement_seconds.observe), metrics)
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
     group_commit = GroupCommit(audit)
