@@ -66,14 +66,25 @@ def updated(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> S
         nodes[row] = info
     if not _is_known(Snapshot, KNOWN_FIELDS) or not _is_known(Load, KNOWN_LOAD_FIELDS):
         return snapshot.with_nodes(nodes, generation)
-    pods = snapshot.pods
-    repopulated = {row: after for row, (before, after) in changes.items() if before.pods != after.pods}
-    if repopulated:
-        pods = RunningPods.of(nodes) if pods.is_fragmented else pods.with_rows(repopulated)
+    pods = _updated_pods(snapshot.pods, changes, nodes)
     load = _updated_load(snapshot.load, changes, len(nodes))
     result = replace(snapshot, generation=generation, nodes=tuple(nodes), load=load, pods=pods)
     of_other_facts = {row: change for row, change in changes.items() if change.before.node != change.after.node}
     return _with_facts(result, of_other_facts) if of_other_facts else result
+
+
+def _updated_pods(pods: RunningPods, changes: NodeUpdates, nodes: list[NodeInfo]) -> RunningPods:
+    repopulated = {row: change for row, change in changes.items() if change.before.pods != change.after.pods}
+    if not repopulated:
+        return pods
+    if pods.is_fragmented:
+        return RunningPods.of(nodes)
+    if all(after.pods[: len(before.pods)] == before.pods for before, after in repopulated.values()):
+        # Nothing of the table changes for the other pods.
+        return pods.with_added(
+            (row, pod) for row, (before, after) in repopulated.items() for pod in after.pods[len(before.pods) :]
+        )
+    return pods.with_rows({row: after for row, (_, after) in repopulated.items()})
 
 
 def with_nodes(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> Snapshot:

@@ -130,13 +130,18 @@ class Reservations(Generic[K]):
 
     def has_room(self, node: str, pod: RunningPod | None = None) -> bool:
         """Return whether all reserved pods, and `pod`, have their requests on `node`, which is one of `base`."""
-        info = self.base.nodes[self.base.rows[node]]
-        pods = [self.by_key[key].pod for key in self.keys_by_node.get(node, ())]
-        full = info.with_pods(pods if pod is None else (*pods, pod))
-        if len(full.pods) > info.node.allowed_pods:
+        row = self.base.rows[node]
+        full = self.before(self.levels[0] if self.levels else 0).nodes[row]
+        reserved = full.pods[len(self.base.nodes[row].pods) :]
+        added = (*reserved, *((pod,) if pod else ()))
+        if len(full.pods) + (pod is not None) > full.node.allowed_pods:
             return False
-        requested = {resource for each in full.pods[len(info.pods) :] for resource in each.requests}
-        return all(full.requested[resource] <= info.node.allocatable.get(resource, 0) for resource in requested)
+        more = {} if pod is None else pod.requests
+        requested = {resource for each in added for resource in each.requests}
+        return all(
+            full.requested.get(resource, 0) + more.get(resource, 0) <= full.node.allocatable.get(resource, 0)
+            for resource in requested
+        )
 
     def _with_pods(self, snapshot: Snapshot, level: int, nodes: Iterable[str]) -> Snapshot:
         """Return `snapshot` with the pods of `base` and the reserved ones of `level` or more on each of `nodes`."""

@@ -61,6 +61,20 @@ class RunningPods:
             np.concatenate((self.row_of[stay], new[:, 1])),
         )
 
+    def with_added(self, pods: Iterable[tuple[int, PodIdentity]]) -> "RunningPods":
+        """Return the table with more pods, each in the row before it."""
+        added = np.array([(self.classes.number(pod), row) for row, pod in pods], dtype=np.int32).reshape(-1, 2)
+        count = len(self.classes)
+        carriers = added[self.classes.carry_terms(count)[added[:, 0]]]
+        return RunningPods(
+            self.classes,
+            count,
+            np.concatenate((self.class_of, added[:, 0])),
+            np.concatenate((self.row_of, added[:, 1])),
+            np.concatenate((self.carrier_class_of, carriers[:, 0])),
+            np.concatenate((self.carrier_row_of, carriers[:, 1])),
+        )
+
     def with_rows_moved(self, row_now: NDArray[np.int32]) -> "RunningPods":
         """Return the table with the pods of row n in row `row_now[n]`; -1 removes them."""
         rows = row_now[self.row_of]
