@@ -103,7 +103,8 @@ class DecisionCache:
         self._reuse.begin(cluster)
         content = read_pod(request, cluster)
         key = DecisionKey.of(content, policy)
-        if key is not None and (known := self._reuse.get(key)) is not None:
+        known = None if key is None else self._reuse.get(key)
+        if known is not None and _has_room(known, cluster):
             self._on_reuse(known)
             return known
         verdict = admit_content(content, policy, cluster, work_budget, partial(self._evaluated, key))
@@ -149,6 +150,15 @@ class DecisionCache:
             self._rules.clear()
             self._reuse.clear()
             self._policy = policy
+
+
+def _has_room(rendered: Rendered, cluster: ClusterView | None) -> bool:
+    """Return false if pods that wait have taken the room of an earlier pod of the template meanwhile."""
+    candidate, reservations = rendered.candidate, None if cluster is None else cluster.reservations
+    if candidate is None or reservations is None:
+        return True
+    node = candidate.placement.node or ""
+    return node in reservations.base.rows and reservations.has_room(node, candidate.pod.running)
 
 
 def _result_bytes(result: PolicyResult) -> int:

@@ -1,0 +1,88 @@
+"""Admissions of a burst: each pod finds the room that the pods before it leave."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.golden.case import cluster_of
+from tests.support.admission import TYPE, USAGE, policy_with
+from tests.support.builders import make_node_object, make_pod
+from tests.support.scorers import ScorerOfNoNodes
+from webhook.app import waiting_pods
+from webhook.cluster.pending_pods import PodIdentity
+from webhook.kube.admission import AdmissionRequest
+from webhook.pipeline import ClusterView, scheduler_for
+from webhook.placement.framework.result import Placement
+from webhook.serving.lanes import Lane, LargeLane, SmallLane
+from webhook.serving.reserved_view import ReservedView
+from webhook.serving.work_budget import WorkBudget
+
+Object = dict[str, Any]
+
+POD = make_pod("worker").annotate(TYPE, "training").gpu(1).generate_name("worker-").obj()
+
+
+class Burst:
+    """A lane and the pods that wait, on a node with 16 GPUs."""
+
+    def __init__(self, lane: Lane) -> None:
+        node = make_node_object("node-1", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": 16})
+        cluster = cluster_of({"cluster": [node]})
+        assert cluster is not None
+        self.policy = policy_with()
+        self.waiting = waiting_pods(self.policy)
+        self.cluster = ClusterView(cluster.snapshot, scheduler_for(self.policy))
+        self.view = ReservedView(lambda: self.cluster, self.waiting)
+        self.lane = lane
+
+    def admit(self, *, dry_run: bool = False) -> Placement:
+        """Return the prediction for a pod, and reserve its room."""
+        request = AdmissionRequest("u", "CREATE", "Pod", "pods", "", "team-a", "", "someone", dry_run, POD)
+        budget = WorkBudget(None, 10_000, monotonic_seconds=lambda: 0.0, cpu_seconds=lambda: 0.0)
+        rendered = self.lane.rendered(request, self.policy, self.view(), budget)
+        if rendered.candidate is not None and not dry_run:
+            self.waiting.admit(PodIdentity.of(POD, "team-a"), rendered.candidate)
+        assert rendered.placement is not None
+        return rendered.placement
+
+
+@pytest.mark.parametrize("lane", [SmallLane, lambda: LargeLane(scheduler_for(policy_with()))])
+def test_pods_of_one_template_get_as_much_room_as_there_is(lane: Callable[[], Lane]) -> None:
+    burst = Burst(lane())
+    verdicts = [burst.admit().verdict for _ in range(60)]
+    assert verdicts == ["Feasible"] * 16 + ["Waiting"] * 44
+
+
+def test_a_pod_that_waits_for_others_is_told_so() -> None:
+    burst = Burst(SmallLane())
+    for _ in range(16):
+        burst.admit()
+    assert burst.admit().message == (
+        "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. "
+        "It would fit, but 16 pods that wait before it need the room."
+    )
+
+
+def test_the_view_is_the_same_while_nothing_changes() -> None:
+    burst = Burst(SmallLane())
+    first = burst.view()
+    burst.admit(dry_run=True)
+    assert burst.view() is first
+    burst.admit()
+    assert burst.view() is not first
+
+
+def test_a_stale_view_is_passed_on() -> None:
+    burst = Burst(SmallLane())
+    burst.cluster = ClusterView(burst.cluster.snapshot, ScorerOfNothing(), "too old")
+    assert burst.view() is burst.cluster
+    assert burst.admit().message == "too old"
+
+
+class ScorerOfNothing(ScorerOfNoNodes):
+    """A scorer that must not be asked."""
+
+    def answer(self, *_: object) -> Placement:
+        """Fail."""
+        raise AssertionError("asked all the same")
