@@ -11,7 +11,7 @@ from webhook.kube.pod_set import pod_name
 from webhook.pipeline import ClusterView
 from webhook.placement.framework.result import Placement
 from webhook.policy.policy import Policy
-from webhook.verdict import Denied, Patched
+from webhook.verdict import Denied, Patched, Verdict
 
 _MOST_NAMES = 3
 _WORSE_THAN = {"Feasible": ("Waiting", "Infeasible"), "Waiting": ("Infeasible",)}
@@ -33,9 +33,16 @@ class MutateHint:
             if placement.verdict in _WORSE_THAN.get(admitted.verdict, ()):
                 text = _suggestion(verdict.workload_type, admitted)
                 return replace(placement, suggestions=(text, *placement.suggestions))
+        self._note(document, verdict)
+        return placement
+
+    def note(self, document: Document, snapshot: Snapshot) -> None:
+        """Add the pod to those that the webhook would change, if it would."""
+        self._note(document, admit_document(document, self.policy, ClusterView(snapshot, scorer=None)))
+
+    def _note(self, document: Document, verdict: Verdict) -> None:
         if isinstance(verdict, Patched | Denied):
             self._changed.append(pod_name(document.content))
-        return placement
 
     def print_rest(self) -> None:
         """Print the pods that have no suggestion although the webhook would change or refuse them to standard error."""

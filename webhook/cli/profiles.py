@@ -23,11 +23,14 @@ class Schedulers:
     """A scheduler for each profile. The chosen profile evaluates a pod, else the profile of its schedulerName."""
 
     def __init__(
-        self, profiles: Mapping[str, Profile], chosen: str | None, templates: Sequence[TemplateNode] = ()
+        self,
+        profiles: Mapping[str, Profile],
+        chosen: str | None,
+        templates: Sequence[TemplateNode] = (),
+        suggestions: int = _SUGGESTIONS,
     ) -> None:
         self._schedulers = {
-            name: Scheduler(profile, templates=templates, suggestions=_SUGGESTIONS)
-            for name, profile in profiles.items()
+            name: Scheduler(profile, templates=templates, suggestions=suggestions) for name, profile in profiles.items()
         }
         self._chosen = chosen
 
@@ -46,6 +49,10 @@ class Schedulers:
         if scheduler is None:
             return Placement.unknown(f"the configuration has no profile for the schedulerName {name}")
         return scheduler.answer(signature, snapshot, never)
+
+    def scheduler_of(self, pod: Mapping[str, Any]) -> Scheduler | None:
+        """Return the scheduler of `pod`; None without a profile for it."""
+        return self._schedulers.get(self._name_for(pod))
 
     def place_replicas(self, pods: Iterable[Mapping[str, Any]], asked: int, snapshot: Snapshot) -> Replicas:
         """Return how many of `asked` pods fit, placed one after the other with the profile of the first one.
@@ -77,10 +84,15 @@ class Schedulers:
         return name
 
 
-def read_schedulers(configuration: str | None, name: str | None, templates: Sequence[TemplateNode] = ()) -> Schedulers:
+def read_schedulers(
+    configuration: str | None,
+    name: str | None,
+    templates: Sequence[TemplateNode] = (),
+    suggestions: int = _SUGGESTIONS,
+) -> Schedulers:
     """Return the profiles of the KubeSchedulerConfiguration file, or the built-in ones; `name` selects one for all.
 
-    `templates` are the nodes that an autoscaler can add.
+    `templates` are the nodes that an autoscaler can add. A pod that cannot be placed gets up to `suggestions`.
 
     Raises:
         InvalidInput: the file cannot be read or is not one valid KubeSchedulerConfiguration, or it has no
@@ -94,4 +106,4 @@ def read_schedulers(configuration: str | None, name: str | None, templates: Sequ
         profiles = parse_profiles(read_text(configuration, "--scheduler-config"), place)
     if name is not None and name not in profiles:
         raise InvalidInput([unsupported("--scheduler-profile", name, profiles)])
-    return Schedulers(profiles, name, templates)
+    return Schedulers(profiles, name, templates, suggestions)

@@ -22,6 +22,7 @@ from webhook.kube.field import InvalidInput
 # webhook.cli.NAME. The module is imported when the command runs, so that offline commands do not import the server.
 COMMANDS: Mapping[str, str] = {
     "audit": "Read the audit log: list, show, summary, verify.",
+    "capacity": "Report how many more of each pod fit, and what stops the next one.",
     "certs": "Issue, register and check the certificates of the webhook.",
     "check": "Report which node can take a pod, and why the others cannot.",
     "demo": "Run the main job end to end on a sample cluster, over real TLS.",

@@ -91,10 +91,19 @@ def with_claims_of(workload: Workload, snapshot: Snapshot, most: int) -> Snapsho
     Raises:
         InvalidInput: a claim is malformed.
     """
+    replicas = workload.pods.replicas if workload.pods else None
+    return with_claims_of_pods(workload, snapshot, range(max(1, min(replicas or 1, most))))
+
+
+def with_claims_of_pods(workload: Workload, snapshot: Snapshot, indices: Sequence[int]) -> Snapshot:
+    """Return `snapshot` with the claims that are created with the pods of a template that have these `indices`.
+
+    Raises:
+        InvalidInput: a claim is malformed.
+    """
     pods = workload.pods
     if pods is None or not pods.claims:
         return snapshot
-    indices = range(max(1, min(pods.replicas or 1, most)))
     try:
         return with_planned_claims(snapshot, (claim for index in indices for claim in pods.claims_at(index)))
     except InvalidInput as error:

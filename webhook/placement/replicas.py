@@ -54,6 +54,39 @@ class Replicas:
         return f"{least}{self.placed} of {self.asked} {noun} {verb} now"
 
 
+class FillingCluster:
+    """A cluster to which pods are added one after the other; `snapshot` shows them as running."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._has_given_devices = False
+        self._to_provision: frozenset[str] = frozenset()
+
+    def is_known_for(self, signature: PodSignature) -> bool:
+        """Return whether `snapshot` shows all that a pod with `signature` needs.
+
+        It does not show the devices that an added pod was allocated, nor the volume of a shared claim that is yet to be
+        provisioned for an added pod.
+        """
+        if self._has_given_devices and needs_devices(signature, self.snapshot):
+            return False
+        return self._to_provision.isdisjoint(use.name for use in signature.info.volumes.claims)
+
+    def add(self, signature: PodSignature, pod: RunningPod, node: str) -> None:
+        """Add `pod`, which has `signature`, to the node of that name."""
+        snapshot = self.snapshot
+        info = snapshot.nodes[snapshot.rows[node]].with_pods((replace(pod, node_name=node),))
+        snapshot = updated(snapshot, (info,), snapshot.generation + 1)
+        self.snapshot, provisioned = with_chosen_volumes(snapshot, signature.info, node)
+        self._to_provision |= provisioned
+        self._has_given_devices |= needs_devices(signature, snapshot)
+
+
+def needs_devices(signature: PodSignature, snapshot: Snapshot) -> bool:
+    """Return true if the pod is allocated devices, which a snapshot does not show as allocated to it."""
+    return bool(signature.info.device_claims) or snapshot.devices.back_any(signature.info.requests)
+
+
 def place_replicas(
     scheduler: Scheduler,
     snapshot: Snapshot,
@@ -73,43 +106,26 @@ def place_replicas(
     Raises:
         InvalidInput: a field of a pod that is read is malformed; holds every error.
     """
-    original = snapshot
+    cluster = FillingCluster(snapshot)
     first: Placement | None = None
     nodes: Counter[str] = Counter()
     pod_read, read = None, None
-    to_provision: frozenset[str] = frozenset()
     stopped, is_complete = None, True
     for pod in islice(pods, max(1, min(asked, limit))):
         if read is None or pod != pod_read:
             pod_read, read = pod, (PodSignature.of(pod), RunningPod.of(pod))
         signature, running = read
-        if not to_provision.isdisjoint(use.name for use in signature.info.volumes.claims):
-            # The volume of a claim that replicas share is not known before the first one has it.
+        if not cluster.is_known_for(signature):
             break
-        placement = scheduler.answer(signature, snapshot, expired)
+        placement = scheduler.answer(signature, cluster.snapshot, expired)
         first = first or placement
         if placement.verdict != "Feasible" or placement.node is None:
             stopped, is_complete = placement, placement.verdict != "Unknown"
             break
         nodes[placement.node] += 1
-        snapshot = _with_pod(snapshot, running, placement.node)
-        snapshot, provisioned = with_chosen_volumes(snapshot, signature.info, placement.node)
-        to_provision |= provisioned
-        if _needs_devices(signature, original):
-            break
+        cluster.add(signature, running, placement.node)
     if first is None:
         raise ValueError("no pod to place")
     placed = min(nodes.total(), asked)
     is_complete = is_complete and (stopped is not None or placed >= asked)
-    return Replicas(asked, placed, dict(nodes), first, stopped, is_complete, snapshot)
-
-
-def _with_pod(snapshot: Snapshot, pod: RunningPod, node: str) -> Snapshot:
-    """Return `snapshot` with `pod` running on `node`."""
-    info = snapshot.nodes[snapshot.rows[node]].with_pods((replace(pod, node_name=node),))
-    return updated(snapshot, (info,), snapshot.generation + 1)
-
-
-def _needs_devices(signature: PodSignature, snapshot: Snapshot) -> bool:
-    """Return true if the pod is allocated devices, which a snapshot does not show as allocated to the replica."""
-    return bool(signature.info.device_claims) or snapshot.devices.back_any(signature.info.requests)
+    return Replicas(asked, placed, dict(nodes), first, stopped, is_complete, cluster.snapshot)

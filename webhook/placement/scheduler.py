@@ -115,6 +115,33 @@ class Scheduler:
         self._answers.put(normalized, answer, size_bytes)
         return answer
 
+    @property
+    def profile(self) -> Profile:
+        """The profile whose plugins run."""
+        return self._profile
+
+    def feasible(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Mask:
+        """Return a mask of the nodes of `snapshot` that pass every filter.
+
+        Raises:
+            BudgetSpentError: the search for devices takes too many steps.
+            DeadlineNearError: `expired()` holds.
+        """
+        return self._filter(signature.info.normalized_for(snapshot), snapshot, expired).feasible
+
+    def best_rows(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Rows:
+        """Return the rows of the feasible nodes with the highest score, in order; empty if no node is feasible.
+
+        kube-scheduler chooses one of them at random.
+
+        Raises:
+            BudgetSpentError: the search for devices takes too many steps.
+            DeadlineNearError: `expired()` holds.
+        """
+        info = signature.info.normalized_for(snapshot)
+        table = self._score(info, snapshot, self._filter(info, snapshot, expired).feasible, expired)
+        return table.rows[table.totals == table.totals.max()] if len(table.rows) else table.rows
+
     def explain(self, signature: PodSignature, snapshot: Snapshot) -> NodeToStatus:
         """Return the reasons of each node of `snapshot` that rejects the pod, in the words that the message counts."""
         return explain(self._profile, signature.info.normalized_for(snapshot), snapshot)

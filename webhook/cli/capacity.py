@@ -1,0 +1,122 @@
+"""`capacity`: report how many more of each pod fit, on which nodes, and what stops the next one."""
+
+from pathlib import Path
+
+import click
+
+from webhook.cli.capacity_counts import Counted, Counts
+from webhook.cli.capacity_text import print_blocks, print_counted, to_json
+from webhook.cli.check_text import text_console
+from webhook.cli.clusters import live_options, read_cluster_or_live
+from webhook.cli.files import FILE, check_standard_input, pods_option, policy_option, read_policy
+from webhook.cli.profiles import read_schedulers
+from webhook.cli.progress import Progress
+from webhook.cli.terminal import echo_json
+from webhook.cli.workloads import Workload, print_misplaced, read_pods
+from webhook.placement.capacity.free_blocks import largest_free_blocks
+
+_REFUSED = 5
+
+
+@click.command()
+@pods_option
+@click.option(
+    "--cluster",
+    type=FILE,
+    metavar="FILE",
+    help="The output of `kubectl get nodes,pods,namespaces -A -o json` (or yaml); - for standard input. Default: the "
+    "live cluster that kubectl would use.",
+)
+@live_options
+@click.option(
+    "--scheduler-profile",
+    metavar="NAME",
+    help="`default` (of kube-scheduler, the default) or `binpack` (MostAllocated). With --scheduler-config: one of its "
+    "profiles; default: the schedulerName of each pod.",
+)
+@click.option(
+    "--scheduler-config",
+    type=FILE,
+    metavar="FILE",
+    help="A KubeSchedulerConfiguration, read as in kube-scheduler; - for standard input.",
+)
+@click.option("--mutate", "with_policy", is_flag=True, help="Apply the policy to the pods first, as the webhook does.")
+@policy_option
+@click.option(
+    "--together",
+    is_flag=True,
+    help="Count all pods on one cluster, in turns of one Pod or of the replicas of an object. Default: each by itself.",
+)
+@click.option(
+    "--until",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Stop after N of each pod, or with --together after N turns. Default: when the next one does not fit.",
+)
+@click.option(
+    "--max-nodes",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Maximum lines about nodes for a pod in the text.",
+)
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_context
+def capacity(
+    ctx: click.Context,
+    filenames: tuple[str, ...],
+    cluster: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    scheduler_profile: str | None,
+    scheduler_config: str | None,
+    with_policy: bool,
+    policy: Path | None,
+    together: bool,
+    until: int | None,
+    max_nodes: int,
+    output: str,
+) -> None:
+    """Report how many more of each pod fit, placed one after the other as kube-scheduler would.
+
+    Each pod is counted by itself on the cluster as it stands; an object such as a Deployment stands for the pods of its
+    template. With --together, the pods take their places in proportion, such as 2 launchers and 8 workers in each turn.
+    Running pods stay where they are.
+
+    Exit code 0 also if nothing fits; 5: a pod would be denied (--mutate).
+
+    \b
+    Examples:
+      placement-webhook capacity -f pod.yaml --cluster cluster.json
+      placement-webhook capacity -f pod.yaml --cluster cluster.json --until 100 -o json
+      placement-webhook capacity -f pod.yaml --context staging --mutate
+    """
+    files = [("--filename", filename) for filename in filenames]
+    check_standard_input(*files, ("--cluster", cluster), ("--scheduler-config", scheduler_config))
+    rules = read_policy(policy)
+    schedulers = read_schedulers(scheduler_config, scheduler_profile, suggestions=0)
+    snapshot = read_cluster_or_live(cluster, kubeconfig, context)
+    workloads = read_pods(filenames, rules.kinds)
+    print_misplaced(workloads, rules)
+    progress = Progress()
+    counts = Counts(rules, snapshot, schedulers, with_policy, until, progress.of)
+    blocks = largest_free_blocks(snapshot, rules.node_usage_key, rules.spec.accelerators)
+    console = text_console()
+    is_refused = False
+    for counted in counts.together(workloads) if together else counts.each(workloads):
+        progress.end()
+        is_refused |= counted.is_refused
+        stopped_pod = _stopped_pod(counted, workloads) if together else None
+        if output == "json":
+            echo_json(to_json(counted, stopped_pod, blocks, together=together))
+        elif not counted.is_refused:
+            print_counted(console, counted, stopped_pod, max_nodes)
+    if output == "text":
+        print_blocks(console, blocks)
+    ctx.exit(_REFUSED if is_refused else 0)
+
+
+def _stopped_pod(counted: Counted, workloads: list[Workload]) -> str | None:
+    """Return the name of the pod that does not fit; None if all fit that were asked for."""
+    return workloads[counted.count.stopped_at].name if counted.count.stopped else None

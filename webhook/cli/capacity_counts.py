@@ -1,0 +1,163 @@
+"""Count the further pods of files: of each template by itself, or of all in proportion."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from webhook.cli.admission import admit_document, print_verdict
+from webhook.cli.mutate_hint import MutateHint
+from webhook.cli.profiles import Schedulers
+from webhook.cli.workloads import Workload, with_claims_of_pods
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.documents import JsonObject
+from webhook.kube.field import InvalidInput
+from webhook.kube.shape import check_pod
+from webhook.pipeline import ClusterView
+from webhook.placement.capacity.counting import Count, count_each, count_together
+from webhook.placement.capacity.further_pods import FurtherPods
+from webhook.placement.capacity.simulation import OnPlaced
+from webhook.placement.framework.result import Placement
+from webhook.policy.policy import Policy
+from webhook.verdict import Bypassed, Denied
+
+# The most pods with claims of their own that are counted.
+_MOST_CLAIMANTS = 1000
+
+# Returns what to call after each placed pod of `name`.
+ProgressOf = Callable[[str], OnPlaced]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The count of the pods of one template, of which `share` are placed in a turn; `is_refused`: they are denied."""
+
+    workload: Workload
+    count: Count
+    share: int = 1
+    is_refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """The further pods of a template; or the message why they cannot be counted."""
+
+    workload: Workload
+    pods: FurtherPods | None = None
+    message: str = ""
+    is_refused: bool = False
+
+    @property
+    def unknown(self) -> Count:
+        """Return the count of pods that are not counted."""
+        return Count(0, {}, Placement.unknown(self.message), is_complete=False, range=None)
+
+    @property
+    def share(self) -> int:
+        """Return how many of the pods the object has."""
+        return max(1, (self.workload.pods.replicas if self.workload.pods else None) or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Counts pods as written, with a hint where `--mutate` changes them, or as the webhook admits them.
+
+    `until` is the most pods of each template to count, or of turns; None: until no more fits.
+    """
+
+    policy: Policy
+    snapshot: Snapshot
+    schedulers: Schedulers
+    with_policy: bool
+    until: int | None
+    progress_of: ProgressOf
+
+    def each(self, workloads: Sequence[Workload]) -> Iterator[Counted]:
+        """Yield the count of each template, by itself on the cluster as it stands.
+
+        Raises:
+            InvalidInput: a pod is malformed; the errors name file, document and field.
+        """
+        templates = self._templates(workloads)
+        for template in templates:
+            snapshot = self._with_claims((template,))
+            count = template.unknown
+            if template.pods is not None:
+                on_placed = self.progress_of(template.workload.name)
+                count = count_each(template.pods, snapshot, self.until, on_placed)
+            yield Counted(template.workload, count, is_refused=template.is_refused)
+
+    def together(self, workloads: Sequence[Workload]) -> Iterator[Counted]:
+        """Yield the counts of all templates in proportion: in turns of the pods that the objects have.
+
+        None is counted if one of them cannot be.
+
+        Raises:
+            InvalidInput: a pod is malformed; the errors name file, document and field.
+        """
+        templates = self._templates(workloads)
+        snapshot = self._with_claims(templates)
+        left_out = [template for template in templates if template.pods is None]
+        pods = [template.pods for template in templates if template.pods is not None]
+        counts: Sequence[Count] = [left_out[0].unknown] * len(templates) if left_out else ()
+        names = ", ".join(template.workload.name for template in templates)
+        counts = counts or count_together(pods, snapshot, self.until, self.progress_of(names))
+        for template, count in zip(templates, counts, strict=True):
+            yield Counted(template.workload, count, template.share, template.is_refused)
+
+    def _templates(self, workloads: Sequence[Workload]) -> list[_Template]:
+        hint = MutateHint(self.policy, self.schedulers)
+        templates = [self._template(workload, hint) for workload in workloads]
+        hint.print_rest()
+        return templates
+
+    def _template(self, workload: Workload, hint: MutateHint) -> _Template:
+        document, pods = workload.document, workload.pods
+        if pods is None:
+            return _Template(workload, message=workload.note)
+        if self.with_policy:
+            verdict = admit_document(document, self.policy, ClusterView(self.snapshot, scorer=None))
+            print_verdict(document, verdict, workload.located)
+            if isinstance(verdict, Denied):
+                return _Template(workload, message=workload.located(verdict.denial.message), is_refused=True)
+        else:
+            hint.note(document, self.snapshot)
+        if workload.note:
+            return _Template(workload, message=workload.note)
+        first = self._pod(workload, document.content)
+        scheduler = self.schedulers.scheduler_of(first)
+        if scheduler is None:
+            return _Template(workload, message=self.schedulers.place(first, self.snapshot).message)
+        template = _Template(workload)
+        further = FurtherPods(scheduler, lambda _: first, template.share)
+        if pods.claims:
+            # Each pod has claims of its own. The object has created those of its replicas.
+            begin = pods.replicas or 0
+            further = FurtherPods(
+                scheduler,
+                lambda index: self._pod(workload, pods.pod_at(begin + index)),
+                template.share,
+                _MOST_CLAIMANTS,
+            )
+        try:
+            check_pod(document.content)
+            further.read(0)
+        except InvalidInput as error:
+            raise InvalidInput(each.prefixed(document.place) for each in error.errors) from error
+        return replace(template, pods=further)
+
+    def _pod(self, workload: Workload, pod: JsonObject) -> JsonObject:
+        """Return `pod` as it is written, or as the webhook admits it."""
+        if not self.with_policy:
+            return pod
+        document = replace(workload.document, content=pod)
+        verdict = admit_document(document, self.policy, ClusterView(self.snapshot, scorer=None))
+        return pod if isinstance(verdict, Bypassed | Denied) else verdict.pod
+
+    def _with_claims(self, templates: Sequence[_Template]) -> Snapshot:
+        """Return the cluster with the claims of the further pods."""
+        snapshot = self.snapshot
+        for template in templates:
+            pods = template.workload.pods
+            if template.pods is not None and pods is not None and pods.claims:
+                begin = pods.replicas or 0
+                snapshot = with_claims_of_pods(template.workload, snapshot, range(begin, begin + _MOST_CLAIMANTS))
+        return snapshot

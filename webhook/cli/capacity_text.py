@@ -1,0 +1,104 @@
+"""Output of `capacity`: text and JSON."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+
+from webhook.cli.capacity_counts import Counted
+from webhook.cli.screen import marked
+from webhook.cli.table import Column, Row, print_table
+from webhook.placement.capacity.counting import Count
+from webhook.placement.capacity.free_blocks import FreeBlock
+
+# The nodes of one line.
+_MOST_NAMES = 5
+
+
+def to_json(
+    counted: Counted, stopped_pod: str | None, blocks: Sequence[FreeBlock], *, together: bool
+) -> dict[str, Any]:
+    """Return the line of the pods in `capacity -o json`; `stopped_pod` is the first pod that does not fit."""
+    count, workload = counted.count, counted.workload
+    line = {
+        "pod": workload.name,
+        "fits": count.fits,
+        "nodes": dict(count.nodes),
+        "stoppedBy": count.stopped.message if count.stopped else None,
+        "complete": count.is_complete,
+        "range": [count.range.lowest, count.range.highest] if count.range else None,
+        "refused": counted.is_refused,
+        "largestBlocks": [_block(each) for each in blocks],
+    }
+    if together:
+        line |= {"share": counted.share, "turns": count.fits // counted.share, "stoppedPod": stopped_pod}
+    pods = workload.pods
+    return line | ({"object": workload.owner, "role": pods.role if pods else ""} if workload.owner else {})
+
+
+def _block(block: FreeBlock) -> dict[str, Any]:
+    return {
+        "pool": block.pool,
+        "resource": block.resource,
+        "product": block.product,
+        "cards": block.cards,
+        "nodes": block.nodes,
+    }
+
+
+def print_counted(console: Console, counted: Counted, stopped_pod: str | None, max_nodes: int) -> None:
+    """Print how many of the pods fit, on which nodes, and what stops the next one."""
+    count, workload = counted.count, counted.workload
+    console.print(f"[bold]{marked(workload.name)}[/bold]: {_fits(count)}")
+    if workload.title:
+        share = f", {counted.share} in each turn" if counted.share > 1 else ""
+        console.print(f"  {marked(workload.title)}{share}")
+    if count.range and count.range.lowest != count.range.highest:
+        found = f"{count.range.lowest} to {count.range.highest} fit in {count.range.runs} runs"
+        console.print(f"  {found}: kube-scheduler chooses at random between nodes of equal scores")
+    for line in _node_lines(count.nodes, max_nodes):
+        console.print(f"  {marked(line)}")
+    if count.stopped:
+        stopped = f" (at {stopped_pod})" if stopped_pod not in (None, workload.name) else ""
+        console.print(f"  then{marked(stopped)}: {marked(count.stopped.message)}")
+
+
+def _fits(count: Count) -> str:
+    least = "" if count.is_complete else "at least "
+    verb = "fits" if count.fits == 1 else "fit"
+    return f"{least}{count.fits} more {verb}"
+
+
+def _node_lines(nodes: Mapping[str, int], max_nodes: int) -> list[str]:
+    """Return the nodes that take equally many pods on one line, those that take the most first."""
+    by_number: dict[int, list[str]] = {}
+    for node, number in sorted(nodes.items()):
+        by_number.setdefault(number, []).append(node)
+    lines = []
+    for number, names in sorted(by_number.items(), reverse=True)[:max_nodes]:
+        each = f"each of {len(names)} nodes: " if len(names) > 1 else ""
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        lines.append(f"{number} on {each}{', '.join(names[:_MOST_NAMES])}{more}")
+    left_out = sorted(by_number, reverse=True)[max_nodes:]
+    if left_out:
+        more_nodes = sum(len(by_number[number]) for number in left_out)
+        lines.append(f"{left_out[-1]} to {left_out[0]} on each of {more_nodes} more nodes")
+    return lines
+
+
+def print_blocks(console: Console, blocks: Sequence[FreeBlock]) -> None:
+    """Print the table of the largest free blocks."""
+    if not blocks:
+        return
+    console.print("largest free blocks on one node, as the cluster stands:")
+    columns = [
+        Column("pool", least=8),
+        Column("resource", least=12),
+        Column("product", least=12),
+        Column("free cards", is_number=True),
+        Column("nodes", is_number=True),
+    ]
+    rows = [
+        Row([each.pool or "-", each.resource, each.product or "-", str(each.cards), str(each.nodes)]) for each in blocks
+    ]
+    print_table(console, columns, rows, indent=2)

@@ -1,0 +1,57 @@
+"""The largest free blocks: how many accelerators of one product are free on one node of a pool."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from webhook.cluster.snapshot import Snapshot
+from webhook.policy.accelerator import Accelerator
+
+
+@dataclass(frozen=True, slots=True)
+class FreeBlock:
+    """The largest number of `resource` that is free on one node of `pool` with `product`, and how many `nodes` have it.
+
+    `pool` and `product` are None for nodes without the label.
+    """
+
+    pool: str | None
+    resource: str
+    product: str | None
+    cards: int
+    nodes: int
+
+
+def largest_free_blocks(
+    snapshot: Snapshot, pool_label: str, accelerators: Iterable[Accelerator]
+) -> tuple[FreeBlock, ...]:
+    """Return the largest free block of each resource and product of `accelerators` in each pool, in order.
+
+    The pool of a node is its label `pool_label`. Nodes that are unschedulable or that run as many pods as they may have
+    nothing free.
+    """
+    accelerators = tuple(accelerators)
+    is_closed = snapshot.unschedulable | (snapshot.load.pods >= snapshot.allowed_pods)
+    found: dict[tuple[str | None, str, str | None], Counter[int]] = {}
+    for resource in snapshot.allocatable_columns:
+        card = _card(resource, accelerators)
+        if card is None:
+            continue
+        offered = snapshot.allocatable(resource)
+        free = (offered - snapshot.requested(resource)).clip(min=0)
+        free[is_closed] = 0
+        for row in offered.nonzero()[0].tolist():
+            labels = snapshot.nodes[row].node.labels
+            kind = (labels.get(pool_label), resource, labels.get(f"{card}.product"))
+            found.setdefault(kind, Counter())[int(free[row])] += 1
+    blocks = [FreeBlock(*kind, max(sizes), sizes[max(sizes)]) for kind, sizes in found.items()]
+    return tuple(sorted(blocks, key=lambda each: (each.pool or "", each.resource, each.product or "")))
+
+
+def _card(resource: str, accelerators: Iterable[Accelerator]) -> str | None:
+    """Return the `card` of the accelerator that `resource` requests; None if it is another resource."""
+    for accelerator in accelerators:
+        if any(fnmatchcase(resource, pattern) for pattern in accelerator.resources):
+            return accelerator.card
+    return None

@@ -1,0 +1,133 @@
+"""Pods that occupy nothing but the node that they run on: how many fit on each node, for all nodes at once.
+
+The number of such pods that fit on a node does not depend on the others' nodes, so it does not depend on the order in
+which kube-scheduler fills the nodes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.nominated_pods import NO_NOMINATED_PODS
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Load, Snapshot
+from webhook.kube.ports import HostPort
+from webhook.kube.resource_names import CPU, MEMORY
+from webhook.placement.framework.nominated_nodes import NodesWithNominatedPods, nodes_with_nominated_pods
+from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE
+from webhook.placement.pod_signature import PodSignature
+from webhook.placement.replicas import needs_devices
+from webhook.placement.scheduler import Scheduler
+
+# The largest number of pods that are counted on one node: more than a kubelet can run.
+MOST_ON_A_NODE = 2**20
+
+_READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+
+
+class Filled(NamedTuple):
+    """The number of further pods on each row, and the snapshot with them.
+
+    `snapshot` counts the pods in its load only, and as running pods of the nodes with nominated pods.
+    `is_complete` is false if a node reached MOST_ON_A_NODE.
+    """
+
+    copies: Column
+    snapshot: Snapshot
+    is_complete: bool
+
+
+def are_nodes_independent(scheduler: Scheduler, signature: PodSignature, snapshot: Snapshot) -> bool:
+    """Return whether a pod with `signature` on one node never changes whether another one fits on another node."""
+    info = signature.info
+    if needs_devices(signature, snapshot) or not _are_volumes_shared_freely(signature, snapshot):
+        return False
+    if info.inter_pod.terms.required or info.inter_pod.terms.anti_required:
+        return False
+    constraints = info.inter_pod.spread or scheduler.profile.args.default_constraints
+    if any(each.when_unsatisfiable == DO_NOT_SCHEDULE for each in constraints):
+        return False
+    # Terms of running pods exclude the same nodes beside any number of further pods, which carry none. Terms of
+    # nominated pods count on one node at a time.
+    return not any(each.pod.terms for nominated in snapshot.nominated.by_node.values() for each in nominated)
+
+
+def _are_volumes_shared_freely(signature: PodSignature, snapshot: Snapshot) -> bool:
+    """Return whether further pods can use the volumes of the first one, on any node that reaches them."""
+    volumes, claims = signature.info.volumes, snapshot.storage.claims or {}
+    if volumes.disks:
+        return False
+    found = [claims.get((volumes.namespace, use.name)) for use in volumes.claims]
+    return all(each is not None and each.is_bound and _READ_WRITE_ONCE_POD not in each.access_modes for each in found)
+
+
+def fill(scheduler: Scheduler, signature: PodSignature, pod: RunningPod, snapshot: Snapshot) -> Filled:
+    """Return how many copies of `pod`, which has `signature`, fit on each node of `snapshot`.
+
+    The filters run a few times for each doubling of the largest number. `are_nodes_independent` must hold.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods: a node
+    must pass with its nominated pods and without them
+    """
+    with_nominated = nodes_with_nominated_pods(signature.info, snapshot, scheduler.profile.scheduler_names)
+    bases = [replace(snapshot, nominated=NO_NOMINATED_PODS)]
+    bases += [replace(with_nominated.snapshot, nominated=NO_NOMINATED_PODS)] if with_nominated else []
+    # A further copy fits beside `fitting` copies, and not beside `full` copies.
+    fitting = np.full(len(snapshot.nodes), -1, dtype=np.int64)
+    full = np.full(len(snapshot.nodes), MOST_ON_A_NODE + 1, dtype=np.int64)
+    while (open_rows := (full - fitting > 1) & (fitting < MOST_ON_A_NODE)).any():
+        is_bounded = full <= MOST_ON_A_NODE
+        probe = np.where(is_bounded, (fitting + full) // 2, np.minimum(2 * fitting + 1, MOST_ON_A_NODE))
+        probe = np.where(open_rows, np.maximum(probe, 0), np.minimum(full, MOST_ON_A_NODE))
+        passes = np.logical_and.reduce([scheduler.feasible(signature, with_copies(b, pod, probe)) for b in bases])
+        fitting = np.where(open_rows & passes, probe, fitting)
+        full = np.where(open_rows & ~passes, probe, full)
+    copies = np.minimum(full, MOST_ON_A_NODE)
+    filled = _with_running_copies(with_copies(snapshot, pod, copies), pod, copies, with_nominated)
+    return Filled(copies, filled, is_complete=bool((full <= MOST_ON_A_NODE).all()))
+
+
+def with_copies(snapshot: Snapshot, pod: RunningPod, copies: Column) -> Snapshot:
+    """Return `snapshot` with `copies[row]` more of `pod` in the load of each node."""
+    load = snapshot.load
+    requested = dict(load.requested)
+    for resource, amount in pod.requests.items():
+        requested[resource] = _sum(snapshot.requested(resource), copies, amount)
+    non_zero = {
+        CPU: _sum(load.non_zero_requested[CPU], copies, pod.non_zero_milli_cpu),
+        MEMORY: _sum(load.non_zero_requested[MEMORY], copies, pod.non_zero_memory_bytes),
+    }
+    host_ports = dict(load.host_ports)
+    rows = np.flatnonzero(copies).tolist() if pod.host_ports else []
+    for port in dict.fromkeys(pod.host_ports):
+        host_ports[port.protocol, port.port] = (*host_ports.get((port.protocol, port.port), ()), *_on(port, rows))
+    return replace(snapshot, load=Load(requested, non_zero, load.pods + copies, host_ports))
+
+
+def _sum(column: Column, copies: Column, amount: int) -> Column:
+    """Return `column` with `copies` times `amount`, at most LARGEST_AMOUNT."""
+    amount = min(amount, LARGEST_AMOUNT)
+    added = np.minimum(copies, LARGEST_AMOUNT // max(amount, 1)) * amount
+    total: Column = np.minimum(column + added, LARGEST_AMOUNT)
+    return total
+
+
+def _on(port: HostPort, rows: Sequence[int]) -> tuple[tuple[HostPort, int], ...]:
+    return tuple((port, row) for row in rows)
+
+
+def _with_running_copies(
+    snapshot: Snapshot, pod: RunningPod, copies: Column, with_nominated: NodesWithNominatedPods | None
+) -> Snapshot:
+    """Return `snapshot` with the copies as running pods of the nodes with nominated pods.
+
+    The load of these nodes is computed again from their pods.
+    """
+    if with_nominated is None:
+        return snapshot
+    nodes = list(snapshot.nodes)
+    for row in np.flatnonzero(with_nominated.rows).tolist():
+        nodes[row] = nodes[row].with_pods((pod,) * int(copies[row]))
+    return replace(snapshot, nodes=tuple(nodes))

@@ -1,0 +1,104 @@
+"""Place further pods one after the other, as kube-scheduler does."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import count
+
+from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.placement.capacity.further_pods import FurtherPods
+from webhook.placement.framework.result import Placement
+from webhook.placement.replicas import FillingCluster
+
+OnPlaced = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """How many pods of each template were placed on each node until one did not fit.
+
+    `stopped` is the placement of that pod, and `stopped_at` the number of its template; None if all fit that were
+    asked for, or if the simulation ended early: unless `is_complete`, at least these fit.
+    """
+
+    nodes: tuple[Mapping[str, int], ...]
+    stopped: Placement | None
+    stopped_at: int | None
+    is_complete: bool
+
+    @property
+    def placed(self) -> tuple[int, ...]:
+        """Return the number of placed pods of each template."""
+        return tuple(sum(nodes.values()) for nodes in self.nodes)
+
+
+def simulate(pods: Sequence[FurtherPods], snapshot: Snapshot, turns: int | None, on_placed: OnPlaced) -> Simulation:
+    """Return the result of placing `turns` turns of `pods` (None: any number).
+
+    Of nodes with equal scores, the first by name gets the pod. A turn has `share` pods of each template, in order.
+
+    Raises:
+        InvalidInput: a field of a pod that is read is malformed; holds every error.
+    """
+    cluster = FillingCluster(snapshot)
+    nodes: tuple[Counter[str], ...] = tuple(Counter() for _ in pods)
+    for number, (which, index) in enumerate(_in_turn(pods, turns)):
+        if index >= pods[which].most:
+            return Simulation(nodes, None, None, is_complete=False)
+        signature, running = pods[which].read(index)
+        if not cluster.is_known_for(signature):
+            return Simulation(nodes, None, None, is_complete=False)
+        placement = pods[which].scheduler.answer(signature, cluster.snapshot)
+        if placement.verdict != "Feasible" or placement.node is None:
+            return Simulation(nodes, placement, which, is_complete=placement.verdict != "Unknown")
+        nodes[which][placement.node] += 1
+        cluster.add(signature, running, placement.node)
+        on_placed(number + 1)
+    return Simulation(nodes, None, None, is_complete=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomRun:
+    """How many pods of each template fit, with other choices; `is_forced`: there was nothing to choose."""
+
+    placed: tuple[int, ...]
+    is_forced: bool
+
+
+def random_run(pods: Sequence[FurtherPods], snapshot: Snapshot, turns: int | None, seed: int) -> RandomRun:
+    """Return the result of placing the same pods with other choices between nodes of equal scores.
+
+    Equal seeds give equal choices.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, selectHost
+    """
+    cluster = FillingCluster(snapshot)
+    placed = [0] * len(pods)
+    is_forced = True
+    for number, (which, index) in enumerate(_in_turn(pods, turns)):
+        if index >= pods[which].most:
+            break
+        signature, running = pods[which].read(index)
+        if not cluster.is_known_for(signature):
+            break
+        rows = pods[which].scheduler.best_rows(signature, cluster.snapshot)
+        if not len(rows):
+            break
+        is_forced &= len(rows) == 1
+        cluster.add(signature, running, cluster.snapshot.nodes[_chosen(rows, seed, number)].node.name)
+        placed[which] += 1
+    return RandomRun(tuple(placed), is_forced)
+
+
+def _in_turn(pods: Sequence[FurtherPods], turns: int | None) -> Iterator[tuple[int, int]]:
+    """Yield the number of a template and the number of its pod, for each pod to place."""
+    for turn in count() if turns is None else range(turns):
+        for which, each in enumerate(pods):
+            for index in range(turn * each.share, (turn + 1) * each.share):
+                yield which, index
+
+
+def _chosen(rows: Rows, seed: int, number: int) -> int:
+    digest = blake2b(f"{seed} {number}".encode(), digest_size=8).digest()
+    return int(rows[int.from_bytes(digest) % len(rows)])
