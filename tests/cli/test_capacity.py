@@ -24,6 +24,7 @@ def test_json_is_one_object_a_line_in_the_order_of_the_pods(run: Run, tmp_path: 
         "nodes": {"free": 4},
         "stoppedBy": message,
         "complete": True,
+        "endedEarly": None,
         "range": [4, 4],
         "refused": False,
         "largestBlocks": blocks,
@@ -38,7 +39,7 @@ def test_text_has_the_count_the_nodes_the_message_and_the_blocks(run: Run, tmp_p
     assert outcome.output.splitlines() == [
         "default/feasible: 1 more fits",
         "  1 on free",
-        "  then: 0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s).",
+        "  the next one: 0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s).",
         "largest free blocks on one node, as the cluster stands:",
         "  pool      resource        free cards  nodes",
         "  -         nvidia.com/gpu           4      1",

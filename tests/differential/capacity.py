@@ -1,5 +1,6 @@
 """How many more pods fit: the command `capacity` beside the real kube-scheduler."""
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
+from tests.differential.constraints import HOSTNAME, RACK, ZONE
 from tests.differential.dice import Dice
 from tests.differential.profiles import CONFIGURATION
 from tests.differential.worlds import World, pending_pods
@@ -22,13 +24,13 @@ _PLACES = ("2", "4", "7")
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """The line of `capacity -o json` for a pod."""
+    """The line of `capacity -o json` for a pod; `stopped_by` is None if all fit that were asked for."""
 
     fits: int
     lowest: int
     highest: int
     nodes: Mapping[str, int]
-    stopped_by: str
+    stopped_by: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,20 @@ def with_few_places(dice: Dice, world: World) -> World:
     return replace(world, nodes=nodes)
 
 
+def with_equal_nodes(dice: Dice, world: World) -> World:
+    """Return `world` without pods, with nodes that differ in their names, zones and racks alone.
+
+    Their scores are often equal, so chance decides.
+    """
+    model = deepcopy(dice.choice(world.nodes))
+    nodes = []
+    for node in world.nodes:
+        own = {key: value for key, value in node["metadata"]["labels"].items() if key in (HOSTNAME, ZONE, RACK)}
+        shared = {key: value for key, value in model["metadata"]["labels"].items() if key not in (HOSTNAME, ZONE, RACK)}
+        nodes.append({**deepcopy(model), "metadata": {"name": node["metadata"]["name"], "labels": shared | own}})
+    return replace(world, nodes=tuple(nodes), pods=(), nominated=())
+
+
 def templates(dice: Dice, world: World, count: int, schedulers: Sequence[str]) -> list[Object]:
     """Return `count` pods to count: without nominations, and without what is allocated or bound to one pod alone."""
     found: list[Object] = []
@@ -66,9 +82,9 @@ def templates(dice: Dice, world: World, count: int, schedulers: Sequence[str]) -
     ]
 
 
-def predicted(folder: Path, cluster: Sequence[Object], pods: Sequence[Object]) -> list[Predicted | None]:
+def predicted(folder: Path, cluster: Sequence[Object], pods: Sequence[Object], *options: str) -> list[Predicted | None]:
     """Return what the command prints for each of `pods`; None for a count that ends early."""
-    arguments = ["capacity", "-o", "json"]
+    arguments = ["capacity", "-o", "json", *options]
     for flag, content in (
         ("--cluster", {"apiVersion": "v1", "kind": "List", "items": cluster}),
         ("--filename", {"apiVersion": "v1", "kind": "List", "items": pods}),
@@ -85,7 +101,49 @@ def predicted(folder: Path, cluster: Sequence[Object], pods: Sequence[Object]) -
 def _read(line: Object) -> Predicted | None:
     if not line["complete"]:
         return None
-    return Predicted(line["fits"], *line["range"], line["nodes"], line["stoppedBy"])
+    lowest, highest = line["range"]
+    return Predicted(line["fits"], lowest, highest, line["nodes"], line["stoppedBy"])
+
+
+def bound_in_turn(cluster: Cluster, pods: Sequence[Object], most: int) -> tuple[list[int], str]:
+    """Create pods like `pods` in turn, until kube-scheduler has no node for one, at most `most` turns; delete them.
+
+    Return how many of each are bound, and the message about the one that is not.
+    """
+    numbers, message = [0] * len(pods), ""
+    made = []
+    for turn, (which, pod) in itertools.product(range(most), enumerate(pods)):
+        made.append(cluster.client.create(_named(pod, turn)).object)
+        message = _decision(cluster, made[-1])
+        if message:
+            break
+        numbers[which] += 1
+    since = cluster.control_plane.scheduler_log.end()
+    _delete(cluster, made[::-1] if message else made, made[:-1] if message else made, since)
+    return numbers, message
+
+
+def _decision(cluster: Cluster, pod: Object) -> str:
+    """Return kube-scheduler's message about `pod`; empty once it is bound."""
+
+    def decision() -> str | None:
+        current = cluster.client.get("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
+        return "" if current["spec"].get("nodeName") else _refusal(current) or None
+
+    return _up_to_full_stop(wait_for(decision, f"a decision on {pod['metadata']['name']}"))
+
+
+def _delete(cluster: Cluster, pods: Sequence[Object], bound: Sequence[Object], since: int) -> None:
+    """Delete `pods` in order, and wait until kube-scheduler knows that the `bound` ones are gone."""
+    for each in pods:
+        cluster.client.delete("Pod", each["metadata"]["name"], namespace=each["metadata"]["namespace"])
+    keys = [f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in bound]
+    cluster.control_plane.scheduler_log.wait_for_events("Delete event for scheduled pod", "pod", keys, since=since)
+
+
+def _up_to_full_stop(message: str) -> str:
+    sentence, stop, _ = message.partition(". ")
+    return sentence + stop.strip()
 
 
 def bound(cluster: Cluster, pod: Object, asked: int) -> Bound:
@@ -102,12 +160,10 @@ def bound(cluster: Cluster, pod: Object, asked: int) -> Bound:
     since = log.end()
     running = [each for each in pods if each["spec"].get("nodeName")]
     waiting = [each for each in pods if not each["spec"].get("nodeName")]
-    for each in (*waiting, *running):
-        cluster.client.delete("Pod", each["metadata"]["name"], namespace=namespace)
-    keys = [f"{namespace}/{each['metadata']['name']}" for each in running]
-    log.wait_for_events("Delete event for scheduled pod", "pod", keys, since=since)
-    message = _refusal(waiting[0]).partition(". ")[0] if waiting else ""
-    return Bound(Counter(each["spec"]["nodeName"] for each in running), message.removesuffix(".") + ".")
+    # The pending ones go first: they must not be bound to what another's removal sets free.
+    _delete(cluster, (*waiting, *running), running, since)
+    message = _up_to_full_stop(_refusal(waiting[0])) if waiting else ""
+    return Bound(Counter(each["spec"]["nodeName"] for each in running), message)
 
 
 def _refusal(pod: Object) -> str:

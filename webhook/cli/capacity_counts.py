@@ -15,7 +15,6 @@ from webhook.pipeline import ClusterView
 from webhook.placement.capacity.counting import Count, count_each, count_together
 from webhook.placement.capacity.further_pods import FurtherPods
 from webhook.placement.capacity.simulation import OnPlaced
-from webhook.placement.framework.result import Placement
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied
 
@@ -46,11 +45,6 @@ class _Template:
     is_refused: bool = False
 
     @property
-    def unknown(self) -> Count:
-        """Return the count of pods that are not counted."""
-        return Count(0, {}, Placement.unknown(self.message), is_complete=False, range=None)
-
-    @property
     def share(self) -> int:
         """Return how many of the pods the object has."""
         return max(1, (self.workload.pods.replicas if self.workload.pods else None) or 1)
@@ -79,7 +73,7 @@ class Counts:
         templates = self._templates(workloads)
         for template in templates:
             snapshot = self._with_claims((template,))
-            count = template.unknown
+            count = Count.unknown(template.message)
             if template.pods is not None:
                 on_placed = self.progress_of(template.workload.name)
                 count = count_each(template.pods, snapshot, self.until, on_placed)
@@ -97,7 +91,7 @@ class Counts:
         snapshot = self._with_claims(templates)
         left_out = [template for template in templates if template.pods is None]
         pods = [template.pods for template in templates if template.pods is not None]
-        counts: Sequence[Count] = [left_out[0].unknown] * len(templates) if left_out else ()
+        counts: Sequence[Count] = [Count.unknown(left_out[0].message)] * len(templates) if left_out else ()
         names = ", ".join(template.workload.name for template in templates)
         counts = counts or count_together(pods, snapshot, self.until, self.progress_of(names))
         for template, count in zip(templates, counts, strict=True):

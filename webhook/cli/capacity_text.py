@@ -26,6 +26,7 @@ def to_json(
         "nodes": dict(count.nodes),
         "stoppedBy": count.stopped.message if count.stopped else None,
         "complete": count.is_complete,
+        "endedEarly": count.ended_early or None,
         "range": [count.range.lowest, count.range.highest] if count.range else None,
         "refused": counted.is_refused,
         "largestBlocks": [_block(each) for each in blocks],
@@ -58,15 +59,20 @@ def print_counted(console: Console, counted: Counted, stopped_pod: str | None, m
         console.print(f"  {found}: kube-scheduler chooses at random between nodes of equal scores")
     for line in _node_lines(count.nodes, max_nodes):
         console.print(f"  {marked(line)}")
-    if count.stopped:
-        stopped = f" (at {stopped_pod})" if stopped_pod not in (None, workload.name) else ""
-        console.print(f"  then{marked(stopped)}: {marked(count.stopped.message)}")
+    if count.ended_early:
+        console.print(f"  the count ended early: {marked(count.ended_early)}")
+    elif count.stopped:
+        next_one = f"the next {stopped_pod}" if stopped_pod else "the next one"
+        console.print(f"  {marked(next_one)}: {marked(count.stopped.message)}")
 
 
 def _fits(count: Count) -> str:
-    least = "" if count.is_complete else "at least "
+    if count.ended_early and not count.fits:
+        return "not known how many more fit"
+    least = "at least " if count.ended_early else ""
     verb = "fits" if count.fits == 1 else "fit"
-    return f"{least}{count.fits} more {verb}"
+    asked = "" if count.ended_early or count.stopped else ", all that were asked for"
+    return f"{least}{count.fits} more {verb}{asked}"
 
 
 def _node_lines(nodes: Mapping[str, int], max_nodes: int) -> list[str]:

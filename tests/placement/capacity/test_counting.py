@@ -67,6 +67,11 @@ def _snapshot(*objects: Object) -> Snapshot:
     return snapshot_from_documents(Document("cluster", each) for each in objects)
 
 
+def _end(count: Count) -> tuple[str, str]:
+    """Return the verdict on the first pod that does not fit, and its message."""
+    return ("Unknown", count.ended_early) if count.stopped is None else (count.stopped.verdict, count.stopped.message)
+
+
 @settings(max_examples=examples(120))
 @given(world=clusters(), pod=pending_pods(), data=st.data())
 def test_the_count_for_all_nodes_at_once_equals_the_one_by_one(
@@ -80,9 +85,8 @@ def test_the_count_for_all_nodes_at_once_equals_the_one_by_one(
     plain = place_replicas(Scheduler(), snapshot, repeat(pod), 1000)
 
     assert (found.fits, found.nodes, found.is_complete) == (plain.placed, plain.nodes, plain.is_complete)
-    assert found.stopped is not None
     assert plain.stopped is not None
-    assert (found.stopped.verdict, found.stopped.message) == (plain.stopped.verdict, plain.stopped.message)
+    assert _end(found) == (plain.stopped.verdict, plain.stopped.message)
 
 
 @settings(max_examples=examples(60))
@@ -97,9 +101,8 @@ def test_the_range_contains_the_count_one_by_one(
     plain = place_replicas(Scheduler(), snapshot, repeat(pod), 1000)
 
     assert (found.fits, found.is_complete) == (plain.placed, plain.is_complete)
-    assert found.stopped is not None
     assert plain.stopped is not None
-    assert found.stopped.message == plain.stopped.message
+    assert _end(found) == (plain.stopped.verdict, plain.stopped.message)
     if found.is_complete:
         assert found.range is not None
         assert found.range.lowest <= plain.placed <= found.range.highest
@@ -118,7 +121,7 @@ def test_the_count_ends_at_the_number_asked_for(
     plain = place_replicas(Scheduler(), snapshot, repeat(pod), until)
 
     assert found.fits == plain.placed
-    assert (found.stopped is None) == (plain.stopped is None)
+    assert bool(found.stopped or found.ended_early) == bool(plain.stopped)
     if plain.stopped is None:
         assert found.nodes == plain.nodes
 
@@ -239,22 +242,34 @@ def test_the_packing_of_several_pods_is_a_range() -> None:
     assert all(each.range and each.range.lowest <= each.fits <= each.range.highest for each in counts)
 
 
+def _zones() -> Snapshot:
+    """Return three nodes in two zones."""
+    return Snapshot.of([_four("a", zone="1"), _four("b", zone="2"), _four("c", zone="2")])
+
+
+def test_pods_that_repel_each_other_in_a_zone_are_placed_one_after_the_other() -> None:
+    pod = make_pod().label("app", "web").affinity(apart("zone"))
+
+    assert not is_independent(pod.obj(), _zones())
+    assert (found := count_each(further(pod), _zones())).fits == 2
+    assert found.range is not None
+    assert (found.range.lowest, found.range.highest) == (2, 2)
+
+
 def test_progress_is_reported_for_each_placed_pod() -> None:
     reported: list[int] = []
 
-    count_each(
-        further(make_pod().label("app", "web").affinity(apart())), Snapshot.of(map(_four, "abc")), None, reported.append
-    )
+    count_each(further(make_pod().label("app", "web").affinity(apart("zone"))), _zones(), None, reported.append)
 
-    assert reported == [1, 2, 3]
+    assert reported == [1, 2]
 
 
 def test_the_pods_that_can_be_made_are_a_lower_bound() -> None:
-    pods = further(make_pod().label("app", "web").affinity(apart()), most=2)
+    pods = further(make_pod().label("app", "web").affinity(apart("zone")), most=1)
 
-    found = count_each(pods, Snapshot.of(map(_four, "abc")))
+    found = count_each(pods, _zones())
 
-    assert (found.fits, found.is_complete, found.stopped, found.range) == (2, False, None, None)
+    assert (found.fits, found.is_complete, found.stopped, found.range) == (1, False, None, None)
 
 
 def test_a_pod_that_fits_nowhere_has_its_message() -> None:

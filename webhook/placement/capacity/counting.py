@@ -8,13 +8,13 @@ import numpy as np
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError
 from webhook.placement.capacity.further_pods import FurtherPods
-from webhook.placement.capacity.independent_nodes import are_nodes_independent, fill
+from webhook.placement.capacity.independent_nodes import MOST_ON_A_NODE, are_nodes_independent, fill
 from webhook.placement.capacity.simulation import OnPlaced, RandomRun, Simulation, random_run, simulate
 from webhook.placement.framework.result import Placement
 
 # The random runs of one count, and those after which equal results end them.
 _MOST_RUNS = 200
-_RUNS_IF_EQUAL = 50
+_RUNS_IF_EQUAL = 100
 # The most work of the random runs: placements of a pod on 1,000 nodes, about half a millisecond each.
 _MOST_RANDOM_PLACEMENTS = 10_000
 
@@ -35,17 +35,27 @@ class Range:
 class Count:
     """How many further pods of one template fit, placed one after the other; `nodes` counts them by node.
 
-    `stopped` is the placement of the next pod, which does not fit; None if it was not evaluated. With several
-    templates, it is that of template `stopped_at`. Unless `is_complete`, at least `fits` fit. `range` is None if the
-    number may depend on random choices that were not simulated.
+    `stopped` is the placement of the next pod, which does not fit; None if all fit that were asked for. With several
+    templates, it is that of template `stopped_at`. `ended_early` is the reason why at least `fits` fit, and perhaps
+    more; empty if no more fit. `range` is None if the number may depend on random choices that were not simulated.
     """
 
     fits: int
     nodes: Mapping[str, int]
     stopped: Placement | None
-    is_complete: bool
     range: Range | None
+    ended_early: str = ""
     stopped_at: int = 0
+
+    @classmethod
+    def unknown(cls, reason: str) -> "Count":
+        """Return the count of pods that cannot be counted, for this reason."""
+        return cls(0, {}, None, None, reason)
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether no more than `fits` fit, or all that were asked for."""
+        return not self.ended_early
 
 
 def _ignore(_: int) -> None:
@@ -64,19 +74,18 @@ def count_each(pods: FurtherPods, snapshot: Snapshot, until: int | None = None, 
     scheduler = pods.scheduler
     first = scheduler.answer(signature, snapshot)
     if first.verdict != "Feasible":
-        is_known = first.verdict != "Unknown"
-        return Count(0, {}, first, is_known, Range(0, 0) if is_known else None)
+        return Count.unknown(first.message) if first.verdict == "Unknown" else Count(0, {}, first, Range(0, 0))
     if are_nodes_independent(scheduler, signature, snapshot):
         filled = fill(scheduler, signature, running, snapshot)
         total = int(filled.copies.sum())
         if until is None or total <= until:
             nodes = {snapshot.nodes[row].node.name: int(filled.copies[row]) for row in np.flatnonzero(filled.copies)}
-            stopped = scheduler.answer(signature, filled.snapshot) if filled.is_complete and total != until else None
-            exact = Range(total, total) if filled.is_complete else None
-            return Count(total, nodes, stopped, filled.is_complete, exact)
+            if not filled.is_complete:
+                return Count(total, nodes, None, None, f"no more than {MOST_ON_A_NODE} pods are counted on a node")
+            stopped = None if total == until else scheduler.answer(signature, filled.snapshot)
+            return Count(total, nodes, stopped, Range(total, total))
         found = simulate((pods,), snapshot, until, on_placed)
-        (count,) = _counts(found, [Range(until, until) if found.is_complete else None])
-        return count
+        return _counts(found, [None if found.ended_early else Range(until, until)])[0]
     return count_together((pods,), snapshot, until, on_placed)[0]
 
 
@@ -91,7 +100,7 @@ def count_together(
         InvalidInput: a field of a pod that is read is malformed; holds every error.
     """
     found = simulate(pods, snapshot, until, on_placed)
-    runs = _random_runs(pods, snapshot, until, found) if found.is_complete else []
+    runs = _random_runs(pods, snapshot, until, found) if not found.ended_early else []
     placed = [*zip(*(run.placed for run in runs), strict=True)]
     ranges = [
         Range(min(fits, *numbers), max(fits, *numbers), 1 if runs[-1].is_forced else 1 + len(runs))
@@ -120,6 +129,6 @@ def _random_runs(
 
 def _counts(found: Simulation, ranges: Sequence[Range | None]) -> tuple[Count, ...]:
     return tuple(
-        Count(fits, nodes, found.stopped, found.is_complete, of_pods, found.stopped_at or 0)
+        Count(fits, nodes, found.stopped, of_pods, found.ended_early, found.stopped_at or 0)
         for fits, nodes, of_pods in zip(found.placed, found.nodes, ranges, strict=True)
     )

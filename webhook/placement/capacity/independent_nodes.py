@@ -4,16 +4,16 @@ The number of such pods that fit on a node does not depend on the others' nodes,
 which kube-scheduler fills the nodes.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from webhook.cluster.index.labels import Mask
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.nominated_pods import NO_NOMINATED_PODS
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Load, Snapshot
-from webhook.kube.ports import HostPort
+from webhook.cluster.update import updated
 from webhook.kube.resource_names import CPU, MEMORY
 from webhook.placement.framework.nominated_nodes import NodesWithNominatedPods, nodes_with_nominated_pods
 from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE
@@ -30,8 +30,8 @@ _READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 class Filled(NamedTuple):
     """The number of further pods on each row, and the snapshot with them.
 
-    `snapshot` counts the pods in its load only, and as running pods of the nodes with nominated pods.
-    `is_complete` is false if a node reached MOST_ON_A_NODE.
+    `snapshot` shows the first further pod of a node as running, and counts the others in its load. The nodes with
+    nominated pods show all. `is_complete` is false if a node reached MOST_ON_A_NODE.
     """
 
     copies: Column
@@ -42,23 +42,30 @@ class Filled(NamedTuple):
 def are_nodes_independent(scheduler: Scheduler, signature: PodSignature, snapshot: Snapshot) -> bool:
     """Return whether a pod with `signature` on one node never changes whether another one fits on another node."""
     info = signature.info
-    if needs_devices(signature, snapshot) or not _are_volumes_shared_freely(signature, snapshot):
+    if needs_devices(signature, snapshot) or not _are_claims_shared_freely(signature, snapshot):
         return False
-    if info.inter_pod.terms.required or info.inter_pod.terms.anti_required:
+    if info.inter_pod.terms.required:
+        return False
+    if not all(_is_on_node(term.topology_key, snapshot) for term in info.inter_pod.terms.anti_required):
         return False
     constraints = info.inter_pod.spread or scheduler.profile.args.default_constraints
     if any(each.when_unsatisfiable == DO_NOT_SCHEDULE for each in constraints):
         return False
-    # Terms of running pods exclude the same nodes beside any number of further pods, which carry none. Terms of
-    # nominated pods count on one node at a time.
+    # Terms of running pods exclude the same nodes beside any number of further pods. Terms of nominated pods count on
+    # one node at a time.
     return not any(each.pod.terms for nominated in snapshot.nominated.by_node.values() for each in nominated)
 
 
-def _are_volumes_shared_freely(signature: PodSignature, snapshot: Snapshot) -> bool:
-    """Return whether further pods can use the volumes of the first one, on any node that reaches them."""
+def _is_on_node(topology_key: str, snapshot: Snapshot) -> bool:
+    """Return whether each domain of `topology_key` is one node."""
+    codes = snapshot.labels.domains(topology_key).codes
+    labelled = codes[codes >= 0]
+    return len(np.unique(labelled)) == len(labelled)
+
+
+def _are_claims_shared_freely(signature: PodSignature, snapshot: Snapshot) -> bool:
+    """Return whether further pods can use the claims of the first one, on any node that reaches their volumes."""
     volumes, claims = signature.info.volumes, snapshot.storage.claims or {}
-    if volumes.disks:
-        return False
     found = [claims.get((volumes.namespace, use.name)) for use in volumes.claims]
     return all(each is not None and each.is_bound and _READ_WRITE_ONCE_POD not in each.access_modes for each in found)
 
@@ -72,25 +79,35 @@ def fill(scheduler: Scheduler, signature: PodSignature, pod: RunningPod, snapsho
     must pass with its nominated pods and without them
     """
     with_nominated = nodes_with_nominated_pods(signature.info, snapshot, scheduler.profile.scheduler_names)
-    bases = [replace(snapshot, nominated=NO_NOMINATED_PODS)]
-    bases += [replace(with_nominated.snapshot, nominated=NO_NOMINATED_PODS)] if with_nominated else []
-    # A further copy fits beside `fitting` copies, and not beside `full` copies.
+    bases = [snapshot, with_nominated.snapshot] if with_nominated else [snapshot]
+    bases = [replace(base, nominated=NO_NOMINATED_PODS) for base in bases]
+    one_fits = np.logical_and.reduce([scheduler.feasible(signature, base) for base in bases])
+    bases = [_with_one_running(base, pod, one_fits) for base in bases]
+    # One more fits beside `fitting` copies in the load, and not beside `full`.
+    most = MOST_ON_A_NODE - 1
     fitting = np.full(len(snapshot.nodes), -1, dtype=np.int64)
-    full = np.full(len(snapshot.nodes), MOST_ON_A_NODE + 1, dtype=np.int64)
-    while (open_rows := (full - fitting > 1) & (fitting < MOST_ON_A_NODE)).any():
-        is_bounded = full <= MOST_ON_A_NODE
-        probe = np.where(is_bounded, (fitting + full) // 2, np.minimum(2 * fitting + 1, MOST_ON_A_NODE))
-        probe = np.where(open_rows, np.maximum(probe, 0), np.minimum(full, MOST_ON_A_NODE))
+    full = np.where(one_fits, most, 0)
+    while (is_open := (full - fitting > 1) & (fitting < most - 1)).any():
+        is_bounded = full < most
+        probe = np.where(is_bounded, (fitting + full) // 2, np.minimum(2 * fitting + 1, most - 1))
+        probe = np.where(is_open, np.maximum(probe, 0), full)
         passes = np.logical_and.reduce([scheduler.feasible(signature, with_copies(b, pod, probe)) for b in bases])
-        fitting = np.where(open_rows & passes, probe, fitting)
-        full = np.where(open_rows & ~passes, probe, full)
-    copies = np.minimum(full, MOST_ON_A_NODE)
-    filled = _with_running_copies(with_copies(snapshot, pod, copies), pod, copies, with_nominated)
-    return Filled(copies, filled, is_complete=bool((full <= MOST_ON_A_NODE).all()))
+        fitting = np.where(is_open & passes, probe, fitting)
+        full = np.where(is_open & ~passes, probe, full)
+    filled = with_copies(_with_one_running(snapshot, pod, one_fits), pod, full)
+    filled = _with_running_copies(filled, pod, full, with_nominated)
+    return Filled(full + one_fits, filled, is_complete=bool((full < most).all()))
+
+
+def _with_one_running(snapshot: Snapshot, pod: RunningPod, nodes: Mask) -> Snapshot:
+    """Return `snapshot` with one `pod` running on each of `nodes`: ports, volumes and labels count once on a node."""
+    infos = (snapshot.nodes[row] for row in np.flatnonzero(nodes).tolist())
+    added = [info.with_pods((replace(pod, node_name=info.node.name),)) for info in infos]
+    return updated(snapshot, added, snapshot.generation + 1)
 
 
 def with_copies(snapshot: Snapshot, pod: RunningPod, copies: Column) -> Snapshot:
-    """Return `snapshot` with `copies[row]` more of `pod` in the load of each node."""
+    """Return `snapshot` with `copies[row]` more of `pod` in the load of each node, which already runs one of them."""
     load = snapshot.load
     requested = dict(load.requested)
     for resource, amount in pod.requests.items():
@@ -99,11 +116,7 @@ def with_copies(snapshot: Snapshot, pod: RunningPod, copies: Column) -> Snapshot
         CPU: _sum(load.non_zero_requested[CPU], copies, pod.non_zero_milli_cpu),
         MEMORY: _sum(load.non_zero_requested[MEMORY], copies, pod.non_zero_memory_bytes),
     }
-    host_ports = dict(load.host_ports)
-    rows = np.flatnonzero(copies).tolist() if pod.host_ports else []
-    for port in dict.fromkeys(pod.host_ports):
-        host_ports[port.protocol, port.port] = (*host_ports.get((port.protocol, port.port), ()), *_on(port, rows))
-    return replace(snapshot, load=Load(requested, non_zero, load.pods + copies, host_ports))
+    return replace(snapshot, load=Load(requested, non_zero, load.pods + copies, load.host_ports))
 
 
 def _sum(column: Column, copies: Column, amount: int) -> Column:
@@ -114,14 +127,10 @@ def _sum(column: Column, copies: Column, amount: int) -> Column:
     return total
 
 
-def _on(port: HostPort, rows: Sequence[int]) -> tuple[tuple[HostPort, int], ...]:
-    return tuple((port, row) for row in rows)
-
-
 def _with_running_copies(
     snapshot: Snapshot, pod: RunningPod, copies: Column, with_nominated: NodesWithNominatedPods | None
 ) -> Snapshot:
-    """Return `snapshot` with the copies as running pods of the nodes with nominated pods.
+    """Return `snapshot` with the copies as running pods too on the nodes with nominated pods.
 
     The load of these nodes is computed again from their pods.
     """

@@ -13,19 +13,21 @@ from webhook.placement.replicas import FillingCluster
 
 OnPlaced = Callable[[int], None]
 
+NOT_SHOWN = "the devices or volumes that the placed pods get are not known, and the next one needs them too"
+
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
     """How many pods of each template were placed on each node until one did not fit.
 
     `stopped` is the placement of that pod, and `stopped_at` the number of its template; None if all fit that were
-    asked for, or if the simulation ended early: unless `is_complete`, at least these fit.
+    asked for. `ended_early` is the reason why at least these fit, and perhaps more; empty if no more fit.
     """
 
     nodes: tuple[Mapping[str, int], ...]
     stopped: Placement | None
     stopped_at: int | None
-    is_complete: bool
+    ended_early: str = ""
 
     @property
     def placed(self) -> tuple[int, ...]:
@@ -45,17 +47,18 @@ def simulate(pods: Sequence[FurtherPods], snapshot: Snapshot, turns: int | None,
     nodes: tuple[Counter[str], ...] = tuple(Counter() for _ in pods)
     for number, (which, index) in enumerate(_in_turn(pods, turns)):
         if index >= pods[which].most:
-            return Simulation(nodes, None, None, is_complete=False)
+            return Simulation(nodes, None, None, f"no more than {pods[which].most} pods are counted")
         signature, running = pods[which].read(index)
         if not cluster.is_known_for(signature):
-            return Simulation(nodes, None, None, is_complete=False)
+            return Simulation(nodes, None, None, NOT_SHOWN)
         placement = pods[which].scheduler.answer(signature, cluster.snapshot)
         if placement.verdict != "Feasible" or placement.node is None:
-            return Simulation(nodes, placement, which, is_complete=placement.verdict != "Unknown")
+            ended_early = placement.message if placement.verdict == "Unknown" else ""
+            return Simulation(nodes, None if ended_early else placement, which, ended_early)
         nodes[which][placement.node] += 1
         cluster.add(signature, running, placement.node)
         on_placed(number + 1)
-    return Simulation(nodes, None, None, is_complete=True)
+    return Simulation(nodes, None, None)
 
 
 @dataclass(frozen=True, slots=True)
