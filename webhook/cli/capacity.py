@@ -109,7 +109,7 @@ def capacity(
         is_refused |= counted.is_refused
         stopped_pod = _stopped_pod(counted, workloads) if together else None
         if output == "json":
-            echo_json(to_json(counted, stopped_pod, blocks, together=together))
+            echo_json(to_json(counted, stopped_pod, blocks))
         elif not counted.is_refused:
             print_counted(console, counted, stopped_pod, max_nodes)
     if output == "text":

@@ -10,6 +10,7 @@ from webhook.cli.workloads import Workload, with_claims_of_pods
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import JsonObject
 from webhook.kube.field import InvalidInput
+from webhook.kube.pod_set import PodSet
 from webhook.kube.shape import check_pod
 from webhook.pipeline import ClusterView
 from webhook.placement.capacity.counting import Count, count_each, count_together
@@ -27,12 +28,16 @@ ProgressOf = Callable[[str], OnPlaced]
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The count of the pods of one template, of which `share` are placed in a turn; `is_refused`: they are denied."""
+    """The count of the pods of one template; `is_refused`: they are denied.
+
+    With several templates in proportion, `share` of the pods are placed in a turn, and `turns` whole turns fit.
+    """
 
     workload: Workload
     count: Count
-    share: int = 1
     is_refused: bool = False
+    share: int = 1
+    turns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,7 @@ class Counts:
             if template.pods is not None:
                 on_placed = self.progress_of(template.workload.name)
                 count = count_each(template.pods, snapshot, self.until, on_placed)
-            yield Counted(template.workload, count, is_refused=template.is_refused)
+            yield Counted(template.workload, count, template.is_refused)
 
     def together(self, workloads: Sequence[Workload]) -> Iterator[Counted]:
         """Yield the counts of all templates in proportion: in turns of the pods that the objects have.
@@ -94,8 +99,9 @@ class Counts:
         counts: Sequence[Count] = [Count.unknown(left_out[0].message)] * len(templates) if left_out else ()
         names = ", ".join(template.workload.name for template in templates)
         counts = counts or count_together(pods, snapshot, self.until, self.progress_of(names))
+        turns = min(count.fits // template.share for template, count in zip(templates, counts, strict=True))
         for template, count in zip(templates, counts, strict=True):
-            yield Counted(template.workload, count, template.share, template.is_refused)
+            yield Counted(template.workload, count, template.is_refused, template.share, turns)
 
     def _templates(self, workloads: Sequence[Workload]) -> list[_Template]:
         hint = MutateHint(self.policy, self.schedulers)
@@ -107,6 +113,9 @@ class Counts:
         document, pods = workload.document, workload.pods
         if pods is None:
             return _Template(workload, message=workload.note)
+        if pods.claims:
+            pods = _without_end(pods)
+            workload = replace(workload, pods=pods)
         if self.with_policy:
             verdict = admit_document(document, self.policy, ClusterView(self.snapshot, scorer=None))
             print_verdict(document, verdict, workload.located)
@@ -155,3 +164,9 @@ class Counts:
                 begin = pods.replicas or 0
                 snapshot = with_claims_of_pods(template.workload, snapshot, range(begin, begin + _MOST_CLAIMANTS))
         return snapshot
+
+
+def _without_end(pods: PodSet) -> PodSet:
+    """Return the pods with further ones, whose numbers follow those of the object's replicas."""
+    first, *others = pods.dimensions
+    return replace(pods, dimensions=(replace(first, number=max(1, first.number) + _MOST_CLAIMANTS), *others))

@@ -15,9 +15,7 @@ from webhook.placement.capacity.free_blocks import FreeBlock
 _MOST_NAMES = 5
 
 
-def to_json(
-    counted: Counted, stopped_pod: str | None, blocks: Sequence[FreeBlock], *, together: bool
-) -> dict[str, Any]:
+def to_json(counted: Counted, stopped_pod: str | None, blocks: Sequence[FreeBlock]) -> dict[str, Any]:
     """Return the line of the pods in `capacity -o json`; `stopped_pod` is the first pod that does not fit."""
     count, workload = counted.count, counted.workload
     line = {
@@ -31,8 +29,8 @@ def to_json(
         "refused": counted.is_refused,
         "largestBlocks": [_block(each) for each in blocks],
     }
-    if together:
-        line |= {"share": counted.share, "turns": count.fits // counted.share, "stoppedPod": stopped_pod}
+    if counted.turns is not None:
+        line |= {"share": counted.share, "turns": counted.turns, "stoppedPod": stopped_pod}
     pods = workload.pods
     return line | ({"object": workload.owner, "role": pods.role if pods else ""} if workload.owner else {})
 
@@ -52,8 +50,10 @@ def print_counted(console: Console, counted: Counted, stopped_pod: str | None, m
     count, workload = counted.count, counted.workload
     console.print(f"[bold]{marked(workload.name)}[/bold]: {_fits(count)}")
     if workload.title:
-        share = f", {counted.share} in each turn" if counted.share > 1 else ""
-        console.print(f"  {marked(workload.title)}{share}")
+        console.print(f"  {marked(workload.title)}")
+    if counted.turns is not None:
+        noun = "turn" if counted.turns == 1 else "turns"
+        console.print(f"  {counted.turns} whole {noun} with {counted.share} of this pod each")
     if count.range and count.range.lowest != count.range.highest:
         found = f"{count.range.lowest} to {count.range.highest} fit in {count.range.runs} runs"
         console.print(f"  {found}: kube-scheduler chooses at random between nodes of equal scores")
