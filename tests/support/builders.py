@@ -52,6 +52,14 @@ class PodBuilder:
         """Set the uid."""
         return self._with(lambda pod: pod["metadata"].update(uid=uid))
 
+    def creation(self, time: str) -> Self:
+        """Set the time of creation, such as `2026-03-01T00:00:00Z`."""
+        return self._with(lambda pod: pod["metadata"].update(creationTimestamp=time))
+
+    def deletion(self, time: str) -> Self:
+        """Mark the pod as being deleted since `time`."""
+        return self._with(lambda pod: pod["metadata"].update(deletionTimestamp=time))
+
     def annotate(self, key: str, value: str) -> Self:
         """Add one annotation."""
         return self._with(lambda pod: pod["metadata"].setdefault("annotations", {}).update({key: value}))

@@ -46,13 +46,13 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
             continue
         if content.get("apiVersion") != "v1":
             continue
-        if kind == "Node" and (node := _read(document, Node.of, errors)):
+        if kind == "Node" and (node := read_document(document, Node.of, errors)):
             _put(nodes, node.name, node, document, errors)
-        elif kind == "Pod" and occupies_node(content) and (pod := _read(document, RunningPod.of, errors)):
+        elif kind == "Pod" and occupies_node(content) and (pod := read_document(document, RunningPod.of, errors)):
             _put(pods, (pod.namespace, pod.name), pod, document, errors)
-        elif kind == "Pod" and is_pending(content) and (waiting := _read(document, PendingPod.of, errors)):
+        elif kind == "Pod" and is_pending(content) and (waiting := read_document(document, PendingPod.of, errors)):
             pending[waiting.key] = waiting
-        elif kind == "Namespace" and (namespace := _read(document, Namespace.of, errors)):
+        elif kind == "Namespace" and (namespace := read_document(document, Namespace.of, errors)):
             namespaces[str(field(content, "metadata", "name"))] = namespace
     if errors:
         raise InvalidInput(errors)
@@ -99,7 +99,8 @@ def occupies_node(pod: Mapping[str, Any]) -> bool:
     return bool(field(pod, "spec", "nodeName")) and field(pod, "status", "phase") not in ENDED_PHASES
 
 
-def _read(document: Document, read: Callable[[Mapping[str, Any]], T], errors: list[FieldError]) -> T | None:
+def read_document(document: Document, read: Callable[[Mapping[str, Any]], T], errors: list[FieldError]) -> T | None:
+    """Return `read()` of the object; None if it is malformed, with its errors in `errors`."""
     try:
         return read(document.content)
     except InvalidInput as error:
@@ -108,7 +109,7 @@ def _read(document: Document, read: Callable[[Mapping[str, Any]], T], errors: li
 
 
 def _read_all(document: Document, read: Callable[[Mapping[str, Any]], T], errors: list[FieldError]) -> list[T]:
-    facts = _read(document, read, errors)
+    facts = read_document(document, read, errors)
     return [] if facts is None else [facts]
 
 

@@ -15,7 +15,7 @@ from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, 
 from webhook.placement.deny_exemption import deny_exemption
 from webhook.placement.diagnosis import NodeToStatus, explain, rejecting_plugins
 from webhook.placement.framework.filtering import pre_filter_rejection, run_filters, run_pre_filters
-from webhook.placement.framework.interface import UncertainScorePlugin
+from webhook.placement.framework.interface import CrossNodeFilterPlugin, UncertainScorePlugin
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.result import (
     NO_NODES,
@@ -160,6 +160,12 @@ class Scheduler:
     def nodes_without_pods(self, signature: PodSignature, snapshot: Snapshot) -> tuple[str, ...]:
         """Return the nodes of `snapshot` that could take the pod if no pod was running or nominated, in order."""
         return tuple(snapshot.nodes[row].node.name for row in self.feasible_rows(signature, snapshot.without_pods()))
+
+    def reads_other_nodes(self, signature: PodSignature, snapshot: Snapshot) -> bool:
+        """Return true if pods on other nodes, or claims, decide whether a node of `snapshot` can take the pod."""
+        info = signature.info.normalized_for(snapshot)
+        across = [each for each in self._profile.filters if isinstance(each, CrossNodeFilterPlugin)]
+        return bool(info.volumes.claims) or any(each.is_relevant(info, snapshot, never) for each in across)
 
     def suggest(
         self,

@@ -1,1 +1,1 @@
-"""Capacity: how many more pods fit, and the largest free blocks of accelerators."""
+"""Capacity: how many more pods fit, the largest free blocks, drained nodes, and pods to move to make room."""

@@ -1,0 +1,55 @@
+"""The facts of bound pods that decide whether they may be moved."""
+
+import pytest
+
+from tests.support.builders import make_pod
+from tests.support.moves import budget, running
+from webhook.cluster.bound_pods import BoundPod, Controller
+from webhook.cluster.disruptions import Disruptions
+from webhook.kube.documents import Document
+from webhook.kube.field import InvalidInput
+
+
+def test_only_the_owner_that_controls_the_pod_is_its_controller() -> None:
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "c"}
+    pod = running("p", "a").obj()
+    pod["metadata"]["ownerReferences"].insert(0, owner)
+
+    assert BoundPod.of(pod).controller == Controller("apps/v1", "ReplicaSet", "app")
+    pod["metadata"]["ownerReferences"] = [owner]
+    assert BoundPod.of(pod).controller is None
+
+
+def test_the_replacement_is_the_pod_without_node_and_status() -> None:
+    pod = running("p", "a", 2).uid("u").creation("2026-03-01T00:00:00Z")
+
+    replacement = BoundPod.of(pod.obj()).replacement()
+
+    assert "nodeName" not in replacement["spec"]
+    assert replacement["spec"]["containers"] == pod.obj()["spec"]["containers"]
+    assert set(replacement) == {"apiVersion", "kind", "metadata", "spec"}
+    assert set(replacement["metadata"]) == {"name", "namespace", "labels", "ownerReferences"}
+
+
+def test_pods_that_do_not_occupy_a_node_are_left_out() -> None:
+    pods = [make_pod("pending"), running("ended", "a").status(phase="Succeeded"), running("p", "a")]
+
+    found = Disruptions.from_documents(Document("f", pod.obj()) for pod in pods)
+
+    assert [pod.name for pod in found.bound.on("a")] == ["p"]
+    assert found.bound.on("elsewhere") == ()
+
+
+def test_every_error_names_the_place_and_the_object() -> None:
+    pod = running("p", "a").obj()
+    pod["metadata"]["ownerReferences"] = "me"
+    bad_budget = budget("web", 0)
+    bad_budget["spec"] = []
+
+    with pytest.raises(InvalidInput) as raised:
+        Disruptions.from_documents([Document("f, document 1", pod), Document("f, document 2", bad_budget)])
+
+    assert [error.path for error in raised.value.errors] == [
+        "f, document 1: Pod team-a/p: metadata.ownerReferences",
+        "f, document 2: PodDisruptionBudget team-a/web: spec",
+    ]

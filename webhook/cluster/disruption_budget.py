@@ -1,0 +1,111 @@
+"""PodDisruptionBudgets: which evictions the API server would refuse now."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.cluster.bound_pods import BoundPod
+from webhook.kube.label_selector import LabelSelector, read_label_selector, selector_matches
+from webhook.kube.reader import Reader
+from webhook.kube.wellknown import DEFAULT_NAMESPACE
+
+DISRUPTION_BUDGET_API_VERSION, DISRUPTION_BUDGET_KIND = "policy/v1", "PodDisruptionBudget"
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionBudget:
+    """A PodDisruptionBudget that allows `allowed` more disruptions of healthy pods.
+
+    `healthy` of the `desired` pods are healthy. `always_evicts_unhealthy` is its policy AlwaysAllow for unhealthy pods.
+    """
+
+    namespace: str
+    name: str
+    selector: LabelSelector | None
+    allowed: int
+    healthy: int
+    desired: int
+    always_evicts_unhealthy: bool
+
+    @classmethod
+    def of(cls, budget: Mapping[str, Any]) -> "DisruptionBudget":
+        """Return the facts of `budget`, a raw API object.
+
+        A budget whose status is older than its spec allows no disruption, as for the API server.
+
+        Raises:
+            InvalidInput: a field that is read is malformed; holds every error.
+        """
+        reader = Reader()
+        metadata = reader.object(budget.get("metadata"), "metadata")
+        spec, status = reader.object(budget.get("spec"), "spec"), reader.object(budget.get("status"), "status")
+        policy = reader.text(spec.get("unhealthyPodEvictionPolicy"), "spec.unhealthyPodEvictionPolicy")
+        generation = reader.integer(metadata.get("generation"), "metadata.generation")
+        observed = reader.integer(status.get("observedGeneration"), "status.observedGeneration")
+        allowed = reader.integer(status.get("disruptionsAllowed"), "status.disruptionsAllowed")
+        found = cls(
+            namespace=reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE,
+            name=reader.text(metadata.get("name"), "metadata.name"),
+            selector=read_label_selector(reader, spec.get("selector"), "spec.selector"),
+            allowed=0 if observed < generation else max(allowed, 0),
+            healthy=reader.integer(status.get("currentHealthy"), "status.currentHealthy"),
+            desired=reader.integer(status.get("desiredHealthy"), "status.desiredHealthy"),
+            always_evicts_unhealthy=policy == "AlwaysAllow",
+        )
+        reader.finish()
+        return found
+
+    @property
+    def full_name(self) -> str:
+        """Return `namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+    def selects(self, pod: BoundPod) -> bool:
+        """Return true if the budget covers `pod`."""
+        return pod.namespace == self.namespace and selector_matches(self.selector, pod.labels)
+
+    def counts(self, pod: BoundPod) -> bool:
+        """Return true if the eviction of `pod`, which the budget covers, uses one of the allowed disruptions."""
+        is_free = self.always_evicts_unhealthy or self.healthy >= self.desired > 0
+        return pod.is_ready or not is_free
+
+
+Budgets = Mapping[str, Sequence[DisruptionBudget]]
+"""The budgets by namespace."""
+
+
+def by_namespace(budgets: Iterable[DisruptionBudget]) -> Budgets:
+    """Return `budgets` by their namespaces."""
+    found: dict[str, list[DisruptionBudget]] = {}
+    for each in budgets:
+        found.setdefault(each.namespace, []).append(each)
+    return found
+
+
+def budgets_of(pod: BoundPod, budgets: Budgets) -> list[DisruptionBudget]:
+    """Return the `budgets` that the API server asks before it evicts `pod`."""
+    return [] if pod.is_disruptable else [each for each in budgets.get(pod.namespace, ()) if each.selects(pod)]
+
+
+def eviction_refusal(pods: Iterable[BoundPod], budgets: Budgets) -> str:
+    """Return why the API server would refuse to evict all of `pods` now; empty if it would not.
+
+    Several pods of one budget add up.
+
+    Source: k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go, EvictionREST.Create and checkAndDecrement
+    """
+    spent: Counter[DisruptionBudget] = Counter()
+    for pod in pods:
+        asked = budgets_of(pod, budgets)
+        if len(asked) > 1:
+            names = " and ".join(sorted(each.full_name for each in asked))
+            return f"the PodDisruptionBudgets {names} cover {pod.full_name}; a pod with two of them cannot be evicted"
+        spent.update(each for each in asked if each.counts(pod))
+    for budget, count in spent.items():
+        if count > budget.allowed:
+            allowed = f"only {budget.allowed}" if budget.allowed else "no"
+            noun = "disruption" if budget.allowed <= 1 else "disruptions"
+            health = f"{budget.healthy} pods are healthy, {budget.desired} must be"
+            return f"the PodDisruptionBudget {budget.full_name} allows {allowed} {noun} ({health})"
+    return ""

@@ -1,0 +1,120 @@
+"""Changes of a snapshot: cordoned nodes, and pods that leave a node and are placed again."""
+
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from webhook.cluster.bound_pods import BoundPod
+from webhook.cluster.index.labels import Mask
+from webhook.cluster.node_info import NodeInfo, RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.update import updated
+from webhook.kube.deadline import DeadlineNearError
+from webhook.kube.taints import UNSCHEDULABLE, Taint
+from webhook.placement.framework.result import Placement
+from webhook.placement.pod_signature import PodSignature
+from webhook.placement.replica_volumes import with_chosen_volumes
+from webhook.placement.scheduler import Scheduler
+
+_CORDON = Taint(UNSCHEDULABLE, "", "NoSchedule")
+
+
+def silent(*_: int) -> None:
+    """Ignore the progress of a search."""
+
+
+class Placer(Protocol):
+    """The schedulers of the pods; a raw `pod` names its own."""
+
+    def answer(self, signature: PodSignature, pod: Mapping[str, Any], snapshot: Snapshot) -> Placement:
+        """Return the placement of the pod."""
+
+    def scheduler_of(self, pod: Mapping[str, Any]) -> Scheduler | None:
+        """Return the scheduler of the pod; None if there is none for it."""
+
+
+class PodToPlace(NamedTuple):
+    """A pod without a node, as the scheduler reads it; `content` is the raw object."""
+
+    content: Mapping[str, Any]
+    signature: PodSignature
+    running: RunningPod
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "PodToPlace":
+        """Return the pod `content`.
+
+        Raises:
+            InvalidInput: a field that is read is malformed; holds every error.
+        """
+        return cls(content, PodSignature.of(content), RunningPod.of(content))
+
+    def answer(self, placer: Placer, snapshot: Snapshot) -> Placement:
+        """Return the placement of the pod."""
+        return placer.answer(self.signature, self.content, snapshot)
+
+    def feasible(self, placer: Placer, snapshot: Snapshot) -> Mask:
+        """Return the nodes that pass every filter; none if that is not known."""
+        scheduler = placer.scheduler_of(self.content)
+        with suppress(DeadlineNearError):
+            if scheduler is not None:
+                return scheduler.feasible(self.signature, snapshot)
+        return np.zeros(len(snapshot.nodes), dtype=np.bool_)
+
+    def fits(self, placer: Placer, snapshot: Snapshot, node: str) -> bool:
+        """Return true if `node` passes every filter."""
+        return bool(self.feasible(placer, snapshot)[snapshot.rows[node]])
+
+    def reads_other_nodes(self, placer: Placer, snapshot: Snapshot) -> bool:
+        """Return true if pods on other nodes, or claims, decide whether a node can take the pod."""
+        scheduler = placer.scheduler_of(self.content)
+        return scheduler is None or scheduler.reads_other_nodes(self.signature, snapshot)
+
+
+def replacement_of(pod: BoundPod) -> PodToPlace:
+    """Return the pod that the controller creates in place of `pod`.
+
+    Raises:
+        InvalidInput: a field that is read is malformed; holds every error.
+    """
+    return PodToPlace.of(pod.replacement())
+
+
+def cordoned(snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
+    """Return `snapshot` with these nodes cordoned: unschedulable, and with the taint that a controller adds.
+
+    Source: k8s.io/kubernetes/pkg/controller/nodelifecycle/node_lifecycle_controller.go, doNoScheduleTaintingPass
+    """
+    infos = []
+    for name in names:
+        info = snapshot.nodes[snapshot.rows[name]]
+        taints = info.node.taints if _CORDON in info.node.taints else (*info.node.taints, _CORDON)
+        infos.append(replace(info, node=replace(info.node, unschedulable=True, taints=taints)))
+    return updated(snapshot, infos, snapshot.generation + 1)
+
+
+def with_facts_of(snapshot: Snapshot, original: Snapshot, name: str) -> Snapshot:
+    """Return `snapshot` with the node `name` as it is in `original`, but with its own pods."""
+    info = snapshot.nodes[snapshot.rows[name]]
+    node = original.nodes[original.rows[name]].node
+    return updated(snapshot, (replace(info, node=node),), snapshot.generation + 1)
+
+
+def without_pods(snapshot: Snapshot, pods: Mapping[str, Collection[tuple[str, str]]]) -> Snapshot:
+    """Return `snapshot` without `pods`, namespaces and names by node."""
+    infos = []
+    for node, keys in pods.items():
+        info = snapshot.nodes[snapshot.rows[node]]
+        staying = [pod for pod in info.pods if (pod.namespace, pod.name) not in keys]
+        infos.append(NodeInfo.of(info.node, staying))
+    return updated(snapshot, infos, snapshot.generation + 1)
+
+
+def with_pod(snapshot: Snapshot, pod: PodToPlace, node: str) -> Snapshot:
+    """Return `snapshot` with `pod` bound to `node`."""
+    info = snapshot.nodes[snapshot.rows[node]].with_pods((replace(pod.running, node_name=node),))
+    placed = updated(snapshot, (info,), snapshot.generation + 1)
+    return with_chosen_volumes(placed, pod.signature.info, node)[0]
