@@ -9,9 +9,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from webhook.cli.files import STANDARD_INPUT, read_text
+from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import parse
+from webhook.kube.documents import Document, parse
 from webhook.kube.field import InvalidInput, invalid
 from webhook.kube.kubeconfig import contexts
 
@@ -51,6 +52,10 @@ def read_cluster(filename: str) -> Snapshot:
     Raises:
         InvalidInput: it cannot be read, or holds no node.
     """
+    return snapshot_from_documents(_read_documents(filename))
+
+
+def _read_documents(filename: str) -> list[Document]:
     place = "<stdin>" if filename == STANDARD_INPUT else filename
     documents = parse(read_text(filename, "--cluster"), place)
     if not any(document.content.get("kind") == "Node" for document in documents):
@@ -58,7 +63,7 @@ def read_cluster(filename: str) -> Snapshot:
         held = f"holds no Node, only {', '.join([*kinds][:3])}" if kinds else "holds no Node"
         detail = f"{held}; give what `kubectl get nodes,pods,namespaces -A -o json` prints"
         raise InvalidInput([invalid("--cluster", filename, detail)])
-    return snapshot_from_documents(documents)
+    return documents
 
 
 def read_cluster_or_live(cluster: str | None, kubeconfig: Path | None, context: str | None) -> Snapshot:
@@ -70,11 +75,33 @@ def read_cluster_or_live(cluster: str | None, kubeconfig: Path | None, context: 
         InvalidInput: it cannot be read.
         click.ClickException: a file and a live cluster are given, or the API server does not answer the request.
     """
-    if cluster is not None and (kubeconfig is not None or context is not None):
-        raise click.UsageError("--cluster is a file: leave --kubeconfig and --context out.")
+    _check_one_cluster(cluster, kubeconfig, context)
     if cluster is not None:
         return read_cluster(cluster)
     # Imported here, so that a command on a file does not import the client.
     from webhook.cli.live import read_live_cluster
 
     return read_live_cluster(kubeconfig, context)
+
+
+def read_cluster_with_disruptions(
+    cluster: str | None, kubeconfig: Path | None, context: str | None
+) -> tuple[Snapshot, Disruptions]:
+    """Return the same snapshot, and what limits the moves of its pods.
+
+    Raises:
+        InvalidInput: it cannot be read.
+        click.ClickException: a file and a live cluster are given, or the API server does not answer the request.
+    """
+    _check_one_cluster(cluster, kubeconfig, context)
+    if cluster is not None:
+        documents = _read_documents(cluster)
+        return snapshot_from_documents(documents), Disruptions.from_documents(documents)
+    from webhook.cli.live import read_live_cluster_with_disruptions
+
+    return read_live_cluster_with_disruptions(kubeconfig, context)
+
+
+def _check_one_cluster(cluster: str | None, kubeconfig: Path | None, context: str | None) -> None:
+    if cluster is not None and (kubeconfig is not None or context is not None):
+        raise click.UsageError("--cluster is a file: leave --kubeconfig and --context out.")

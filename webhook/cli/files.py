@@ -1,7 +1,9 @@
 """Options and files of the offline commands."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
@@ -9,20 +11,28 @@ from webhook.kube.field import InvalidInput, invalid
 from webhook.policy.loader import built_in_policy, load_policy
 from webhook.policy.policy import Policy
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 STANDARD_INPUT = "-"
 # Shells complete file names for an option of this type.
 FILE = click.Path(allow_dash=True)
 
-pods_option = click.option(
-    "-f",
-    "--filename",
-    "filenames",
-    multiple=True,
-    required=True,
-    type=FILE,
-    metavar="FILE",
-    help="YAML or JSON: pods, or objects with pod templates; several documents, a v1 List; - for standard input.",
-)
+
+def _pods_option(*, required: bool) -> Callable[[F], F]:
+    return click.option(
+        "-f",
+        "--filename",
+        "filenames",
+        multiple=True,
+        required=required,
+        type=FILE,
+        metavar="FILE",
+        help="YAML or JSON: pods, or objects with pod templates; several documents, a v1 List; - for standard input.",
+    )
+
+
+pods_option = _pods_option(required=True)
+optional_pods_option = _pods_option(required=False)
 policy_option = click.option(
     "--policy", metavar="FILE", type=click.Path(path_type=Path), help="A PlacementPolicy; default: the built-in one."
 )

@@ -2,16 +2,20 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from webhook.cli.anonymize import without_secrets
 from webhook.cli.terminal import echo
 from webhook.cluster.cache.cluster_cache import ClusterCache
-from webhook.cluster.cache.resources import RESOURCES, Resource
+from webhook.cluster.cache.resources import DISRUPTION_BUDGETS, RESOURCES, Resource
+from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.documents import Document
 from webhook.watch.api_server import NOT_READABLE, ApiServer, ApiServerError, ClientConfig, list_pages
 from webhook.watch.scheduler_evidence import read_scheduler_evidence
 
@@ -32,18 +36,52 @@ def read_live_cluster(
         InvalidInput: the kubeconfig is missing or wrong.
         click.ClickException: the API server does not answer the request.
     """
+    return _read(kubeconfig, context, resources)
+
+
+def read_live_cluster_with_disruptions(kubeconfig: Path | None, context: str | None) -> tuple[Snapshot, Disruptions]:
+    """Return the same snapshot, and what limits the moves of its pods. Forbidden PodDisruptionBudgets are not known.
+
+    Raises:
+        InvalidInput: the kubeconfig is missing or wrong.
+        click.ClickException: the API server does not answer the request.
+    """
+    found: dict[str, list[Document]] = {}
+
+    def keep(resource: Resource, items: list[JsonObject], begins: bool) -> None:
+        if begins:
+            found[resource.name_in_cache] = []
+        if resource.kind in ("Pod", DISRUPTION_BUDGETS.kind):
+            made = ({"apiVersion": resource.api_version, "kind": resource.kind, **item} for item in items)
+            found[resource.name_in_cache] += [Document("the live cluster", without_secrets(each)) for each in made]
+
+    snapshot = _read(kubeconfig, context, (*RESOURCES, DISRUPTION_BUDGETS), keep)
+    disruptions = Disruptions.from_documents(each for documents in found.values() for each in documents)
+    if DISRUPTION_BUDGETS.name_in_cache in found and disruptions.budgets is None:
+        disruptions = replace(disruptions, budgets={})
+    return snapshot, disruptions
+
+
+def _read(
+    kubeconfig: Path | None, context: str | None, resources: Iterable[Resource], keep: OnPage | None = None
+) -> Snapshot:
+    """Return a snapshot of `resources`; `keep` gets each page too."""
     cache = ClusterCache()
     listings = {}
 
     def take(resource: Resource, items: list[JsonObject], begins: bool) -> None:
-        if begins:
-            listings[resource.name_in_cache] = cache.listing(resource.name_in_cache)
-        for each in listings[resource.name_in_cache].add(items):
-            echo(f"left out: {each.kind} {each.key}: {each.message}", err=True)
+        if resource is not DISRUPTION_BUDGETS:
+            if begins:
+                listings[resource.name_in_cache] = cache.listing(resource.name_in_cache)
+            for each in listings[resource.name_in_cache].add(items):
+                echo(f"left out: {each.kind} {each.key}: {each.message}", err=True)
+        if keep:
+            keep(resource, items, begins)
 
     source = ClientConfig(kubeconfig, context=context)
     for resource in list_resources(source, resources, take):
-        listings[resource.name_in_cache].finish()
+        if resource is not DISRUPTION_BUDGETS:
+            listings[resource.name_in_cache].finish()
     cache.put_scheduler_evidence(read_evidence(source))
     return cache.snapshot()
 

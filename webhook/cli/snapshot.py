@@ -16,14 +16,15 @@ from webhook.cli.anonymize import with_other_names, without_secrets
 from webhook.cli.clusters import live_options
 from webhook.cli.live import list_resources
 from webhook.cli.terminal import echo, echo_progress
-from webhook.cluster.cache.resources import OPTIONAL_RESOURCES, REQUIRED_RESOURCES, Resource
+from webhook.cluster.cache.resources import DISRUPTION_BUDGETS, OPTIONAL_RESOURCES, REQUIRED_RESOURCES, Resource
 from webhook.kube.field import FieldError, InvalidInput, invalid
 from webhook.kube.text import json_bytes
 from webhook.watch.api_server import ClientConfig
 
 JsonObject = dict[str, Any]
 _FIRST = ("Node", "Pod", "Namespace")
-_PLURALS = {resource.kind: resource.plural for resource in (*REQUIRED_RESOURCES, *OPTIONAL_RESOURCES)}
+_OTHERS = (*OPTIONAL_RESOURCES, DISRUPTION_BUDGETS)
+_PLURALS = {resource.kind: resource.plural for resource in (*REQUIRED_RESOURCES, *_OTHERS)}
 
 
 @click.command()
@@ -35,15 +36,17 @@ _PLURALS = {resource.kind: resource.plural for resource in (*REQUIRED_RESOURCES,
 @click.option(
     "--all-kinds",
     is_flag=True,
-    help="Also write the other kinds for placement: Services and controllers, storage, devices, PriorityClasses.",
+    help="Also write the other kinds that are read: Services and controllers, storage, devices, PriorityClasses, "
+    "PodDisruptionBudgets.",
 )
 def snapshot(
     kubeconfig: Path | None, context: str | None, output: Path | None, hash_names: bool, all_kinds: bool
 ) -> None:
     """Write the nodes, pods and namespaces of a running cluster as a v1 List, as `check --cluster` reads it.
 
-    With --all-kinds, `check` can also evaluate volumes, devices, default spreading and pods of lower priority. A kind
-    that you have no right to read is left out and reported on standard error.
+    With --all-kinds, `check` can also evaluate volumes, devices, default spreading and pods of lower priority, and
+    `capacity` respects PodDisruptionBudgets. A kind that you have no right to read is left out and reported on standard
+    error.
 
     Managed fields, environment variables and commands of containers are left out. --hash-names replaces names by
     numbers in the same order, which changes no placement. Labels, taints, image names and the annotations of namespaces
@@ -68,7 +71,7 @@ def snapshot(
         kept += [without_secrets({"apiVersion": resource.api_version, "kind": resource.kind, **item}) for item in items]
         _progress(found)
 
-    wanted = (*REQUIRED_RESOURCES, *(OPTIONAL_RESOURCES if all_kinds else ()))
+    wanted = (*REQUIRED_RESOURCES, *(_OTHERS if all_kinds else ()))
     whole = {each.kind: replace(each, field_selector="", part="") for each in wanted}
     resources = list_resources(ClientConfig(kubeconfig, context=context), whole.values(), take)
     echo("", err=True)

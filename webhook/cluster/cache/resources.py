@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from webhook.cluster.cache.object_key import PENDING_PODS
+from webhook.cluster.disruption_budget import DISRUPTION_BUDGET_API_VERSION, DISRUPTION_BUDGET_KIND
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS
 
 
@@ -45,3 +46,6 @@ REQUIRED_RESOURCES = (
 )
 OPTIONAL_RESOURCES = tuple(Resource(kind, row.api_version, row.plural) for kind, row in OPTIONAL_KINDS.items())
 RESOURCES = (*REQUIRED_RESOURCES, *OPTIONAL_RESOURCES)
+
+# Commands read these once. The server does not watch them: a placement does not depend on them.
+DISRUPTION_BUDGETS = Resource(DISRUPTION_BUDGET_KIND, DISRUPTION_BUDGET_API_VERSION, "poddisruptionbudgets")
