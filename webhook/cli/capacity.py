@@ -5,12 +5,12 @@ from pathlib import Path
 import click
 
 from webhook.cli.capacity_counts import Counted, Counts
+from webhook.cli.capacity_moving import Moving
 from webhook.cli.capacity_text import print_blocks, print_counted, to_json
 from webhook.cli.check_text import text_console
-from webhook.cli.clusters import live_options, read_cluster_or_live
-from webhook.cli.files import FILE, check_standard_input, pods_option, policy_option, read_policy
+from webhook.cli.clusters import live_options
+from webhook.cli.files import FILE, check_standard_input, optional_pods_option, policy_option, read_policy
 from webhook.cli.profiles import read_schedulers
-from webhook.cli.progress import Progress
 from webhook.cli.terminal import echo_json
 from webhook.cli.workloads import Workload, print_misplaced, read_pods
 from webhook.placement.capacity.free_blocks import largest_free_blocks
@@ -19,7 +19,8 @@ _REFUSED = 5
 
 
 @click.command()
-@pods_option
+@click.argument("nodes", nargs=-1, metavar="")
+@optional_pods_option
 @click.option(
     "--cluster",
     type=FILE,
@@ -54,6 +55,19 @@ _REFUSED = 5
     help="Stop after N of each pod, or with --together after N turns. Default: when the next one does not fit.",
 )
 @click.option(
+    "--drain",
+    "drained",
+    multiple=True,
+    metavar="NODE...",
+    help="Report whether the pods of these nodes fit elsewhere after `kubectl drain`; -f then counts on what is left.",
+)
+@click.option(
+    "--make-room",
+    "with_room",
+    is_flag=True,
+    help="For each pod that does not fit: the fewest running pods to move so that it fits, with the commands.",
+)
+@click.option(
     "--max-nodes",
     type=click.IntRange(min=0),
     default=20,
@@ -65,6 +79,7 @@ _REFUSED = 5
 @click.pass_context
 def capacity(
     ctx: click.Context,
+    nodes: tuple[str, ...],
     filenames: tuple[str, ...],
     cluster: str | None,
     kubeconfig: Path | None,
@@ -75,6 +90,8 @@ def capacity(
     policy: Path | None,
     together: bool,
     until: int | None,
+    drained: tuple[str, ...],
+    with_room: bool,
     max_nodes: int,
     output: str,
 ) -> None:
@@ -82,7 +99,7 @@ def capacity(
 
     Each pod is counted by itself on the cluster as it stands; an object such as a Deployment stands for the pods of its
     template. With --together, the pods take their places in proportion, such as 2 launchers and 8 workers in each turn.
-    Running pods stay where they are.
+    Running pods stay where they are, and nothing is changed in a live cluster.
 
     Exit code 0 also if nothing fits; 5: a pod would be denied (--mutate).
 
@@ -91,30 +108,52 @@ def capacity(
       placement-webhook capacity -f pod.yaml --cluster cluster.json
       placement-webhook capacity -f pod.yaml --cluster cluster.json --until 100 -o json
       placement-webhook capacity -f pod.yaml --context staging --mutate
+      placement-webhook capacity --drain node-1 node-2 --cluster cluster.json
+      placement-webhook capacity -f pod.yaml --cluster cluster.json --make-room
     """
-    files = [("--filename", filename) for filename in filenames]
+    _check_flags(filenames, drained, nodes, together=together, with_room=with_room)
+    files = (("--filename", each) for each in filenames)
     check_standard_input(*files, ("--cluster", cluster), ("--scheduler-config", scheduler_config))
     rules = read_policy(policy)
     schedulers = read_schedulers(scheduler_config, scheduler_profile, suggestions=0)
-    snapshot = read_cluster_or_live(cluster, kubeconfig, context)
-    workloads = read_pods(filenames, rules.kinds)
+    moving = Moving(schedulers, text_console(), max_nodes, with_room, is_json=output == "json")
+    snapshot = moving.read((*drained, *nodes), cluster, kubeconfig, context)
+    workloads = read_pods(filenames, rules.kinds) if filenames else []
     print_misplaced(workloads, rules)
-    progress = Progress()
-    counts = Counts(rules, snapshot, schedulers, with_policy, until, progress.of)
+    counts = Counts(rules, snapshot, schedulers, with_policy, until, moving.progress.of)
     blocks = largest_free_blocks(snapshot, rules.node_usage_key, rules.spec.accelerators)
-    console = text_console()
     is_refused = False
     for counted in counts.together(workloads) if together else counts.each(workloads):
-        progress.end()
+        moving.progress.end()
         is_refused |= counted.is_refused
         stopped_pod = _stopped_pod(counted, workloads) if together else None
+        room = moving.room(counts, counted)
         if output == "json":
-            echo_json(to_json(counted, stopped_pod, blocks))
+            echo_json(to_json(counted, stopped_pod, blocks) | moving.room_to_json(room))
         elif not counted.is_refused:
-            print_counted(console, counted, stopped_pod, max_nodes)
-    if output == "text":
-        print_blocks(console, blocks)
+            print_counted(moving.console, counted, stopped_pod, max_nodes)
+            moving.print_room(room)
+    if output == "text" and filenames:
+        print_blocks(moving.console, blocks)
     ctx.exit(_REFUSED if is_refused else 0)
+
+
+def _check_flags(
+    filenames: tuple[str, ...], drained: tuple[str, ...], nodes: tuple[str, ...], *, together: bool, with_room: bool
+) -> None:
+    """Return if the flags can be given together.
+
+    Raises:
+        click.UsageError: they cannot.
+    """
+    if nodes and not drained:
+        raise click.UsageError(f"Got unexpected extra argument ({' '.join(nodes)}); nodes follow --drain.")
+    if not filenames and (with_room or not drained):
+        raise click.UsageError("Missing option '-f' / '--filename'. Only --drain works without it.")
+    if with_room and (drained or together):
+        raise click.UsageError(
+            f"--make-room moves pods of the cluster as it is: leave {'--drain' if drained else '--together'} out."
+        )
 
 
 def _stopped_pod(counted: Counted, workloads: list[Workload]) -> str | None:

@@ -103,6 +103,18 @@ class Counts:
         for template, count in zip(templates, counts, strict=True):
             yield Counted(template.workload, count, template.is_refused, template.share, turns)
 
+    def next_pod(self, workload: Workload) -> tuple[JsonObject, Snapshot]:
+        """Return the first further pod of a template, as it is created, and the cluster with its claims.
+
+        Raises:
+            InvalidInput: a claim is malformed.
+        """
+        pods, pod = workload.pods, workload.document.content
+        begin = (pods.replicas if pods else None) or 0
+        if pods and pods.claims:
+            pod = pods.pod_at(begin)
+        return self._pod(workload, pod), with_claims_of_pods(workload, self.snapshot, range(begin, begin + 1))
+
     def _templates(self, workloads: Sequence[Workload]) -> list[_Template]:
         hint = MutateHint(self.policy, self.schedulers)
         templates = [self._template(workload, hint) for workload in workloads]

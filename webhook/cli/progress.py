@@ -21,12 +21,16 @@ class Progress:
         """Return a function to call with the number of placed pods of `name`."""
 
         def report(placed: int) -> None:
-            now = time.monotonic()
-            if self._is_terminal and now - self._last >= _SECONDS_BETWEEN:
-                self._last, self._is_shown = now, True
-                echo_progress(f"{name}: {placed} placed")
+            self.show(f"{name}: {placed} placed")
 
         return report
+
+    def show(self, text: str) -> None:
+        """Print `text` in place of the previous text."""
+        now = time.monotonic()
+        if self._is_terminal and now - self._last >= _SECONDS_BETWEEN:
+            self._last, self._is_shown = now, True
+            echo_progress(text)
 
     def end(self) -> None:
         """End the line of the progress."""

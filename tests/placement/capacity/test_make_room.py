@@ -67,7 +67,9 @@ def test_several_pods_are_moved_one_after_the_other() -> None:
     [
         pytest.param(running("p", "a", 2, kind="DaemonSet"), "of a DaemonSet", id="of a DaemonSet"),
         pytest.param(
-            running("p", "a", 2).annotate("kubernetes.io/config.mirror", "x"), "mirror pod", id="a mirror pod"
+            running("p", "a", 2).annotate("kubernetes.io/config.mirror", "x"),
+            "managed by a kubelet (mirror pods)",
+            id="a mirror pod",
         ),
         pytest.param(
             make_pod("p").node_name("a").gpu(2).status(phase="Running"),

@@ -191,7 +191,7 @@ class _Search:
 
     def _immovable(self, pod: BoundPod) -> str:
         if stays(pod):
-            return "mirror pod" if pod.is_mirror else "of a DaemonSet"
+            return "managed by a kubelet (mirror pods)" if pod.is_mirror else "of a DaemonSet"
         if pod.is_terminating:
             return "already being deleted"
         if pod.controller is None:

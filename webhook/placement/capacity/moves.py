@@ -13,6 +13,7 @@ from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.deadline import DeadlineNearError
+from webhook.kube.field import InvalidInput
 from webhook.kube.taints import UNSCHEDULABLE, Taint
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod_signature import PodSignature
@@ -78,9 +79,12 @@ def replacement_of(pod: BoundPod) -> PodToPlace:
     """Return the pod that the controller creates in place of `pod`.
 
     Raises:
-        InvalidInput: a field that is read is malformed; holds every error.
+        InvalidInput: a field that is read is malformed; holds every error, with the name of `pod`.
     """
-    return PodToPlace.of(pod.replacement())
+    try:
+        return PodToPlace.of(pod.replacement())
+    except InvalidInput as error:
+        raise InvalidInput(each.prefixed(f"Pod {pod.full_name}") for each in error.errors) from error
 
 
 def cordoned(snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
