@@ -9,6 +9,8 @@ from tests.support.command import Run
 from tests.support.moves import budget, cards, running
 
 BIG = make_pod("big").gpu(8)
+_CORE_KINDS = ("PersistentVolumeClaim", "PersistentVolume")
+_CSI_KINDS = ("CSIDriver", "CSINode", "CSIStorageCapacity", "VolumeAttachment")
 OBJECTS = (cards("a", 8), cards("b", 4), cards("c", 4), running("web", "a", 4))
 
 
@@ -65,7 +67,7 @@ def test_text_has_the_moves_and_their_commands(run: Run, tmp_path: Path) -> None
     eviction = '{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"web","namespace":"team-a"}}'
     assert outcome.output.splitlines()[:10] == [
         "default/big: 0 more fit",
-        "  then: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
+        "  the next one: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
         "  to make room on a, move 1 pod:",
         f"    1. team-a/web of Job app from a to b (or to another of the 2 nodes that fit); {losses}",
         "  commands, in this order; between the moves, wait until the new pod is bound:",
@@ -97,6 +99,36 @@ def test_nodes_are_cordoned_for_a_move_whose_target_matters(run: Run, tmp_path: 
     assert [each["cordon"] for each in found["moves"]] == [["a", "c"]]
     commands = [command for command in found["commands"] if "cordon" in command]
     assert commands == ["kubectl cordon a", "kubectl cordon c", "kubectl uncordon c", "kubectl uncordon a"]
+
+
+def test_a_further_pod_of_a_stateful_set_gets_room(run: Run, tmp_path: Path) -> None:
+    stateful_set = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db"},
+        "spec": {
+            "replicas": 2,
+            "template": BIG.label("app", "db").template(),
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"storageClassName": "local"}}],
+        },
+    }
+    kinds = {"v1": ("PersistentVolumeClaim", "PersistentVolume"), "storage.k8s.io/v1": _CSI_KINDS}
+    empty = [
+        {"apiVersion": version, "kind": f"{kind}List", "items": []}
+        for version, found in kinds.items()
+        for kind in found
+    ]
+    storage_class = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "local"},
+        "provisioner": "csi.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+
+    (found,) = room(run, write(tmp_path, *OBJECTS, *empty, storage_class), stateful_set)
+
+    assert (found["verdict"], [each["pod"] for each in found["moves"]]) == ("Moves", ["team-a/web"])
 
 
 def test_without_a_solution_it_says_what_was_tried(run: Run, tmp_path: Path) -> None:

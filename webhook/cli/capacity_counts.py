@@ -109,11 +109,12 @@ class Counts:
         Raises:
             InvalidInput: a claim is malformed.
         """
-        pods, pod = workload.pods, workload.document.content
-        begin = (pods.replicas if pods else None) or 0
-        if pods and pods.claims:
-            pod = pods.pod_at(begin)
-        return self._pod(workload, pod), with_claims_of_pods(workload, self.snapshot, range(begin, begin + 1))
+        if workload.pods is None or not workload.pods.claims:
+            return self._pod(workload, workload.document.content), self.snapshot
+        pods, begin = _without_end(workload.pods), workload.pods.replicas or 0
+        workload = replace(workload, pods=pods)
+        snapshot = with_claims_of_pods(workload, self.snapshot, range(begin, begin + 1))
+        return self._pod(workload, pods.pod_at(begin)), snapshot
 
     def _templates(self, workloads: Sequence[Workload]) -> list[_Template]:
         hint = MutateHint(self.policy, self.schedulers)
