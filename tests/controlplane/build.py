@@ -1,6 +1,7 @@
 """Build the control plane's programs from their Go modules, with progress output."""
 
 import hashlib
+import os
 import platform
 import re
 import subprocess
@@ -13,6 +14,7 @@ from tests.controlplane.cache import Progress, locked, made_whole
 from tests.controlplane.toolchain import NoToolchain, find_or_install
 
 GO_MODULE = Path(__file__).parent / "golang"
+RELEASE = "CONTROL_PLANE_RELEASE"
 PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
 
 _PROGRESS_INTERVAL_SECONDS = 15
@@ -25,46 +27,67 @@ class BuildFailed(Exception):  # noqa: N818 - a finding that is shown to the use
     """The programs could not be built; names each module that could not be downloaded, or the compiler's last lines."""
 
 
-def pinned_minor() -> int:
-    """N of the Kubernetes release 1.N that go.mod pins."""
-    return int(_pinned(_KUBERNETES).split(".")[1])
+def module_file(environ: Mapping[str, str]) -> Path:
+    """Return the go.mod of the release that CONTROL_PLANE_RELEASE names, such as "1.34"; the newest one if unset.
+
+    Raises:
+        BuildFailed: there is no module file of that release.
+    """
+    release = environ.get(RELEASE, "")
+    older = {path.stem: path for path in sorted(GO_MODULE.glob("1.*.mod"))}
+    newest = GO_MODULE / "go.mod"
+    files = {"": newest, **older, f"1.{_minor(newest)}": newest}
+    if release not in files:
+        raise BuildFailed(f"{RELEASE}: Unsupported value: {release!r}: supported values: {', '.join(files)[2:]}")
+    return files[release]
+
+
+def pinned_minor(environ: Mapping[str, str] = os.environ) -> int:
+    """N of the Kubernetes release 1.N of the control plane, see `module_file`."""
+    return _minor(module_file(environ))
+
+
+def _minor(module: Path) -> int:
+    return int(_pinned(_KUBERNETES, module).split(".")[1])
 
 
 def built(cache: Path, environ: Mapping[str, str], progress: Progress) -> Path:
     """Return the folder of the five programs, built if this version of them never was.
 
-    They are one binary under five names. The key of the folder is a hash of the Go module, so another release is
-    another folder. `go.sum` pins every module by its hash, hence no checksum database is asked.
+    They are one binary under five names. The key of the folder is a hash of the Go module, so another release, which
+    has module files of its own beside the same main.go, is another folder. The sums pin every module by its hash, hence
+    no checksum database is asked.
 
     Raises:
         BuildFailed: there is no Go toolchain, a module was refused, or it does not compile.
     """
-    target = cache / _key()
+    module = module_file(environ)
+    target = cache / _key(module)
     if not target.exists():
         with locked(cache, progress):
             if not target.exists():
-                _build(target, environ, progress)
+                _build(target, module, environ, progress)
     return target
 
 
-def _key() -> str:
+def _key(module: Path) -> str:
     content = hashlib.sha256()
-    for name in ("go.mod", "go.sum", "main.go"):
-        content.update((GO_MODULE / name).read_bytes())
+    for path in (module, module.with_suffix(".sum"), GO_MODULE / "main.go"):
+        content.update(path.read_bytes())
     return f"{content.hexdigest()[:16]}-{platform.system()}-{platform.machine()}".lower()
 
 
-def _build(target: Path, environ: Mapping[str, str], progress: Progress) -> None:
+def _build(target: Path, module: Path, environ: Mapping[str, str], progress: Progress) -> None:
     try:
-        go = find_or_install(_pinned(r"^go (\S+)$"), target.parent, environ, progress)
+        go = find_or_install(_pinned(r"^go (\S+)$", module), target.parent, environ, progress)
     except NoToolchain as missing:
         raise BuildFailed(str(missing)) from missing
-    version = _pinned(_KUBERNETES)
+    version = _pinned(_KUBERNETES, module)
     stamp = "k8s.io/component-base/version"
-    stamps = f"-s -w -X {stamp}.gitVersion={version} -X {stamp}.gitMajor=1 -X {stamp}.gitMinor={pinned_minor()}"
+    stamps = f"-s -w -X {stamp}.gitVersion={version} -X {stamp}.gitMajor=1 -X {stamp}.gitMinor={_minor(module)}"
     settings = {
         "CGO_ENABLED": "0",
-        "GOFLAGS": "-mod=readonly",
+        "GOFLAGS": f"-mod=readonly -modfile={module.name}",
         "GOTOOLCHAIN": "local",
         "GOSUMDB": "off",
         "GOWORK": "off",
@@ -83,10 +106,10 @@ def _build(target: Path, environ: Mapping[str, str], progress: Progress) -> None
     progress("built")
 
 
-def _pinned(pattern: str) -> str:
-    found = re.search(pattern, (GO_MODULE / "go.mod").read_text(), re.MULTILINE)
+def _pinned(pattern: str, module: Path) -> str:
+    found = re.search(pattern, module.read_text(), re.MULTILINE)
     if found is None:
-        raise BuildFailed(f"{GO_MODULE / 'go.mod'}: no line matches {pattern}")
+        raise BuildFailed(f"{module}: no line matches {pattern}")
     return found.group(1)
 
 

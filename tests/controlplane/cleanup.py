@@ -1,5 +1,6 @@
 """Restore the control plane to its state before a test."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from tests.controlplane.client import Client, NotFound, Object, Objects
@@ -71,7 +72,7 @@ def remove_namespaces(client: Client) -> Objects:
     for namespace in namespaces:
         client.delete("Namespace", namespace["metadata"]["name"])
     removed = _remove_contents(client)
-    for api_version, kind in _CLUSTER_SCOPED:
+    for api_version, kind in _served(client, _CLUSTER_SCOPED):
         for obj in client.list(kind, api_version=api_version):
             _delete(client, obj)
     for namespace in namespaces:
@@ -83,12 +84,16 @@ def remove_namespaces(client: Client) -> Objects:
 
 def _remove_contents(client: Client) -> Objects:
     removed: Objects = []
-    for api_version, kind in _NAMESPACED:
+    for api_version, kind in _served(client, _NAMESPACED):
         for obj in client.list(kind, api_version=api_version):
             if not _is_own(obj):
                 _delete(client, obj)
                 removed.append(obj)
     return removed
+
+
+def _served(client: Client, kinds: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(api_version, kind) for api_version, kind in kinds if client.serves(api_version)]
 
 
 def _delete(client: Client, obj: Object) -> None:

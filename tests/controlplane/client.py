@@ -45,6 +45,7 @@ class Client:
         self._url = url
         self._user_headers = tuple(user_headers)
         self._resources: dict[tuple[str, str], tuple[str, bool]] = {}
+        self._served: dict[str, bool] = {}
 
     def impersonating(self, user: str, groups: Iterable[str] = ()) -> "Client":
         """Return a client that acts as `user`, for what RBAC lets that one do."""
@@ -99,6 +100,16 @@ class Client:
         query = {"labelSelector": label_selector, "fieldSelector": field_selector}
         answer = self.request("GET", self._path(api_version, kind, namespace), query=query)
         return [{"apiVersion": api_version, "kind": kind, **item} for item in answer.object["items"]]
+
+    def serves(self, api_version: str) -> bool:
+        """Return true if the API server has this API group; older releases lack some."""
+        if api_version not in self._served:
+            try:
+                self.request("GET", _root(api_version))
+                self._served[api_version] = True
+            except NotFound:
+                self._served[api_version] = False
+        return self._served[api_version]
 
     def create(self, obj: Object, *, namespace: str | None = None, dry_run: bool = False) -> Answer:
         """Create an object, in strict validation: an unknown or doubled field is refused."""
@@ -155,7 +166,7 @@ class Client:
         return self._path(obj["apiVersion"], obj["kind"], within, name)
 
     def _path(self, api_version: str, kind: str, namespace: str | None, name: str = "", subresource: str = "") -> str:
-        root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        root = _root(api_version)
         if (api_version, kind) not in self._resources:
             for resource in self.request("GET", root).object["resources"]:
                 if "/" not in resource["name"]:
@@ -165,6 +176,10 @@ class Client:
             namespace = "default"
         within = f"namespaces/{namespace}/" if namespaced and namespace else ""
         return "/".join(part for part in (f"{root}/{within}{plural}", name, subresource) if part)
+
+
+def _root(api_version: str) -> str:
+    return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
 
 def _write_options(dry_run: bool) -> dict[str, str]:

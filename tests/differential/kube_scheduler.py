@@ -1,7 +1,7 @@
 """Ask the real kube-scheduler about pods, one at a time, and restore the cluster after each."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.controlplane.client import ApiError
@@ -41,6 +41,7 @@ _KINDS = (
     ("resource.k8s.io/v1", "DeviceClass"),
     ("resource.k8s.io/v1", "ResourceClaim"),
 )
+_FIELDS_OF_STATUS_SINCE_1_35 = frozenset(("resources", "allocatedResources"))
 _LONG_SECONDS = 3600
 _ALREADY_THERE = 409
 
@@ -70,6 +71,9 @@ class KubeScheduler:
         self._made: dict[_Key, Object] = {}
         self._snapshot: Snapshot | None = None
         self._asked = 0
+        self._version = self._client.request("GET", "/version").object
+        minor = int(self._version["minor"].rstrip("+"))
+        self._later_fields = _FIELDS_OF_STATUS_SINCE_1_35 if minor < 35 else frozenset()
         self._make_classes()
 
     def establish(self, world: World) -> None:
@@ -79,6 +83,8 @@ class KubeScheduler:
             ApiError: the API server rejects an object.
         """
         self._snapshot = None
+        storage = tuple(obj for obj in world.storage if self._client.serves(obj["apiVersion"]))
+        world = replace(world, storage=storage)
         wanted = {_key(obj): obj for obj in world.objects}
         changed = [key for key, obj in self._made.items() if wanted.get(key) != obj and key[0] != "Namespace"]
         nodes = {name for kind, _, name in changed if kind == "Node"}
@@ -112,8 +118,10 @@ class KubeScheduler:
         return self._snapshot
 
     def objects(self) -> list[Object]:
-        """Return the objects of the cluster as the API server has them."""
-        return [obj for api_version, kind in _KINDS for obj in self._client.list(kind, api_version=api_version)]
+        """Return the objects of the cluster as the API server has them, and its version as kubectl prints it."""
+        kinds = [(version, kind) for version, kind in _KINDS if self._client.serves(version)]
+        found = [obj for version, kind in kinds for obj in self._client.list(kind, api_version=version)]
+        return [*found, {"serverVersion": self._version}]
 
     def ask(self, pod: Object) -> tuple[Answer, Object]:
         """Return kube-scheduler's result for `pod`, and the pod as the API server stored it; delete it afterwards.
@@ -192,7 +200,7 @@ class KubeScheduler:
             path = f"/api/v1/namespaces/{namespace}/{obj['kind'].lower()}s/{name}"
             self._client.request("DELETE", path, body={"gracePeriodSeconds": _LONG_SECONDS})
         if obj["kind"] != "Node" and (status := obj.get("status")):
-            body = {"status": status}
+            body = {"status": {field: value for field, value in status.items() if field not in self._later_fields}}
             self._client.patch(obj["kind"], name, body, namespace=namespace, subresource="status")
 
     def _remove(self, objects: Iterable[Object], event: str = "") -> None:

@@ -100,6 +100,7 @@ SAID: Mapping[str, Callable[[Snapshot], Any]] = {
     "full_quotas": lambda snapshot: dict(snapshot.full_quotas),
     # Read at intervals, so an object that has just been created can be missing.
     "scheduler_evidence": lambda _: "not of watches",
+    "release": lambda _: "not of watches",
     "nominated": lambda snapshot: dict(snapshot.nominated.by_node),
     "pending": lambda snapshot: dict(snapshot.pending),
     "assumed": lambda snapshot: snapshot.assumed,

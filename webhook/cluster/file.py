@@ -11,6 +11,7 @@ from webhook.cluster.pending_pods import PendingPod, PodKey, is_pending
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.kube.documents import Document, field
 from webhook.kube.field import FieldError, InvalidInput
+from webhook.kube.release import ASSUMED, Release, is_server_version, read_server_version
 from webhook.kube.wellknown import ENDED_PHASES
 
 T = TypeVar("T")
@@ -23,15 +24,19 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     there is none. But if there are StorageClasses or CSINodes, all claims are known, and all volumes if no claim names
     one. If there are ResourceClaims or ResourceClaimTemplates, all DeviceClasses are known.
 
+    What `kubectl version -o json` prints, among `documents`, states the release of the cluster.
+
     A pod counts on the node that it is bound to until it has ended, even while it is being deleted. A pod on a
     node that does not exist is not counted. Pods that are not bound are in `pending`, those that are nominated to a
     node also in `nominated`.
 
     Raises:
-        InvalidInput: an object is malformed, or a node or a bound pod is duplicated; holds every error, with the place
-            and the name of the object.
+        InvalidInput: an object is malformed, or a node, a bound pod or the release is duplicated; holds every error,
+            with the place and the name of the object.
     """
+    documents = tuple(documents)
     errors: list[FieldError] = []
+    release = _release(documents, errors)
     nodes: dict[str, Node] = {}
     pods: dict[tuple[str, str], RunningPod] = {}
     pending: dict[PodKey, PendingPod] = {}
@@ -57,7 +62,21 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     if errors:
         raise InvalidInput(errors)
     nominated = NominatedPods.of(pod.nominated for pod in pending.values() if pod.nominated)
-    return replace(_snapshot(nodes, pods.values(), namespaces, found), pending=pending, nominated=nominated)
+    snapshot = _snapshot(nodes, pods.values(), namespaces, found)
+    return replace(snapshot, pending=pending, nominated=nominated, release=release)
+
+
+def _release(documents: Iterable[Document], errors: list[FieldError]) -> Release:
+    """Return the release that `documents` state, in the form of `kubectl version -o json`."""
+    found: dict[str, Release] = {}
+    for document in documents:
+        release = read_document(document, read_server_version, errors) if is_server_version(document.content) else None
+        if release is not None:
+            found[release.version] = release
+            if len(found) > 1:
+                place = f"{document.place}: serverVersion.gitVersion"
+                errors.append(FieldError(place, "Duplicate value", release.version, "a cluster has one release"))
+    return next(iter(found.values()), ASSUMED)
 
 
 def _snapshot(

@@ -21,6 +21,7 @@ from webhook.cluster.storage.storage import NO_STORAGE, Storage
 from webhook.cluster.workloads import NO_WORKLOADS, SelectingObjects
 from webhook.kube.ports import HostPort
 from webhook.kube.reader import Reader
+from webhook.kube.release import ASSUMED, Release
 from webhook.kube.resource_names import CPU, MEMORY
 from webhook.kube.taints import Taint
 
@@ -40,6 +41,7 @@ _NOT_OF_NODES = (
     "priority_classes",
     "full_quotas",
     "scheduler_evidence",
+    "release",
     "nominated",
     "pending",
     "is_without_pods",
@@ -131,10 +133,10 @@ class Snapshot:
 
     Row n of every column is `nodes[n]`. Amounts are in thousandths of a core for cpu, in bytes or units for other
     resources. `full_quotas` names, by namespace, a ResourceQuota that denies pods with pod affinity across namespaces.
-    `scheduler_evidence` is None if it is not known. `nominated` are the pending pods with a nominated node; they do not
-    use resources yet. `assumed` are the nominated pods that this snapshot shows as running, each with the row of its
-    node. `pending` are the pods that are not bound, in the order of their arrival. `is_without_pods`: it shows the
-    nodes without their pods.
+    `scheduler_evidence` is None if it is not known. `release` is that of the API server, and is taken for that of
+    kube-scheduler. `nominated` are the pending pods with a nominated node; they do not use resources yet. `assumed` are
+    the nominated pods that this snapshot shows as running, each with the row of its node. `pending` are the pods that
+    are not bound, in the order of their arrival. `is_without_pods`: it shows the nodes without their pods.
     """
 
     generation: int
@@ -155,6 +157,7 @@ class Snapshot:
     priority_classes: Mapping[str, PriorityClass]
     full_quotas: Mapping[str, str]
     scheduler_evidence: SchedulerEvidence | None
+    release: Release
     nominated: NominatedPods
     pending: Mapping[PodKey, PendingPod]
     assumed: tuple[tuple[int, RunningPod], ...]
@@ -175,6 +178,7 @@ class Snapshot:
         priority_classes: Mapping[str, PriorityClass] | None = None,
         full_quotas: Mapping[str, str] | None = None,
         scheduler_evidence: SchedulerEvidence | None = None,
+        release: Release = ASSUMED,
     ) -> "Snapshot":
         """Return the snapshot of `nodes`, whose names are distinct, `namespaces` by name, and other objects."""
         infos = tuple(sorted(nodes, key=lambda info: info.node.name))
@@ -197,6 +201,7 @@ class Snapshot:
             priority_classes=priority_classes or {},
             full_quotas=full_quotas or {},
             scheduler_evidence=scheduler_evidence,
+            release=release,
             nominated=NO_NOMINATED_PODS,
             pending={},
             assumed=(),

@@ -36,7 +36,8 @@ KNOWN_FIELDS = frozenset(
             "csi",
             "is_without_pods",
         ),
-        *("devices", "priority_classes", "full_quotas", "scheduler_evidence", "nominated", "assumed", "pending"),
+        *("devices", "priority_classes", "full_quotas", "scheduler_evidence", "release", "nominated", "assumed"),
+        "pending",
         *("labels", "taints", "unschedulable", "allowed_pods", "images", "allocatable_columns", "_zeros"),
     )
 )

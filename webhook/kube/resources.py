@@ -39,7 +39,8 @@ class PodResources:
     `requests` must be free on the node. `non_zero_requested` is added to the node for scores if the pod is running,
     `scoring_requests` is added by NodeResourcesFit if it is pending: in both, a container without a request of cpu or
     memory has a default. They differ only for pods with pod-level resources, which `scoring_requests` leaves out.
-    `by_container` are the requests of the containers of a pending pod that request extended resources.
+    `by_container` are the requests of the containers of a pending pod that request extended resources. `of_containers`
+    are the `requests` without pod-level resources; None if there are none of these.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, PodInfo.CalculateResource, and
     framework/plugins/noderesources/resource_allocation.go, calculatePodResourceRequest
@@ -49,6 +50,7 @@ class PodResources:
     non_zero_requested: Amounts
     scoring_requests: Amounts
     by_container: tuple[ContainerRequests, ...] = ()
+    of_containers: Amounts | None = None
 
 
 def pod_requests(pod: Mapping[str, Any]) -> dict[str, int]:
@@ -104,7 +106,8 @@ def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool 
         init_containers = [resized.container(each) if each.is_sidecar else each for each in init_containers]
         pod_level = resized.pod(pod_level)
 
-    requests = sum_of(_aggregate(containers, init_containers, _NONE) | pod_level, overhead)
+    of_containers = _aggregate(containers, init_containers, _NONE)
+    requests = sum_of(of_containers | pod_level, overhead)
     defaults = _DEFAULTS_MILLI
     if pod_level:
         defaults = {name: amount for name, amount in _DEFAULTS_MILLI.items() if name not in requests}
@@ -115,7 +118,8 @@ def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool 
         by_container = _by_container(init_containers, containers)
     whole = whole_units(counted)
     whole_scored = whole if scored is counted else whole_units(scored)
-    return PodResources(whole_units(requests), whole, whole_scored, by_container)
+    without_pod_level = whole_units(sum_of(of_containers, overhead)) if pod_level else None
+    return PodResources(whole_units(requests), whole, whole_scored, by_container, without_pod_level)
 
 
 def _by_container(init_containers: list["_Container"], containers: list["_Container"]) -> tuple[ContainerRequests, ...]:

@@ -10,6 +10,7 @@ from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.deadline import Expired, never
+from webhook.kube.release import Change
 from webhook.placement.framework.result import Placement
 from webhook.placement.replica_volumes import with_chosen_volumes
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -84,7 +85,8 @@ class FillingCluster:
 
 def needs_devices(signature: PodSignature, snapshot: Snapshot) -> bool:
     """Return true if the pod is allocated devices, which a snapshot does not show as allocated to it."""
-    return bool(signature.info.device_claims) or snapshot.devices.back_any(signature.info.requests)
+    has_devices = snapshot.release.has(Change.DEVICES_BACK_EXTENDED_RESOURCES)
+    return bool(signature.info.device_claims) or (has_devices and snapshot.devices.back_any(signature.info.requests))
 
 
 def place_replicas(
@@ -113,7 +115,7 @@ def place_replicas(
     stopped, is_complete = None, True
     for pod in islice(pods, max(1, min(asked, limit))):
         if read is None or pod != pod_read:
-            pod_read, read = pod, (PodSignature.of(pod), RunningPod.of(pod))
+            pod_read, read = pod, (PodSignature.of(pod), RunningPod.of(as_stored(pod, snapshot)))
         signature, running = read
         if not cluster.is_known_for(signature):
             break
@@ -129,3 +131,11 @@ def place_replicas(
     placed = min(nodes.total(), asked)
     is_complete = is_complete and (stopped is not None or placed >= asked)
     return Replicas(asked, placed, dict(nodes), first, stopped, is_complete, cluster.snapshot)
+
+
+def as_stored(pod: Mapping[str, Any], snapshot: Snapshot) -> Mapping[str, Any]:
+    """Return `pod` without the pod-level resources that an API server of an older release drops."""
+    spec = pod.get("spec")
+    if snapshot.release.has(Change.POD_LEVEL_RESOURCES) or not isinstance(spec, dict) or "resources" not in spec:
+        return pod
+    return {**pod, "spec": {name: value for name, value in spec.items() if name != "resources"}}

@@ -12,9 +12,10 @@ from webhook.cluster.storage.storage import Storage
 from webhook.kube.deadline import Expired, never
 from webhook.kube.names import is_dns_subdomain
 from webhook.kube.reader import Reader
+from webhook.kube.release import Change
 from webhook.kube.resource_names import is_extended_resource
 from webhook.kube.volumes import MIGRATIONS, PodVolumes
-from webhook.placement.dra.feasibility import device_feasibility
+from webhook.placement.dra.feasibility import device_feasibility, resource_claim
 from webhook.placement.framework.volume_claims import attached_volumes
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
@@ -67,9 +68,27 @@ class UnsupportedFeatures:
             required.add(DEFAULT_PREEMPTION)
         if effects := _namespace_effects(inter_pod, snapshot):
             (required if "filters" in effects else preferred).add(InterPodAffinity.name)
-        if (info.device_claims or info.by_container) and not device_feasibility(info, snapshot, expired).is_decided:
+        if (info.device_claims or info.by_container) and not _are_devices_decided(info, snapshot, expired):
             required.add(DynamicResources.name)
-        return self.required | required, frozenset(preferred)
+        has_features = snapshot.release.has(Change.NODE_DECLARED_FEATURES)
+        of_pod = self.required if has_features else self.required - {NODE_DECLARED_FEATURES}
+        return of_pod | required, frozenset(preferred)
+
+
+def _are_devices_decided(info: PodInfo, snapshot: Snapshot, expired: Expired) -> bool:
+    """Return whether it is known which nodes have the devices of the pod.
+
+    1.33 ignores claims unless the gate DynamicResourceAllocation is set, which no object shows. 1.35 fails to score a
+    pod that has claims with devices and claims without.
+    """
+    release = snapshot.release
+    if not release.has(Change.DYNAMIC_RESOURCES):
+        return False
+    if release.has(Change.ALTERNATIVE_DEVICES_SCORE) and not release.has(Change.ALLOCATED_CLAIMS_SCORE):
+        claims = [resource_claim(use, snapshot.devices) for use in info.device_claims]
+        if len({claim.allocation is None for claim in claims if claim is not None}) > 1:
+            return False
+    return device_feasibility(info, snapshot, expired).is_decided
 
 
 def unknown_resources(info: PodInfo, snapshot: Snapshot) -> tuple[str, ...]:
@@ -78,7 +97,7 @@ def unknown_resources(info: PodInfo, snapshot: Snapshot) -> tuple[str, ...]:
     Unmodelled or unknown objects can only exclude nodes, with this exception: kube-scheduler looks for devices of a
     class in ResourceSlices. If the DeviceClasses are known, no resource is unknown.
     """
-    if snapshot.devices.classes is not None:
+    if snapshot.devices.classes is not None or not snapshot.release.has(Change.DEVICES_BACK_EXTENDED_RESOURCES):
         return ()
     return tuple(
         [

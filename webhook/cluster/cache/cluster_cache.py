@@ -20,6 +20,7 @@ from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.cluster.update import updated, with_nodes
 from webhook.kube.field import InvalidInput
+from webhook.kube.release import ASSUMED, Release
 
 JsonObject = Mapping[str, Any]
 
@@ -75,6 +76,7 @@ class ClusterCache:
         self._node_set_changed = False
         self._namespaces_changed = False
         self._evidence: SchedulerEvidence | None = None
+        self._release = ASSUMED
 
     def replace(self, kind: str, objects: Iterable[JsonObject]) -> list[InvalidObject]:
         """Replace all objects of `kind` by `objects`, raw API objects; return those that have become invalid."""
@@ -127,6 +129,10 @@ class ClusterCache:
         """Store the signs of schedulers; None: they are not known."""
         self._evidence = evidence
 
+    def put_release(self, release: Release) -> None:
+        """Store the release of the cluster."""
+        self._release = release
+
     def compact(self) -> None:
         """Delete the pending pods that left before the last call and have not been reported as bound."""
         self._pending.compact()
@@ -147,7 +153,8 @@ class ClusterCache:
         if self._pending.has_changed:
             pending = self._pending.pending(self._pods)
             snapshot = replace(snapshot, pending=pending, nominated=self._pending.nominated(pending))
-        self._snapshot = replace(snapshot, scheduler_evidence=self._evidence, **self._optional.changed_fields())
+        snapshot = replace(snapshot, scheduler_evidence=self._evidence, release=self._release)
+        self._snapshot = replace(snapshot, **self._optional.changed_fields())
         self._changed_nodes.clear()
         self._node_set_changed = self._namespaces_changed = False
         return self._snapshot
@@ -162,7 +169,7 @@ class ClusterCache:
     def _has_changed(self) -> bool:
         if self._changed_nodes or self._node_set_changed or self._namespaces_changed:
             return True
-        if self._evidence != self._snapshot.scheduler_evidence:
+        if (self._evidence, self._release) != (self._snapshot.scheduler_evidence, self._snapshot.release):
             return True
         return self._optional.has_changed or self._pending.has_changed
 

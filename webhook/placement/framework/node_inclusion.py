@@ -1,12 +1,14 @@
 """Node affinity and taint checks that several plugins share."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE
+from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 from webhook.placement.pod.pod_info import PodInfo
 
 _HARD = (NO_SCHEDULE, NO_EXECUTE)
@@ -39,3 +41,22 @@ def untolerated(pod: PodInfo, nodes: Snapshot) -> Mask:
         taint for taint in nodes.taints.distinct if taint.effect in _HARD and not pod.tolerations.tolerate(taint)
     )
     return np.array(rejected, dtype=np.bool_).take(nodes.taints.class_of)
+
+
+def first_untolerated(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator[tuple[Taint, Mask]]:
+    """Yield each taint that is the first of a node that `pod` does not tolerate, with those nodes.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+
+    Source: k8s.io/component-helpers/scheduling/corev1/helpers.go, FindMatchingUntoleratedTaint
+    """
+    hard = {taint for taint in nodes.taints.distinct if taint.effect in _HARD and not pod.tolerations.tolerate(taint)}
+    firsts = [next((taint for taint in taints if taint in hard), None) for taints in nodes.taints.classes]
+    by_name: dict[tuple[str, str], Taint] = {}
+    for taint in firsts:
+        if taint is not None:
+            by_name.setdefault((taint.key, taint.value), taint)
+    for (key, value), taint in in_time(by_name.items(), expired):
+        is_first = [each is not None and (each.key, each.value) == (key, value) for each in firsts]
+        yield taint, np.array(is_first, dtype=np.bool_).take(nodes.taints.class_of)

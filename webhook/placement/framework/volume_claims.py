@@ -7,6 +7,10 @@ from webhook.cluster.storage.storage import Storage
 from webhook.kube.volumes import MIGRATIONS, AttachedVolume, PodVolumes
 
 _DRIVERS = {each.plugin: each.driver for each in MIGRATIONS.values()}
+_PLUGINS = {each.driver: each.plugin for each in MIGRATIONS.values()}
+
+Migrated = frozenset[str] | None
+"""The in-tree plugins that are migrated to CSI on a node; None: all of them."""
 
 
 def not_found(name: str) -> str:
@@ -31,20 +35,30 @@ def owner_error(claim: PersistentVolumeClaim | None, volumes: PodVolumes) -> str
     return f"PVC {namespace}/{claim.name} was not created for pod {namespace}/{pod.name} (pod is not owner)"
 
 
-def attached_volumes(volumes: PodVolumes, storage: Storage) -> Iterator[AttachedVolume]:
-    """Yield the volumes that drivers attach for a pod with `volumes`, as far as `storage` knows them."""
-    yield from (volume for volume in volumes.attached_inline if volume.handle)
+def attached_volumes(volumes: PodVolumes, storage: Storage, migrated: Migrated = None) -> Iterator[AttachedVolume]:
+    """Yield the volumes that drivers attach for a pod with `volumes` on a node, as far as `storage` knows them."""
+    for volume in volumes.attached_inline:
+        if volume.handle and _is_migrated(_PLUGINS[volume.driver], migrated):
+            yield volume
     for use in volumes.claims:
         claim = (storage.claims or {}).get((volumes.namespace, use.name))
-        volume = _volume_of(claim, storage) if claim else None
-        if volume is not None and volume.driver and volume.handle:
-            yield volume
+        attached = _volume_of(claim, storage, migrated) if claim else None
+        if attached is not None and attached.driver and attached.handle:
+            yield attached
 
 
-def _volume_of(claim: PersistentVolumeClaim, storage: Storage) -> AttachedVolume | None:
+def _is_migrated(plugin: str, migrated: Migrated) -> bool:
+    return migrated is None or plugin in migrated
+
+
+def _volume_of(claim: PersistentVolumeClaim, storage: Storage, migrated: Migrated) -> AttachedVolume | None:
     volume = (storage.volumes or {}).get(claim.volume_name)
     if volume is not None:
-        return volume.csi or volume.migrated
+        if volume.csi or not volume.migrated:
+            return volume.csi
+        return volume.migrated if _is_migrated(MIGRATIONS[volume.source].plugin, migrated) else None
     storage_class = (storage.classes or {}).get(claim.storage_class)
     provisioner = storage_class.provisioner if storage_class else ""
+    if provisioner in _DRIVERS and not _is_migrated(provisioner, migrated):
+        return None
     return AttachedVolume(_DRIVERS.get(provisioner, provisioner), f"claim {claim.namespace}/{claim.name}")

@@ -4,6 +4,7 @@ import numpy as np
 
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
+from webhook.kube.release import Change
 from webhook.placement.framework.interface import MAX_NODE_SCORE
 from webhook.placement.pod.pod_info import PodInfo
 
@@ -31,7 +32,9 @@ class ImageLocality:
         """Return 0 up to 23 MiB of images, 100 from 1000 MiB for each container, and in proportion between."""
         held_bytes = np.zeros(len(rows), dtype=np.int64)
         is_held = False
-        for name in in_time(pod.images, expired):
+        counts_volumes = nodes.release.has(Change.IMAGE_VOLUMES_SCORE)
+        images = (*pod.images, *pod.image_volumes) if counts_volumes else pod.images
+        for name in in_time(images, expired):
             image = nodes.images.get(name)
             if image is not None:
                 is_held = True

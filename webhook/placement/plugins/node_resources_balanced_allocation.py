@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
+from webhook.kube.release import Change
 from webhook.kube.resource_names import CPU, MEMORY, is_scalar_resource
 from webhook.placement.dra.extended_resource_totals import amounts, are_totals_known, counts_devices
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Certainty
@@ -46,8 +47,10 @@ class NodeResourcesBalancedAllocation:
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """Return about 75 if `pod` does not change the balance, up to 100 if it improves it, down to 50 otherwise.
 
+        Before 1.36: return the balance with `pod`, from 50 to 100.
         Resources that a node does not have do not count; nor do extended ones that `pod` does not request.
         """
+        is_compared = nodes.release.has(Change.BALANCE_IS_COMPARED)
         requested = dict(pod.requests)
         counted = [each for each in self._resources if requested.get(each) or not is_scalar_resource(each)]
         offered = [amounts(pod, each, nodes.requested(each), nodes, expired) for each in counted]
@@ -55,15 +58,17 @@ class NodeResourcesBalancedAllocation:
         without = [each.requested[rows] for each in offered]
         added = [min(requested.get(resource, 0), LARGEST_AMOUNT) for resource in counted]
         if len(counted) == 2:
-            return _scores_of_two(capacity, without, added)
+            return _scores_of_two(capacity, without, added, is_compared=is_compared)
         has = [each > 0 for each in capacity]
         divisors = [np.maximum(each, 1) for each in capacity]
         score_with = _balance([used + more for used, more in zip(without, added, strict=True)], divisors, has)
+        if not is_compared:
+            return score_with
         score_without = _balance(without, divisors, has)
         return _HALF + (_HALF + score_with - score_without) // 2
 
 
-def _scores_of_two(capacity: list[Column], without: list[Column], added: list[int]) -> Column:
+def _scores_of_two(capacity: list[Column], without: list[Column], added: list[int], *, is_compared: bool) -> Column:
     """Return the scores for two resources; the two rows of each array are with the pod and without it.
 
     The standard deviation counts if a node has both; a node with one of them is balanced.
@@ -79,7 +84,7 @@ def _scores_of_two(capacity: list[Column], without: list[Column], added: list[in
     if not has_all:
         deviation = deviation * (np.minimum(capacity[0], capacity[1]) > 0)
     balance = ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
-    scores: Column = _HALF + (_HALF + balance[0] - balance[1]) // 2
+    scores: Column = _HALF + (_HALF + balance[0] - balance[1]) // 2 if is_compared else balance[0]
     return scores
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
+from webhook.kube.release import Change
 from webhook.kube.resource_names import CPU, MEMORY, is_extended_resource, is_scalar_resource
 from webhook.placement.dra.extended_resource_totals import amounts, are_totals_known
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Certainty, Failure
@@ -102,11 +103,12 @@ class NodeResourcesFit:
         DynamicResources checks resources that a DeviceClass backs on nodes that do not offer them.
         """
         yield Failure(ERR_REASON_TOO_MANY_PODS, nodes.load.pods >= nodes.allowed_pods)
+        has_devices = nodes.release.has(Change.DEVICES_BACK_EXTENDED_RESOURCES)
         for resource, amount in in_time(pod.requests, expired):
             if not self._is_ignored(resource):
                 offered = nodes.allocatable(resource)
                 short = offered - nodes.requested(resource) < min(amount, LARGEST_AMOUNT)
-                if nodes.devices.back(resource):
+                if has_devices and nodes.devices.back(resource):
                     short &= offered > 0
                 # Yielded one by one: a pod can name ten thousand resources, and a mask has an entry for each node.
                 yield Failure(_INSUFFICIENT + resource, short)

@@ -1,16 +1,17 @@
 """NodeVolumeLimits: the number of attached volumes of a CSI driver is limited on each node."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage.storage import Storage
 from webhook.kube.deadline import Expired, in_time, never
+from webhook.kube.release import Change
 from webhook.kube.volumes import NO_VOLUMES, AttachedVolume, PodVolumes
 from webhook.placement.framework.interface import Failure
-from webhook.placement.framework.volume_claims import attached_volumes, not_found, owner_error
+from webhook.placement.framework.volume_claims import Migrated, attached_volumes, not_found, owner_error
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"
@@ -19,7 +20,8 @@ ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"
 class NodeVolumeLimits:
     """Count the volumes of running pods, and those attached without a pod, on nodes whose CSINode has limits.
 
-    Volumes of migrated in-tree plugins count for the CSI driver on every node with a CSINode. On nodes without pods no
+    Volumes of migrated in-tree plugins count for the CSI driver on every node with a CSINode; before 1.36, if the
+    CSINode names the plugin. On nodes without pods no
     volume is attached, and claims that are missing or belong to another pod are ignored.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits/csi.go
@@ -32,14 +34,15 @@ class NodeVolumeLimits:
         storage = nodes.storage
         if not nodes.is_without_pods and (reason := _claim_rejection(pod.volumes, storage)):
             return (Failure(reason, np.ones(len(nodes.nodes), dtype=np.bool_)),)
-        wanted = set(attached_volumes(pod.volumes, storage))
-        if not wanted or not storage.limits:
+        if not storage.limits or not any(attached_volumes(pod.volumes, storage)):
             return ()
+        migrates_all = nodes.release.has(Change.EVERY_IN_TREE_VOLUME_IS_MIGRATED)
         full = np.zeros(len(nodes.nodes), dtype=np.bool_)
         for row, info in enumerate(in_time(nodes.nodes, expired)):
             limits = storage.limits.get(info.node.name)
-            if limits is not None and any(volume.driver in limits.by_driver for volume in wanted):
-                full[row] = _is_exceeded(limits.by_driver, wanted, nodes, row)
+            if limits is not None:
+                migrated = None if migrates_all else limits.migrated_plugins
+                full[row] = _is_exceeded(limits.by_driver, pod.volumes, migrated, nodes, row)
         return (Failure(ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED, full),)
 
 
@@ -54,12 +57,15 @@ def _claim_rejection(volumes: PodVolumes, storage: Storage) -> str:
     return ""
 
 
-def _is_exceeded(limits: Mapping[str, int], wanted: Iterable[AttachedVolume], nodes: Snapshot, row: int) -> bool:
+def _is_exceeded(limits: Mapping[str, int], volumes: PodVolumes, migrated: Migrated, nodes: Snapshot, row: int) -> bool:
+    wanted = {each for each in attached_volumes(volumes, nodes.storage, migrated) if each.driver in limits}
+    if not wanted:
+        return False
     in_use = set[AttachedVolume]()
     for running in () if nodes.is_without_pods else nodes.nodes[row].pods:
         if running.volumes is not NO_VOLUMES:
-            in_use.update(attached_volumes(running.volumes, nodes.storage))
-    new = Counter(volume.driver for volume in wanted if volume not in in_use and volume.driver in limits)
+            in_use.update(attached_volumes(running.volumes, nodes.storage, migrated))
+    new = Counter(volume.driver for volume in wanted if volume not in in_use)
     if not nodes.is_without_pods:
         in_use |= _attached(nodes, row)
     return any(

@@ -1,17 +1,19 @@
 """TaintToleration: a pod must tolerate the taints of its node; prefer few untolerated PreferNoSchedule taints."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
+from webhook.kube.release import Change
 from webhook.kube.taints import PREFER_NO_SCHEDULE
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Failure, default_normalize
-from webhook.placement.framework.node_inclusion import untolerated
+from webhook.placement.framework.node_inclusion import first_untolerated, untolerated
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON = "node(s) had untolerated taint(s)"
+ERR_REASON_NAMING = "node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
 
 
 class TaintToleration:
@@ -22,10 +24,15 @@ class TaintToleration:
 
     name = "TaintToleration"
 
-    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """Return the nodes with a NoSchedule or NoExecute taint that `pod` does not tolerate."""
-        rejected = untolerated(pod, nodes)
-        return (Failure(ERR_REASON, rejected),) if rejected.any() else ()
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
+        """Yield the nodes with a NoSchedule or NoExecute taint that `pod` does not tolerate."""
+        if nodes.release.has(Change.TAINT_IS_NOT_NAMED):
+            rejected = untolerated(pod, nodes)
+            if rejected.any():
+                yield Failure(ERR_REASON, rejected)
+            return
+        for taint, rejected in first_untolerated(pod, nodes, expired):
+            yield Failure(ERR_REASON_NAMING.format(taint=taint), rejected)
 
     def skips(self, pod: PodInfo) -> bool:
         """Return False: without such taints every node gets the maximum."""

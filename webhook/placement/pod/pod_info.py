@@ -9,6 +9,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.amounts import Amounts
 from webhook.kube.ports import HostPort, read_host_ports
 from webhook.kube.reader import Reader
+from webhook.kube.release import Change
 from webhook.kube.resource_names import is_schedulable_resource
 from webhook.kube.resources import ContainerRequests, PodResources, read_pod_resources
 from webhook.kube.taints import Toleration, Tolerations, with_default_tolerations
@@ -38,14 +39,16 @@ class PodInfo(NamedTuple):
     """The part of a pod that its placement depends on; equal parts get equal placements on the same snapshot.
 
     Amounts are pairs of resource and thousandths of a core for cpu, bytes or units for all else. `requests` must be
-    free on the node; they omit zeros. `scoring_requests` include a default for each container without a request of cpu
-    or memory. `by_container` are the requests of the containers with extended resources. `required` is None without
-    required node affinity; one without terms matches no node. `images` are those of containers, init containers and
-    image volumes; `containers` counts containers and init containers. `stored` identifies the pod if it is stored and
-    requests extended resources. `tolerations` include those that the API server adds.
+    free on the node; they omit zeros. `container_requests` are those without pod-level resources, None if the pod has
+    none of these. `scoring_requests` include a default for each container without a request of cpu or memory.
+    `by_container` are the requests of the containers with extended resources. `required` is None without required node
+    affinity; one without terms matches no node. `images` are those of containers and init containers, `image_volumes`
+    those of image volumes; `containers` counts containers and init containers. `stored` identifies the pod if it is
+    stored and requests extended resources. `tolerations` include those that the API server adds.
     """
 
     requests: tuple[tuple[str, int], ...]
+    container_requests: tuple[tuple[str, int], ...] | None
     scoring_requests: tuple[tuple[str, int], ...]
     by_container: tuple[ContainerRequests, ...]
     node_name: str
@@ -55,6 +58,7 @@ class PodInfo(NamedTuple):
     preferred: tuple[WeightedTerm, ...]
     host_ports: tuple[HostPort, ...]
     images: tuple[str, ...]
+    image_volumes: tuple[str, ...]
     containers: int
     is_gated: bool
     volumes: PodVolumes
@@ -77,6 +81,7 @@ class PodInfo(NamedTuple):
         node_affinity = read_node_affinity(reader, affinity.get("nodeAffinity"), "spec.affinity.nodeAffinity")
         return cls(
             requests=_pairs(resources.requests),
+            container_requests=None if resources.of_containers is None else _pairs(resources.of_containers),
             scoring_requests=_pairs(resources.scoring_requests),
             by_container=resources.by_container,
             node_name=reader.text(spec.get("nodeName"), "spec.nodeName"),
@@ -86,6 +91,7 @@ class PodInfo(NamedTuple):
             preferred=node_affinity.preferred,
             host_ports=read_host_ports(reader, spec),
             images=_images(reader, spec),
+            image_volumes=_image_volumes(reader, spec),
             containers=sum(len(reader.objects(spec.get(field), f"spec.{field}")) for field in _CONTAINERS),
             is_gated=bool(reader.objects(spec.get("schedulingGates"), "spec.schedulingGates")),
             volumes=_volumes(reader, pod, spec),
@@ -97,10 +103,16 @@ class PodInfo(NamedTuple):
         )
 
     def normalized_for(self, snapshot: Snapshot) -> "PodInfo":
-        """Return the info without the parts that do not matter on `snapshot`."""
-        devices = snapshot.devices
-        is_backed = bool(self.by_container) and devices.back_any(self.requests)
+        """Return the info without the parts that do not matter on `snapshot` or that its release does not have."""
+        devices, release = snapshot.devices, snapshot.release
+        has_devices = bool(self.by_container) and release.has(Change.DEVICES_BACK_EXTENDED_RESOURCES)
+        is_backed = has_devices and devices.back_any(self.requests)
+        requests = self.requests
+        if self.container_requests is not None and not release.has(Change.POD_LEVEL_RESOURCES):
+            requests = self.container_requests
         return self._replace(
+            requests=requests,
+            container_requests=None,
             by_container=self.by_container if is_backed else (),
             stored=self.stored if is_backed and self.stored in devices.extended_claims else None,
             inter_pod=self.inter_pod.normalized_for(snapshot),
@@ -119,6 +131,11 @@ def _images(reader: Reader, spec: Mapping[str, Any]) -> tuple[str, ...]:
         for where in _CONTAINERS
         for path, container in reader.objects(spec.get(where), f"spec.{where}")
     ]
+    return tuple([normalized_image_name(name) for name in names if name])
+
+
+def _image_volumes(reader: Reader, spec: Mapping[str, Any]) -> tuple[str, ...]:
+    names = []
     for path, volume in reader.objects(spec.get("volumes"), "spec.volumes"):
         if volume.get("image") is not None:
             image = reader.object(volume["image"], f"{path}.image")

@@ -1,0 +1,99 @@
+"""The release of a cluster, and what its kube-scheduler does differently from that of other releases."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from webhook.kube.documents import field
+from webhook.kube.field import FieldError, InvalidInput, invalid
+
+# The oldest and the newest release 1.N that are modelled.
+OLDEST, NEWEST = 33, 36
+
+_VERSION = re.compile(r"v?1\.(?P<minor>\d{1,3})(?:\.\d{1,6})?(?:[-+][\w.+-]{1,100})?", re.ASCII)
+_PLUGINS = "k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+_GATES = "k8s.io/kubernetes/pkg/features/kube_features.go"
+
+
+class Change(Enum):
+    """A change of the rules or words of kube-scheduler: the release 1.N that brought it, and where upstream has it.
+
+    A feature gate counts from the release that enables it by default.
+    """
+
+    TAINT_IS_NOT_NAMED = 34, f"{_PLUGINS}/tainttoleration/taint_toleration.go, Filter"
+    CLAIM_IN_USE_IS_EXPLAINED = 34, f"{_PLUGINS}/volumerestrictions/volume_restrictions.go"
+    POD_LEVEL_RESOURCES = 34, f"{_GATES}, PodLevelResources"
+    DYNAMIC_RESOURCES = 34, f"{_GATES}, DynamicResourceAllocation"
+    INVALID_POOLS_REJECT_NODES = 35, "k8s.io/dynamic-resource-allocation/structured/internal/stable/allocator_stable.go"
+    ALTERNATIVE_DEVICES_SCORE = 35, f"{_PLUGINS}/dynamicresources/dynamicresources.go, Score"
+    ALLOCATED_CLAIMS_SCORE = 36, f"{_PLUGINS}/dynamicresources/dynamicresources.go, computeScore"
+    DEVICES_BACK_EXTENDED_RESOURCES = 36, f"{_GATES}, DRAExtendedResource"
+    BALANCE_IS_COMPARED = 36, f"{_PLUGINS}/noderesources/balanced_allocation.go, balancedResourceScorer"
+    IMAGE_VOLUMES_SCORE = 36, f"{_PLUGINS}/imagelocality/image_locality.go, sumImageScores"
+    EVERY_IN_TREE_VOLUME_IS_MIGRATED = 36, f"{_PLUGINS}/nodevolumelimits/utils.go, isCSIMigrationOn"
+    NODE_DECLARED_FEATURES = 36, f"{_GATES}, NodeDeclaredFeatures"
+
+    def __init__(self, since: int, source: str) -> None:
+        self.since = since
+        self.source = source
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The release 1.`minor` of a cluster. `version` is its full version; empty if none is known and this is assumed."""
+
+    minor: int = NEWEST
+    version: str = ""
+
+    @classmethod
+    def of(cls, version: Any, path: str) -> "Release":
+        """Return the release of `version`, such as `1.34`, `v1.34.3-eks-1234` or `v1.33.5+k3s1`.
+
+        Raises:
+            InvalidInput: it is no version of Kubernetes; `path` is the place of the error.
+        """
+        found = _VERSION.fullmatch(version) if isinstance(version, str) else None
+        if found is None:
+            raise InvalidInput([_not_a_version(version, path)])
+        return cls(int(found["minor"]), version)
+
+    def has(self, change: Change) -> bool:
+        """Return whether kube-scheduler of this release has `change`. A newer release has all, an older one none."""
+        return self.minor >= change.since
+
+    @property
+    def note(self) -> str:
+        """Return which plugins and messages are used for a release that is not the newest modelled; empty for that."""
+        if self.minor == NEWEST:
+            return ""
+        modelled = min(max(self.minor, OLDEST), NEWEST)
+        used = f"release {self.version}: plugins and messages are those of kube-scheduler 1.{modelled}"
+        if modelled == self.minor:
+            return used
+        return f"{used}, the {'oldest' if self.minor < OLDEST else 'newest'} release that is modelled"
+
+
+ASSUMED = Release()
+"""The release of a cluster that is not known to have another one."""
+
+
+def is_server_version(content: Mapping[str, Any]) -> bool:
+    """Return whether `content` is what `kubectl version -o json` prints, with the version of the API server."""
+    return "kind" not in content and "serverVersion" in content
+
+
+def read_server_version(content: Mapping[str, Any]) -> Release:
+    """Return the release in what `kubectl version -o json` prints.
+
+    Raises:
+        InvalidInput: it has no valid version.
+    """
+    return Release.of(field(content, "serverVersion", "gitVersion"), "serverVersion.gitVersion")
+
+
+def _not_a_version(value: object, path: str) -> FieldError:
+    valid = f"must be a version of Kubernetes, such as 1.34 or v1.34.3; 1.{OLDEST} to 1.{NEWEST} are modelled"
+    return invalid(path, value, valid)
