@@ -5,12 +5,13 @@ from pathlib import Path
 import click
 
 from webhook.cli.check_text import Section, print_section, print_total, text_console
-from webhook.cli.clusters import live_options, read_cluster_or_live
+from webhook.cli.clusters import live_options, read_cluster_or_live, release_option
 from webhook.cli.files import FILE, check_standard_input, pods_option, policy_option, read_policy
 from webhook.cli.profiles import read_schedulers
 from webhook.cli.replica_check import Checks
 from webhook.cli.terminal import echo_json
 from webhook.cli.workloads import print_misplaced, read_pods
+from webhook.kube.release import Release
 from webhook.placement.templates import template_nodes
 
 _EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Unknown": 3, "Infeasible": 4, "Refused": 5}
@@ -26,6 +27,7 @@ _EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Unknown": 3, "Infeasible": 4, "Refu
     "live cluster that kubectl would use.",
 )
 @live_options
+@release_option
 @click.option(
     "--scheduler-profile",
     metavar="NAME",
@@ -56,6 +58,7 @@ def check(
     cluster: str | None,
     kubeconfig: Path | None,
     context: str | None,
+    release: Release | None,
     scheduler_profile: str | None,
     scheduler_config: str | None,
     with_policy: bool,
@@ -79,7 +82,7 @@ def check(
     check_standard_input(*files, ("--cluster", cluster), ("--scheduler-config", scheduler_config))
     rules = read_policy(policy)
     schedulers = read_schedulers(scheduler_config, scheduler_profile, template_nodes(rules.spec.node_templates))
-    snapshot = read_cluster_or_live(cluster, kubeconfig, context)
+    snapshot = read_cluster_or_live(cluster, kubeconfig, context, release)
     workloads = read_pods(filenames, rules.kinds)
     print_misplaced(workloads, rules)
     answers = Checks(rules, snapshot, schedulers, with_policy).answers(workloads)

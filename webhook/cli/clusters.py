@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,12 +10,14 @@ import click
 from click.shell_completion import CompletionItem
 
 from webhook.cli.files import STANDARD_INPUT, read_text
+from webhook.cli.terminal import echo
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document, parse
 from webhook.kube.field import InvalidInput, invalid
 from webhook.kube.kubeconfig import contexts
+from webhook.kube.release import NEWEST, OLDEST, Release
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,6 +41,19 @@ context_option = click.option(
     metavar="NAME",
     shell_complete=complete_context,
     help="A context of the kubeconfig; default: its current context.",
+)
+
+
+def _read_release(_: click.Context, __: click.Parameter, value: str | None) -> Release | None:
+    return None if value is None else Release.of(value, "--release")
+
+
+release_option = click.option(
+    "--release",
+    callback=_read_release,
+    metavar="VERSION",
+    help=f"The release of the cluster's kube-scheduler, such as 1.34; 1.{OLDEST} to 1.{NEWEST} are modelled. Default: "
+    "that of the API server or of the file; if neither is known, the newest.",
 )
 
 
@@ -66,10 +82,13 @@ def _read_documents(filename: str) -> list[Document]:
     return documents
 
 
-def read_cluster_or_live(cluster: str | None, kubeconfig: Path | None, context: str | None) -> Snapshot:
+def read_cluster_or_live(
+    cluster: str | None, kubeconfig: Path | None, context: str | None, release: Release | None = None
+) -> Snapshot:
     """Return a snapshot of the cluster in the file, or else of the live cluster that kubectl would use.
 
-    The name of the live cluster is printed on standard error.
+    `release` replaces the release of the cluster. The name of the live cluster, and a release other than the newest
+    that is modelled, are printed on standard error.
 
     Raises:
         InvalidInput: it cannot be read.
@@ -77,15 +96,17 @@ def read_cluster_or_live(cluster: str | None, kubeconfig: Path | None, context: 
     """
     _check_one_cluster(cluster, kubeconfig, context)
     if cluster is not None:
-        return read_cluster(cluster)
-    # Imported here, so that a command on a file does not import the client.
-    from webhook.cli.live import read_live_cluster
+        snapshot = read_cluster(cluster)
+    else:
+        # Imported here, so that a command on a file does not import the client.
+        from webhook.cli.live import read_live_cluster
 
-    return read_live_cluster(kubeconfig, context)
+        snapshot = read_live_cluster(kubeconfig, context)
+    return _of_release(snapshot, release)
 
 
 def read_cluster_with_disruptions(
-    cluster: str | None, kubeconfig: Path | None, context: str | None
+    cluster: str | None, kubeconfig: Path | None, context: str | None, release: Release | None = None
 ) -> tuple[Snapshot, Disruptions]:
     """Return the same snapshot, and what limits the moves of its pods.
 
@@ -96,10 +117,20 @@ def read_cluster_with_disruptions(
     _check_one_cluster(cluster, kubeconfig, context)
     if cluster is not None:
         documents = _read_documents(cluster)
-        return snapshot_from_documents(documents), Disruptions.from_documents(documents)
-    from webhook.cli.live import read_live_cluster_with_disruptions
+        snapshot, disruptions = snapshot_from_documents(documents), Disruptions.from_documents(documents)
+    else:
+        from webhook.cli.live import read_live_cluster_with_disruptions
 
-    return read_live_cluster_with_disruptions(kubeconfig, context)
+        snapshot, disruptions = read_live_cluster_with_disruptions(kubeconfig, context)
+    return _of_release(snapshot, release), disruptions
+
+
+def _of_release(snapshot: Snapshot, release: Release | None) -> Snapshot:
+    """Return `snapshot` with `release` in place of its own, and print a release that is not the newest."""
+    snapshot = snapshot if release is None else replace(snapshot, release=release)
+    if snapshot.release.note:
+        echo(snapshot.release.note, err=True)
+    return snapshot
 
 
 def _check_one_cluster(cluster: str | None, kubeconfig: Path | None, context: str | None) -> None:

@@ -16,7 +16,10 @@ from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
+from webhook.kube.field import InvalidInput
+from webhook.kube.release import Release
 from webhook.watch.api_server import NOT_READABLE, ApiServer, ApiServerError, ClientConfig, list_pages
+from webhook.watch.release import read_release
 from webhook.watch.scheduler_evidence import read_scheduler_evidence
 
 JsonObject = dict[str, Any]
@@ -83,6 +86,8 @@ def _read(
         if resource is not DISRUPTION_BUDGETS:
             listings[resource.name_in_cache].finish()
     cache.put_scheduler_evidence(read_evidence(source))
+    if (release := read_live_release(source)) is not None:
+        cache.put_release(release)
     return cache.snapshot()
 
 
@@ -109,6 +114,20 @@ def read_evidence(source: ClientConfig) -> SchedulerEvidence | None:
     except ApiServerError as error:
         echo(f"not known: signs of schedulers: {error}", err=True)
         return None
+
+
+def read_live_release(source: ClientConfig) -> Release | None:
+    """Return the release of a live cluster. If it cannot be read, report it on standard error."""
+    try:
+        return asyncio.run(_read_release(source))
+    except (ApiServerError, InvalidInput) as error:
+        echo(f"not known: the release of the cluster: {error}", err=True)
+        return None
+
+
+async def _read_release(source: ClientConfig) -> Release:
+    async with source.connect() as server:
+        return await read_release(server)
 
 
 async def _read_evidence(source: ClientConfig) -> SchedulerEvidence:

@@ -14,7 +14,7 @@ import click
 
 from webhook.cli.anonymize import with_other_names, without_secrets
 from webhook.cli.clusters import live_options
-from webhook.cli.live import list_resources
+from webhook.cli.live import list_resources, read_live_release
 from webhook.cli.terminal import echo, echo_progress
 from webhook.cluster.cache.resources import DISRUPTION_BUDGETS, OPTIONAL_RESOURCES, REQUIRED_RESOURCES, Resource
 from webhook.kube.field import FieldError, InvalidInput, invalid
@@ -50,7 +50,8 @@ def snapshot(
 
     Managed fields, environment variables and commands of containers are left out. --hash-names replaces names by
     numbers in the same order, which changes no placement. Labels, taints, image names and the annotations of namespaces
-    stay, so review them before you share the file.
+    stay, so review them before you share the file. The last item is the version of the API server, as `kubectl version
+    -o json` prints it.
 
     \b
     Examples:
@@ -73,12 +74,15 @@ def snapshot(
 
     wanted = (*REQUIRED_RESOURCES, *(_OTHERS if all_kinds else ()))
     whole = {each.kind: replace(each, field_selector="", part="") for each in wanted}
-    resources = list_resources(ClientConfig(kubeconfig, context=context), whole.values(), take)
+    source = ClientConfig(kubeconfig, context=context)
+    resources = list_resources(source, whole.values(), take)
     echo("", err=True)
     objects = [content for kind in _order(resources) for content in found[kind]]
     objects += [_empty_list(each) for each in resources if not each.is_required and not found[each.kind]]
     if hash_names:
         objects = with_other_names(objects)
+    if (release := read_live_release(source)) is not None:
+        objects.append({"serverVersion": {"gitVersion": release.version}})
     if output is None:
         _write(sys.stdout.buffer, objects)
     else:

@@ -25,6 +25,10 @@ class Change(Enum):
 
     TAINT_IS_NOT_NAMED = 34, f"{_PLUGINS}/tainttoleration/taint_toleration.go, Filter"
     CLAIM_IN_USE_IS_EXPLAINED = 34, f"{_PLUGINS}/volumerestrictions/volume_restrictions.go"
+    NAMESPACES_MATCH_WITHOUT_LABELS = (
+        34,
+        f"{_PLUGINS}/interpodaffinity/plugin.go, mergeAffinityTermNamespacesIfNotEmpty",
+    )
     POD_LEVEL_RESOURCES = 34, f"{_GATES}, PodLevelResources"
     DYNAMIC_RESOURCES = 34, f"{_GATES}, DynamicResourceAllocation"
     INVALID_POOLS_REJECT_NODES = 35, "k8s.io/dynamic-resource-allocation/structured/internal/stable/allocator_stable.go"

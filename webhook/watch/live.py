@@ -13,6 +13,7 @@ from webhook.cluster.cache.resources import RESOURCES
 from webhook.cluster.snapshot import Snapshot
 from webhook.watch.api_server import Connect, JsonObject
 from webhook.watch.reflector import Reflector
+from webhook.watch.release import poll_release
 from webhook.watch.scheduler_evidence import poll_scheduler_evidence
 from webhook.watch.timing import Timing
 
@@ -75,6 +76,10 @@ class LiveCluster:
                 self._connect, self._cache.put_scheduler_evidence, self._timing.evidence_seconds, self._on_fault
             )
             group.create_task(evidence, name="signs of schedulers")
+            release = poll_release(
+                self._connect, self._cache.put_release, self._timing.evidence_seconds, self._on_fault
+            )
+            group.create_task(release, name="release of the cluster")
             optional = [each for each in self._reflectors if not each.resource.is_required]
             while True:
                 await asyncio.sleep(_SETTLE_SECONDS)

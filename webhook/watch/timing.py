@@ -23,7 +23,7 @@ class Timing:
     page_size: int = 100
     """Decoding a page blocks the event loop: for 6 ms with 100 pods, for 37 ms with 500."""
     evidence_seconds: float = 60.0
-    """The interval at which API groups and Leases are read, as signs of schedulers."""
+    """The interval at which API groups and Leases, as signs of schedulers, and the release are read."""
     slice_seconds: float = 0.002
     """The time after which a reflector yields to the event loop, so that admissions are served."""
 

@@ -11,6 +11,7 @@ from webhook.cluster.index.running_pods import Codes
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.label_selector import LabelSelector, selector_matches
+from webhook.kube.release import Change
 from webhook.placement.framework.domain_counts import DomainCounts
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Failure
 from webhook.placement.pod.pod_info import PodInfo
@@ -173,8 +174,8 @@ def _selection(term: PodTerm, nodes: Snapshot, expired: Expired) -> tuple[frozen
     """Return the namespaces (None: all) and the label selector of the pods that `term` selects.
 
     A namespace that is not known is selected by its name only. kube-scheduler adds the selected namespaces to the named
-    ones, then matches the selector against a namespace without labels. So a selector that requires no label, such as a
-    single NotIn, selects all namespaces.
+    ones, then, since 1.34, matches the selector against a namespace without labels. So a selector that requires no
+    label, such as a single NotIn, selects all namespaces.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity/plugin.go,
     mergeAffinityTermNamespacesIfNotEmpty, to which the term is passed by value
@@ -182,7 +183,7 @@ def _selection(term: PodTerm, nodes: Snapshot, expired: Expired) -> tuple[frozen
     chooses = term.namespace_selector
     if chooses is None:
         return term.namespaces, term.selector
-    if selector_matches(chooses, {}):
+    if not chooses or (selector_matches(chooses, {}) and nodes.release.has(Change.NAMESPACES_MATCH_WITHOUT_LABELS)):
         return None, term.selector
     known = in_time(nodes.namespaces.items(), expired)
     chosen = {name for name, namespace in known if selector_matches(chooses, namespace.labels)}
