@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-fast check format bench bench-renewal bench-burst bench-feed-real abuse docs lock \
-	control-plane clean differential upstream-tables mutants golden examples rules
+	control-plane clean differential differential-releases upstream-tables mutants golden examples rules
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,15 @@ golden: $(STAMP) ## rewrite the expected results of the golden cases from the cu
 
 differential: $(STAMP) ## compare 2,000 random pods with the real kube-scheduler (make test: 350)
 	DIFFERENTIAL_PODS=2000 $(BIN)/python -m pytest tests/differential
+
+OLDER_RELEASES := 1.33 1.34 1.35
+
+differential-releases: $(STAMP) ## compare 350 random pods with the kube-scheduler of each older release, built if need be
+	@for release in $(OLDER_RELEASES); do \
+		echo "kube-scheduler $$release"; \
+		CONTROL_PLANE_RELEASE=$$release REQUIRE_CONTROL_PLANE=1 DIFFERENTIAL_PODS=350 \
+			$(BIN)/python -m pytest tests/differential/test_kube_scheduler.py $(PYTEST_ARGS) || exit 1; \
+	done
 
 upstream-tables: $(STAMP) ## compare our results with kube-scheduler's unit-test tables, by plugin
 	$(BIN)/python -m tests.upstream

@@ -32,6 +32,7 @@ def api() -> Iterator[FakeConfigurationApi]:
             REQUIRED["Namespace"]: listing({"metadata": {"name": "team-a"}}),
             REQUIRED["Node"]: listing(*(make_node_object(name, capacity={"nvidia.com/gpu": 8}) for name in "ab")),
             REQUIRED["Pod"]: listing(),
+            "/version": {"major": "1", "minor": "36", "gitVersion": "v1.36.2"},
         }
         yield api
 
@@ -87,7 +88,8 @@ def test_a_snapshot_has_nodes_first_and_prints_progress_on_standard_error(run: R
     outcome = run("snapshot", "--kubeconfig", kubeconfig)
 
     assert outcome.code == 0
-    items = json.loads(outcome.output)["items"]
+    *items, version = json.loads(outcome.output)["items"]
+    assert version == {"serverVersion": {"gitVersion": "v1.36.2"}}
     assert [(each["kind"], each["metadata"]["name"]) for each in items] == [
         ("Node", "a"),
         ("Node", "b"),
@@ -122,7 +124,8 @@ def test_a_kind_that_is_served_and_empty_is_known_to_be_empty(
 def test_a_snapshot_with_hashed_names_holds_none_of_the_others(run: Run, kubeconfig: Path) -> None:
     outcome = run("snapshot", "--kubeconfig", kubeconfig, "--hash-names")
 
-    assert [(each["kind"], each["metadata"]["name"]) for each in json.loads(outcome.output)["items"]] == [
+    *items, _ = json.loads(outcome.output)["items"]
+    assert [(each["kind"], each["metadata"]["name"]) for each in items] == [
         ("Node", "node-1"),
         ("Node", "node-2"),
         ("Namespace", "namespace-1"),
@@ -174,7 +177,7 @@ def test_a_snapshot_of_all_kinds_has_empty_lists_and_reports_kinds_that_are_not_
 
     assert (outcome.code, outcome.output) == (0, "")
     items = json.loads(file.read_text())["items"]
-    assert items[-1] == {"apiVersion": "v1", "kind": "ServiceList", "items": []}
+    assert items[-2] == {"apiVersion": "v1", "kind": "ServiceList", "items": []}
     assert "not known: replicasets: GET /apis/apps/v1/replicasets: 404 there is none" in outcome.errors.splitlines()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 

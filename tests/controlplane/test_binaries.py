@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane.binaries import MissingPrograms, find_or_build
-from tests.controlplane.build import PROGRAMS, explained, pinned_minor
+from tests.controlplane.build import PROGRAMS, BuildFailed, explained, module_file, pinned_minor
 
 WRITE_OUTPUT = 'while [ $# -gt 0 ]; do [ "$1" = -o ] && touch "$2"; shift; done'
 REFUSED = "sigs.k8s.io/kustomize/kyaml@v0.21.1: reading https://proxy.example/kyaml/@v/v0.21.1.zip: 403 Forbidden"
@@ -60,6 +60,32 @@ def test_a_build_is_done_once(tmp_path: Path) -> None:
     runs = (tmp_path / "runs").read_text()
     assert find_or_build(environment(tmp_path), progress=pytest.fail) == first
     assert (tmp_path / "runs").read_text() == runs
+
+
+@pytest.mark.parametrize("release", ["1.33", "1.34", "1.35"])
+def test_an_older_release_is_built_beside_the_pinned_one_and_of_its_own_module(tmp_path: Path, release: str) -> None:
+    put_go(tmp_path, f'[ "$1" = build ] && echo "$GOFLAGS" >> {tmp_path}/flags', WRITE_OUTPUT)
+    pinned = find_or_build(environment(tmp_path), ignore)
+    older = find_or_build(environment(tmp_path, CONTROL_PLANE_RELEASE=release), ignore)
+
+    assert older["kube-scheduler"].parent != pinned["kube-scheduler"].parent
+    modules = [line.partition("-modfile=")[2] for line in (tmp_path / "flags").read_text().splitlines()]
+    assert modules == ["go.mod", f"{release}.mod"]
+
+
+def test_each_module_file_is_of_the_release_in_its_name() -> None:
+    releases = {f"1.{minor}": minor for minor in (33, 34, 35)}
+    found = {release: pinned_minor({"CONTROL_PLANE_RELEASE": release}) for release in releases}
+
+    assert found == releases
+    assert module_file({}) == module_file({"CONTROL_PLANE_RELEASE": "1.36"})
+
+
+def test_a_release_without_a_module_file_is_an_error_that_names_those_with_one() -> None:
+    with pytest.raises(BuildFailed) as refused:
+        module_file({"CONTROL_PLANE_RELEASE": "1.32"})
+    supported = "supported values: 1.33, 1.34, 1.35, 1.36"
+    assert str(refused.value) == f"CONTROL_PLANE_RELEASE: Unsupported value: '1.32': {supported}"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""`python -m tests.differential.record COUNT [FIRST_SEED]`: small cases, each with something new in it."""
+"""`python -m tests.differential.record COUNT [FIRST_SEED]`: small cases, each with something new in it.
+
+With CONTROL_PLANE_RELEASE they are those of an older release.
+"""
 
 import os
 import re
@@ -6,6 +9,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,7 @@ from tests.differential.constraints import Object
 from tests.differential.dice import Dice
 from tests.differential.kube_scheduler import Answer, KubeScheduler
 from tests.differential.profiles import CONFIGURATION, OTHERS, STANDARD
+from tests.differential.trial import release_of
 from tests.differential.worlds import World, pending_pods, random_world
 
 _SIZES = ((4, 5),)
@@ -38,7 +43,7 @@ def main(count: int, first_seed: int) -> None:
         case, features = left.pop(name)
         shown.update(features)
         why = f"{case.why} {'; '.join(sorted(seldom[name]))}."
-        Case(why, case.world, case.pod, case.answer).write(FOLDER / f"{name}.yaml")
+        replace(case, why=why).write(FOLDER / f"{name}.yaml")
 
 
 def _cases(control_plane: ControlPlane, first_seed: int) -> Iterator[tuple[str, Case]]:
@@ -50,8 +55,10 @@ def _cases(control_plane: ControlPlane, first_seed: int) -> Iterator[tuple[str, 
         scheduler.establish(world)
         for pod in pending_pods(dice, world, _PODS_PER_WORLD, _SCHEDULERS):
             answer, _ = scheduler.ask(pod)
-            name = f"recorded-{seed}-{pod['metadata']['name']}"
-            yield name, Case("Recorded from kube-scheduler 1.36. It shows", world, pod, answer)
+            release = release_of(scheduler.snapshot())
+            name = f"recorded-{release}-{seed}-{pod['metadata']['name']}".replace("--", "-")
+            used = release or "1.36"
+            yield name, Case(f"Recorded from kube-scheduler {used}. It shows", world, pod, answer, release)
         scheduler.establish(World((), (), (), ()))
 
 

@@ -27,7 +27,7 @@ class Change(Enum):
     CLAIM_IN_USE_IS_EXPLAINED = 34, f"{_PLUGINS}/volumerestrictions/volume_restrictions.go"
     NAMESPACES_MATCH_WITHOUT_LABELS = (
         34,
-        f"{_PLUGINS}/interpodaffinity/plugin.go, mergeAffinityTermNamespacesIfNotEmpty",
+        f"{_PLUGINS}/interpodaffinity/plugin.go",
     )
     POD_LEVEL_RESOURCES = 34, f"{_GATES}, PodLevelResources"
     DYNAMIC_RESOURCES = 34, f"{_GATES}, DynamicResourceAllocation"
@@ -77,7 +77,7 @@ class Release:
         used = f"release {self.version}: plugins and messages are those of kube-scheduler 1.{modelled}"
         if modelled == self.minor:
             return used
-        return f"{used}, the {'oldest' if self.minor < OLDEST else 'newest'} release that is modelled"
+        return f"{used}, the {'oldest' if self.minor < OLDEST else 'newest'} that is modelled"
 
 
 ASSUMED = Release()
