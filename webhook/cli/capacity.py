@@ -8,11 +8,12 @@ from webhook.cli.capacity_counts import Counted, Counts
 from webhook.cli.capacity_moving import Moving
 from webhook.cli.capacity_text import print_blocks, print_counted, to_json
 from webhook.cli.check_text import text_console
-from webhook.cli.clusters import live_options
+from webhook.cli.clusters import live_options, release_option
 from webhook.cli.files import FILE, check_standard_input, optional_pods_option, policy_option, read_policy
 from webhook.cli.profiles import read_schedulers
 from webhook.cli.terminal import echo_json
 from webhook.cli.workloads import Workload, print_misplaced, read_pods
+from webhook.kube.release import Release
 from webhook.placement.capacity.free_blocks import largest_free_blocks
 
 _REFUSED = 5
@@ -29,6 +30,7 @@ _REFUSED = 5
     "live cluster that kubectl would use.",
 )
 @live_options
+@release_option
 @click.option(
     "--scheduler-profile",
     metavar="NAME",
@@ -84,6 +86,7 @@ def capacity(
     cluster: str | None,
     kubeconfig: Path | None,
     context: str | None,
+    release: Release | None,
     scheduler_profile: str | None,
     scheduler_config: str | None,
     with_policy: bool,
@@ -117,7 +120,7 @@ def capacity(
     rules = read_policy(policy)
     schedulers = read_schedulers(scheduler_config, scheduler_profile, suggestions=0)
     moving = Moving(schedulers, text_console(), max_nodes, with_room, is_json=output == "json")
-    snapshot = moving.read((*drained, *nodes), cluster, kubeconfig, context)
+    snapshot = moving.read((*drained, *nodes), cluster, kubeconfig, context, release)
     workloads = read_pods(filenames, rules.kinds) if filenames else []
     print_misplaced(workloads, rules)
     counts = Counts(rules, snapshot, schedulers, with_policy, until, moving.progress.of)

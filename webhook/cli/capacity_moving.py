@@ -16,6 +16,7 @@ from webhook.cli.terminal import echo_json
 from webhook.cluster.bound_pods import BoundPods
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.release import Release
 from webhook.placement.capacity.drain import drain
 from webhook.placement.capacity.make_room import Room, make_room
 
@@ -33,7 +34,12 @@ class Moving:
     _disruptions: Disruptions = field(default_factory=lambda: Disruptions(BoundPods({}), None))
 
     def read(
-        self, drained: tuple[str, ...], cluster: str | None, kubeconfig: Path | None, context: str | None
+        self,
+        drained: tuple[str, ...],
+        cluster: str | None,
+        kubeconfig: Path | None,
+        context: str | None,
+        release: Release | None,
     ) -> Snapshot:
         """Return a snapshot of the cluster; if nodes are `drained`, after that, and print what becomes of their pods.
 
@@ -42,8 +48,8 @@ class Moving:
             click.ClickException: a file and a live cluster are given, or the API server does not answer the request.
         """
         if not drained and not self.with_room:
-            return read_cluster_or_live(cluster, kubeconfig, context)
-        snapshot, self._disruptions = read_cluster_with_disruptions(cluster, kubeconfig, context)
+            return read_cluster_or_live(cluster, kubeconfig, context, release)
+        snapshot, self._disruptions = read_cluster_with_disruptions(cluster, kubeconfig, context, release)
         return self._drain(drained, snapshot) if drained else snapshot
 
     def _drain(self, names: tuple[str, ...], snapshot: Snapshot) -> Snapshot:
