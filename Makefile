@@ -7,10 +7,11 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-fast check format bench bench-renewal bench-burst bench-feed-real abuse docs lock \
-	control-plane clean differential differential-releases upstream-tables mutants golden examples rules
+	control-plane clean differential differential-capacity differential-releases upstream-tables mutants golden \
+	examples rules
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "placement-webhook needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Set PYTHON=python3.x" >&2; exit 2; }
@@ -46,6 +47,9 @@ differential-releases: $(STAMP) ## compare 350 random pods with the kube-schedul
 		CONTROL_PLANE_RELEASE=$$release REQUIRE_CONTROL_PLANE=1 DIFFERENTIAL_PODS=350 \
 			$(BIN)/python -m pytest tests/differential/test_kube_scheduler.py $(PYTEST_ARGS) || exit 1; \
 	done
+
+differential-capacity: $(STAMP) ## compare the counts of 200 random pods with the real kube-scheduler (make test: 10)
+	DIFFERENTIAL_CAPACITY=200 $(BIN)/python -m pytest tests/differential/test_capacity.py
 
 upstream-tables: $(STAMP) ## compare our results with kube-scheduler's unit-test tables, by plugin
 	$(BIN)/python -m tests.upstream

@@ -3,7 +3,7 @@
 Unchanged columns are shared, so that results computed from them stay valid; changed columns are copied.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
@@ -74,18 +74,16 @@ def updated(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> S
     return _with_facts(result, of_other_facts) if of_other_facts else result
 
 
-def _updated_pods(pods: RunningPods, changes: NodeUpdates, nodes: list[NodeInfo]) -> RunningPods:
+def _updated_pods(pods: RunningPods, changes: NodeUpdates, nodes: Sequence[NodeInfo]) -> RunningPods:
+    """Return the table of the running pods of `nodes`; where nodes only got more pods, these are appended."""
     repopulated = {row: change for row, change in changes.items() if change.before.pods != change.after.pods}
     if not repopulated:
         return pods
     if pods.is_fragmented:
         return RunningPods.of(nodes)
     if all(after.pods[: len(before.pods)] == before.pods for before, after in repopulated.values()):
-        # Nothing of the table changes for the other pods.
-        return pods.with_added(
-            (row, pod) for row, (before, after) in repopulated.items() for pod in after.pods[len(before.pods) :]
-        )
-    return pods.with_rows({row: after for row, (_, after) in repopulated.items()})
+        return pods.with_added({row: after.pods[len(before.pods) :] for row, (before, after) in repopulated.items()})
+    return pods.with_rows({row: change.after for row, change in repopulated.items()})
 
 
 def with_nodes(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> Snapshot:

@@ -60,6 +60,20 @@ def test_pods_are_selected_as_each_would_be(
         )
 
 
+def test_pods_that_are_added_are_selected_and_carry_terms() -> None:
+    web, away = make_pod().namespace("x").label("app", "web"), _anti_affinity(labelSelector=_WEB)
+    table = RunningPods.of([_info("a", web), _info("b")])
+
+    more = table.with_added({1: _info("b", web, away).pods, 0: _info("a", away).pods})
+
+    assert Counter(more.rows_selected(("x",), (LabelRequirement("app", "In", ("web",)),)).tolist()) == {0: 1, 1: 1}
+    assert Counter(more.rows_selected(None, ()).tolist()) == {0: 2, 1: 2}
+    (carried,) = more.carried("x", {}, {"app": "web"})
+    rows, times = more.carrier_rows(carried)
+    assert dict(zip(rows.tolist(), times.tolist(), strict=True)) == {0: 1, 1: 1}
+    assert not table.has_terms
+
+
 def test_equal_pods_are_one_class() -> None:
     pod = make_pod().label("app", "web")
     table = RunningPods.of([_info("a", pod, pod), _info("b", pod, pod.namespace("x"))])

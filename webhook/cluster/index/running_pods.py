@@ -61,18 +61,19 @@ class RunningPods:
             np.concatenate((self.row_of[stay], new[:, 1])),
         )
 
-    def with_added(self, pods: Iterable[tuple[int, PodIdentity]]) -> "RunningPods":
-        """Return the table with more pods, each in the row before it."""
-        added = np.array([(self.classes.number(pod), row) for row, pod in pods], dtype=np.int32).reshape(-1, 2)
+    def with_added(self, pods: Mapping[int, Sequence[PodIdentity]]) -> "RunningPods":
+        """Return the table with more `pods` in their rows."""
+        added = [(self.classes.number(pod), row) for row, each in pods.items() for pod in each]
+        class_of, row_of = np.array(added, dtype=np.int32).reshape(-1, 2).T
         count = len(self.classes)
-        carriers = added[self.classes.carry_terms(count)[added[:, 0]]]
+        carriers = np.flatnonzero(self.classes.carry_terms(count)[class_of])
         return RunningPods(
             self.classes,
             count,
-            np.concatenate((self.class_of, added[:, 0])),
-            np.concatenate((self.row_of, added[:, 1])),
-            np.concatenate((self.carrier_class_of, carriers[:, 0])),
-            np.concatenate((self.carrier_row_of, carriers[:, 1])),
+            np.concatenate((self.class_of, class_of)),
+            np.concatenate((self.row_of, row_of)),
+            np.concatenate((self.carrier_class_of, class_of[carriers])),
+            np.concatenate((self.carrier_row_of, row_of[carriers])),
         )
 
     def with_rows_moved(self, row_now: NDArray[np.int32]) -> "RunningPods":
