@@ -20,6 +20,7 @@ import pytest
 
 from tests.controlplane.polling import wait_for
 from tests.support.audit_records import chain_lines, make_record, write_lines
+from tests.support.builders import make_node_object, make_pod
 from tests.support.cluster_files import FEASIBLE, INFEASIBLE, TRAINING, as_list, write_cluster
 from tests.support.command import Outcome
 from tests.support.fake_configuration_api import fake_api
@@ -216,6 +217,30 @@ def test_ctrl_c_ends_a_command_that_waits_for_an_api_server(folder: Path, comman
                 assert connection.recv(4) == b"GET "
 
                 assert_interrupted(process)
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_long_count_after_its_progress(folder: Path) -> None:
+    """Pods that spread over zones are placed one after the other; the node has room for more than are ever counted."""
+    spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+    node = make_node_object("large", labels={"zone": "a"}, capacity={"pods": "1000000"})
+    (folder / "large.json").write_text(as_list(node))
+    (folder / "spread.json").write_text(as_list(make_pod("web").spec(topologySpreadConstraints=[spread])))
+    ours, theirs = pty.openpty()
+    shown = b""
+    command = "capacity -f spread.json --cluster large.json"
+    with started(command, folder, stdout=subprocess.PIPE, stderr=theirs) as process:
+        os.close(theirs)
+        while b"placed" not in shown:
+            shown += os.read(ours, 65536)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate()
+        shown += os.read(ours, 65536)
+    os.close(ours)
+
+    assert (process.returncode, output) == (130, b"")
+    assert re.search(rb"default/web: \d+ placed", shown)
+    assert b"Interrupted." in shown
 
 
 def bytes_in(pipe: Any) -> int:
