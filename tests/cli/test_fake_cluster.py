@@ -13,8 +13,9 @@ from tests.support.builders import make_node_object, make_pod
 from tests.support.cluster_files import as_list, lines
 from tests.support.command import Run
 from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
+from tests.support.moves import budget, running
 from webhook.cli import snapshot
-from webhook.cluster.cache.resources import RESOURCES
+from webhook.cluster.cache.resources import DISRUPTION_BUDGETS, RESOURCES
 
 REQUIRED = {"Namespace": "/api/v1/namespaces", "Node": "/api/v1/nodes", "Pod": "/api/v1/pods"}
 
@@ -228,3 +229,36 @@ def test_mutate_reads_a_cluster_only_if_a_flag_names_one(
     outcome = run("mutate", "-f", "-", stdin=as_list(make_pod("p").gpu(8)))
 
     assert (outcome.code, outcome.errors) == (0, "default/p: left alone: no workload type\n")
+
+
+@pytest.mark.parametrize(
+    ("served", "known"),
+    [
+        pytest.param({}, False, id="not served or forbidden"),
+        pytest.param({DISRUPTION_BUDGETS.path: listing()}, True, id="none"),
+        pytest.param({DISRUPTION_BUDGETS.path: listing(budget("web", 0))}, True, id="one"),
+    ],
+)
+def test_a_drain_reads_the_pods_and_their_budgets(
+    run: Run, api: FakeConfigurationApi, kubeconfig: Path, served: dict[str, Any], known: bool
+) -> None:
+    api.objects[REQUIRED["Pod"]] = listing(running("p", "a", 8).obj())
+    api.objects |= served
+
+    outcome = run("capacity", "--drain", "a", "--kubeconfig", kubeconfig, "-o", "json")
+
+    (found,) = lines(outcome.output)
+    assert (outcome.code, found["fits"], found["of"], found["budgetsKnown"]) == (0, 1, 1, known)
+    has_budget = bool(served) and bool(served[DISRUPTION_BUDGETS.path]["items"])
+    assert (found["pods"][0]["evictionRefused"] is not None) is has_budget
+    is_reported = any("not known: poddisruptionbudgets: " in line for line in outcome.errors.splitlines())
+    assert is_reported is not known
+
+
+def test_a_snapshot_of_all_kinds_has_the_budgets(run: Run, api: FakeConfigurationApi, kubeconfig: Path) -> None:
+    api.objects[DISRUPTION_BUDGETS.path] = listing(budget("web", 1))
+
+    outcome = run("snapshot", "--kubeconfig", kubeconfig, "--all-kinds")
+
+    (found,) = [each for each in json.loads(outcome.output)["items"] if each["kind"] == "PodDisruptionBudget"]
+    assert (found["apiVersion"], found["status"]["disruptionsAllowed"]) == ("policy/v1", 1)

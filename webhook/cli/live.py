@@ -54,7 +54,7 @@ def read_live_cluster_with_disruptions(kubeconfig: Path | None, context: str | N
     def keep(resource: Resource, items: list[JsonObject], begins: bool) -> None:
         if begins:
             found[resource.name_in_cache] = []
-        if resource.kind in ("Pod", DISRUPTION_BUDGETS.kind):
+        if resource.name_in_cache in ("Pod", DISRUPTION_BUDGETS.kind):
             made = ({"apiVersion": resource.api_version, "kind": resource.kind, **item} for item in items)
             found[resource.name_in_cache] += [Document("the live cluster", without_secrets(each)) for each in made]
 
