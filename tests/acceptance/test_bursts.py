@@ -1,0 +1,17 @@
+"""The verdicts on a Job whose pods are created faster than they are bound: the short form of `make bench-burst`."""
+
+from pathlib import Path
+
+from bench.burst import job_burst, measured
+from tests.controlplane.cluster import Cluster
+
+
+def test_verdicts_on_a_job_come_true_while_its_pods_are_created_faster_than_bound(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    outcome = measured(cluster, tmp_path, job_burst(2))
+
+    assert outcome.by_verdict.keys() == {"Feasible", "Waiting"}
+    assert outcome.true_share >= 0.95
+    assert outcome.bound == 16
+    assert outcome.best_share >= 0.5
