@@ -222,6 +222,50 @@ def test_a_pod_loses_its_room_to_another_one_and_gets_a_new_one() -> None:
     assert cluster.gpus() == [4, 4]
 
 
+def packed(name: str) -> Object:
+    """A pod of one GPU that goes to the node of its like."""
+    term = {"labelSelector": {"matchLabels": {"app": "packed"}}, "topologyKey": "kubernetes.io/hostname"}
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    affinity = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    return make_pod(name).namespace("x").gpu(1).label("app", "packed").affinity(affinity).obj()
+
+
+def test_pods_follow_the_one_before_them_that_got_another_node() -> None:
+    cluster = Cluster()
+    for name in ("a", "b", "c"):
+        cluster.admit(packed(name))
+    predicted = cluster.gpus()
+    assert sorted(predicted) == [0, 3]
+
+    cluster.bind(packed("a"), f"n{predicted.index(0)}")
+
+    assert cluster.gpus() == predicted[::-1]
+
+
+def test_pods_before_the_one_that_got_another_node_stay() -> None:
+    cluster = Cluster()
+    for name in ("a", "b", "c"):
+        cluster.admit(packed(name))
+    predicted = cluster.gpus()
+
+    cluster.bind(packed("c"), f"n{predicted.index(0)}")
+
+    assert sorted(cluster.gpus()) == [1, 2]
+
+
+def test_pods_that_follow_are_placed_in_slices_and_keep_their_room_until_then() -> None:
+    cluster = Cluster()
+    for name in ("a", "b", "c", "d"):
+        cluster.admit(packed(name))
+    predicted = cluster.gpus()
+    cluster.pod_seconds = 0.004
+
+    cluster.bind(packed("a"), f"n{predicted.index(0)}")
+
+    assert [max(cluster.gpus()) for _ in range(3)] == [2, 3, 4]
+    assert sum(cluster.gpus()) == 4
+
+
 def test_a_pod_whose_node_disappears_gets_another() -> None:
     cluster = Cluster(nodes=2)
     cluster.admit(pod("p"))

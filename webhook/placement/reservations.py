@@ -105,6 +105,10 @@ class Reservations(Generic[K]):
             levels = tuple(sorted((*levels, reservation.priority)))
         return Reservations(self.base, {**self.by_key, key: reservation}, snapshots, levels)
 
+    def with_all(self, reservations: Mapping[K, Reservation]) -> "Reservations[K]":
+        """Return these reservations and others, on nodes of `base`."""
+        return Reservations(self.base, {**self.by_key, **reservations})
+
     def without(self, keys: Iterable[K]) -> "Reservations[K]":
         """Return the reservations without those of `keys`."""
         gone = {key: self.by_key[key] for key in keys if key in self.by_key}

@@ -5,17 +5,20 @@
          +--bound, or not seen         +-- admitted by another replica, or bypassed
             in time--> gone
 
-A pod is placed once, and its room is kept while its node has it; then the pod is placed again.
+A pod keeps its room while its node has it. If a pod does not get the node of its room, because kube-scheduler picks one
+of equal score at random, the pods after it are placed again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any
 
 from webhook.cluster.pending_pods import PendingPod, PodIdentity, PodKey
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.reservations import Reservations
+from webhook.kube.documents import field
+from webhook.placement.reservations import Reservation, Reservations
 from webhook.placement.waiting_pods import Scorer, WaitingPod, read_waiting, reserve, with_room
 from webhook.serving.admitted_pods import AdmittedPods
 from webhook.serving.candidate import Candidate
@@ -29,6 +32,8 @@ _SLICE_SECONDS = 0.003
 _BACKGROUND_SECONDS = 0.01
 # A pod that takes the scorer longer than this gets no room.
 _POD_SECONDS = 0.01
+# Placing more pods again than these would delay admissions, so that is done in the background.
+_MOST_PLACED_AGAIN = 200
 # Pods without room are placed again after a change of the cluster, at most this often.
 _RETRY_SECONDS = 0.5
 # An entry beside its signature: the facts of the running pod, the reservation and their places in the tables.
@@ -73,7 +78,8 @@ class WaitingPods:
         self._entries: dict[int, _Entry] = {}
         self._number_of: dict[PodKey, int] = {}
         self._pending: Mapping[PodKey, PendingPod] = {}
-        self._bound: list[PodIdentity] = []
+        self._bound: list[tuple[PodIdentity, str]] = []
+        self._outdated_after: QueueOrder | None = None
         self._queue = PlacingQueue()
         self._retries = PlacingQueue()
         self._without_room: set[int] = set()
@@ -95,12 +101,14 @@ class WaitingPods:
         Pods that have not been placed yet are placed first, for a few milliseconds.
         """
         self._follow(snapshot)
+        self._place_again(_SLICE_SECONDS, _MOST_PLACED_AGAIN)
         self._place(self._queue, _SLICE_SECONDS)
         return self._reservations
 
     def settle(self, snapshot: Snapshot) -> None:
         """Place pods in the background, so that admissions need not wait for it."""
         self._follow(snapshot)
+        self._place_again(_BACKGROUND_SECONDS, MOST_WAITING)
         self._place(self._queue or self._retries, _BACKGROUND_SECONDS)
 
     def admit(self, identity: PodIdentity, candidate: Candidate) -> None:
@@ -127,8 +135,8 @@ class WaitingPods:
 
     def note_bound(self, pod: Mapping[str, Any]) -> None:
         """Record that `pod`, a raw API object, is bound, so that it does not wait on the next snapshot."""
-        if len(self._admitted):
-            self._bound.append(PodIdentity.of(pod))
+        if self._entries:
+            self._bound.append((PodIdentity.of(pod), str(field(pod, "spec", "nodeName"))))
 
     def _new_entry(self, priority: int, created: str, content: bytes, pod: WaitingPod | None) -> _Entry:
         self._last += 1
@@ -143,10 +151,9 @@ class WaitingPods:
         before = self._reservations.base
         if snapshot is before or snapshot.generation < before.generation:
             return
+        self._drop_bound()
         if snapshot.pending is not self._pending:
             self._follow_pending(snapshot.pending)
-        self._drop([self._admitted.take(identity) for identity in self._bound])
-        self._bound.clear()
         known = self._reservations.by_key.keys()
         self._reservations = self._reservations.on(snapshot)
         self._put(known - self._reservations.by_key.keys())
@@ -156,6 +163,17 @@ class WaitingPods:
                 self._retries.put(self._entries[number].order)
             self._without_room.clear()
             self._retry_at_seconds = now_seconds + _RETRY_SECONDS
+
+    def _drop_bound(self) -> None:
+        nodes: dict[int, str] = {}
+        for identity, node in self._bound:
+            number = self._number_of.pop(PodKey(identity.namespace, identity.name), None)
+            if number is None:
+                number = self._admitted.take(identity)
+            if number is not None:
+                nodes[number] = node
+        self._bound.clear()
+        self._drop(nodes, nodes)
 
     def _take_from_full_nodes(self, before: Snapshot) -> None:
         """Place the pods again whose nodes have changed since `before` and do not have the room any more."""
@@ -206,11 +224,13 @@ class WaitingPods:
         if given_up := [*self._admitted.take_given_up(now_seconds)]:
             self._drop(given_up)
 
-    def _drop(self, numbers: Iterable[int | None]) -> None:
-        """Forget pods that do not wait any more."""
+    def _drop(self, numbers: Iterable[int | None], nodes: Mapping[int, str] = MappingProxyType({})) -> None:
+        """Forget pods that do not wait any more. `nodes` are those that they are bound to."""
         gone = [number for number in numbers if number is not None]
         for number in gone:
-            self._entries.pop(number, None)
+            entry, known = self._entries.pop(number, None), self._reservations.by_key.get(number)
+            if entry is not None and nodes.get(number, "") != (known.pod.node_name if known else ""):
+                self._outdated_after = min(self._outdated_after or entry.order, entry.order)
             self._queue.discard(number)
             self._retries.discard(number)
             self._without_room.discard(number)
@@ -221,6 +241,33 @@ class WaitingPods:
         for number in numbers:
             if number in self._entries:
                 self._queue.put(self._entries[number].order)
+
+    def _place_again(self, slice_seconds: float, most: int) -> None:
+        """Place at most `most` pods after `_outdated_after` again. Those that the slice leaves keep their room."""
+        first, room = self._outdated_after, self._reservations.by_key
+        if first is None:
+            return
+        orders = sorted(order for order in (self._entries[number].order for number in room) if order > first)
+        if len(orders) > most:
+            return
+        self._outdated_after = None
+        self._reservations = self._reservations.without([order.number for order in orders])
+        ends_seconds = self._cpu_seconds() + slice_seconds
+        for at, (_, _, number) in enumerate(orders, start=1):
+            self._place_one(number, self._entries[number])
+            if self._cpu_seconds() >= ends_seconds and at < len(orders):
+                self._outdated_after = orders[at - 1]
+                self._return_room({order.number: room[order.number] for order in orders[at:]})
+                return
+
+    def _return_room(self, room: Mapping[int, Reservation]) -> None:
+        """Give pods their earlier room again; where the node does not have it any more, they are placed again."""
+        self._reservations = self._reservations.with_all(room)
+        nodes = {each.pod.node_name for each in room.values()}
+        full = [node for node in nodes if not self._reservations.has_room(node)]
+        lost = [number for node in full for number in self._reservations.keys_by_node[node] if number in room]
+        self._reservations = self._reservations.without(lost)
+        self._put(lost)
 
     def _place(self, queue: PlacingQueue, slice_seconds: float) -> None:
         """Place pods of `queue` until `slice_seconds` of CPU time have passed."""
