@@ -22,6 +22,7 @@ KINDS = (
     "A GPU vendor",
     "A kind that creates pods",
     "A kind of cluster object",
+    "A change between releases",
 )
 FOLDERS = ("webhook", "certs", "deploy", "docs", "bench", ".ci")
 ROOT_FILES = ("*.md", "Makefile", "pyproject.toml", "Dockerfile")

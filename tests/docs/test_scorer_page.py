@@ -1,7 +1,8 @@
-"""docs/scorer.md lists every default plugin and every optional kind of a view."""
+"""docs/scorer.md lists every default plugin, every change between releases and every optional kind of a view."""
 
 from tests.docs.markdown import ROOT, rows, span_of
 from webhook.cluster.cache.resources import OPTIONAL_RESOURCES
+from webhook.kube.release import Change
 from webhook.placement.config.extension_points import DEFAULT_PLUGINS
 
 _PAGE = ROOT / "docs" / "scorer.md"
@@ -9,6 +10,10 @@ _PAGE = ROOT / "docs" / "scorer.md"
 
 def test_every_default_plugin_is_listed_in_the_order_of_kube_scheduler() -> None:
     assert [span_of(row[0]) for row in rows(_PAGE, "Plugins")] == [plugin.name for plugin in DEFAULT_PLUGINS]
+
+
+def test_every_change_between_releases_is_listed() -> None:
+    assert [tuple(row) for row in rows(_PAGE, "Releases")] == [(f"1.{each.since}", each.what) for each in Change]
 
 
 def test_every_optional_kind_of_a_view_is_listed() -> None:

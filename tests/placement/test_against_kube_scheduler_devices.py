@@ -87,7 +87,9 @@ def _predict(cluster: Cluster, builder: PodBuilder, profile: Profile = DEFAULT) 
         for api_version, kind in _KINDS
         for each in cluster.client.list(kind, api_version=api_version)
     ]
-    return Scheduler(profile).place(builder.namespace(cluster.namespace).obj(), snapshot_from_documents(documents))
+    version = Document("cluster", {"serverVersion": cluster.client.request("GET", "/version").object})
+    snapshot = snapshot_from_documents([*documents, version])
+    return Scheduler(profile).place(builder.namespace(cluster.namespace).obj(), snapshot)
 
 
 def _assert_as_predicted(cluster: Cluster, *claims: Object, verdict: str, nodes: set[str] | None = None) -> None:

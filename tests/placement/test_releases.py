@@ -154,7 +154,8 @@ def test_the_balance_is_compared_with_that_before_the_pod_since_1_36(release: in
 
 
 @pytest.mark.parametrize(("release", "expected"), [(35, {"a": 0, "b": 0}), (36, {"a": 48, "b": 0})])
-def test_an_image_volume_scores_since_1_36(release: int, expected: dict[str, int]) -> None:
+def test_images_of_image_volumes_score_since_1_36(release: int, expected: dict[str, int]) -> None:
+    """The images of image volumes are no part of the score in older releases."""
     with_image = make_node_object("a")
     with_image["status"]["images"] = [{"names": ["big:latest"], "sizeBytes": 1000 * _MIB}]
     pod = make_pod().spec(

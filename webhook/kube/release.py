@@ -18,30 +18,95 @@ _GATES = "k8s.io/kubernetes/pkg/features/kube_features.go"
 
 
 class Change(Enum):
-    """A change of the rules or words of kube-scheduler: the release 1.N that brought it, and where upstream has it.
+    """A change of the rules or words of kube-scheduler: the release 1.N that brought it, the change, and its source.
 
     A feature gate counts from the release that enables it by default.
     """
 
-    TAINT_IS_NOT_NAMED = 34, f"{_PLUGINS}/tainttoleration/taint_toleration.go, Filter"
-    CLAIM_IN_USE_IS_EXPLAINED = 34, f"{_PLUGINS}/volumerestrictions/volume_restrictions.go"
+    TAINT_IS_NOT_NAMED = (
+        34,
+        (
+            "The message is `node(s) had untolerated taint(s)`; before, it names the first taint of each node: "
+            "`node(s) had untolerated taint {key: value}`."
+        ),
+        f"{_PLUGINS}/tainttoleration/taint_toleration.go, Filter",
+    )
+    CLAIM_IN_USE_IS_EXPLAINED = (
+        34,
+        (
+            "The message about a ReadWriteOncePod claim of another pod begins with `node(s) unavailable due to`; "
+            "before, it is `node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode`."
+        ),
+        f"{_PLUGINS}/volumerestrictions/volume_restrictions.go",
+    )
     NAMESPACES_MATCH_WITHOUT_LABELS = (
         34,
-        f"{_PLUGINS}/interpodaffinity/plugin.go",
+        (
+            "A `namespaceSelector` of a pod's own terms that requires no label, such as a single `NotIn`, selects "
+            "every namespace."
+        ),
+        f"{_PLUGINS}/interpodaffinity/plugin.go, mergeAffinityTermNamespacesIfNotEmpty",
     )
-    POD_LEVEL_RESOURCES = 34, f"{_GATES}, PodLevelResources"
-    DYNAMIC_RESOURCES = 34, f"{_GATES}, DynamicResourceAllocation"
-    INVALID_POOLS_REJECT_NODES = 35, "k8s.io/dynamic-resource-allocation/structured/internal/stable/allocator_stable.go"
-    ALTERNATIVE_DEVICES_SCORE = 35, f"{_PLUGINS}/dynamicresources/dynamicresources.go, Score"
-    ALLOCATED_CLAIMS_SCORE = 36, f"{_PLUGINS}/dynamicresources/dynamicresources.go, computeScore"
-    DEVICES_BACK_EXTENDED_RESOURCES = 36, f"{_GATES}, DRAExtendedResource"
-    BALANCE_IS_COMPARED = 36, f"{_PLUGINS}/noderesources/balanced_allocation.go, balancedResourceScorer"
-    IMAGE_VOLUMES_SCORE = 36, f"{_PLUGINS}/imagelocality/image_locality.go, sumImageScores"
-    EVERY_IN_TREE_VOLUME_IS_MIGRATED = 36, f"{_PLUGINS}/nodevolumelimits/utils.go, isCSIMigrationOn"
-    NODE_DECLARED_FEATURES = 36, f"{_GATES}, NodeDeclaredFeatures"
+    POD_LEVEL_RESOURCES = (
+        34,
+        "Pod-level resources (`spec.resources`) count; before, the API server drops them.",
+        f"{_GATES}, PodLevelResources",
+    )
+    DYNAMIC_RESOURCES = (
+        34,
+        "`DynamicResources` runs; before, a pod with claims for devices is `Unknown`, because its gate may be set.",
+        f"{_GATES}, DynamicResourceAllocation",
+    )
+    INVALID_POOLS_REJECT_NODES = (
+        35,
+        "A node without enough devices beside an invalid pool is rejected; before, kube-scheduler can fail: `Unknown`.",
+        "k8s.io/dynamic-resource-allocation/structured/internal/stable/allocator_stable.go",
+    )
+    ALTERNATIVE_DEVICES_SCORE = (
+        35,
+        "`DynamicResources` scores nodes by the alternatives that their devices satisfy.",
+        f"{_PLUGINS}/dynamicresources/dynamicresources.go, Score",
+    )
+    ALLOCATED_CLAIMS_SCORE = (
+        36,
+        "A pod with allocated and unallocated claims is scored; in 1.35, kube-scheduler fails: `Unknown`.",
+        f"{_PLUGINS}/dynamicresources/dynamicresources.go, computeScore",
+    )
+    DEVICES_BACK_EXTENDED_RESOURCES = (
+        36,
+        "A DeviceClass can back an extended resource.",
+        f"{_GATES}, DRAExtendedResource",
+    )
+    BALANCE_IS_COMPARED = (
+        36,
+        (
+            "`NodeResourcesBalancedAllocation` scores how much the pod improves the balance of a node; before, the "
+            "balance with the pod."
+        ),
+        f"{_PLUGINS}/noderesources/balanced_allocation.go, balancedResourceScorer",
+    )
+    IMAGE_VOLUMES_SCORE = (
+        36,
+        "`ImageLocality` counts the images of image volumes.",
+        f"{_PLUGINS}/imagelocality/image_locality.go, sumImageScores",
+    )
+    EVERY_IN_TREE_VOLUME_IS_MIGRATED = (
+        36,
+        (
+            "`NodeVolumeLimits` counts in-tree volumes for their CSI driver on every node with a CSINode; before, "
+            "on nodes whose CSINode lists the plugin as migrated."
+        ),
+        f"{_PLUGINS}/nodevolumelimits/utils.go, isCSIMigrationOn",
+    )
+    NODE_DECLARED_FEATURES = (
+        36,
+        "`NodeDeclaredFeatures` runs.",
+        f"{_GATES}, NodeDeclaredFeatures",
+    )
 
-    def __init__(self, since: int, source: str) -> None:
+    def __init__(self, since: int, what: str, source: str) -> None:
         self.since = since
+        self.what = what
         self.source = source
 
 
