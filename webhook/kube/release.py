@@ -34,8 +34,8 @@ class Change(Enum):
     CLAIM_IN_USE_IS_EXPLAINED = (
         34,
         (
-            "The message about a ReadWriteOncePod claim of another pod begins with `node(s) unavailable due to`; "
-            "before, it is `node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode`."
+            "The message about a ReadWriteOncePod claim in use begins with `node(s) unavailable due to`; before, "
+            "it is `node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode`."
         ),
         f"{_PLUGINS}/volumerestrictions/volume_restrictions.go",
     )
