@@ -10,11 +10,12 @@ import click
 import yaml
 
 from webhook.cli.admission import admit_checked_document, print_verdict
-from webhook.cli.clusters import live_options, read_cluster_or_live
+from webhook.cli.clusters import live_options, read_cluster_or_live, release_option
 from webhook.cli.files import FILE, check_standard_input, pods_option, policy_option, read_policy
 from webhook.cli.terminal import echo, echo_json, echo_lines
 from webhook.cli.workloads import Workload, print_misplaced, read_pods, with_claims_of
 from webhook.kube.pod_set import pod_name
+from webhook.kube.release import Release
 from webhook.kube.text import escaped_json, printable_lines
 from webhook.kube.yaml_scalars import TAG, plain_tag
 from webhook.pipeline import ClusterView, scheduler_for
@@ -33,6 +34,7 @@ _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
     help="The output of `kubectl get nodes,pods,namespaces -A -o json`, for namespace defaults and the check.",
 )
 @live_options
+@release_option
 @click.option(
     "-o",
     "--output",
@@ -49,6 +51,7 @@ def mutate(
     cluster: str | None,
     kubeconfig: Path | None,
     context: str | None,
+    release: Release | None,
     output: str,
 ) -> None:
     """Print pods as the webhook would admit them.
@@ -66,7 +69,7 @@ def mutate(
     rules = read_policy(policy)
     view = None
     if (cluster, kubeconfig, context) != (None, None, None):
-        view = ClusterView(read_cluster_or_live(cluster, kubeconfig, context), scheduler_for(rules))
+        view = ClusterView(read_cluster_or_live(cluster, kubeconfig, context, release), scheduler_for(rules))
     workloads = read_pods(filenames, rules.kinds)
     print_misplaced(workloads, rules)
     pods = [each for each in workloads if each.pods is not None]
