@@ -44,7 +44,7 @@ def untolerated(pod: PodInfo, nodes: Snapshot) -> Mask:
 
 
 def first_untolerated(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator[tuple[Taint, Mask]]:
-    """Yield each taint that is the first of a node that `pod` does not tolerate, with those nodes.
+    """Yield each key and value of a taint that is the first of a node that `pod` does not tolerate, with those nodes.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -52,11 +52,15 @@ def first_untolerated(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterat
     Source: k8s.io/component-helpers/scheduling/corev1/helpers.go, FindMatchingUntoleratedTaint
     """
     hard = {taint for taint in nodes.taints.distinct if taint.effect in _HARD and not pod.tolerations.tolerate(taint)}
-    firsts = [next((taint for taint in taints if taint in hard), None) for taints in nodes.taints.classes]
-    by_name: dict[tuple[str, str], Taint] = {}
-    for taint in firsts:
-        if taint is not None:
-            by_name.setdefault((taint.key, taint.value), taint)
-    for (key, value), taint in in_time(by_name.items(), expired):
-        is_first = [each is not None and (each.key, each.value) == (key, value) for each in firsts]
-        yield taint, np.array(is_first, dtype=np.bool_).take(nodes.taints.class_of)
+    places: dict[tuple[str, str], int] = {}
+    named: list[Taint] = []
+    place_of_class = []
+    for taints in nodes.taints.classes:
+        first = next((taint for taint in taints if taint in hard), None)
+        if first is not None and (first.key, first.value) not in places:
+            places[first.key, first.value] = len(named)
+            named.append(first)
+        place_of_class.append(-1 if first is None else places[first.key, first.value])
+    place_of = np.array(place_of_class, dtype=np.intp).take(nodes.taints.class_of)
+    for place, taint in enumerate(in_time(named, expired)):
+        yield taint, place_of == place
