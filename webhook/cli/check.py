@@ -4,9 +4,10 @@ from pathlib import Path
 
 import click
 
-from webhook.cli.check_text import Section, print_section, print_total, text_console
+from webhook.cli.check_text import print_section, print_total, text_console
 from webhook.cli.clusters import live_options, read_cluster_or_live, release_option
 from webhook.cli.files import FILE, check_standard_input, pods_option, policy_option, read_policy
+from webhook.cli.pending import place_pending_pods
 from webhook.cli.profiles import read_schedulers
 from webhook.cli.replica_check import Checks
 from webhook.cli.terminal import echo_json
@@ -43,6 +44,13 @@ _EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Unknown": 3, "Infeasible": 4, "Refu
 @click.option("--mutate", "with_policy", is_flag=True, help="Apply the policy to the pods first, as the webhook does.")
 @policy_option
 @click.option(
+    "--pending",
+    type=click.Choice(["count", "ignore"]),
+    default="count",
+    show_default=True,
+    help="Whether the pending pods of the cluster that wait for a node take their places first.",
+)
+@click.option(
     "--max-nodes",
     type=click.IntRange(min=0),
     default=20,
@@ -63,14 +71,15 @@ def check(
     scheduler_config: str | None,
     with_policy: bool,
     policy: Path | None,
+    pending: str,
     max_nodes: int,
     output: str,
 ) -> None:
     """Report which node can take a pod now, and why the others cannot, with the messages of kube-scheduler.
 
-    Each pod or object is evaluated as written, and as if it were the only pending one. The replicas of an object are
-    placed one after the other. Exit code 0: every pod is Feasible; 3: a pod is Waiting or Unknown; 4: a pod is
-    Infeasible; 5: a pod would be denied (--mutate).
+    Each pod or object is evaluated as written, and beside the pending pods of the cluster that come before it in the
+    queue of kube-scheduler. The replicas of an object are placed one after the other. Exit code 0: every pod is
+    Feasible; 3: a pod is Waiting or Unknown; 4: a pod is Infeasible; 5: a pod would be denied (--mutate).
 
     \b
     Examples:
@@ -85,16 +94,14 @@ def check(
     snapshot = read_cluster_or_live(cluster, kubeconfig, context, release)
     workloads = read_pods(filenames, rules.kinds)
     print_misplaced(workloads, rules)
-    answers = Checks(rules, snapshot, schedulers, with_policy).answers(workloads)
+    queue = place_pending_pods(snapshot, schedulers.for_pending(), counts=pending == "count")
+    answers = Checks(rules, snapshot, schedulers, with_policy, queue).answers(workloads)
     console = text_console()
     for answer in answers:
         if output == "json":
             echo_json(answer.to_json())
         elif not answer.refusal:
-            section = Section(
-                answer.workload.name, answer.placement, answer.reasons, answer.replicas_text, answer.without_pods
-            )
-            print_section(console, section, max_nodes)
+            print_section(console, answer.section, max_nodes)
     if output == "text" and len(answers) > 1:
         noun = "pod templates" if any(answer.workload.owner for answer in answers) else "pods"
         print_total(console, (answer.verdict for answer in answers), noun)

@@ -26,7 +26,8 @@ class Section:
     """One pod (`namespace/name`), its placement, and the reasons of each node that cannot take the pod.
 
     `replicas` is the object that creates the pod with the count of its replicas; empty for a Pod. `without_pods` are
-    the nodes that could take a waiting pod if no pod was running.
+    the nodes that could take a waiting pod if no pod was running, `without_pending` those that could take it without
+    the pending pods before it. `reserved` is the text about these; empty if there are none.
     """
 
     pod: str
@@ -34,6 +35,8 @@ class Section:
     reasons: NodeToStatus
     replicas: str = ""
     without_pods: Sequence[str] = ()
+    without_pending: Sequence[str] = ()
+    reserved: str = ""
 
 
 def text_console() -> Console:
@@ -53,8 +56,7 @@ def print_section(console: Console, section: Section, max_nodes: int) -> None:
         console.print(f"  {placement.feasible} of {placement.total} nodes can take it")
     if placement.message:
         console.print(f"  {marked(placement.message)}")
-    if section.without_pods:
-        console.print(f"  would fit if running pods were gone: {marked(_shown(section.without_pods))}")
+    _print_pods(console, section)
     if placement.deny_exemption:
         console.print(f"  not sure: {marked(placement.deny_exemption)}")
     if placement.unmodelled:
@@ -64,6 +66,16 @@ def print_section(console: Console, section: Section, max_nodes: int) -> None:
         console.print("  suggestions:")
         for suggestion in placement.suggestions:
             console.print(f"    - {marked(suggestion)}")
+
+
+def _print_pods(console: Console, section: Section) -> None:
+    """Print which pods come before the pod, and the nodes that could take it without others."""
+    if section.reserved:
+        console.print(f"  {marked(section.reserved)}")
+    if section.without_pending:
+        console.print(f"  would fit without the pods that wait before it: {marked(_shown(section.without_pending))}")
+    if section.without_pods:
+        console.print(f"  would fit if running pods were gone: {marked(_shown(section.without_pods))}")
 
 
 def _shown(nodes: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
 """Scheduler profiles of `check`: built in, or of a KubeSchedulerConfiguration file."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from webhook.cli.files import STANDARD_INPUT, read_text
 from webhook.cluster.snapshot import Snapshot
@@ -12,9 +12,13 @@ from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.config.loader import parse_profiles
 from webhook.placement.diagnosis import NodeToStatus
 from webhook.placement.profile import PROFILES, Profile
-from webhook.placement.replicas import Replicas, place_replicas
+from webhook.placement.replicas import Replicas
+from webhook.placement.replicas_among import ReplicasAmong, place_replicas_among
+from webhook.placement.reservations import Reservations
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler, never
 from webhook.placement.templates import TemplateNode
+
+K = TypeVar("K", bound=Hashable)
 
 _SUGGESTIONS = 3
 
@@ -32,6 +36,7 @@ class Schedulers:
         self._schedulers = {
             name: Scheduler(profile, templates=templates, suggestions=suggestions) for name, profile in profiles.items()
         }
+        self._profiles = profiles
         self._chosen = chosen
 
     def place(self, pod: Mapping[str, Any], snapshot: Snapshot) -> Placement:
@@ -54,8 +59,18 @@ class Schedulers:
         """Return the scheduler of `pod`; None without a profile for it."""
         return self._schedulers.get(self._name_for(pod))
 
-    def place_replicas(self, pods: Iterable[Mapping[str, Any]], asked: int, snapshot: Snapshot) -> Replicas:
-        """Return how many of `asked` pods fit, placed one after the other with the profile of the first one.
+    def for_pending(self) -> Scheduler:
+        """Return a scheduler for the pending pods of the cluster, whose nodes are asked for alone.
+
+        It has the chosen profile, else the default one: a pod of another scheduler takes room, too.
+        """
+        name = self._chosen or DEFAULT_SCHEDULER
+        return Scheduler(self._profiles.get(name) or next(iter(self._profiles.values())))
+
+    def place_replicas(
+        self, pods: Iterable[Mapping[str, Any]], asked: int, reservations: Reservations[K]
+    ) -> ReplicasAmong[K]:
+        """Return how many of `asked` pods fit beside the pods with `reservations`, with the profile of the first one.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -65,14 +80,22 @@ class Schedulers:
         name = self._name_for(first)
         scheduler = self._schedulers.get(name)
         if scheduler is None:
+            snapshot = reservations.base
             unknown = self.place(first, snapshot)
-            return Replicas(asked, 0, {}, unknown, unknown, is_complete=False, snapshot=snapshot)
-        return place_replicas(scheduler, snapshot, chain((first,), left), asked)
+            found = Replicas(asked, 0, {}, unknown, unknown, is_complete=False, snapshot=snapshot)
+            return ReplicasAmong(found, snapshot, reservations)
+        return place_replicas_among(scheduler, reservations, chain((first,), left), asked)
 
     def explain(self, pod: Mapping[str, Any], snapshot: Snapshot) -> NodeToStatus:
         """Return the reasons of each node that cannot take the pod; empty without a profile for the pod."""
         scheduler = self._schedulers.get(self._name_for(pod))
         return scheduler.explain(PodSignature.of(pod), snapshot) if scheduler else {}
+
+    def fitting_nodes(self, pod: Mapping[str, Any], snapshot: Snapshot) -> tuple[str, ...]:
+        """Return the nodes that can take the pod; none without a profile for the pod."""
+        scheduler = self._schedulers.get(self._name_for(pod))
+        rows = scheduler.feasible_rows(PodSignature.of(pod), snapshot) if scheduler else ()
+        return tuple(snapshot.nodes[row].node.name for row in rows)
 
     def nodes_without_pods(self, pod: Mapping[str, Any], snapshot: Snapshot) -> tuple[str, ...]:
         """Return the nodes that could take the pod if no pod was running; none without a profile for the pod."""

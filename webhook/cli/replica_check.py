@@ -1,4 +1,4 @@
-"""Evaluate the pods of a file: the replicas of each template one after the other."""
+"""Evaluate the pods of a file: the replicas of each template one after the other, beside pending pods."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -6,7 +6,9 @@ from functools import partial
 from typing import Any
 
 from webhook.cli.admission import admit_document, in_annotations_of, print_verdict
+from webhook.cli.check_text import Section
 from webhook.cli.mutate_hint import MutateHint
+from webhook.cli.pending import NOTHING_RESERVED, Pending, PendingQueue, Reserved
 from webhook.cli.profiles import Schedulers
 from webhook.cli.workloads import Workload, with_claims_of
 from webhook.cluster.snapshot import Snapshot
@@ -15,7 +17,7 @@ from webhook.kube.documents import Document, JsonObject
 from webhook.kube.field import InvalidInput
 from webhook.kube.shape import check_pod
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
-from webhook.objects.own_pods import WithoutOwnPods, without_own_pods
+from webhook.objects.own_pods import without_own_pods, without_own_waiting
 from webhook.pipeline import ClusterView
 from webhook.placement.diagnosis import NodeToStatus
 from webhook.placement.framework.result import Placement, to_check_json
@@ -32,7 +34,8 @@ class Answer:
 
     `refusal` is the message of a denied pod. `replicas` is None for a pod that was not evaluated. `reasons` are those
     of each node that cannot take the pod. `without_pods` are the nodes that could take a waiting pod if no pod was
-    running. `replaced` is the number of running pods of the object, which count as gone.
+    running, `without_pending` those that could take it without the pending pods before it, which are `reserved`.
+    `replaced` is the number of running pods of the object, which count as gone.
     """
 
     workload: Workload
@@ -40,6 +43,8 @@ class Answer:
     replicas: Replicas | None = None
     reasons: NodeToStatus = field(default_factory=dict)
     without_pods: tuple[str, ...] = ()
+    without_pending: tuple[str, ...] = ()
+    reserved: Reserved = NOTHING_RESERVED
     refusal: str = ""
     replaced: int = 0
 
@@ -65,9 +70,24 @@ class Answer:
             remarks.append(f"the {self.replaced} running {noun} as gone")
         return "; ".join([f"{title}: {found.text}" + (f" ({', '.join(shown)})" if shown else ""), *remarks])
 
+    @property
+    def section(self) -> Section:
+        """Return what the text has of the pods."""
+        return Section(
+            self.workload.name,
+            self.placement,
+            self.reasons,
+            self.replicas_text,
+            self.without_pods,
+            self.without_pending,
+            self.reserved.text,
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Return the line of the pods in `check -o json`; for an object with its name and the count of replicas."""
         line = to_check_json(self.workload.name, self.placement) | {"verdict": self.verdict}
+        if self.reserved:
+            line |= {"reserved": self.reserved.to_json()}
         if not self.workload.owner:
             return line
         pods, found = self.workload.pods, self.replicas
@@ -84,6 +104,14 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class _Start:
+    """The cluster that the pods of an object find; `replaced` of its running pods count as gone."""
+
+    reservations: Pending
+    replaced: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Checks:
     """Evaluates pods as written, with a hint where `--mutate` changes them, or as the webhook admits them."""
 
@@ -91,6 +119,7 @@ class Checks:
     snapshot: Snapshot
     schedulers: Schedulers
     with_policy: bool
+    pending: PendingQueue
 
     def answers(self, workloads: Iterable[Workload]) -> list[Answer]:
         """Return the answers for `workloads`; templates of one object are placed one after the other.
@@ -101,55 +130,75 @@ class Checks:
         hint = MutateHint(self.policy, self.schedulers)
         found: list[Answer] = []
         source: Document | None = None
-        snapshot, own = self.snapshot, WithoutOwnPods(self.snapshot)
+        start = _Start(self.pending.reservations)
         for workload in workloads:
             if workload.source is not source:
-                source, own = workload.source, self._without_own_pods(workload)
-                snapshot = own.snapshot
-            answer = replace(self._answer(workload, snapshot, hint), replaced=own.replaced)
-            snapshot = answer.replicas.snapshot if answer.replicas else snapshot
-            found.append(answer)
+                source, start = workload.source, self._start(workload)
+            answer, reservations = self._answer(workload, start.reservations, hint)
+            found.append(replace(answer, replaced=start.replaced))
+            start = replace(start, reservations=reservations)
         hint.print_rest()
         return found
 
-    def _without_own_pods(self, workload: Workload) -> WithoutOwnPods:
-        """Return the cluster without the running pods of the object, which its new ones replace."""
-        pods = workload.pods
+    def _start(self, workload: Workload) -> _Start:
+        """Return the cluster without the pods of the object, which its new ones replace."""
+        pods, reservations = workload.pods, self.pending.reservations
         if pods is None or pods.kind is None:
-            return WithoutOwnPods(self.snapshot)
-        namespace = pods.names.namespace or DEFAULT_NAMESPACE
-        return without_own_pods(self.snapshot, namespace, workload.source.content, pods.kind, never)
+            return _Start(reservations)
+        namespace, content = pods.names.namespace or DEFAULT_NAMESPACE, workload.source.content
+        own = without_own_pods(self.snapshot, namespace, content, pods.kind, never)
+        return _Start(without_own_waiting(reservations, namespace, content, pods.kind).on(own.snapshot), own.replaced)
 
-    def _answer(self, workload: Workload, snapshot: Snapshot, hint: MutateHint) -> Answer:
+    def _answer(self, workload: Workload, reservations: Pending, hint: MutateHint) -> tuple[Answer, Pending]:
+        """Return the answer, and the reservations on the cluster with the replicas that were placed."""
         if workload.pods is None:
-            return Answer(workload, Placement.unknown(workload.note))
+            return Answer(workload, Placement.unknown(workload.note)), reservations
         document = workload.document
-        snapshot = with_claims_of(workload, snapshot, MOST_REPLICAS)
+        with_claims = reservations.on(with_claims_of(workload, reservations.base, MOST_REPLICAS))
         if self.with_policy:
-            verdict = admit_document(document, self.policy, ClusterView(snapshot, scorer=None))
+            verdict = admit_document(document, self.policy, ClusterView(with_claims.base, scorer=None))
             print_verdict(document, verdict, workload.located)
             if isinstance(verdict, Denied):
                 message = workload.located(verdict.denial.message)
-                return Answer(workload, Placement.unknown(message), refusal=message)
+                return Answer(workload, Placement.unknown(message), refusal=message), reservations
         if workload.note:
-            return Answer(workload, Placement.unknown(workload.note))
+            return Answer(workload, Placement.unknown(workload.note)), reservations
+        return self._placed(workload, with_claims, hint)
+
+    def _placed(self, workload: Workload, reservations: Pending, hint: MutateHint) -> tuple[Answer, Pending]:
+        assert workload.pods is not None  # noqa: S101
+        document = workload.document
         asked = 1 if workload.pods.replicas is None else workload.pods.replicas
         try:
             check_pod(document.content)
-            replicas = self.schedulers.place_replicas(self._pods(workload), asked, snapshot)
+            first = next(self._pods(workload))
+            reservations = self.pending.before(first, reservations)
+            among = self.schedulers.place_replicas(self._pods(workload), asked, reservations)
         except InvalidInput as error:
             raise InvalidInput(each.prefixed(document.place) for each in error.errors) from error
-        placement, first = replicas.placement, next(self._pods(workload))
-        then = replicas.snapshot if replicas.stopped else snapshot
+        replicas = among.found
+        placement = replicas.placement
+        then = replicas.snapshot if replicas.stopped else among.before
         if self.with_policy:
             place = partial(self.schedulers.answer, pod=first, snapshot=then)
             placement = in_annotations_of(document, self.policy, placement, then, place)
         else:
-            hinted = hint.suggested_first(document, replicas.first, snapshot)
+            hinted = hint.suggested_first(document, replicas.first, among.before)
             placement = hinted if placement is replicas.first else placement
+        answer = Answer(
+            workload,
+            placement,
+            replicas,
+            self.schedulers.explain(first, then),
+            reserved=self.pending.reserved_before(first, reservations),
+        )
+        if placement.waiting_before:
+            return replace(answer, without_pending=self.schedulers.fitting_nodes(first, among.reservations.base)), (
+                among.reservations
+            )
         is_waiting = placement.verdict == "Waiting"
         without_pods = self.schedulers.nodes_without_pods(first, then) if is_waiting else ()
-        return Answer(workload, placement, replicas, self.schedulers.explain(first, then), without_pods)
+        return replace(answer, without_pods=without_pods), among.reservations
 
     def _pods(self, workload: Workload) -> Iterator[JsonObject]:
         """Yield the pods of a template as they are written, or as the webhook admits them; at least one."""

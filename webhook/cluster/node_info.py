@@ -39,6 +39,8 @@ class RunningPod:
     volumes: PodVolumes
     scheduler: str = ""
     """The name of its scheduler; empty for the default one."""
+    is_reserved: bool = False
+    """The pod is not bound yet; its room is reserved."""
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> "RunningPod":

@@ -13,6 +13,7 @@ from webhook.kube.documents import field
 from webhook.kube.label_selector import LabelSelector, exact_selector, read_label_selector, selector_matches
 from webhook.kube.pod_template_path import WorkloadKind
 from webhook.kube.reader import Reader
+from webhook.placement.reservations import K, Reservations
 
 _NAME = "{name}"
 
@@ -44,6 +45,17 @@ def without_own_pods(
         replaced += len(info.pods) - len(staying)
         changed.append(NodeInfo.of(info.node, staying))
     return WithoutOwnPods(updated(snapshot, changed, snapshot.generation + 1) if changed else snapshot, replaced)
+
+
+def without_own_waiting(
+    reservations: Reservations[K], namespace: str, content: JsonObject, kind: WorkloadKind
+) -> Reservations[K]:
+    """Return `reservations` without those of the pods of the object `content`, which do not wait before each other."""
+    selector = _selector(content, kind)
+    if not selector:
+        return reservations
+    own = [key for key, each in reservations.by_key.items() if _is_own(each.pod, namespace, selector)]
+    return reservations.without(own)
 
 
 def _is_own(pod: RunningPod, namespace: str, selector: LabelSelector) -> bool:

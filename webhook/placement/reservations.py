@@ -6,6 +6,7 @@ wait before it. Which node each of them gets is predicted, and its room there is
 Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/queuesort/priority_sort.go
 """
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -31,20 +32,21 @@ class Reservation:
 class Reservations(Generic[K]):
     """The reservations on the nodes of `base`, by a key for each pod. It is immutable; results are kept for reuse."""
 
-    __slots__ = ("_levels", "_on_node", "_snapshots", "base", "by_key")
+    __slots__ = ("_counts", "_levels", "_on_node", "_snapshots", "base", "by_key")
 
     def __init__(
         self,
         base: Snapshot,
         by_key: Mapping[K, Reservation],
         snapshots: Mapping[int, Snapshot] | None = None,
-        levels: tuple[int, ...] | None = None,
+        counts: Mapping[int, int] | None = None,
     ) -> None:
-        """Create the reservations. `snapshots` are known results of `before`, `levels` the priorities in order."""
+        """Create the reservations. `snapshots` are known results of `before`, `counts` those of each priority."""
         self.base = base
         self.by_key = by_key
         self._snapshots = dict(snapshots or {})
-        self._levels = levels
+        self._counts = counts
+        self._levels: tuple[int, ...] | None = None
         self._on_node: dict[str, list[K]] | None = None
 
     def __len__(self) -> int:
@@ -72,8 +74,19 @@ class Reservations(Generic[K]):
     def levels(self) -> tuple[int, ...]:
         """Return the priorities of the reservations, the lowest first."""
         if self._levels is None:
-            self._levels = tuple(sorted({each.priority for each in self.by_key.values()}))
+            self._levels = tuple(sorted(self.counts))
         return self._levels
+
+    @property
+    def counts(self) -> Mapping[int, int]:
+        """Return the number of reservations by priority."""
+        if self._counts is None:
+            self._counts = Counter(each.priority for each in self.by_key.values())
+        return self._counts
+
+    def count_before(self, priority: int) -> int:
+        """Return how many pods have room and come before a new pod of `priority`."""
+        return sum(count for level, count in self.counts.items() if level >= priority)
 
     @property
     def keys_by_node(self) -> Mapping[str, Collection[K]]:
@@ -100,10 +113,11 @@ class Reservations(Generic[K]):
             if level <= reservation.priority:
                 info = snapshot.nodes[snapshot.rows[node]].with_pods(added)
                 snapshots[level] = updated(snapshot, (info,), snapshot.generation)
-        levels = self.levels
-        if reservation.priority not in levels:
-            levels = tuple(sorted((*levels, reservation.priority)))
-        return Reservations(self.base, {**self.by_key, key: reservation}, snapshots, levels)
+        by_key = {**self.by_key, key: reservation}
+        counts = None
+        if key not in self.by_key:
+            counts = {**self.counts, reservation.priority: self.counts.get(reservation.priority, 0) + 1}
+        return Reservations(self.base, by_key, snapshots, counts)
 
     def with_all(self, reservations: Mapping[K, Reservation]) -> "Reservations[K]":
         """Return these reservations and others, on nodes of `base`."""

@@ -62,19 +62,33 @@ class Reserved(NamedTuple, Generic[K]):
 
 
 def answer_among(
-    scorer: Scorer, asked: PodSignature, reservations: Reservations[Any], seed: str, expired: Expired
+    scorer: Scorer, asked: PodSignature, reservations: Reservations[Any], seed: str | None, expired: Expired
 ) -> Placement:
     """Return the placement of a new pod with the signature `asked` beside the pods that wait before it.
 
     If only these take its room, the verdict is Waiting and the message names their number. `seed` chooses between
-    nodes with equal scores.
+    nodes with equal scores; None: the first by name.
+    """
+    snapshot = reservations.before_pod(asked.info.preemption)
+    placement = scorer.answer(asked, snapshot, expired)
+    if placement.verdict == "Feasible" and seed is not None:
+        placement = spread(placement, snapshot, seed)
+    return among_waiting(scorer, asked, placement, reservations, expired)
+
+
+def among_waiting(
+    scorer: Scorer, asked: PodSignature, placement: Placement, reservations: Reservations[Any], expired: Expired
+) -> Placement:
+    """Return `placement`, which is that beside the pods that wait before the pod, with their number and effect.
+
+    It is Waiting if the pod would fit without them.
     """
     priority = reservations.priority_of(asked.info.preemption)
-    snapshot = reservations.before(priority)
-    placement = scorer.answer(asked, snapshot, expired)
+    reserved = reservations.count_before(priority)
+    if not reserved or placement.verdict == "Unknown":
+        return placement
+    placement = replace(placement, reserved_pods=reserved)
     if placement.verdict == "Feasible":
-        return spread(placement, snapshot, seed)
-    if snapshot is reservations.base or placement.verdict == "Unknown":
         return placement
     try:
         rows = scorer.feasible_rows(asked, reservations.base, expired)
@@ -106,7 +120,8 @@ def with_room(key: K, pod: WaitingPod, placement: Placement, reservations: Reser
     assert placement.node is not None  # noqa: S101 - Feasible
     priority = reservations.priority_of(pod.preemption)
     displaced = reservations.after_on_node(placement.node, priority)
-    reservation = Reservation(replace(pod.running, node_name=placement.node), priority)
+    running = replace(pod.running, node_name=placement.node, priority=priority, is_reserved=True)
+    reservation = Reservation(running, priority)
     return Reserved(placement, reservations.without(displaced).with_reservation(key, reservation), displaced)
 
 

@@ -100,6 +100,8 @@ class Placement:
     remedies: tuple[Remedy, ...] = ()
     deny_exemption: str = ""
     waiting_before: int = 0
+    reserved_pods: int = field(default=0, compare=False)
+    """The number of pods that wait before it and have room reserved."""
     best_rows: Rows | None = field(default=None, compare=False, repr=False)
     """The rows of the nodes with the best score, if the verdict is Feasible; `node` is the first of them."""
     is_final: bool = field(default=True, compare=False)

@@ -86,7 +86,10 @@ def _replace_requests(group: NodeGroup, scenario: Scenario) -> Iterator[Capacity
 
 
 def _free_on_best_node(group: NodeGroup, scenario: Scenario, running: Snapshot) -> CapacityChange | None:
-    """Free what is missing, on the node with the smallest missing share of the requests."""
+    """Free what is missing, on the node with the smallest missing share of the requests.
+
+    Pods that are not bound yet cannot free their reserved room.
+    """
     pod, nodes = scenario
     requested = dict(pod.requests)
     is_large_enough = nodes.allowed_pods[group.rows] > 0
@@ -97,7 +100,12 @@ def _free_on_best_node(group: NodeGroup, scenario: Scenario, running: Snapshot) 
     if not is_large_enough.any():
         return None
     share = np.minimum.reduce([np.ones(len(group.rows)), *shares])
-    row = _first_largest(group, np.where(is_large_enough, share, -np.inf))
+    # The sort is stable: of equal nodes, the first by name.
+    ranked = group.rows[np.argsort(np.where(is_large_enough, -share, np.inf), kind="stable")]
+    tried = ranked[: min(int(is_large_enough.sum()), _MOST_SEARCHED)].tolist()
+    row = next((each for each in tried if _can_be_freed(group, scenario, each)), None)
+    if row is None:
+        return None
     info = nodes.nodes[row]
     amounts = []
     for resource in group.short:
@@ -110,6 +118,26 @@ def _free_on_best_node(group: NodeGroup, scenario: Scenario, running: Snapshot) 
         ports=_taken_ports(scenario, row) if group.has_taken_ports else (),
     )
     return CapacityChange(row, (*_uncordon(group, nodes, row), free))
+
+
+def _can_be_freed(group: NodeGroup, scenario: Scenario, row: int) -> bool:
+    """Return whether what is missing on the node is used by bound pods, not by pods with reserved room."""
+    pod, nodes = scenario
+    info = nodes.nodes[row]
+    reserved = [each for each in info.pods if each.is_reserved]
+    if not reserved:
+        return True
+    ports = _taken_ports(scenario, row) if group.has_taken_ports else ()
+    if any(port.conflicts(taken) for port in ports for each in reserved for taken in each.host_ports):
+        return False
+    if group.has_too_many_pods and len(reserved) + 1 > info.node.allowed_pods:
+        return False
+    requested = dict(pod.requests)
+    return all(
+        requested[resource] + sum(each.requests.get(resource, 0) for each in reserved)
+        <= info.node.allocatable.get(resource, 0)
+        for resource in group.short
+    )
 
 
 def _evict(group: NodeGroup, scenario: Scenario, expired: Expired) -> CapacityChange | None:

@@ -1,0 +1,89 @@
+"""Place the replicas of an object beside the pods that wait before them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Generic
+
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.update import updated
+from webhook.kube.deadline import Expired, never
+from webhook.placement.pod_signature import PodSignature
+from webhook.placement.replicas import MOST_REPLICAS, Replicas, place_replicas
+from webhook.placement.reservations import K, Reservations
+from webhook.placement.scheduler import Scheduler
+from webhook.placement.waiting_pods import among_waiting
+
+Pod = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasAmong(Generic[K]):
+    """How many replicas fit beside the pods that wait before them.
+
+    `before` is the snapshot that the first replica found. `reservations` show the placed replicas as running.
+    """
+
+    found: Replicas
+    before: Snapshot
+    reservations: Reservations[K]
+
+
+def place_replicas_among(
+    scheduler: Scheduler,
+    reservations: Reservations[K],
+    pods: Iterable[Pod],
+    asked: int,
+    *,
+    limit: int = MOST_REPLICAS,
+    expired: Expired = never,
+) -> ReplicasAmong[K]:
+    """Return how many of `asked` replicas fit beside the pods with `reservations` that come before them.
+
+    See `place_replicas`. The placement of a replica that only has no room because of these pods is Waiting and names
+    their number.
+
+    Raises:
+        InvalidInput: a field of a pod that is read is malformed; holds every error.
+    """
+    left = iter(pods)
+    first = next(left)
+    signature = PodSignature.of(first)
+    before = reservations.before_pod(signature.info.preemption)
+    read = _Last(chain((first,), left))
+    found = place_replicas(scheduler, before, read, asked, limit=limit, expired=expired)
+    if before is reservations.base:
+        return ReplicasAmong(found, before, reservations.on(found.snapshot))
+    # The replicas differ in their names at most.
+    after = reservations.on(_with_replicas(reservations.base, RunningPod.of(first), found))
+    first_placement = among_waiting(scheduler, signature, found.first, reservations, expired)
+    stopped = found.stopped
+    if stopped is not None:
+        is_first = stopped is found.first
+        last = signature if read.last == first else PodSignature.of(read.last)
+        stopped = first_placement if is_first else among_waiting(scheduler, last, stopped, after, expired)
+    return ReplicasAmong(replace(found, first=first_placement, stopped=stopped), before, after)
+
+
+class _Last:
+    """Yields `pods` and keeps the last one."""
+
+    def __init__(self, pods: Iterable[Pod]) -> None:
+        self._pods = pods
+        self.last: Pod = {}
+
+    def __iter__(self) -> Iterator[Pod]:
+        for pod in self._pods:
+            self.last = pod
+            yield pod
+
+
+def _with_replicas(snapshot: Snapshot, pod: RunningPod, found: Replicas) -> Snapshot:
+    """Return `snapshot` with the replicas of `found`, and the volumes that they got."""
+    infos = [
+        snapshot.nodes[snapshot.rows[node]].with_pods([replace(pod, node_name=node)] * count)
+        for node, count in found.nodes.items()
+    ]
+    generation = found.snapshot.generation
+    return replace(updated(snapshot, infos, generation), storage=found.snapshot.storage)
