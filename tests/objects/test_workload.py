@@ -1,5 +1,6 @@
 """A workload object is advised when it is written: the verdict on its pods, and errors of its annotations."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,9 @@ from webhook.kube.documents import Document
 from webhook.kube.wellknown import HOSTNAME_LABEL
 from webhook.objects.admission import admit_request
 from webhook.pipeline import ClusterView, scheduler_for
+from webhook.placement.framework.result import Placement
+from webhook.placement.reservations import Reservations
+from webhook.placement.waiting_pods import WaitingPod, with_room
 from webhook.policy.policy import Policy
 from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict, Verdict
 
@@ -127,6 +131,38 @@ def test_a_single_pod_has_the_words_of_a_pod() -> None:
     first, *_ = warnings_of(admitted(DEPLOYMENT.object(template(16)), TWO_NODES))
 
     assert first == "placement check: Infeasible: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+
+
+def waiting(*pods: PodBuilder) -> ClusterView:
+    """Return the view of two nodes on which `pods` have room on n1."""
+    reservations: Reservations[str] = Reservations(TWO_NODES.snapshot, {})
+    for number, each in enumerate(pods):
+        pod = WaitingPod.of(each.namespace("team-a").obj())
+        on_n1 = replace(Placement.unknown(""), verdict="Feasible", node="n1")
+        reservations = with_room(f"waiting-{number}", pod, on_n1, reservations).reservations
+    return replace(TWO_NODES, reservations=reservations)
+
+
+def test_pods_that_wait_take_their_places_first() -> None:
+    verdict = admitted(DEPLOYMENT.object(template(4), 4), waiting(make_pod("waits").gpu(8)))
+
+    assert warnings_of(verdict)[0] == (
+        "placement check: Waiting: 2 of 4 replicas fit now; the next: 0/2 nodes are available: "
+        "2 Insufficient nvidia.com/gpu. It would fit, but 1 pod that waits before it needs the room."
+    )
+    assert warnings_of(admitted(DEPLOYMENT.object(template(4), 4), TWO_NODES)) == ()
+
+
+def test_pods_of_an_object_do_not_wait_before_the_pods_of_its_update() -> None:
+    old, new = DEPLOYMENT.object(template(4), 4), DEPLOYMENT.object(template(5), 4)
+    own = make_pod("own").gpu(8).label("app", APP["app"])
+
+    beside_others = warnings_of(admitted(new, waiting(make_pod("waits").gpu(8)), old=old))
+    beside_its_own = warnings_of(admitted(new, waiting(own), old=old))
+
+    assert "1 pod that waits before it needs the room" in beside_others[0]
+    assert "2 of 4 replicas fit now" in beside_its_own[0]
+    assert "that waits before it" not in beside_its_own[0]
 
 
 def test_roles_are_placed_together() -> None:

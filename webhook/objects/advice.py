@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from webhook.annotation_suggestions import in_annotations
 from webhook.cluster.planned_claims import with_planned_claims
@@ -15,13 +16,18 @@ from webhook.kube.pod_set import PodSet
 from webhook.kube.pod_template_path import WorkloadKind
 from webhook.kube.text import cut
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
-from webhook.objects.own_pods import WithoutOwnPods, without_own_pods
+from webhook.objects.own_pods import WithoutOwnPods, without_own_pods, without_own_waiting
 from webhook.objects.rolling_update import keeps_all_pods
 from webhook.pipeline import ClusterView, scheduler_for
-from webhook.placement.replicas import MOST_REPLICAS, Replicas, place_replicas
+from webhook.placement.replicas import MOST_REPLICAS, Replicas
+from webhook.placement.replicas_among import place_replicas_among
+from webhook.placement.reservations import Reservations
 from webhook.placement.scheduler import Placement, PodSignature
+from webhook.placement.waiting_pods import answer_among
 from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy
+
+_Waiting: TypeAlias = Reservations[Any]
 
 _PREFIX = "placement check: "
 # More roles are summed up, since a warning has 256 bytes.
@@ -64,7 +70,7 @@ def advise(
     """Return the advice on the pods of `roles`, placed one role after the other; None if no check was asked for.
 
     An update replaces the running pods of the object, so it is evaluated without them. The first pod of a rolling
-    update that keeps all pods is also evaluated beside them.
+    update that keeps all pods is also evaluated beside them. Pods that wait take their places first.
     """
     checked = [role for role in roles if role.result.injection.check_mode != "off" and role.pods.replicas]
     if not checked:
@@ -77,14 +83,15 @@ def advise(
         return Advice(Placement.unknown("the view of the cluster has no node"))
     try:
         # The replicas are no pods of the cluster: users decide how many labels they have.
-        snapshot = replace(cluster.snapshot, pods=cluster.snapshot.pods.isolated())
-        view = WithoutOwnPods(snapshot)
+        waiting: _Waiting = (cluster.reservations or Reservations(cluster.snapshot, {})).isolated()
+        view = WithoutOwnPods(waiting.base)
         if request.operation == "UPDATE":
-            namespace = request.namespace or DEFAULT_NAMESPACE
-            view = without_own_pods(snapshot, namespace, request.object or {}, kind, expired)
-        placed = _placed(checked, request.namespace, policy, view, expired)
+            namespace, content = request.namespace or DEFAULT_NAMESPACE, request.object or {}
+            view = without_own_pods(waiting.base, namespace, content, kind, expired)
+            waiting = without_own_waiting(waiting, namespace, content, kind)
+        placed = _placed(checked, request.namespace, policy, waiting.on(view.snapshot), expired)
         is_surging = view.replaced > 0 and keeps_all_pods(request.object or {}, kind)
-        beside = _beside_running(checked[0], request.namespace, policy, snapshot, expired) if is_surging else None
+        beside = _beside_running(checked[0], request.namespace, policy, waiting, expired) if is_surging else None
     except DeadlineNearError as error:
         return Advice(Placement.unknown(str(error)))
     except InvalidInput as error:
@@ -93,10 +100,10 @@ def advise(
     return _blocked(advice, beside) if beside and beside.verdict == "Waiting" else advice
 
 
-def _beside_running(role: Role, namespace: str, policy: Policy, snapshot: Snapshot, expired: Expired) -> Placement:
+def _beside_running(role: Role, namespace: str, policy: Policy, waiting: _Waiting, expired: Expired) -> Placement:
     """Return the placement of the first pod of `role` while the running pods of the object stay."""
     pod = PodSignature.of(next(_created_pods(role, namespace)))
-    return scheduler_for(policy, cache_bytes=0).answer(pod, snapshot, expired)
+    return answer_among(scheduler_for(policy, cache_bytes=0), pod, waiting, None, expired)
 
 
 def _blocked(advice: Advice, beside: Placement) -> Advice:
@@ -126,17 +133,18 @@ def _unknown_reason(roles: Sequence[Role]) -> str:
 
 
 def _placed(
-    roles: Sequence[Role], namespace: str, policy: Policy, view: WithoutOwnPods, expired: Expired
+    roles: Sequence[Role], namespace: str, policy: Policy, waiting: _Waiting, expired: Expired
 ) -> list[_Placed]:
     # The scheduler of the cluster view keeps answers for the pods of the real snapshot.
-    scheduler, snapshot, left = scheduler_for(policy, cache_bytes=0), view.snapshot, MOST_REPLICAS
+    scheduler, left = scheduler_for(policy, cache_bytes=0), MOST_REPLICAS
     placed: list[_Placed] = []
     for role in roles:
         pods = _created_pods(role, namespace)
-        snapshot = _with_claims(snapshot, role.pods, left, expired)
-        found = place_replicas(scheduler, snapshot, pods, role.pods.replicas or 0, limit=left, expired=expired)
-        placed.append(_Placed(role, found))
-        snapshot, left = found.snapshot, max(1, left - found.placed)
+        waiting = waiting.on(_with_claims(waiting.base, role.pods, left, expired))
+        asked = role.pods.replicas or 0
+        among = place_replicas_among(scheduler, waiting, pods, asked, limit=left, expired=expired)
+        placed.append(_Placed(role, among.found))
+        waiting, left = among.reservations, max(1, left - among.found.placed)
     return placed
 
 

@@ -141,6 +141,11 @@ class Reservations(Generic[K]):
             return self
         return Reservations(base, {key: each for key, each in self.by_key.items() if each.pod.node_name in base.rows})
 
+    def isolated(self) -> "Reservations[K]":
+        """Return the same reservations for placing pods that never run; see `RunningPods.isolated`."""
+        snapshots = {level: _isolated(each) for level, each in dict(self._snapshots).items()}
+        return Reservations(_isolated(self.base), self.by_key, snapshots, self._counts)
+
     def count_on(self, rows: Iterable[int], priority: int) -> int:
         """Return how many pods have room on the nodes in `rows` and come before a new pod of `priority`."""
         names = (self.base.nodes[row].node.name for row in rows)
@@ -169,6 +174,10 @@ class Reservations(Generic[K]):
             pods = [each.pod for each in reserved if each.priority >= level]
             infos.append(self.base.nodes[self.base.rows[node]].with_pods(pods))
         return updated(snapshot, infos, self.base.generation)
+
+
+def _isolated(snapshot: Snapshot) -> Snapshot:
+    return replace(snapshot, pods=snapshot.pods.isolated())
 
 
 def spread(placement: Placement, snapshot: Snapshot, seed: str) -> Placement:
