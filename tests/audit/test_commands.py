@@ -14,6 +14,7 @@ from rich.console import Console
 from tests.support.audit_records import INFEASIBLE, PATCH, at, chain_lines, make_record, write_lines
 from tests.support.command import Outcome, Run, run_here
 from tests.support.work import calls_of
+from webhook.audit.entries import ReservedEntry
 from webhook.audit.record import digest, parse_line
 from webhook.cli.audit_text import LIST_COLUMNS
 from webhook.cli.table import Column, Row, print_table
@@ -248,6 +249,15 @@ class TestShow:
         placement = replace(INFEASIBLE, unmodelled=("DynamicResources", "VolumeBinding"))
         write_lines(tmp_path / "audit.jsonl", chain_lines([make_record(1, placement=placement)]))
         assert "\n  not looked at: DynamicResources, VolumeBinding\n" in run("show", "d").output
+
+    @pytest.mark.parametrize(
+        ("pods", "said"),
+        [(1, "1 pod that waits takes its place first"), (31, "31 pods that wait take their places first")],
+    )
+    def test_counts_the_pods_with_reserved_room(self, run: Run, tmp_path: Path, pods: int, said: str) -> None:
+        placement = replace(INFEASIBLE, reserved=ReservedEntry(pods))
+        write_lines(tmp_path / "audit.jsonl", chain_lines([make_record(1, placement=placement)]))
+        assert f"\n  {said}\n" in run("show", "d").output
 
     def test_folds_no_line(self, run: Run, tmp_path: Path) -> None:
         long = "word " * 100 + "end"

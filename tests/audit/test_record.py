@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.audit_records import encode, make_record
-from webhook.audit.entries import PlacementEntry
+from webhook.audit.entries import PlacementEntry, ReservedEntry
 from webhook.audit.record import FIRST, LARGEST_BYTES, digest, parse_line, stated_hash
 
 CONTRACT_KEYS = [
@@ -129,4 +129,11 @@ def test_plugins_that_were_not_evaluated_are_recorded() -> None:
     placement = PlacementEntry("Feasible", "node-3", 12, 4, "", ("VolumeBinding",))
     line = encode(make_record(placement=placement), 1, FIRST)
     assert orjson.loads(line)["placement"]["unmodelled"] == ["VolumeBinding"]
+    assert parse_line(line).placement == placement
+
+
+def test_pods_with_reserved_room_are_recorded() -> None:
+    placement = PlacementEntry("Waiting", None, 12, 0, "", reserved=ReservedEntry(31))
+    line = encode(make_record(placement=placement), 1, FIRST)
+    assert orjson.loads(line)["placement"]["reserved"] == {"pods": 31}
     assert parse_line(line).placement == placement

@@ -44,10 +44,19 @@ class RuleEntry:
 
 @with_config(_JSON)
 @dataclass(frozen=True, slots=True)
+class ReservedEntry:
+    """The number of pods that waited before the pod and had room reserved when its verdict was computed."""
+
+    pods: int
+
+
+@with_config(_JSON)
+@dataclass(frozen=True, slots=True)
 class PlacementEntry:
     """The predicted placement of the pod. `total` and `feasible` count nodes.
 
-    `unmodelled` lists the kube-scheduler plugins that are relevant to the pod but were not evaluated.
+    `unmodelled` lists the kube-scheduler plugins that are relevant to the pod but were not evaluated. `reserved` is
+    None if no room was reserved for other pods.
     """
 
     verdict: str
@@ -56,6 +65,7 @@ class PlacementEntry:
     feasible: int
     message: str
     unmodelled: tuple[str, ...] = ()
+    reserved: ReservedEntry | None = None
 
 
 def rule_json(entry: RuleEntry) -> JsonObject:
@@ -101,4 +111,5 @@ def placement_json(entry: PlacementEntry | None, truncator: Truncator) -> bytes:
         "message": truncator.text("placement.message", entry.message),
     }
     unmodelled = truncator.items_json("placement.unmodelled", entry.unmodelled, _UNMODELLED_BYTES)
-    return b'%b,"unmodelled":%b}' % (dump(fields)[:-1], unmodelled)
+    reserved = b',"reserved":{"pods":%d}' % entry.reserved.pods if entry.reserved else b""
+    return b'%b,"unmodelled":%b%b}' % (dump(fields)[:-1], unmodelled, reserved)

@@ -151,8 +151,13 @@ def _yaml_lines(value: Any) -> list[str]:
 def _placement_lines(placement: PlacementEntry) -> list[str]:
     node = f", best on node {placement.node}" if placement.node else ""
     lines = [f"{placement.verdict}: {placement.feasible} of {placement.total} nodes can take it{node}"]
+    reserved = ""
+    if placement.reserved:
+        pods = placement.reserved.pods
+        reserved = f"{pods} pod that waits takes its" if pods == 1 else f"{pods} pods that wait take their"
+        reserved += " place first" if pods == 1 else " places first"
     unmodelled = f"not looked at: {', '.join(placement.unmodelled)}" if placement.unmodelled else ""
-    return [printable(line) for line in (*lines, placement.message, unmodelled) if line]
+    return [printable(line) for line in (*lines, placement.message, reserved, unmodelled) if line]
 
 
 _RULE_COLUMNS = (Column("RULE"), Column("PODS EDITED"), Column("EDITS"), Column("PODS SKIPPED"))

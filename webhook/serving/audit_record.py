@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
+from webhook.audit.entries import Owner, PlacementEntry, PolicyName, ReservedEntry, RuleEntry
 from webhook.audit.pointer import values_before
 from webhook.audit.record import POD, AuditRecord
 from webhook.kube.admission import AdmissionRequest
@@ -73,6 +73,7 @@ def _placement(placement: Placement) -> PlacementEntry:
         placement.feasible,
         placement.message,
         placement.unmodelled,
+        ReservedEntry(placement.reserved_pods) if placement.reserved_pods else None,
     )
 
 
