@@ -181,5 +181,6 @@ class Counts:
 
 def _without_end(pods: PodSet) -> PodSet:
     """Return the pods with further ones, whose numbers follow those of the object's replicas."""
-    first, *others = pods.dimensions
-    return replace(pods, dimensions=(replace(first, number=max(1, first.number) + _MOST_CLAIMANTS), *others))
+    dimensions = pods.dimensions
+    first = [replace(each, number=max(1, each.number) + _MOST_CLAIMANTS) for each in dimensions[:1]]
+    return replace(pods, dimensions=(*first, *dimensions[1:]))

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from tests.placement import strategies_pods
 from tests.placement.strategies import clusters, pending_pods
 from tests.placement.strategies_nominated import nominations
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.effort import examples
 from tests.support.plugins import node
+from tests.support.storage import make_pv, make_pvc, make_storage_class, uses
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
@@ -168,6 +169,35 @@ def test_pods_that_others_repel_fit_on_any_number_of_the_other_nodes() -> None:
 
     assert is_independent(web.obj(), Snapshot.of(nodes))
     assert counted(web.gpu(1), *nodes).nodes == {"b": 4}
+
+
+def test_terms_of_nominated_pods_make_nodes_depend_on_each_other() -> None:
+    kept = make_pod("kept").affinity(apart()).status(phase="Pending", nominatedNodeName="a")
+    nodes = [make_node_object(name) for name in "ab"]
+
+    assert not is_independent(make_pod().obj(), _snapshot(*nodes, kept.obj()))
+    assert is_independent(make_pod().obj(), _snapshot(*nodes, make_pod("kept").node_name("a").obj()))
+
+
+@pytest.mark.parametrize(
+    ("claim", "is_shared"),
+    [
+        (make_pvc("data", volume="pv", accessModes=["ReadWriteMany"]), True),
+        (make_pvc("data", volume="pv", accessModes=["ReadWriteOncePod"]), False),
+        (make_pvc("data", "fast"), False),
+    ],
+    ids=["bound", "of one pod", "not bound"],
+)
+def test_bound_claims_are_shared_by_further_pods(claim: Object, is_shared: bool) -> None:
+    nodes = [make_node_object(name, capacity={"nvidia.com/gpu": "4"}) for name in "ab"]
+    snapshot = _snapshot(*nodes, claim, make_pv("pv"), make_storage_class("fast"))
+    pod = make_pod().gpu(1).spec(volumes=uses("data"))
+
+    found, plain = count_each(further(pod), snapshot), place_replicas(Scheduler(), snapshot, repeat(pod.obj()), 100)
+
+    assert is_independent(pod.obj(), snapshot) is is_shared
+    assert (found.fits, found.is_complete) == (plain.placed, plain.is_complete)
+    assert (found.fits == 8) is is_shared
 
 
 def test_a_choice_that_decides_the_count_gives_a_range() -> None:
