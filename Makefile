@@ -7,8 +7,8 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-fast check format bench bench-renewal bench-burst bench-feed-real abuse docs lock \
-	control-plane clean differential differential-capacity differential-releases upstream-tables mutants golden \
-	examples rules
+	control-plane clean differential differential-capacity differential-moves differential-releases upstream-tables \
+	mutants golden examples rules
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ differential-releases: $(STAMP) ## compare 350 random pods with the kube-schedul
 
 differential-capacity: $(STAMP) ## compare the counts of 200 random pods with the real kube-scheduler (make test: 10)
 	DIFFERENTIAL_CAPACITY=200 $(BIN)/python -m pytest tests/differential/test_capacity.py
+
+differential-moves: $(STAMP) ## make the moves of 100 random clusters on the real kube-scheduler (make test: 4)
+	DIFFERENTIAL_MOVES=100 $(BIN)/python -m pytest tests/placement/capacity/test_moves_against_kube_scheduler.py
 
 upstream-tables: $(STAMP) ## compare our results with kube-scheduler's unit-test tables, by plugin
 	$(BIN)/python -m tests.upstream
