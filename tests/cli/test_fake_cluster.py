@@ -260,5 +260,6 @@ def test_a_snapshot_of_all_kinds_has_the_budgets(run: Run, api: FakeConfiguratio
 
     outcome = run("snapshot", "--kubeconfig", kubeconfig, "--all-kinds")
 
-    (found,) = [each for each in json.loads(outcome.output)["items"] if each["kind"] == "PodDisruptionBudget"]
+    items = json.loads(outcome.output)["items"]
+    (found,) = [each for each in items if each.get("kind") == "PodDisruptionBudget"]
     assert (found["apiVersion"], found["status"]["disruptionsAllowed"]) == ("policy/v1", 1)
