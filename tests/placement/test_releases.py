@@ -109,8 +109,8 @@ def test_a_selector_that_requires_no_label_selects_every_namespace_since_1_34(
     assert scores_of("InterPodAffinity", placement) == {name: 2 * score for name, score in expected.items()}
 
 
-@pytest.mark.parametrize(("release", "verdict"), [(33, "Unknown"), (34, "Infeasible")])
-def test_claims_for_devices_are_not_known_to_count_before_1_34(release: int, verdict: str) -> None:
+@pytest.mark.parametrize(("release", "verdict"), [(33, "Unknown"), (34, "Unknown"), (35, "Infeasible")])
+def test_claims_for_devices_are_evaluated_since_1_35(release: int, verdict: str) -> None:
     claim = make_resource_claim("c", {"name": "r", "exactly": {"deviceClassName": "nowhere"}})
     pod = make_pod().spec(resourceClaims=[{"name": "c", "resourceClaimName": "c"}])
 

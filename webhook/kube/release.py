@@ -53,14 +53,12 @@ class Change(Enum):
         f"{_GATES}, PodLevelResources",
     )
     DYNAMIC_RESOURCES = (
-        34,
-        "`DynamicResources` runs; before, a pod with claims for devices is `Unknown`, because its gate may be set.",
-        f"{_GATES}, DynamicResourceAllocation",
-    )
-    INVALID_POOLS_REJECT_NODES = (
         35,
-        "A node without enough devices beside an invalid pool is rejected; before, kube-scheduler can fail: `Unknown`.",
-        "k8s.io/dynamic-resource-allocation/structured/internal/stable/allocator_stable.go",
+        (
+            "A pod with claims for devices is evaluated; before, it is `Unknown`: 1.33 ignores claims unless a gate is "
+            "set, and 1.34 also allocates devices of incomplete pools."
+        ),
+        f"{_GATES}, DynamicResourceAllocation; k8s.io/dynamic-resource-allocation/structured/internal/stable",
     )
     ALTERNATIVE_DEVICES_SCORE = (
         35,

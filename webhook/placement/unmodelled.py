@@ -78,8 +78,8 @@ class UnsupportedFeatures:
 def _are_devices_decided(info: PodInfo, snapshot: Snapshot, expired: Expired) -> bool:
     """Return whether it is known which nodes have the devices of the pod.
 
-    1.33 ignores claims unless the gate DynamicResourceAllocation is set, which no object shows. 1.35 fails to score a
-    pod that has claims with devices and claims without.
+    No object shows whether the gate DynamicResourceAllocation of 1.33 is set, and 1.34 allocates by other rules. 1.35
+    fails to score a pod that has claims with devices and claims without.
     """
     release = snapshot.release
     if not release.has(Change.DYNAMIC_RESOURCES):

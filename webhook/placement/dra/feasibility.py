@@ -13,7 +13,6 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.kube.release import Change
 from webhook.kube.resource_names import may_name_device_class
 from webhook.placement.dra.allocator import (
     MOST_DEVICES_OF_A_POD,
@@ -72,7 +71,7 @@ def device_feasibility(pod: PodInfo, nodes: Snapshot, expired: Expired = never) 
     """
     answers: dict[Any, _Answer] = nodes.devices.answers
     extended = tuple([each for each in pod.requests if may_name_device_class(each[0])]) if pod.by_container else ()
-    key = (pod.device_claims, pod.by_container, extended, nodes.is_without_pods, nodes.release)
+    key = (pod.device_claims, pod.by_container, extended, nodes.is_without_pods)
     inputs = (nodes.labels, nodes.rows, nodes.allocatable_columns if extended else None)
     answer = answers.get(key)
     # Starting and ending pods do not change these.
@@ -191,10 +190,7 @@ def _allocate(
     budget = StepBudget(expired=expired)
     is_decided = True
     for found, rows in in_time(alike.items(), expired):
-        # Older releases fail when they come to a device of an invalid pool.
-        fails = found.is_invalid and not nodes.release.has(Change.INVALID_POOLS_REJECT_NODES)
         chosen = _chosen_alternatives(plan, found, budget, is_without_pods=nodes.is_without_pods)
-        chosen = _UNDECIDED if fails else chosen
         if chosen is None:
             (fit.invalid if found.is_invalid else fit.unallocatable)[rows] = True
         elif chosen == _UNDECIDED:
