@@ -60,3 +60,13 @@ def test_counters_have_no_second_series_of_their_creation() -> None:
     metrics.feed_faults.inc()
 
     assert "_created" not in metrics.render().decode()
+
+
+def test_pods_that_wait_are_read_at_each_scrape() -> None:
+    metrics, seen = Metrics(), {"reserved": 16.0, "without_room": 4.0}
+    metrics.waiting_pods_follow(lambda: seen["reserved"], lambda: seen["without_room"])
+    seen["reserved"] = 17.0
+
+    name = "placement_webhook_waiting_pods"
+    shown = {state: metrics.registry.get_sample_value(name, {"state": state}) for state in seen}
+    assert shown == {"reserved": 17.0, "without_room": 4.0}

@@ -9,6 +9,7 @@ from typing import Any, get_args
 from webhook.audit.record import Outcome
 from webhook.audit.writer import AuditWriter
 from webhook.cluster.pending_pods import PodIdentity
+from webhook.cluster.snapshot import Snapshot
 from webhook.events.recorder import EventRecorder
 from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView, scheduler_for
@@ -55,13 +56,17 @@ def live_view(
 ) -> LiveCluster:
     """Return a live view of the cluster of `source` that keeps within the maximum age of `policy`.
 
-    Bound pods are compared with `predictions`. The pods of `waiting` are placed in the background.
+    Pods are compared with `predictions`. The pods of `waiting` are placed in the background.
     """
-    compare = PredictionRecorder(predictions, metrics, time.time).compare
+    recorder = PredictionRecorder(predictions, metrics, time.time)
 
     def on_bound(pod: Mapping[str, Any]) -> None:
         waiting.note_bound(pod)
-        compare(pod)
+        recorder.compare(pod)
+
+    def on_settled(snapshot: Snapshot) -> None:
+        waiting.settle(snapshot)
+        recorder.follow(snapshot)
 
     # The objects of a page are long-lived: freezing them spares the garbage collector tens of thousands of pods.
     return LiveCluster(
@@ -69,7 +74,7 @@ def live_view(
         timing=timing_for(policy.spec.placement_check.max_view_age_seconds),
         on_bound=on_bound,
         on_page=gc.freeze,
-        on_settled=waiting.settle,
+        on_settled=on_settled,
         on_fault=metrics.feed_faults.inc,
     )
 
@@ -116,6 +121,7 @@ def build_server(
     large = LargeLane(TimedScorer(large_scheduler, metrics.placement_seconds.observe))
     placements = {"placements": (*small_scheduler.caches, *large_scheduler.caches)}
     metrics.show_caches({**small.caches, **large.caches, **placements})
+    metrics.waiting_pods_follow(lambda: waiting.reserved, lambda: len(waiting) - waiting.reserved)
     cluster = ReservedView(throttle, waiting) if throttle else lambda: None
     dispatcher = Dispatcher(Admissions(dependencies, metrics), lambda: policy, cluster, small, large)
     endpoint = MutateEndpoint(dispatcher, metrics, settings, group_commit.written, rfc3339_now)

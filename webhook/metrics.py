@@ -25,7 +25,14 @@ from webhook.byte_cache import ByteCache
 
 EVENT_RESULTS = ("written", "failed", "dropped", "no_object")
 AUDIT_DROP_REASONS = ("age", "size")
-PREDICTION_RESULTS = ("same_node", "in_best_set", "feasible_elsewhere", "foretold_infeasible_but_bound")
+PREDICTION_RESULTS = (
+    "same_node",
+    "in_best_set",
+    "feasible_elsewhere",
+    "foretold_infeasible_but_bound",
+    "foretold_waiting_but_bound",
+    "foretold_feasible_but_pending",
+)
 RELOAD_RESULTS = ("success", "failure")
 # From a patch without a check, over a check in a very large cluster, to the timeout of the API server.
 _DURATION_BOUNDS_SECONDS = (
@@ -90,6 +97,11 @@ class Metrics:
     placement_seconds: Histogram = _durations("placement_duration_seconds", "Duration of a placement check.")
     cluster_nodes: Gauge = _gauge("cluster_nodes", "Nodes in the cluster view.")
     cluster_pods: Gauge = _gauge("cluster_pods", "Running pods in the cluster view.")
+    waiting_pods: Gauge = _gauge(
+        "waiting_pods",
+        "Pods that wait for a node: with reserved room, or without room.",
+        state=("reserved", "without_room"),
+    )
     cluster_age_seconds: Gauge = _gauge(
         "cluster_age_seconds", "Age of the stalest watch of the cluster view in seconds; NaN without a view."
     )
@@ -180,6 +192,11 @@ class Metrics:
         self.cluster_nodes.set_function(nodes)
         self.cluster_pods.set_function(pods)
         self.cluster_age_seconds.set_function(age_seconds)
+
+    def waiting_pods_follow(self, reserved: Callable[[], float], without_room: Callable[[], float]) -> None:
+        """Read the numbers of pods that wait at each scrape."""
+        self.waiting_pods.labels("reserved").set_function(reserved)
+        self.waiting_pods.labels("without_room").set_function(without_room)
 
     def show_process(self) -> None:
         """Add metrics of the process: memory, CPU time and garbage collections."""

@@ -1,5 +1,8 @@
 """Predictions are compared with the nodes of bound pods, as far as pods can be matched."""
 
+import gc
+import weakref
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -7,7 +10,9 @@ import pytest
 
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.node_info import Node, NodeInfo
+from webhook.cluster.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
+from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
 from webhook.serving.predictions import Predictions
 
@@ -41,6 +46,35 @@ def bound(
     return content
 
 
+def compare(predictions: Predictions, content: dict[str, Any], after_seconds: float = 1) -> str | None:
+    return predictions.compare(content, NOW_SECONDS + after_seconds)
+
+
+def pending(given: PodBuilder, name: str = "worker-abc12") -> dict[PodKey, PendingPod]:
+    content = bound(given, "", name)
+    found = PendingPod.of(content)
+    return {found.key: found}
+
+
+def with_token(given: PodBuilder, suffix: str) -> PodBuilder:
+    return given.spec(volumes=[{"name": f"kube-api-access-{suffix}", "projected": {}}])
+
+
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+WAITING = pod("60").label("waits", "yes")
+
+
+def waiting_prediction() -> Predictions:
+    predictions = Predictions()
+    placement = replace(Placement.unknown(""), verdict="Waiting")
+    predictions.remember("x", WAITING.obj(), placement, SNAPSHOT.rows, NOW_SECONDS, reinvoked=False)
+    return predictions
+
+
+class Scored(dict[str, Any]):
+    """The scores of a placement, which keep its snapshot in memory."""
+
+
 @pytest.mark.parametrize(
     ("cpu", "node", "result"),
     [
@@ -55,36 +89,36 @@ def bound(
 def test_binding_is_compared_with_the_prediction(cpu: str, node: str, result: str | None) -> None:
     predictions = Predictions()
     remember(predictions, pod(cpu))
-    assert predictions.compare(bound(pod(cpu), node)) == result
+    assert compare(predictions, bound(pod(cpu), node)) == result
 
 
 def test_pod_with_a_name_is_matched_by_it() -> None:
     predictions = Predictions()
     remember(predictions, pod(name="a"))
-    assert predictions.compare(bound(pod(name="b"), "large-1", "b")) is None
-    assert predictions.compare(bound(pod(name="a"), "large-1", "a")) == "same_node"
+    assert compare(predictions, bound(pod(name="b"), "large-1", "b")) is None
+    assert compare(predictions, bound(pod(name="a"), "large-1", "a")) == "same_node"
 
 
 def test_each_admission_is_compared_once() -> None:
     predictions = Predictions()
     remember(predictions, pod())
-    assert predictions.compare(bound(pod(), "large-1")) == "same_node"
-    assert predictions.compare(bound(pod(), "large-1", "worker-other")) is None
+    assert compare(predictions, bound(pod(), "large-1")) == "same_node"
+    assert compare(predictions, bound(pod(), "large-1", "worker-other")) is None
     assert len(predictions) == 0
 
 
 def test_pod_created_at_another_time_was_admitted_by_another_replica() -> None:
     predictions = Predictions()
     remember(predictions, pod())
-    assert predictions.compare(bound(pod(), "large-1", created_seconds=NOW_SECONDS + 60)) is None
-    assert predictions.compare(bound(pod(), "large-1", created_seconds=NOW_SECONDS + 2)) == "same_node"
+    assert compare(predictions, bound(pod(), "large-1", created_seconds=NOW_SECONDS + 60)) is None
+    assert compare(predictions, bound(pod(), "large-1", created_seconds=NOW_SECONDS + 2)) == "same_node"
 
 
 def test_pod_of_another_controller_is_another_pod() -> None:
     predictions = Predictions()
     remember(predictions, pod())
     other = make_pod().generate_name("worker-").namespace("x").requests(cpu="4")
-    assert predictions.compare(bound(other, "large-1")) is None
+    assert compare(predictions, bound(other, "large-1")) is None
 
 
 def test_reinvocation_replaces_the_first_prediction() -> None:
@@ -92,15 +126,13 @@ def test_reinvocation_replaces_the_first_prediction() -> None:
     remember(predictions, pod("900"))
     remember(predictions, pod("4"), reinvoked=True)
     assert len(predictions) == 1
-    assert predictions.compare(bound(pod(), "large-1")) == "same_node"
+    assert compare(predictions, bound(pod(), "large-1")) == "same_node"
 
 
-def test_pod_predicted_to_wait_is_not_compared() -> None:
+def test_pod_without_a_verdict_is_not_compared() -> None:
     predictions = Predictions()
-    full = Snapshot.of([])
-    placement = Scheduler().place(pod().obj(), full)
-    waiting = type(placement).unknown("too old")
-    predictions.remember("x", pod().obj(), waiting, full.rows, NOW_SECONDS, reinvoked=False)
+    unknown = Placement.unknown("too old")
+    predictions.remember("x", pod().obj(), unknown, SNAPSHOT.rows, NOW_SECONDS, reinvoked=False)
     assert len(predictions) == 0
 
 
@@ -109,8 +141,8 @@ def test_number_of_predictions_is_bounded() -> None:
     for number in range(10):
         remember(predictions, pod(name=f"p{number}"))
     assert len(predictions) == 3
-    assert predictions.compare(bound(pod(name="p0"), "large-1", "p0")) is None
-    assert predictions.compare(bound(pod(name="p9"), "large-1", "p9")) == "same_node"
+    assert compare(predictions, bound(pod(name="p0"), "large-1", "p0")) is None
+    assert compare(predictions, bound(pod(name="p9"), "large-1", "p9")) == "same_node"
 
 
 def test_pod_without_a_valid_creation_time_is_not_compared() -> None:
@@ -118,12 +150,11 @@ def test_pod_without_a_valid_creation_time_is_not_compared() -> None:
     remember(predictions, pod())
     content = bound(pod(), "large-1")
     content["metadata"]["creationTimestamp"] = None
-    assert predictions.compare(content) is None
+    assert compare(predictions, content) is None
 
 
-def test_number_of_different_placements_is_bounded() -> None:
-    """Each placement keeps its snapshot in memory."""
-    predictions = Predictions(placements=2)
+def test_memory_of_different_placements_is_bounded() -> None:
+    predictions = Predictions(sets_bytes=4)
     same = Scheduler().place(pod().obj(), SNAPSHOT)
     for number in range(5):
         given = pod(name=f"alike-{number}").obj()
@@ -135,8 +166,112 @@ def test_number_of_different_placements_is_bounded() -> None:
     remember(predictions, pod(name="third"))
 
     assert len(predictions) == 2
-    assert predictions.compare(bound(pod(), "large-1", "alike-4")) is None
-    assert predictions.compare(bound(pod(), "large-1", "third")) == "same_node"
+    assert compare(predictions, bound(pod(), "large-1", "alike-4")) is None
+    assert compare(predictions, bound(pod(), "large-1", "third")) == "same_node"
+
+
+def test_predictions_keep_no_scores_but_the_last_in_memory() -> None:
+    predictions = Predictions()
+    earlier = weakref.ref(remember_with_scores(predictions, "a"))
+    last = weakref.ref(remember_with_scores(predictions, "b"))
+    gc.collect()
+
+    assert (earlier() is None, last() is None, len(predictions)) == (True, False, 2)
+
+
+def remember_with_scores(predictions: Predictions, name: str) -> Scored:
+    scores = Scored()
+    placement = replace(Scheduler().place(pod(name=name).obj(), SNAPSHOT), scores=scores)
+    predictions.remember("x", pod(name=name).obj(), placement, SNAPSHOT.rows, NOW_SECONDS, reinvoked=False)
+    return scores
+
+
+class TestPodsPredictedToWait:
+    """A pod that is bound at once did not wait."""
+
+    def test_bound_at_once(self) -> None:
+        predictions = waiting_prediction()
+        assert compare(predictions, bound(WAITING, "large-1"), after_seconds=3) == "foretold_waiting_but_bound"
+        assert compare(predictions, bound(WAITING, "large-1")) is None
+
+    def test_bound_later(self) -> None:
+        assert compare(waiting_prediction(), bound(WAITING, "large-1"), after_seconds=6) is None
+
+    def test_forgotten_once_it_cannot_be_wrong(self) -> None:
+        predictions = waiting_prediction()
+        assert [*predictions.follow({}, NOW_SECONDS + 6)] == []
+        assert len(predictions) == 0
+
+    @pytest.mark.parametrize(
+        "waits",
+        [
+            pytest.param(WAITING.status(conditions=[UNSCHEDULABLE]), id="found unschedulable"),
+            pytest.param(WAITING.spec(schedulingGates=[{"name": "quota"}]), id="gated"),
+        ],
+    )
+    def test_right_if_the_pod_had_to_wait(self, waits: PodBuilder) -> None:
+        predictions = waiting_prediction()
+        assert [*predictions.follow(pending(waits), NOW_SECONDS + 1)] == []
+        assert compare(predictions, bound(WAITING, "large-1"), after_seconds=2) is None
+
+    def test_pod_that_the_scheduler_has_not_looked_at_yet_can_still_prove_it_wrong(self) -> None:
+        predictions = waiting_prediction()
+        assert [*predictions.follow(pending(WAITING), NOW_SECONDS + 1)] == []
+        assert compare(predictions, bound(WAITING, "large-1"), after_seconds=2) == "foretold_waiting_but_bound"
+
+
+class TestPodsPredictedFeasible:
+    """A pod that stays pending for a minute did not fit, or its scheduler is late."""
+
+    def test_counted_once_and_compared_when_it_is_bound(self) -> None:
+        predictions = Predictions()
+        remember(predictions, pod())
+        assert [*predictions.follow(pending(pod()), NOW_SECONDS + 59)] == []
+        assert [*predictions.follow(pending(pod()), NOW_SECONDS + 65)] == ["foretold_feasible_but_pending"]
+        assert [*predictions.follow(pending(pod()), NOW_SECONDS + 130)] == []
+        assert compare(predictions, bound(pod(), "large-1"), after_seconds=200) == "same_node"
+
+    def test_each_of_several_pods_of_a_template_is_counted(self) -> None:
+        predictions = Predictions()
+        for _ in range(3):
+            remember(predictions, pod())
+        two = pending(pod(), "worker-a") | pending(pod(), "worker-b")
+        assert [*predictions.follow(two, NOW_SECONDS + 61)] == ["foretold_feasible_but_pending"] * 2
+
+    def test_infeasible_pod_may_stay_pending(self) -> None:
+        predictions = Predictions()
+        remember(predictions, pod("900"))
+        assert [*predictions.follow(pending(pod("900")), NOW_SECONDS + 61)] == []
+
+    def test_pod_that_was_never_stored_is_not_counted(self) -> None:
+        predictions = Predictions()
+        remember(predictions, pod())
+        assert [*predictions.follow({}, NOW_SECONDS + 61)] == []
+        assert [*predictions.follow(pending(pod()), NOW_SECONDS + 120)] == []
+
+
+class TestPodsWithATokenVolume:
+    """The random name of the volume identifies the pod."""
+
+    def test_pods_of_a_template_are_told_apart(self) -> None:
+        predictions = Predictions()
+        remember(predictions, with_token(pod("900"), "aaaaa"))
+        remember(predictions, with_token(pod("4"), "bbbbb"))
+        second = bound(with_token(pod("4"), "bbbbb"), "large-1", "worker-2", NOW_SECONDS + 60)
+        assert compare(predictions, second) == "same_node"
+        first = bound(with_token(pod("900"), "aaaaa"), "large-1", "worker-1")
+        assert compare(predictions, first) == "foretold_infeasible_but_bound"
+
+    def test_second_call_replaces_the_prediction(self) -> None:
+        predictions = Predictions()
+        remember(predictions, with_token(pod("900"), "aaaaa"))
+        remember(predictions, with_token(pod("4"), "aaaaa"))
+        assert len(predictions) == 1
+
+    def test_pod_without_the_volume_is_another_pod(self) -> None:
+        predictions = Predictions()
+        remember(predictions, with_token(pod(), "a"))
+        assert compare(predictions, bound(pod(), "large-1")) is None
 
 
 def test_replicas_of_one_controller_are_matched_in_order() -> None:
@@ -144,8 +279,8 @@ def test_replicas_of_one_controller_are_matched_in_order() -> None:
     for cpu in ("900", "4"):
         remember(predictions, pod(cpu))
     assert len(predictions) == 2
-    assert predictions.compare(bound(pod(), "large-1", "worker-1")) == "foretold_infeasible_but_bound"
-    assert predictions.compare(bound(pod(), "large-1", "worker-2")) == "same_node"
+    assert compare(predictions, bound(pod(), "large-1", "worker-1")) == "foretold_infeasible_but_bound"
+    assert compare(predictions, bound(pod(), "large-1", "worker-2")) == "same_node"
 
 
 def test_reinvocation_replaces_the_last_prediction_of_the_controller() -> None:
@@ -153,13 +288,13 @@ def test_reinvocation_replaces_the_last_prediction_of_the_controller() -> None:
     remember(predictions, pod("900"), at_seconds=NOW_SECONDS - 60)
     remember(predictions, pod("900"))
     remember(predictions, pod("4"), reinvoked=True)
-    assert predictions.compare(bound(pod(), "large-1")) == "same_node"
+    assert compare(predictions, bound(pod(), "large-1")) == "same_node"
     earlier = bound(pod(), "large-1", created_seconds=NOW_SECONDS - 60)
-    assert predictions.compare(earlier) == "foretold_infeasible_but_bound"
+    assert compare(predictions, earlier) == "foretold_infeasible_but_bound"
 
 
 @pytest.mark.parametrize(("seconds", "result"), [(-6, None), (-5, "same_node"), (5, "same_node"), (6, None)])
 def test_pod_is_created_within_five_seconds_of_its_admission(seconds: int, result: str | None) -> None:
     predictions = Predictions()
     remember(predictions, pod())
-    assert predictions.compare(bound(pod(), "large-1", created_seconds=NOW_SECONDS + seconds)) == result
+    assert compare(predictions, bound(pod(), "large-1", created_seconds=NOW_SECONDS + seconds)) == result

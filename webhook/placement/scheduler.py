@@ -213,7 +213,17 @@ class Scheduler:
             return Placement("Unknown", None, total, feasible, message, scores, unmodelled)
         best_rows = self._score(info, snapshot, filtered.feasible, expired).best_rows()
         node = snapshot.nodes[best_rows[0]].node.name
-        return Placement("Feasible", node, total, feasible, message, scores, unmodelled, best_rows=best_rows)
+        return Placement(
+            "Feasible",
+            node,
+            total,
+            feasible,
+            message,
+            scores,
+            unmodelled,
+            best_rows=best_rows,
+            feasible_bits=np.packbits(filtered.feasible),
+        )
 
     def _none_feasible(
         self, info: PodInfo, snapshot: Snapshot, message: str, unmodelled: tuple[str, ...], expired: Expired

@@ -34,14 +34,14 @@ class AdmittedPods:
 
     def add(self, number: int, identity: PodIdentity, until_seconds: float, size_bytes: int) -> None:
         """Add the pod `number`. It takes `size_bytes`, and is given up at `until_seconds`, which never decreases."""
-        key = next(_keys(identity))
+        key = next(identity_keys(identity))
         self._admitted[number] = _Admitted(key, until_seconds, size_bytes)
         self._numbers.setdefault(key, deque()).append(number)
         self._used_bytes += size_bytes
 
     def take(self, identity: PodIdentity) -> int | None:
         """Remove and return the number of the pod with `identity`, of several the first; None if there is none."""
-        for key in _keys(identity):
+        for key in identity_keys(identity):
             if numbers := self._numbers.get(key):
                 self.discard(number := numbers[0])
                 return number
@@ -72,8 +72,8 @@ class AdmittedPods:
             del self._numbers[known.key]
 
 
-def _keys(identity: PodIdentity) -> Iterator[Hashable]:
-    """Yield what an admitted pod can be found by, the most certain first."""
+def identity_keys(identity: PodIdentity) -> Iterator[Hashable]:
+    """Yield what an admitted pod can be found by, the most certain first. Only a volume proves that it is the pod."""
     if identity.token_volume:
         yield identity.namespace, "volume", identity.token_volume
     if identity.name:

@@ -1,8 +1,9 @@
-"""Records predictions for admitted pods, and counts how they compare with the nodes that the pods are bound to."""
+"""Records predictions for admitted pods, and counts how they compare with what becomes of the pods."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import field
 from webhook.metrics import Metrics
@@ -13,9 +14,9 @@ from webhook.serving.predictions import Predictions
 
 
 class PredictionRecorder:
-    """Records predictions at admission and compares them when pods are bound.
+    """Records predictions at admission and compares them when pods are bound, or stay pending.
 
-    `wall_seconds` is the wall clock, because a bound pod is matched by its creation time.
+    `wall_seconds` is the wall clock, because a pod can be matched by its creation time.
     """
 
     def __init__(self, predictions: Predictions, metrics: Metrics, wall_seconds: Callable[[], float]) -> None:
@@ -42,5 +43,10 @@ class PredictionRecorder:
 
     def compare(self, pod: Mapping[str, Any]) -> None:
         """Count the result of comparing the prediction for the bound `pod` with its node."""
-        if result := self._predictions.compare(pod):
+        if result := self._predictions.compare(pod, self._wall_seconds()):
+            self._counter.labels(result).inc()
+
+    def follow(self, snapshot: Snapshot) -> None:
+        """Count the predictions that the pending pods of `snapshot` disprove."""
+        for result in self._predictions.follow(snapshot.pending, self._wall_seconds()):
             self._counter.labels(result).inc()

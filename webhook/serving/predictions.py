@@ -1,151 +1,269 @@
-"""Compares predictions for pods with the nodes that the pods are bound to.
+"""Compares predictions for pods with the nodes that the pods are bound to, and with the pods that stay pending.
 
-At admission a pod has no UID and often no name, because the API server generates it from `generateName` later. So a
-bound pod is matched by its namespace, by its name or else its generateName and controller, and by a creation time close
-to its admission. Pods of one controller that are admitted within seconds of each other are matched in order; they come
-from one template, so confusing two of them changes little.
+At admission a pod has no UID and often no name, because the API server generates it from `generateName` later. The
+volume of its service account token has a random name, which identifies it. A pod without one is matched by its name, or
+else by its generateName and controller, and by a creation time close to its admission. Pods of one controller that are
+admitted within seconds of each other are then matched in order; they come from one template, so confusing two of them
+changes little.
 
-Not compared are pods that another replica admitted, pods whose prediction was dropped, pods predicted to be Waiting,
-and nodes that were not in the view. Changes of the cluster between admission and binding are ignored, though they can
-be the reason for another node.
+Not compared are pods that another replica admitted, pods whose prediction was dropped, and nodes that were not in the
+view. Changes of the cluster between admission and binding are ignored, though they can be the reason for another node.
 """
 
 from collections import OrderedDict
-from collections.abc import Container, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from itertools import takewhile
+from typing import Any, Literal
 
+import numpy as np
+
+from webhook.cluster.pending_pods import PendingPod, PodIdentity, PodKey
 from webhook.kube.documents import field
-from webhook.placement.scheduler import Placement
+from webhook.placement.framework.result import Bits, Placement, PlacementVerdict
+from webhook.serving.admitted_pods import identity_keys
 
-PredictionResult = Literal["same_node", "in_best_set", "feasible_elsewhere", "foretold_infeasible_but_bound"]
+PredictionResult = Literal[
+    "same_node",
+    "in_best_set",
+    "feasible_elsewhere",
+    "foretold_infeasible_but_bound",
+    "foretold_waiting_but_bound",
+    "foretold_feasible_but_pending",
+]
+# The pods of a burst. An entry takes about a KiB without its sets of nodes.
+_MOST_PREDICTIONS = 5_000
+_SETS_BYTES = 8 * 1024 * 1024
+# The node names of a view take a MiB at 5,000 nodes; only a change of the nodes makes others.
+_MOST_NODE_NAMES = 8
 # A creationTimestamp has whole seconds, and the clocks of two machines differ slightly.
 _CLOSE_SECONDS = 5.0
+# A pod that is bound within this time did not wait.
+_AT_ONCE_SECONDS = 5.0
+# A pod that fits is bound within this time, unless the prediction was wrong or the scheduler is overloaded.
+_PENDING_SECONDS = 60.0
+# The interval at which pending pods are looked at for that.
+_SWEEP_SECONDS = 5.0
 
-
-class _Identity(NamedTuple):
-    namespace: str
-    name: str
-    controller: str
+_NO_BITS: Bits = np.empty(0, dtype=np.uint8)
 
 
 @dataclass(slots=True, eq=False)
-class _SharedPlacement:
-    placement: Placement
-    predictions: int = 0
+class _Predicted:
+    """What is compared of a placement, which equal pods share: without its snapshot, which is large.
+
+    `rows` are those of the nodes in the view by name, `best` and `feasible` sets of them: a bit for each.
+    """
+
+    verdict: PlacementVerdict
+    node: str | None
+    rows: Mapping[str, int]
+    best: Bits
+    feasible: Bits
+    pods: int = 0
+
+    @classmethod
+    def of(cls, placement: Placement, rows: Mapping[str, int]) -> "_Predicted":
+        best = _NO_BITS
+        if placement.best_rows is not None:
+            is_best = np.zeros(len(rows), dtype=np.bool_)
+            is_best[placement.best_rows] = True
+            best = np.packbits(is_best)
+        feasible = _NO_BITS if placement.feasible_bits is None else placement.feasible_bits
+        return cls(placement.verdict, placement.node, rows, best, feasible)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.best.nbytes + self.feasible.nbytes
 
 
-class _Prediction(NamedTuple):
-    identity: _Identity
+@dataclass(slots=True, eq=False)
+class _Prediction:
+    key: Hashable
     at_seconds: float
-    shared: _SharedPlacement
-    known_nodes: Container[str]
+    predicted: _Predicted
 
 
 class Predictions:
-    """The predictions for the last `size` pods, Feasible or Infeasible. An instance is for one thread.
+    """The predictions for the last `size` pods. An instance is for one thread.
 
-    A placement keeps its snapshot in memory, so at most `placements` different ones are kept. Equal pods that are
-    admitted on one snapshot share one.
+    A Waiting prediction is kept for the seconds in which it can turn out to be wrong.
     """
 
-    def __init__(self, size: int = 256, placements: int = 16) -> None:
+    def __init__(self, size: int = _MOST_PREDICTIONS, sets_bytes: int = _SETS_BYTES) -> None:
         self._size = size
-        self._max_placements = placements
-        self._placements: list[_SharedPlacement] = []
+        self._most_sets_bytes = sets_bytes
+        self._sets_bytes = 0
         self._next = 0
-        self._predicted: OrderedDict[int, _Prediction] = OrderedDict()
-        self._numbers: dict[_Identity, list[int]] = {}
+        self._predictions: OrderedDict[int, _Prediction] = OrderedDict()
+        self._numbers: dict[Hashable, dict[int, None]] = {}
+        self._pods_of_names: dict[int, int] = {}
+        self._last: tuple[Placement, _Predicted] | None = None
+        # The predictions that pods which stay pending can disprove or confirm, with their times, the oldest first.
+        self._waiting: dict[int, float] = {}
+        self._feasible: dict[int, float] = {}
+        self._next_sweep_seconds = 0.0
+        self._pending: Mapping[PodKey, PendingPod] = {}
 
     def __len__(self) -> int:
-        return len(self._predicted)
+        return len(self._predictions)
 
     def remember(
         self,
         namespace: str,
         pod: Mapping[str, Any],
         placement: Placement,
-        known_nodes: Container[str],
+        rows: Mapping[str, int],
         at_seconds: float,
         *,
         reinvoked: bool,
     ) -> None:
         """Keep the prediction for `pod`, admitted in `namespace` at `at_seconds` of the wall clock.
 
-        `known_nodes` are the names of the nodes in the view. With `reinvoked`, the pod has just been admitted, and the
+        `rows` are those of the nodes in the view, by name. With `reinvoked`, the pod has just been admitted, and the
         API server calls again because another webhook changed it; the new prediction replaces the last one.
         """
-        identity = _identity(namespace, pod)
-        if reinvoked and (numbers := self._numbers.get(identity)):
-            self._forget(numbers[-1])
-        if placement.verdict not in ("Feasible", "Infeasible"):
+        identity = PodIdentity.of(pod, namespace)
+        key = next(identity_keys(identity))
+        if (reinvoked or identity.token_volume) and (numbers := self._numbers.get(key)):
+            self._forget(next(reversed(numbers)))
+        if placement.verdict == "Unknown":
             return
-        shared = self._share(placement)
-        while len(self._predicted) >= self._size or len(self._placements) > self._max_placements:
-            self._forget(next(iter(self._predicted)))
-        self._predicted[self._next] = _Prediction(identity, at_seconds, shared, known_nodes)
-        self._numbers.setdefault(identity, []).append(self._next)
-        self._next += 1
+        predicted = self._shared(placement, rows)
+        number, self._next = self._next, self._next + 1
+        self._predictions[number] = _Prediction(key, at_seconds, predicted)
+        self._numbers.setdefault(key, {})[number] = None
+        self._count(predicted, 1)
+        if placement.verdict == "Waiting":
+            self._waiting[number] = at_seconds
+        elif placement.verdict == "Feasible":
+            self._feasible[number] = at_seconds
+        while self._is_full():
+            self._forget(next(iter(self._predictions)))
 
-    def compare(self, pod: Mapping[str, Any]) -> PredictionResult | None:
+    def compare(self, pod: Mapping[str, Any], now_seconds: float) -> PredictionResult | None:
         """Compare the prediction for the bound `pod` with its node; return None if there is nothing to compare."""
-        created_seconds = _created_seconds(pod)
-        identity = _identity(str(field(pod, "metadata", "namespace")), pod)
-        generated = _Identity(
-            identity.namespace, str(field(pod, "metadata", "generateName") or ""), identity.controller
-        )
-        for each in (identity, generated):
-            for number in self._numbers.get(each, ()):
-                prediction = self._predicted[number]
-                if created_seconds is not None and abs(created_seconds - prediction.at_seconds) <= _CLOSE_SECONDS:
-                    self._forget(number)
-                    return _result(prediction, str(field(pod, "spec", "nodeName")))
+        created = str(field(pod, "metadata", "creationTimestamp"))
+        number = self._find(PodIdentity.of(pod), _seconds(created))
+        if number is None:
+            return None
+        prediction = self._predictions[number]
+        self._forget(number)
+        if prediction.predicted.verdict == "Waiting":
+            is_at_once = now_seconds - prediction.at_seconds <= _AT_ONCE_SECONDS
+            return "foretold_waiting_but_bound" if is_at_once else None
+        return _result(prediction.predicted, str(field(pod, "spec", "nodeName")))
+
+    def follow(self, pending: Mapping[PodKey, PendingPod], now_seconds: float) -> Iterator[PredictionResult]:
+        """Yield a result for each pod predicted Feasible that has been pending for a minute, once.
+
+        A Waiting prediction was right if its pod was found unschedulable, or has scheduling gates.
+        """
+        for number in _older(self._waiting, now_seconds - _AT_ONCE_SECONDS):
+            self._forget(number)
+        if self._waiting and pending is not self._pending:
+            for pod in pending.values():
+                if not pod.is_waiting:
+                    self._forget_waiting(pod)
+        self._pending = pending
+        if now_seconds >= self._next_sweep_seconds:
+            self._next_sweep_seconds = now_seconds + _SWEEP_SECONDS
+            yield from self._still_pending(pending, now_seconds)
+
+    def _still_pending(self, pending: Mapping[PodKey, PendingPod], now_seconds: float) -> Iterator[PredictionResult]:
+        due = set(_older(self._feasible, now_seconds - _PENDING_SECONDS))
+        for number in due:
+            del self._feasible[number]
+        for pod in pending.values() if due else ():
+            found = self._find(pod.identity, _seconds(pod.created), due)
+            if found is not None:
+                due.discard(found)
+                yield "foretold_feasible_but_pending"
+
+    def _forget_waiting(self, pod: PendingPod) -> None:
+        number = self._find(pod.identity, _seconds(pod.created))
+        if number is not None and self._predictions[number].predicted.verdict == "Waiting":
+            self._forget(number)
+
+    def _find(self, identity: PodIdentity, created_seconds: float | None, among: set[int] | None = None) -> int | None:
+        """Return the prediction for a stored pod, one of `among` if that is given; None if there is none."""
+        for key in identity_keys(identity):
+            is_certain = bool(identity.token_volume) and key == (identity.namespace, "volume", identity.token_volume)
+            for number in self._numbers.get(key, ()):
+                if among is not None and number not in among:
+                    continue
+                if is_certain or _is_close(created_seconds, self._predictions[number].at_seconds):
+                    return number
         return None
 
-    def _share(self, placement: Placement) -> _SharedPlacement:
-        shared = next((each for each in self._placements if each.placement is placement), None)
-        if shared is None:
-            shared = _SharedPlacement(placement)
-            self._placements.append(shared)
-        shared.predictions += 1
-        return shared
+    def _shared(self, placement: Placement, rows: Mapping[str, int]) -> _Predicted:
+        """Return what is compared of `placement`; the same object for the same placement in a row."""
+        if self._last is None or self._last[0] is not placement or self._last[1].rows is not rows:
+            # The placement keeps its snapshot in memory, until the next one.
+            self._last = placement, _Predicted.of(placement, rows)
+        return self._last[1]
+
+    def _is_full(self) -> bool:
+        return (
+            len(self._predictions) > self._size
+            or self._sets_bytes > self._most_sets_bytes
+            or len(self._pods_of_names) > _MOST_NODE_NAMES
+        )
+
+    def _count(self, predicted: _Predicted, pods: int) -> None:
+        if predicted.pods == 0:
+            self._sets_bytes += predicted.size_bytes
+        predicted.pods += pods
+        if predicted.pods == 0:
+            self._sets_bytes -= predicted.size_bytes
+        # `rows` is in memory while it is counted, so its id is that of no other one.
+        names = id(predicted.rows)
+        self._pods_of_names[names] = self._pods_of_names.get(names, 0) + pods
+        if not self._pods_of_names[names]:
+            del self._pods_of_names[names]
 
     def _forget(self, number: int) -> None:
-        identity, _, shared, _ = self._predicted.pop(number)
-        shared.predictions -= 1
-        if not shared.predictions:
-            self._placements.remove(shared)
-        numbers = self._numbers[identity]
-        numbers.remove(number)
+        prediction = self._predictions.pop(number, None)
+        if prediction is None:
+            return
+        self._waiting.pop(number, None)
+        self._feasible.pop(number, None)
+        self._count(prediction.predicted, -1)
+        numbers = self._numbers[prediction.key]
+        del numbers[number]
         if not numbers:
-            del self._numbers[identity]
+            del self._numbers[prediction.key]
 
 
-def _result(prediction: _Prediction, node: str) -> PredictionResult | None:
-    placement = prediction.shared.placement
-    if placement.verdict == "Infeasible":
+def _result(predicted: _Predicted, node: str) -> PredictionResult | None:
+    if predicted.verdict == "Infeasible":
         return "foretold_infeasible_but_bound"
-    if placement.node == node:
+    if predicted.node == node:
         return "same_node"
-    if node not in prediction.known_nodes:
+    row = predicted.rows.get(node)
+    if row is None:
         return None
-    scores = placement.scores
-    if node not in scores:
+    if not _has(predicted.feasible, row):
         return "foretold_infeasible_but_bound"
-    best = scores[placement.node]["total"] if placement.node else None
-    return "in_best_set" if scores[node]["total"] == best else "feasible_elsewhere"
+    return "in_best_set" if _has(predicted.best, row) else "feasible_elsewhere"
 
 
-def _identity(namespace: str, pod: Mapping[str, Any]) -> _Identity:
-    owners = field(pod, "metadata", "ownerReferences")
-    controllers = [owner for owner in owners if field(owner, "controller")] if isinstance(owners, list) else []
-    name = field(pod, "metadata", "name") or field(pod, "metadata", "generateName")
-    return _Identity(namespace, str(name or ""), str(field(controllers[0], "uid")) if controllers else "")
+def _older(numbers: Mapping[int, float], seconds: float) -> list[int]:
+    """Return the numbers with a time before `seconds`, which come first."""
+    return [*takewhile(lambda number: numbers[number] < seconds, numbers)]
 
 
-def _created_seconds(pod: Mapping[str, Any]) -> float | None:
+def _has(bits: Bits, row: int) -> bool:
+    return bool(bits[row >> 3] >> (7 - (row & 7)) & 1)
+
+
+def _is_close(created_seconds: float | None, at_seconds: float) -> bool:
+    return created_seconds is not None and abs(created_seconds - at_seconds) <= _CLOSE_SECONDS
+
+
+def _seconds(timestamp: str) -> float | None:
     try:
-        return datetime.fromisoformat(str(field(pod, "metadata", "creationTimestamp"))).timestamp()
+        return datetime.fromisoformat(timestamp).timestamp()
     except ValueError:
         return None

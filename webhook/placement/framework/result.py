@@ -4,8 +4,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 
+Bits = NDArray[np.uint8]
 PlacementVerdict = Literal["Feasible", "Waiting", "Infeasible", "Unknown"]
 
 NO_NODES = "no nodes available to schedule pods"
@@ -104,6 +108,8 @@ class Placement:
     """The number of pods that wait before it and have room reserved."""
     best_rows: Rows | None = field(default=None, compare=False, repr=False)
     """The rows of the nodes with the best score, if the verdict is Feasible; `node` is the first of them."""
+    feasible_bits: Bits | None = field(default=None, compare=False, repr=False)
+    """The nodes that pass every filter, if the verdict is Feasible: a bit for each row, as `numpy.packbits` sets it."""
     is_final: bool = field(default=True, compare=False)
     """False if the deadline ended the evaluation, so that another one on the same snapshot may differ."""
 
