@@ -11,6 +11,7 @@ from tests.support.plugins import node
 from tests.support.views import said
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.update import updated
 from webhook.placement.framework.result import Placement
 from webhook.placement.reservations import Reservation, Reservations, spread
 from webhook.placement.scheduler import Scheduler
@@ -92,9 +93,9 @@ _STEPS = st.lists(
         st.tuples(st.just("add"), st.integers(0, 5), _RESERVED),
         st.tuples(st.just("drop"), st.integers(0, 5), st.none()),
         st.tuples(st.just("look"), st.sampled_from((0, 5, 10)), st.none()),
-        st.tuples(st.just("move on"), st.integers(0, 1), st.none()),
+        st.tuples(st.just("move on"), st.integers(0, 2), st.none()),
     ),
-    max_size=8,
+    max_size=10,
 )
 
 
@@ -102,7 +103,9 @@ _STEPS = st.lists(
 def test_a_snapshot_that_is_kept_current_equals_one_made_from_scratch(
     steps: list[tuple[str, int, Reservation | None]],
 ) -> None:
-    bases = (_base(), _base(node("d")))
+    first = _base()
+    changed = first.nodes[0].with_pods([_reservation("runs", "a").pod])
+    bases = (first, _base(node("d")), updated(first, [changed], 2))
     found: Reservations[int] = Reservations(bases[0], {})
     for step, number, reservation in steps:
         if step == "add" and reservation is not None:

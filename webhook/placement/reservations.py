@@ -20,6 +20,9 @@ from webhook.placement.pod.preemption import Preemption
 
 K = TypeVar("K", bound=Hashable)
 
+# A snapshot that differs in more nodes is made from scratch.
+_MOST_CHANGED = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
@@ -139,7 +142,14 @@ class Reservations(Generic[K]):
         """Return the same reservations on another state of the cluster, without those on nodes that are gone."""
         if base is self.base:
             return self
-        return Reservations(base, {key: each for key, each in self.by_key.items() if each.pod.node_name in base.rows})
+        by_key = {key: each for key, each in self.by_key.items() if each.pod.node_name in base.rows}
+        moved = Reservations(base, by_key)
+        changed = _changed_nodes(self.base, base)
+        if changed is not None:
+            for level, snapshot in dict(self._snapshots).items():
+                known = moved._with_pods(snapshot, level, changed)
+                moved._snapshots[level] = replace(base, nodes=known.nodes, load=known.load, pods=known.pods)
+        return moved
 
     def isolated(self) -> "Reservations[K]":
         """Return the same reservations for placing pods that never run; see `RunningPods.isolated`."""
@@ -178,6 +188,16 @@ class Reservations(Generic[K]):
 
 def _isolated(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, pods=snapshot.pods.isolated())
+
+
+def _changed_nodes(before: Snapshot, after: Snapshot) -> list[str] | None:
+    """Return the nodes on which other pods run; None if more has changed, or there are many."""
+    if before.rows.keys() != after.rows.keys():
+        return None
+    pairs = [(old, new) for old, new in zip(before.nodes, after.nodes, strict=True) if old is not new]
+    if len(pairs) > _MOST_CHANGED or any(old.node != new.node for old, new in pairs):
+        return None
+    return [new.node.name for _, new in pairs]
 
 
 def spread(placement: Placement, snapshot: Snapshot, seed: str) -> Placement:
