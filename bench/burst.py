@@ -261,7 +261,9 @@ def main(
     programs = find_or_build(os.environ, lambda line: click.echo(line, err=True))
     jobs = [job_burst(count) for count in job_nodes]
     bursts = [*jobs, *(trace_burst(trace, pod_list, nodes, asked, clients, seed) for seed in range(1, seeds + 1))]
-    table = Table("burst", "replicas", "verdicts", "came true", "bound in best set", "on the node", "pods/s")
+    table = Table(
+        "burst", "replicas", "verdicts", "came true", "bound in best set", "its nodes", "on the node", "pods/s"
+    )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "control-plane").mkdir()
@@ -292,6 +294,7 @@ def _cells(outcome: Outcome) -> list[str]:
         verdicts,
         f"{100 * outcome.true_share:.1f} %",
         f"{100 * outcome.best_share:.1f} % of {outcome.bound}",
+        f"{outcome.best_nodes / max(outcome.bound, 1):.1f}",
         str(outcome.on_node),
         f"{outcome.created / outcome.seconds:.0f}",
     ]

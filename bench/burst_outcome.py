@@ -42,6 +42,8 @@ class Outcome:
     bound: int = 0
     """Bound pods that were predicted to be Feasible."""
     on_best: int = 0
+    best_nodes: int = 0
+    """The sizes of the best sets of these pods, added up."""
     on_node: int = 0
     failures: list[str] = field(default_factory=list)
     """The pods whose verdict did not come true, or that are not in the best set, a line each."""
@@ -75,6 +77,7 @@ class Outcome:
         self.bound += 1
         self.on_node += node == prediction.node
         self.on_best += node in prediction.best
+        self.best_nodes += len(prediction.best)
         if node not in prediction.best:
             self.failures.append(f"{name}: on {node}, best were {', '.join(sorted(prediction.best)) or 'unknown'}")
 

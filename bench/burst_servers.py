@@ -27,10 +27,10 @@ _CHUNK_BYTES = 64 * 1024
 
 
 def best_set(placement: Placement) -> list[str]:
-    """Return the nodes of `placement` that have the best total score."""
+    """Return the nodes of `placement` that have, or can have, the best total score."""
     totals = {node: scores["total"] for node, scores in placement.scores.items()}
     best = max(totals.values(), default=0)
-    return [node for node, total in totals.items() if total == best]
+    return [*(node for node, total in totals.items() if total == best), *placement.possible_nodes]
 
 
 def _serve(file: Path, arguments: list[str]) -> None:

@@ -53,6 +53,39 @@ def test_pending_pods_take_their_room_before_a_new_pod() -> None:
     )
 
 
+def _packed(name: str) -> PodBuilder:
+    """A pod that goes to the node of its like."""
+    term = {"labelSelector": {"matchLabels": {"app": "packed"}}, "topologyKey": "kubernetes.io/hostname"}
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    affinity = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    return make_pod(name).gpu(1).label("app", "packed").affinity(affinity)
+
+
+def _reserved(*pods: PodBuilder, nodes: int = 3) -> Reservations[str]:
+    reservations: Reservations[str] = Reservations(_cluster(nodes=nodes), {})
+    for number, each in enumerate(pods):
+        reservations = reserve(Scheduler(), str(number), WaitingPod.of(each.obj()), reservations, "seed").reservations
+    return reservations
+
+
+def test_nodes_that_are_tied_for_a_pod_before_are_possible_for_the_one_that_follows_it() -> None:
+    found = _answer(_packed("b"), _reserved(_packed("a")))
+    assert found.possible_nodes | {found.node} == {"node-1", "node-2", "node-3"}
+    assert found.best_rows is not None
+    assert len(found.best_rows) == 1
+
+
+def test_nodes_where_the_pod_does_not_fit_are_not_possible() -> None:
+    found = _answer(_packed("b").node_selector("kubernetes.io/hostname", "node-1"), _reserved(_packed("a")))
+    assert found.possible_nodes == frozenset()
+
+
+def test_nodes_are_not_possible_without_a_tie_before() -> None:
+    first = _packed("a").node_selector("kubernetes.io/hostname", "node-1")
+    found = _answer(_packed("b"), _reserved(first))
+    assert (found.node, found.possible_nodes) == ("node-1", frozenset())
+
+
 def test_one_pod_that_waits_is_one_pod() -> None:
     snapshot = _cluster(_pending("p", 4), nodes=1)
     found = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()])

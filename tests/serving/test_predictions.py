@@ -92,6 +92,14 @@ def test_binding_is_compared_with_the_prediction(cpu: str, node: str, result: st
     assert compare(predictions, bound(pod(cpu), node)) == result
 
 
+@pytest.mark.parametrize("node", ["medium", "small"])
+def test_node_that_can_have_the_best_score_is_in_the_best_set(node: str) -> None:
+    placement = replace(Scheduler().place(pod().obj(), SNAPSHOT), possible_nodes=frozenset({"medium", "small"}))
+    predictions = Predictions()
+    predictions.remember("x", pod().obj(), placement, SNAPSHOT.rows, NOW_SECONDS, reinvoked=False)
+    assert compare(predictions, bound(pod(), node)) == "in_best_set"
+
+
 def test_pod_with_a_name_is_matched_by_it() -> None:
     predictions = Predictions()
     remember(predictions, pod(name="a"))

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
@@ -22,14 +22,20 @@ K = TypeVar("K", bound=Hashable)
 
 # A snapshot that differs in more nodes is made from scratch.
 _MOST_CHANGED = 200
+# kube-scheduler evaluates all nodes of a cluster of this size.
+_MOST_TIED = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """The room of `pod` on the node `pod.node_name`. Pods of a lower `priority` come after it."""
+    """The room of `pod` on the node `pod.node_name`. Pods of a lower `priority` come after it.
+
+    `tied` are the nodes that kube-scheduler can pick instead, and that node, if there are a few.
+    """
 
     pod: RunningPod
     priority: int
+    tied: frozenset[str] = frozenset()
 
 
 class Reservations(Generic[K]):
@@ -198,6 +204,25 @@ def _changed_nodes(before: Snapshot, after: Snapshot) -> list[str] | None:
     if len(pairs) > _MOST_CHANGED or any(old.node != new.node for old, new in pairs):
         return None
     return [new.node.name for _, new in pairs]
+
+
+def tied_nodes(placement: Placement, snapshot: Snapshot) -> frozenset[str]:
+    """Return the nodes that kube-scheduler can pick for the pod of `placement`; empty for one, or for many."""
+    rows = placement.best_rows
+    if rows is None or len(rows) > _MOST_TIED:
+        return frozenset()
+    names = placement.possible_nodes | {snapshot.nodes[row].node.name for row in rows.tolist()}
+    return names if 1 < len(names) <= _MOST_TIED else frozenset()
+
+
+def with_ties(nodes: frozenset[str], reservations: "Reservations[Any]") -> frozenset[str]:
+    """Return `nodes` and those that take their place if pods with room on one of them, or tied with it, get others."""
+    ties = {each.tied for each in reservations.by_key.values() if each.tied}
+    known: frozenset[str] = frozenset()
+    while known != nodes:
+        known = nodes
+        nodes = nodes.union(*(each for each in ties if not each.isdisjoint(nodes)))
+    return nodes
 
 
 def spread(placement: Placement, snapshot: Snapshot, seed: str) -> Placement:

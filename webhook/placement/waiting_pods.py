@@ -12,7 +12,7 @@ from webhook.kube.field import InvalidInput
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod.preemption import Preemption
 from webhook.placement.pod_signature import PodSignature
-from webhook.placement.reservations import K, Reservation, Reservations, spread
+from webhook.placement.reservations import K, Reservation, Reservations, spread, tied_nodes, with_ties
 
 
 class Scorer(Protocol):
@@ -89,7 +89,7 @@ def among_waiting(
         return placement
     placement = replace(placement, reserved_pods=reserved)
     if placement.verdict == "Feasible":
-        return placement
+        return _with_possible_nodes(scorer, asked, placement, reservations, expired)
     try:
         rows = scorer.feasible_rows(asked, reservations.base, expired)
     except DeadlineNearError:
@@ -100,6 +100,22 @@ def among_waiting(
     pods = "1 pod that waits before it needs" if waiting == 1 else f"{waiting} pods that wait before it need"
     message = f"{placement.message.removesuffix('.')}. It would fit, but {pods} the room."
     return replace(placement, verdict="Waiting", message=message, waiting_before=waiting)
+
+
+def _with_possible_nodes(
+    scorer: Scorer, asked: PodSignature, placement: Placement, reservations: Reservations[Any], expired: Expired
+) -> Placement:
+    """Return `placement` with the nodes that can have the best score, depending on the nodes of the pods before it."""
+    best = tied_nodes(placement, reservations.base) or frozenset((placement.node or "",))
+    more = with_ties(best, reservations) - best
+    if not more:
+        return placement
+    try:
+        rows = scorer.feasible_rows(asked, reservations.base, expired)
+    except DeadlineNearError:
+        return placement
+    fitting = {reservations.base.nodes[row].node.name for row in rows.tolist()}
+    return replace(placement, possible_nodes=more & fitting)
 
 
 def reserve(
@@ -121,7 +137,7 @@ def with_room(key: K, pod: WaitingPod, placement: Placement, reservations: Reser
     priority = reservations.priority_of(pod.preemption)
     displaced = reservations.after_on_node(placement.node, priority)
     running = replace(pod.running, node_name=placement.node, priority=priority, is_reserved=True)
-    reservation = Reservation(running, priority)
+    reservation = Reservation(running, priority, tied_nodes(placement, reservations.base))
     return Reserved(placement, reservations.without(displaced).with_reservation(key, reservation), displaced)
 
 

@@ -32,6 +32,8 @@ _RESULT_BYTES = 6144
 _OPERATION_BYTES = 1024
 # The fixed size of the name of a product.
 _PRODUCT_BYTES = 64
+# A place in a set, of which up to three quarters are empty.
+_NODE_BYTES = 64
 
 
 class DecisionKey(NamedTuple):
@@ -187,6 +189,8 @@ def _cached_bytes(rendered: Rendered, data: bytes, *, scores: bool) -> int:
     size_bytes, placement = rendered.size_bytes, rendered.placement
     if rendered.candidate is not None:
         size_bytes += 2 * parsed_bytes(data) + len(rendered.candidate.content)
+    if placement is not None:
+        size_bytes += _NODE_BYTES * len(placement.possible_nodes)
     if not scores or placement is None or not placement.total:
         return size_bytes
     return size_bytes + parsed_bytes(data) + placement.total + len(placement.message)

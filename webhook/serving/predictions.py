@@ -69,6 +69,7 @@ class _Predicted:
         if placement.best_rows is not None:
             is_best = np.zeros(len(rows), dtype=np.bool_)
             is_best[placement.best_rows] = True
+            is_best[[rows[name] for name in placement.possible_nodes if name in rows]] = True
             best = np.packbits(is_best)
         feasible = _NO_BITS if placement.feasible_bits is None else placement.feasible_bits
         return cls(placement.verdict, placement.node, rows, best, feasible)
@@ -244,9 +245,9 @@ def _result(predicted: _Predicted, node: str) -> PredictionResult | None:
     row = predicted.rows.get(node)
     if row is None:
         return None
-    if not _has(predicted.feasible, row):
-        return "foretold_infeasible_but_bound"
-    return "in_best_set" if _has(predicted.best, row) else "feasible_elsewhere"
+    if _has(predicted.best, row):
+        return "in_best_set"
+    return "feasible_elsewhere" if _has(predicted.feasible, row) else "foretold_infeasible_but_bound"
 
 
 def _older(numbers: Mapping[int, float], seconds: float) -> list[int]:

@@ -110,6 +110,8 @@ class Placement:
     """The rows of the nodes with the best score, if the verdict is Feasible; `node` is the first of them."""
     feasible_bits: Bits | None = field(default=None, compare=False, repr=False)
     """The nodes that pass every filter, if the verdict is Feasible: a bit for each row, as `numpy.packbits` sets it."""
+    possible_nodes: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    """More nodes that can have the best score: kube-scheduler picks one of equal score for the pods before it."""
     is_final: bool = field(default=True, compare=False)
     """False if the deadline ended the evaluation, so that another one on the same snapshot may differ."""
 
