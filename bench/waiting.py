@@ -114,8 +114,10 @@ class _Bench(NamedTuple):
         found = {}
         for kind in ("dry run of a new pod", "new pod", "pod like the one before"):
             bodies = []
-            for number in range(self.requests):
-                body = orjson.loads(review(number, shape=0 if kind.startswith("pod like") else next(shapes)))
+            for _ in range(self.requests):
+                shape = next(shapes)
+                # The number names the volume of the token, which no two pods have in common.
+                body = orjson.loads(review(shape, shape=0 if kind.startswith("pod like") else shape))
                 body["request"]["dryRun"] = kind.startswith("dry")
                 bodies.append(orjson.dumps(body))
             found[kind] = await _posted(port, self.trust, bodies)
