@@ -198,7 +198,7 @@ def _isolated(snapshot: Snapshot) -> Snapshot:
 
 def _changed_nodes(before: Snapshot, after: Snapshot) -> list[str] | None:
     """Return the nodes on which other pods run; None if more has changed, or there are many."""
-    if before.rows.keys() != after.rows.keys():
+    if before.rows is not after.rows and before.rows.keys() != after.rows.keys():
         return None
     pairs = [(old, new) for old, new in zip(before.nodes, after.nodes, strict=True) if old is not new]
     if len(pairs) > _MOST_CHANGED or any(old.node != new.node for old, new in pairs):
