@@ -3,7 +3,9 @@
 import gc
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, get_args
 
 from webhook.audit.record import Outcome
@@ -11,6 +13,7 @@ from webhook.audit.writer import AuditWriter
 from webhook.cluster.pending_pods import PodIdentity
 from webhook.cluster.snapshot import Snapshot
 from webhook.events.recorder import EventRecorder
+from webhook.kube.admission import AdmissionRequest
 from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView, scheduler_for
 from webhook.placement.framework.result import PlacementVerdict
@@ -79,6 +82,15 @@ def live_view(
     )
 
 
+def among_others(waiting: WaitingPods, request: AdmissionRequest, cluster: ClusterView) -> ClusterView:
+    """Return `cluster` without the room that an earlier admission of the same pod reserved."""
+    if not cluster.reservations:
+        return cluster
+    identity = PodIdentity.of(request.object or {}, request.namespace)
+    number = waiting.find_admitted(identity)
+    return cluster if number is None else replace(cluster, reservations=cluster.reservations.without((number,)))
+
+
 def build_server(
     settings: Settings,
     policy: Policy,
@@ -112,6 +124,7 @@ def build_server(
         new_decision=DecisionIds(),
         replica=settings.replica,
         predicted=recorder.record if recorder else lambda *_: None,
+        among_others=partial(among_others, waiting),
         admitted=lambda request, candidate: waiting.admit(
             PodIdentity.of(request.object or {}, request.namespace), candidate
         ),

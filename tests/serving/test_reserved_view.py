@@ -7,9 +7,9 @@ import pytest
 
 from tests.golden.case import cluster_of
 from tests.support.admission import TYPE, USAGE, policy_with
-from tests.support.builders import make_node_object, make_pod
+from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.scorers import ScorerOfNoNodes
-from webhook.app import waiting_pods
+from webhook.app import among_others, waiting_pods
 from webhook.cluster.pending_pods import PodIdentity
 from webhook.kube.admission import AdmissionRequest
 from webhook.pipeline import ClusterView, scheduler_for
@@ -36,13 +36,14 @@ class Burst:
         self.view = ReservedView(lambda: self.cluster, self.waiting)
         self.lane = lane
 
-    def admit(self, *, dry_run: bool = False) -> Placement:
+    def admit(self, pod: Object = POD, *, dry_run: bool = False) -> Placement:
         """Return the prediction for a pod, and reserve its room."""
-        request = AdmissionRequest("u", "CREATE", "Pod", "pods", "", "team-a", "", "someone", dry_run, POD)
+        request = AdmissionRequest("u", "CREATE", "Pod", "pods", "", "team-a", "", "someone", dry_run, pod)
         budget = WorkBudget(None, 10_000, monotonic_seconds=lambda: 0.0, cpu_seconds=lambda: 0.0)
-        rendered = self.lane.rendered(request, self.policy, self.view(), budget)
+        cluster = among_others(self.waiting, request, self.view())
+        rendered = self.lane.rendered(request, self.policy, cluster, budget)
         if rendered.candidate is not None and not dry_run:
-            self.waiting.admit(PodIdentity.of(POD, "team-a"), rendered.candidate)
+            self.waiting.admit(PodIdentity.of(pod, "team-a"), rendered.candidate)
         assert rendered.placement is not None
         return rendered.placement
 
@@ -86,3 +87,22 @@ class ScorerOfNothing(ScorerOfNoNodes):
     def answer(self, *_: object) -> Placement:
         """Fail."""
         raise AssertionError("asked all the same")
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        pytest.param(make_pod("worker"), id="by its name"),
+        pytest.param(
+            make_pod().generate_name("worker-").spec(volumes=[{"name": "kube-api-access-x7x2q", "projected": {}}]),
+            id="by its token volume",
+        ),
+    ],
+)
+def test_pod_that_is_admitted_again_does_not_count_against_itself(named: PodBuilder) -> None:
+    burst = Burst(SmallLane())
+    pod = named.annotate(TYPE, "training").gpu(16).obj()
+
+    assert [burst.admit(pod).verdict for _ in range(2)] == ["Feasible", "Feasible"]
+    assert burst.waiting.reserved == 1
+    assert burst.admit().verdict == "Waiting"

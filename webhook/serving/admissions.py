@@ -45,6 +45,8 @@ class Dependencies:
     replica: str
     predicted: Callable[[AdmissionRequest, Placement, ClusterView | None, Policy], None] = lambda *_: None
     """Record the prediction for an allowed pod and the view that it was made on."""
+    among_others: Callable[[AdmissionRequest, ClusterView], ClusterView] = lambda _, cluster: cluster
+    """Return the view without the room that an earlier admission of the same pod reserved; called in any thread."""
     admitted: Callable[[AdmissionRequest, Candidate], None] = lambda *_: None
     """Reserve room for an allowed pod."""
     reported: Callable[[AdmissionRequest, Report | None, Policy], None] = lambda *_: None
@@ -102,6 +104,8 @@ class Admissions:
         request = None
         try:
             request = _parsed(body)
+            if cluster is not None:
+                cluster = self._dependencies.among_others(request, cluster)
             rendered = lane.rendered(request, policy, cluster, work_budget)
             return Decision(request, policy, cluster, rendered, lane.records_predictions)
         except TimeSliceEndedError:

@@ -51,6 +51,16 @@ class AdmittedPods:
         """Remove and return the pod of which `identity` proves that it is the same; None if there is none."""
         return self.take(identity) if identity.name or identity.token_volume else None
 
+    def find_same(self, identity: PodIdentity) -> int | None:
+        """Return the number of the pod of which `identity` proves that it is the same; other threads may call this."""
+        key = next(identity_keys(identity))
+        if not identity.name and not identity.token_volume:
+            return None
+        try:
+            return self._numbers[key][0]
+        except (KeyError, IndexError):  # none, or removed meanwhile
+            return None
+
     def take_given_up(self, now_seconds: float) -> Iterator[int]:
         """Remove and yield the pods whose time has passed, and the oldest ones beyond the memory budget."""
         while self._admitted:

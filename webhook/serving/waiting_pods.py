@@ -75,6 +75,7 @@ class WaitingPods:
         self._monotonic_seconds = monotonic_seconds
         self._cpu_seconds = cpu_seconds
         self._admitted = AdmittedPods()
+        self.find_admitted = self._admitted.find_same
         self._entries: dict[int, _Entry] = {}
         self._number_of: dict[PodKey, int] = {}
         self._pending: Mapping[PodKey, PendingPod] = {}
