@@ -22,15 +22,16 @@ K = TypeVar("K", bound=Hashable)
 
 # A snapshot that differs in more nodes is made from scratch.
 _MOST_CHANGED = 200
-# kube-scheduler evaluates all nodes of a cluster of this size.
-_MOST_TIED = 100
+# In a larger cluster kube-scheduler scores a part of the nodes, so no set of best nodes can be predicted.
+# Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, minFeasibleNodesToFind
+MOST_SCORED_NODES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
     """The room of `pod` on the node `pod.node_name`. Pods of a lower `priority` come after it.
 
-    `tied` are the nodes that kube-scheduler can pick instead, and that node, if there are a few.
+    `tied` are the nodes that kube-scheduler can pick, if there are several; empty in a large cluster.
     """
 
     pod: RunningPod
@@ -207,12 +208,11 @@ def _changed_nodes(before: Snapshot, after: Snapshot) -> list[str] | None:
 
 
 def tied_nodes(placement: Placement, snapshot: Snapshot) -> frozenset[str]:
-    """Return the nodes that kube-scheduler can pick for the pod of `placement`; empty for one, or for many."""
-    rows = placement.best_rows
-    if rows is None or len(rows) > _MOST_TIED:
+    """Return the nodes that kube-scheduler can pick for the pod; none if there is one, or if the cluster is large."""
+    if placement.best_rows is None or len(snapshot.nodes) > MOST_SCORED_NODES:
         return frozenset()
-    names = placement.possible_nodes | {snapshot.nodes[row].node.name for row in rows.tolist()}
-    return names if 1 < len(names) <= _MOST_TIED else frozenset()
+    names = placement.possible_nodes | {snapshot.nodes[row].node.name for row in placement.best_rows.tolist()}
+    return names if len(names) > 1 else frozenset()
 
 
 def with_ties(nodes: frozenset[str], reservations: "Reservations[Any]") -> frozenset[str]:

@@ -12,7 +12,15 @@ from webhook.kube.field import InvalidInput
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod.preemption import Preemption
 from webhook.placement.pod_signature import PodSignature
-from webhook.placement.reservations import K, Reservation, Reservations, spread, tied_nodes, with_ties
+from webhook.placement.reservations import (
+    MOST_SCORED_NODES,
+    K,
+    Reservation,
+    Reservations,
+    spread,
+    tied_nodes,
+    with_ties,
+)
 
 
 class Scorer(Protocol):
@@ -106,6 +114,8 @@ def _with_possible_nodes(
     scorer: Scorer, asked: PodSignature, placement: Placement, reservations: Reservations[Any], expired: Expired
 ) -> Placement:
     """Return `placement` with the nodes that can have the best score, depending on the nodes of the pods before it."""
+    if len(reservations.base.nodes) > MOST_SCORED_NODES:
+        return placement
     best = tied_nodes(placement, reservations.base) or frozenset((placement.node or "",))
     more = with_ties(best, reservations) - best
     if not more:

@@ -6,23 +6,23 @@
             in time--> gone
 
 A pod keeps its room while its node has it. If a pod does not get the node of its room, because kube-scheduler picks one
-of equal score at random, the pods after it are placed again.
+of equal score at random, the pods after it are placed again, unless the cluster is so large that kube-scheduler scores
+only a part of its nodes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any
 
 from webhook.cluster.pending_pods import PendingPod, PodIdentity, PodKey
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import field
-from webhook.placement.reservations import Reservation, Reservations
+from webhook.placement.reservations import MOST_SCORED_NODES, Reservation, Reservations
 from webhook.placement.waiting_pods import Scorer, WaitingPod, read_waiting, reserve, with_room
 from webhook.serving.admitted_pods import AdmittedPods
 from webhook.serving.candidate import Candidate
 from webhook.serving.placing_queue import PlacingQueue, QueueOrder
+from webhook.serving.waiting_entry import WaitingEntry, digest_of
 
 # The number of pods that can have room. Each takes a few KiB and a millisecond to place.
 MOST_WAITING = 5_000
@@ -40,20 +40,6 @@ _RETRY_SECONDS = 0.5
 _ENTRY_BYTES = 8192
 # It sorts after every creationTimestamp.
 _NOT_CREATED_YET = "~"
-
-
-@dataclass(slots=True)
-class _Entry:
-    """A pod that waits: known from its admission (`pod`) or seen in the cluster (`pending`).
-
-    `is_too_expensive`: the scorer did not place it in time.
-    """
-
-    order: QueueOrder
-    digest: bytes
-    pod: WaitingPod | None
-    pending: PendingPod | None = None
-    is_too_expensive: bool = False
 
 
 class WaitingPods:
@@ -76,7 +62,7 @@ class WaitingPods:
         self._cpu_seconds = cpu_seconds
         self._admitted = AdmittedPods()
         self.find_admitted = self._admitted.find_same
-        self._entries: dict[int, _Entry] = {}
+        self._entries: dict[int, WaitingEntry] = {}
         self._number_of: dict[PodKey, int] = {}
         self._pending: Mapping[PodKey, PendingPod] = {}
         self._bound: list[tuple[PodIdentity, str]] = []
@@ -139,9 +125,9 @@ class WaitingPods:
         if self._entries:
             self._bound.append((PodIdentity.of(pod), str(field(pod, "spec", "nodeName"))))
 
-    def _new_entry(self, priority: int, created: str, content: bytes, pod: WaitingPod | None) -> _Entry:
+    def _new_entry(self, priority: int, created: str, content: bytes, pod: WaitingPod | None) -> WaitingEntry:
         self._last += 1
-        entry = _Entry(QueueOrder(-priority, created, self._last), _digest(content), pod)
+        entry = WaitingEntry(QueueOrder(-priority, created, self._last), digest_of(content), pod)
         self._entries[self._last] = entry
         return entry
 
@@ -212,7 +198,7 @@ class WaitingPods:
         else:
             entry = self._entries[number]
             entry.order = QueueOrder(-pod.priority, pod.created, number)
-            if entry.digest != (digest := _digest(pod.content)):
+            if entry.digest != (digest := digest_of(pod.content)):
                 # Another webhook changed the pod after this one, or it was changed while it waits.
                 entry.digest, entry.is_too_expensive = digest, False
                 self._reservations = self._reservations.without((number,))
@@ -246,7 +232,8 @@ class WaitingPods:
     def _place_again(self, slice_seconds: float, most: int) -> None:
         """Place at most `most` pods after `_outdated_after` again. Those that the slice leaves keep their room."""
         first, room = self._outdated_after, self._reservations.by_key
-        if first is None:
+        if first is None or len(self._reservations.base.nodes) > MOST_SCORED_NODES:
+            self._outdated_after = None
             return
         orders = sorted(order for order in (self._entries[number].order for number in room) if order > first)
         if len(orders) > most:
@@ -280,7 +267,7 @@ class WaitingPods:
             if self._cpu_seconds() >= ends_seconds:
                 return
 
-    def _place_one(self, number: int, entry: _Entry) -> None:
+    def _place_one(self, number: int, entry: WaitingEntry) -> None:
         pod = entry.pod or (read_waiting(entry.pending) if entry.pending else None)
         if pod is None or entry.is_too_expensive:
             return
@@ -293,7 +280,3 @@ class WaitingPods:
         entry.is_too_expensive = not placement.is_final
         if placement.verdict != "Feasible":
             self._without_room.add(number)
-
-
-def _digest(content: bytes) -> bytes:
-    return blake2b(content, digest_size=16).digest()
