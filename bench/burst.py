@@ -70,6 +70,8 @@ class Burst(NamedTuple):
     nodes: Sequence[Object]
     pods: int
     create: Callable[[Cluster], float]
+    of_equals: bool = False
+    """Whether all pods are equal."""
 
 
 def job_burst(node_count: int) -> Burst:
@@ -102,7 +104,7 @@ def job_burst(node_count: int) -> Burst:
         cluster.wait_pods(JOB_PODS)
         return time.monotonic() - began
 
-    return Burst(f"Job of {JOB_PODS}, {JOB_GPUS} fit on {node_count} nodes", nodes, JOB_PODS, create)
+    return Burst(f"Job of {JOB_PODS}, {JOB_GPUS} fit on {node_count} nodes", nodes, JOB_PODS, create, of_equals=True)
 
 
 def trace_burst(folder: Path, pod_list: str, nodes: int, asked: float, clients: int, seed: int) -> Burst:
@@ -271,7 +273,7 @@ def main(
             for count in replicas:
                 for burst in bursts:
                     outcome = _measured_alone(control_plane, folder / f"{count} {burst.name}", burst, count)
-                    table.add_row(burst.name, str(count), *_cells(outcome))
+                    table.add_row(burst.name, str(count), *_cells(outcome, of_equals=burst.of_equals))
                     for line in outcome.failures if show else ():
                         click.echo(f"{burst.name}: {line}", err=True)
     Console(width=max(Console().width, 120)).print(table)
@@ -286,14 +288,15 @@ def _measured_alone(control_plane: ControlPlane, folder: Path, burst: Burst, rep
         cluster.remove_everything()
 
 
-def _cells(outcome: Outcome) -> list[str]:
+def _cells(outcome: Outcome, *, of_equals: bool) -> list[str]:
     verdicts = ", ".join(
         f"{outcome.true[verdict]} of {count} {verdict}" for verdict, count in outcome.by_verdict.most_common()
     )
+    as_equals = f" ({100 * outcome.best_share_of_equals:.1f} % as equals)" if of_equals else ""
     return [
         verdicts,
         f"{100 * outcome.true_share:.1f} %",
-        f"{100 * outcome.best_share:.1f} % of {outcome.bound}",
+        f"{100 * outcome.best_share:.1f} % of {outcome.bound}{as_equals}",
         f"{outcome.best_nodes / max(outcome.bound, 1):.1f}",
         str(outcome.on_node),
         f"{outcome.created / outcome.seconds:.0f}",

@@ -45,6 +45,8 @@ class Outcome:
     best_nodes: int = 0
     """The sizes of the best sets of these pods, added up."""
     on_node: int = 0
+    bindings: list[tuple[str, frozenset[str]]] = field(default_factory=list)
+    """The node of each of these pods, and its best set."""
     failures: list[str] = field(default_factory=list)
     """The pods whose verdict did not come true, or that are not in the best set, a line each."""
 
@@ -59,6 +61,25 @@ class Outcome:
     def best_share(self) -> float:
         """The share of the bound pods whose node is in the best set of their prediction."""
         return self.on_best / max(self.bound, 1)
+
+    @property
+    def best_share_of_equals(self) -> float:
+        """The same share if pods are equal: the most best sets that the bound pods can be matched with, each once.
+
+        Equal pods that are admitted at the same time can come into the queue in another order, which changes nothing.
+        """
+        pod_of: dict[int, int] = {}
+
+        def match(pod: int, tried: set[int]) -> bool:
+            for other, (_, best) in enumerate(self.bindings):
+                if other not in tried and self.bindings[pod][0] in best:
+                    tried.add(other)
+                    if other not in pod_of or match(pod_of[other], tried):
+                        pod_of[other] = pod
+                        return True
+            return False
+
+        return sum(match(pod, set()) for pod in range(len(self.bindings))) / max(self.bound, 1)
 
     def add(self, name: str, prediction: Prediction | None, node: str | None) -> None:
         """Count a pod that got `node`, or none."""
@@ -78,6 +99,7 @@ class Outcome:
         self.on_node += node == prediction.node
         self.on_best += node in prediction.best
         self.best_nodes += len(prediction.best)
+        self.bindings.append((node, prediction.best))
         if node not in prediction.best:
             self.failures.append(f"{name}: on {node}, best were {', '.join(sorted(prediction.best)) or 'unknown'}")
 
