@@ -95,3 +95,19 @@ def test_pending_pods_of_a_file_come_in_its_order() -> None:
     objects = [make_node_object("a"), pending("second"), pending("first"), make_pod("bound").node_name("a").obj()]
     snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
     assert [*snapshot.pending] == [PodKey("x", "second"), PodKey("x", "first")]
+
+
+def test_an_identity_is_small_whatever_the_pod_is() -> None:
+    long = "a" * 1_000_000
+    owners = [{"controller": True, "uid": long}]
+    pod = with_fields(pending(), {"name": long, "generateName": long, "uid": long, "ownerReferences": owners})
+    pod["spec"]["volumes"] = [{"name": f"kube-api-access-{long}"}]
+    found = PendingPod.of(pod)
+    assert sum(map(len, (*found.identity, found.uid, found.content))) < 2000
+    assert found.identity != PodIdentity.of(with_fields(pod, {"name": long + "b"}))
+
+
+def test_what_is_kept_of_a_pod_is_bounded() -> None:
+    terms = [{"matchExpressions": [{"key": f"k{number}", "operator": "Exists"}]} for number in range(1000)]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    assert PendingPod.of(with_fields(pending(), spec={"affinity": affinity})).content == b""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import orjson
@@ -17,8 +18,11 @@ _METADATA_FIELDS = ("labels", "ownerReferences")
 _STATUS_FIELDS = ("resourceClaimStatuses", "extendedResourceClaimStatus")
 # The volumes that every pod can have on every node; the API server adds one with a random name.
 _PLAIN_VOLUME_KEYS = {"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"}
-_UNSCHEDULABLE = (("type", "PodScheduled"), ("status", "False"), ("reason", "Unschedulable"))
 _TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 - the prefix of a volume name
+# A name has at most 253 characters. Before validation, and as the UID of an owner, a text can be as long as the pod.
+_LONGEST_TEXT = 256
+# A pod takes up to 5 KiB of this. Reading more would delay admissions, and users decide how many pods are pending.
+MOST_CONTENT_BYTES = 16 * 1024
 
 
 class PodKey(NamedTuple):
@@ -32,7 +36,7 @@ class PodIdentity(NamedTuple):
     """What identifies a pod between its admission, when it can lack name and UID, and its first event.
 
     `token_volume` is the volume of the service account token, whose name is random; empty without one. `controller` is
-    the UID of the controller.
+    the UID of the controller. Texts that are longer than any name are replaced by their hash.
     """
 
     namespace: str
@@ -49,11 +53,11 @@ class PodIdentity(NamedTuple):
         volumes = field(pod, "spec", "volumes")
         names = [str(field(each, "name")) for each in volumes] if isinstance(volumes, list) else []
         return cls(
-            namespace or str(field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE),
-            str(field(pod, "metadata", "name") or ""),
-            str(field(pod, "metadata", "generateName") or ""),
-            str(field(controllers[0], "uid") or "") if controllers else "",
-            next((name for name in names if name.startswith(_TOKEN_VOLUME)), ""),
+            namespace or _text(field(pod, "metadata", "namespace")) or DEFAULT_NAMESPACE,
+            _text(field(pod, "metadata", "name")),
+            _text(field(pod, "metadata", "generateName")),
+            _text(field(controllers[0], "uid")) if controllers else "",
+            _text(next((name for name in names if name.startswith(_TOKEN_VOLUME)), "")),
         )
 
 
@@ -61,7 +65,8 @@ class PodIdentity(NamedTuple):
 class PendingPod:
     """A pod that is not bound and has not ended.
 
-    `content` is the JSON of what a scheduler reads of it, without its name, so pods of one template have equal ones.
+    `content` is the JSON of what a scheduler reads of it, without its name, so pods of one template have equal ones;
+    empty if there is too much of it.
     `created` is its creationTimestamp, `priority` the value that the API server's Priority plugin sets. `is_waiting`:
     its scheduler will look for a node soon: it has no scheduling gates, is not being deleted, and has not been found
     unschedulable. `nominated` is set if it has a nominated node.
@@ -85,8 +90,8 @@ class PendingPod:
         """
         return cls(
             PodIdentity.of(pod),
-            str(field(pod, "metadata", "uid") or ""),
-            str(field(pod, "metadata", "creationTimestamp") or ""),
+            _text(field(pod, "metadata", "uid")),
+            _text(field(pod, "metadata", "creationTimestamp")),
             priority if isinstance(priority := field(pod, "spec", "priority"), int) else 0,
             scheduled_content(pod),
             _is_waiting(pod),
@@ -106,9 +111,10 @@ class PendingPod:
 
 
 def scheduled_content(pod: Mapping[str, Any]) -> bytes:
-    """Return the JSON of what a scheduler reads of `pod`, a raw API object, without its name; empty if it is malformed.
+    """Return the JSON of what a scheduler reads of `pod`, a raw API object, without its name.
 
-    The volumes that fit on every node are left out.
+    The volumes that fit on every node are left out. It is empty if the pod is malformed or has more than
+    MOST_CONTENT_BYTES of it.
     """
     metadata, spec, status = pod.get("metadata"), pod.get("spec"), pod.get("status") or {}
     if not isinstance(metadata, Mapping) or not isinstance(spec, Mapping) or not isinstance(status, Mapping):
@@ -125,14 +131,20 @@ def scheduled_content(pod: Mapping[str, Any]) -> bytes:
         "status": {name: status[name] for name in _STATUS_FIELDS if status.get(name)},
     }
     try:
-        return orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
+        data = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError:  # nested too deeply
         return b""
+    return data if len(data) <= MOST_CONTENT_BYTES else b""
 
 
 def is_pending(pod: Mapping[str, Any]) -> bool:
     """Return true if `pod`, a raw API object, is not bound and has not ended."""
     return not field(pod, "spec", "nodeName") and field(pod, "status", "phase") not in ENDED_PHASES
+
+
+def _text(value: Any) -> str:
+    text = str(value or "")
+    return text if len(text) <= _LONGEST_TEXT else blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def _container(container: Any) -> Any:
