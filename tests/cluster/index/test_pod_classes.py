@@ -1,5 +1,6 @@
 """Pods that selectors and terms cannot tell apart are one class."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -93,3 +94,18 @@ def test_what_is_added_to_a_copy_is_not_in_the_original_and_the_other_way_round(
     after = facts(copied)
     assert numbered(original, _BARE.namespace("c"), make_pod().label("m", "1").affinity(near)) == [2, 3]
     assert facts(copied) == after
+
+
+def test_a_label_takes_memory_for_the_classes_that_have_it_alone() -> None:
+    classes = PodClasses()
+    numbered(classes, *(make_pod().label("app", str(number)) for number in range(2000)))
+    pod = make_pod()
+    for number in range(300):
+        pod = pod.label(f"key-{number}", "")
+    running = RunningPod.of(pod.obj())
+    tracemalloc.start()
+    try:
+        classes.number(running)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()

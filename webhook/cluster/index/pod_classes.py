@@ -14,7 +14,7 @@ from webhook.cluster.index.pod_term import Labels, PodTerm, PodTerms
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.label_selector import LabelRequirement, LabelSelector, selector_matches
 
-_SMALLEST = 64
+_SMALLEST = 8
 
 # The kind of a running pod's term, by its effect on a pod that the term selects: `anti_required` excludes the pod from
 # the domain, `required` attracts it, `preferred` attracts or repels it with the weight of the term.
@@ -57,49 +57,58 @@ class CarriedTerm(NamedTuple):
 
 
 class _Codes:
-    """One code for each class, -1 where it has none; it grows with the classes.
+    """The codes of the classes that have one: their numbers in ascending order, and their codes.
 
     One thread writes at a time, and others read meanwhile. A value gets its code before a class does, and nothing is
-    ever removed.
+    ever removed. Users name any number of labels, so a label takes memory for the classes that have it, and no others.
     """
 
-    __slots__ = ("codes", "values")
+    __slots__ = ("_columns", "_length", "values")
 
-    def __init__(self, capacity: int) -> None:
-        self.codes: NDArray[np.int32] = np.full(capacity, -1, dtype=np.int32)
+    def __init__(self) -> None:
+        self._columns: NDArray[np.int32] = np.empty((2, _SMALLEST), dtype=np.int32)
+        self._length = 0
         self.values: dict[str, int] = {}
 
     def copy(self) -> "_Codes":
         """Return the same codes, to which others can be added without these."""
-        other = _Codes(0)
-        other.codes, other.values = self.codes.copy(), dict(self.values)
+        other = _Codes()
+        other._columns, other._length, other.values = self._columns.copy(), self._length, dict(self.values)
         return other
 
     def put(self, number: int, value: str) -> None:
-        if number >= len(self.codes):
-            grown = np.full(max(2 * len(self.codes), number + 1), -1, dtype=np.int32)
-            grown[: len(self.codes)] = self.codes
-            self.codes = grown
-        self.codes[number] = self.values.setdefault(value, len(self.values))
+        """Give the class `number`, the highest so far, the code of `value`."""
+        length = self._length
+        if length == self._columns.shape[1]:
+            grown = np.empty((2, 2 * length), dtype=np.int32)
+            grown[:, :length] = self._columns
+            self._columns = grown
+        self._columns[:, length] = number, self.values.setdefault(value, len(self.values))
+        self._length = length + 1
 
     def among(self, wanted: Iterable[str], count: int) -> Mask:
         """Return a mask of the first `count` classes that have one of the `wanted` values."""
         answers = np.zeros(count, dtype=np.bool_)
-        # `found` is sized last, since another thread can add values and codes: every code read before has a value, and
-        # the last place stays free for the classes without a code.
-        codes = self.codes[:count].copy()
+        numbers, codes = self._below(count)
+        # `found` is sized last, since another thread can add values and codes: every code read before has a value.
         places = [self.values[value] for value in wanted if value in self.values]
-        found = np.zeros(len(self.values) + 1, dtype=np.bool_)
+        found = np.zeros(len(self.values), dtype=np.bool_)
         found[places] = True
-        answers[: len(codes)] = found[codes]
+        answers[numbers] = found[codes]
         return answers
 
     def present(self, count: int) -> Mask:
         """Return a mask of the first `count` classes that have a value."""
         answers = np.zeros(count, dtype=np.bool_)
-        codes = self.codes[:count]
-        answers[: len(codes)] = codes >= 0
+        answers[self._below(count)[0]] = True
         return answers
+
+    def _below(self, count: int) -> NDArray[np.int32]:
+        """Return the numbers below `count` and their codes."""
+        # The length is read first: the columns have at least that many entries.
+        length = self._length
+        columns = self._columns[:, :length]
+        return columns[:, : int(columns[0].searchsorted(count))]
 
 
 class PodClasses:
@@ -114,10 +123,10 @@ class PodClasses:
         self._lock = Lock()
         self._count = 0
         self._numbers: dict[object, int] = {}
-        self._namespaces = _Codes(_SMALLEST)
+        self._namespaces = _Codes()
         self._labels: dict[str, _Codes] = {}
-        self._terminating = _Codes(_SMALLEST)
-        self._carry_terms = _Codes(_SMALLEST)
+        self._terminating = _Codes()
+        self._carry_terms = _Codes()
         self._carried: dict[tuple[TermKind, int, PodTerm], CarriedTerm] = {}
         # The index of the terms that can select a pod: a term that requires one of some values of a label is filed
         # under each value, other terms under None.
@@ -175,7 +184,7 @@ class PodClasses:
         self._namespaces.put(number, pod.namespace)
         for label, value in pod.labels.items():
             if label not in self._labels:
-                self._labels[label] = _Codes(_SMALLEST)
+                self._labels[label] = _Codes()
             self._labels[label].put(number, value)
         if pod.is_terminating:
             self._terminating.put(number, "")
