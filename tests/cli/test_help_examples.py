@@ -47,7 +47,7 @@ def test_every_command_has_an_example() -> None:
 def folder(tmp_path: Path, control_plane: ControlPlane, cluster: Cluster) -> Path:
     """Return a folder with the files that the examples name, and a context `staging`."""
     write_program(tmp_path, PROGRAM)
-    write_cluster(tmp_path)
+    write_cluster(tmp_path, make_node_object("node-1"), make_node_object("node-2"))
     (tmp_path / "pod.yaml").write_text(to_yaml(FEASIBLE.obj()))
     (tmp_path / "policy.yaml").write_text(to_yaml(built_in_policy().document.model_dump(mode="json", by_alias=True)))
     record = make_record(decision="01J9Z6XYZ")

@@ -9,7 +9,14 @@ from webhook.cli.capacity_moving import Moving
 from webhook.cli.capacity_text import print_blocks, print_counted, to_json
 from webhook.cli.check_text import text_console
 from webhook.cli.clusters import live_options, release_option
-from webhook.cli.files import FILE, check_standard_input, optional_pods_option, policy_option, read_policy
+from webhook.cli.files import (
+    FILE,
+    check_standard_input,
+    optional_pods_option,
+    pending_option,
+    policy_option,
+    read_policy,
+)
 from webhook.cli.profiles import read_schedulers
 from webhook.cli.terminal import echo_json
 from webhook.cli.workloads import Workload, print_misplaced, read_pods
@@ -69,6 +76,7 @@ _REFUSED = 5
     is_flag=True,
     help="For each pod that does not fit: the fewest running pods to move so that it fits, with the commands.",
 )
+@pending_option
 @click.option(
     "--max-nodes",
     type=click.IntRange(min=0),
@@ -95,15 +103,15 @@ def capacity(
     until: int | None,
     drained: tuple[str, ...],
     with_room: bool,
+    pending: str,
     max_nodes: int,
     output: str,
 ) -> None:
     """Report how many more of each pod fit, placed one after the other as kube-scheduler would.
 
-    Each pod is counted by itself on the cluster as it stands; an object such as a Deployment stands for the pods of its
-    template. With --together, the pods take their places in proportion, such as 2 launchers and 8 workers in each turn.
-    Running pods stay where they are, and nothing is changed in a live cluster.
-
+    Each pod is counted by itself, after the pending pods of the cluster; an object such as a Deployment stands for the
+    pods of its template. With --together, the pods take their places in proportion, such as 2 launchers and 8 workers
+    in each turn. Running pods stay where they are, and nothing is changed in a live cluster.
     Exit code 0 also if nothing fits; 5: a pod would be denied (--mutate).
 
     \b
@@ -119,24 +127,24 @@ def capacity(
     check_standard_input(*files, ("--cluster", cluster), ("--scheduler-config", scheduler_config))
     rules = read_policy(policy)
     schedulers = read_schedulers(scheduler_config, scheduler_profile, suggestions=0)
-    moving = Moving(schedulers, text_console(), max_nodes, with_room, is_json=output == "json")
-    snapshot = moving.read((*drained, *nodes), cluster, kubeconfig, context, release)
+    moving = Moving(schedulers, text_console(), max_nodes, with_room, pending == "count", output == "json")
+    queue = moving.read((*drained, *nodes), cluster, kubeconfig, context, release)
     workloads = read_pods(filenames, rules.kinds) if filenames else []
     print_misplaced(workloads, rules)
-    counts = Counts(rules, snapshot, schedulers, with_policy, until, moving.progress.of)
-    blocks = largest_free_blocks(snapshot, rules.node_usage_key, rules.spec.accelerators)
+    counts = Counts(rules, queue, schedulers, with_policy, until, moving.progress.of)
+    blocks = largest_free_blocks(counts.snapshot, rules.node_usage_key, rules.spec.accelerators)
     is_refused = False
     for counted in counts.together(workloads) if together else counts.each(workloads):
         moving.progress.end()
         is_refused |= counted.is_refused
         stopped_pod = _stopped_pod(counted, workloads) if together else None
         room = moving.room(counts, counted)
-        if output == "json":
+        if moving.is_json:
             echo_json(to_json(counted, stopped_pod, blocks) | moving.room_to_json(room))
         elif not counted.is_refused:
             print_counted(moving.console, counted, stopped_pod, max_nodes)
             moving.print_room(room)
-    if output == "text" and filenames:
+    if filenames and not moving.is_json:
         print_blocks(moving.console, blocks)
     ctx.exit(_REFUSED if is_refused else 0)
 

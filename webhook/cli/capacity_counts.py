@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from webhook.cli.admission import admit_document, print_verdict
 from webhook.cli.mutate_hint import MutateHint
+from webhook.cli.pending import NOTHING_RESERVED, PendingQueue, Reserved
 from webhook.cli.profiles import Schedulers
 from webhook.cli.workloads import Workload, with_claims_of_pods
 from webhook.cluster.snapshot import Snapshot
@@ -16,6 +17,7 @@ from webhook.pipeline import ClusterView
 from webhook.placement.capacity.counting import Count, count_each, count_together
 from webhook.placement.capacity.further_pods import FurtherPods
 from webhook.placement.capacity.simulation import OnPlaced
+from webhook.placement.pod_signature import PodSignature
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied
 
@@ -31,6 +33,7 @@ class Counted:
     """The count of the pods of one template; `is_refused`: they are denied.
 
     With several templates in proportion, `share` of the pods are placed in a turn, and `turns` whole turns fit.
+    `reserved` are the pending pods of the cluster that take their places before the pods.
     """
 
     workload: Workload
@@ -38,6 +41,7 @@ class Counted:
     is_refused: bool = False
     share: int = 1
     turns: int | None = None
+    reserved: Reserved = NOTHING_RESERVED
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +63,21 @@ class _Template:
 class Counts:
     """Counts pods as written, with a hint where `--mutate` changes them, or as the webhook admits them.
 
-    `until` is the most pods of each template to count, or of turns; None: until no more fits.
+    The pods are new ones, so they come after the `pending` pods of their priority or a higher one. `until` is the most
+    pods of each template to count, or of turns; None: until no more fits.
     """
 
     policy: Policy
-    snapshot: Snapshot
+    pending: PendingQueue
     schedulers: Schedulers
     with_policy: bool
     until: int | None
     progress_of: ProgressOf
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Return the cluster as it stands, without the pending pods."""
+        return self.pending.reservations.base
 
     def each(self, workloads: Sequence[Workload]) -> Iterator[Counted]:
         """Yield the count of each template, by itself on the cluster as it stands.
@@ -77,38 +87,48 @@ class Counts:
         """
         templates = self._templates(workloads)
         for template in templates:
-            snapshot = self._with_claims((template,))
-            count = Count.unknown(template.message)
-            if template.pods is not None:
-                on_placed = self.progress_of(template.workload.name)
-                count = count_each(template.pods, snapshot, self.until, on_placed)
-            yield Counted(template.workload, count, template.is_refused)
+            if template.pods is None:
+                yield Counted(template.workload, Count.unknown(template.message), template.is_refused)
+                continue
+            snapshot, reserved = self._before((template.pods,), self._with_claims((template,)))
+            count = count_each(template.pods, snapshot, self.until, self.progress_of(template.workload.name))
+            yield Counted(template.workload, count, reserved=reserved)
 
     def together(self, workloads: Sequence[Workload]) -> Iterator[Counted]:
         """Yield the counts of all templates in proportion: in turns of the pods that the objects have.
 
-        None is counted if one of them cannot be.
+        None is counted if one of them cannot be. The pending pods before any of the pods take their places first.
 
         Raises:
             InvalidInput: a pod is malformed; the errors name file, document and field.
         """
         templates = self._templates(workloads)
-        snapshot = self._with_claims(templates)
         left_out = [template for template in templates if template.pods is None]
         pods = [template.pods for template in templates if template.pods is not None]
+        snapshot, reserved = self._before(() if left_out else pods, self._with_claims(templates))
         counts: Sequence[Count] = [Count.unknown(left_out[0].message)] * len(templates) if left_out else ()
         names = ", ".join(template.workload.name for template in templates)
         counts = counts or count_together(pods, snapshot, self.until, self.progress_of(names))
         turns = min(count.fits // template.share for template, count in zip(templates, counts, strict=True))
         for template, count in zip(templates, counts, strict=True):
-            yield Counted(template.workload, count, template.is_refused, template.share, turns)
+            yield Counted(template.workload, count, template.is_refused, template.share, turns, reserved)
 
-    def next_pod(self, workload: Workload) -> tuple[JsonObject, Snapshot]:
-        """Return the first further pod of a template, as it is created, and the cluster with its claims.
+    def next_pod(self, counted: Counted) -> tuple[JsonObject, Snapshot]:
+        """Return the first further pod of a template, as it is created, and the cluster that it finds, with its claims.
+
+        For a pod that does not fit now, all pending pods with room are in their places: whatever their priority is,
+        they are bound before another pod is moved.
 
         Raises:
             InvalidInput: a claim is malformed.
         """
+        pod, snapshot = self._next_pod(counted.workload)
+        reservations = self.pending.reservations.on(snapshot)
+        if counted.count.fits:
+            return pod, reservations.before_pod(PodSignature.of(pod).info.preemption)
+        return pod, reservations.all_shown
+
+    def _next_pod(self, workload: Workload) -> tuple[JsonObject, Snapshot]:
         if workload.pods is None or not workload.pods.claims:
             return self._pod(workload, workload.document.content), self.snapshot
         pods, begin = _without_end(workload.pods), workload.pods.replicas or 0
@@ -167,6 +187,14 @@ class Counts:
         document = replace(workload.document, content=pod)
         verdict = admit_document(document, self.policy, ClusterView(self.snapshot, scorer=None))
         return pod if isinstance(verdict, Bypassed | Denied) else verdict.pod
+
+    def _before(self, pods: Sequence[FurtherPods], snapshot: Snapshot) -> tuple[Snapshot, Reserved]:
+        """Return `snapshot` with the pending pods that come before one of `pods`, and these pending pods."""
+        if not pods:
+            return snapshot, NOTHING_RESERVED
+        reservations = self.pending.reservations.on(snapshot)
+        priority = min(reservations.priority_of(each.read(0)[0].info.preemption) for each in pods)
+        return reservations.before(priority), self.pending.reserved_before_new(priority)
 
     def _with_claims(self, templates: Sequence[_Template]) -> Snapshot:
         """Return the cluster with the claims of the further pods."""

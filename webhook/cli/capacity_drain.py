@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
+from webhook.cli.pending import Reserved
 from webhook.cli.screen import marked
 from webhook.cli.table import Column, Row, print_table
 from webhook.cluster.bound_pods import BoundPod
@@ -39,9 +40,9 @@ def check_nodes(names: Iterable[str], snapshot: Snapshot) -> tuple[str, ...]:
     return asked
 
 
-def drain_to_json(found: Drain) -> dict[str, Any]:
-    """Return the line of the drain in `capacity -o json`."""
-    return {
+def drain_to_json(found: Drain, reserved: Reserved) -> dict[str, Any]:
+    """Return the line of the drain in `capacity -o json`; the pending pods `reserved` took their places first."""
+    line = {
         "drain": list(found.nodes),
         "fits": found.fitting,
         "of": found.replaced,
@@ -50,6 +51,7 @@ def drain_to_json(found: Drain) -> dict[str, Any]:
         "terminating": [pod.full_name for pod in found.ending],
         "budgetsKnown": found.knows_budgets,
     }
+    return line | ({"reserved": reserved.to_json()} if reserved else {})
 
 
 def _pod_to_json(each: DrainedPod) -> dict[str, Any]:
@@ -71,12 +73,14 @@ def loses_work(pod: BoundPod) -> bool:
     return pod.controller is None or pod.controller.is_job
 
 
-def print_drain(console: Console, found: Drain, max_nodes: int) -> None:
+def print_drain(console: Console, found: Drain, reserved: Reserved, max_nodes: int) -> None:
     """Print where the pods fit, those that fit nowhere first, what else happens, and the counts at the end.
 
-    At most `max_nodes` of the pods that fit have a line.
+    At most `max_nodes` of the pods that fit have a line. The pending pods `reserved` took their places first.
     """
     console.print(f"[bold]drain of {marked(_names(found.nodes))}[/bold]:")
+    if reserved:
+        console.print(f"  {marked(reserved.text)}")
     fitting = [each for each in found.pods if each.outcome == "Fits"]
     others = [each for each in found.pods if each.outcome not in ("Fits", "Lost")]
     shown = [*others, *fitting[:max_nodes]]

@@ -10,6 +10,7 @@ from webhook.cli.capacity_counts import Counted, Counts
 from webhook.cli.capacity_drain import check_nodes, drain_to_json, print_drain
 from webhook.cli.capacity_room import print_room, room_to_json
 from webhook.cli.clusters import read_cluster_or_live, read_cluster_with_disruptions
+from webhook.cli.pending import PendingQueue, place_pending_pods
 from webhook.cli.profiles import Schedulers
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import echo_json
@@ -19,6 +20,8 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.release import Release
 from webhook.placement.capacity.drain import drain
 from webhook.placement.capacity.make_room import Room, make_room
+from webhook.placement.capacity.moves import cordoned
+from webhook.placement.reservations import Reservations
 
 
 @dataclass
@@ -29,6 +32,7 @@ class Moving:
     console: Console
     max_nodes: int
     with_room: bool
+    counts_pending: bool
     is_json: bool
     progress: Progress = field(default_factory=Progress)
     _disruptions: Disruptions = field(default_factory=lambda: Disruptions(BoundPods({}), None))
@@ -40,30 +44,39 @@ class Moving:
         kubeconfig: Path | None,
         context: str | None,
         release: Release | None,
-    ) -> Snapshot:
-        """Return a snapshot of the cluster; if nodes are `drained`, after that, and print what becomes of their pods.
+    ) -> PendingQueue:
+        """Return the pending pods, on a snapshot of the cluster.
+
+        If nodes are `drained`, print what becomes of their pods. The snapshot is that after the drain, on which the
+        pending pods are bound.
 
         Raises:
             InvalidInput: it cannot be read, a node is not in it, or a field of a pod that is read is malformed.
             click.ClickException: a file and a live cluster are given, or the API server does not answer the request.
         """
         if not drained and not self.with_room:
-            return read_cluster_or_live(cluster, kubeconfig, context, release)
+            return self._pending(read_cluster_or_live(cluster, kubeconfig, context, release))
         snapshot, self._disruptions = read_cluster_with_disruptions(cluster, kubeconfig, context, release)
-        return self._drain(drained, snapshot) if drained else snapshot
+        return self._drain(drained, snapshot) if drained else self._pending(snapshot)
 
-    def _drain(self, names: tuple[str, ...], snapshot: Snapshot) -> Snapshot:
+    def _pending(self, snapshot: Snapshot) -> PendingQueue:
+        return place_pending_pods(snapshot, self.schedulers.for_pending(), counts=self.counts_pending)
+
+    def _drain(self, names: tuple[str, ...], snapshot: Snapshot) -> PendingQueue:
         def show(done: int, total: int) -> None:
             self.progress.show(f"drain: {done} of {total} pods placed")
 
         nodes = check_nodes(names, snapshot)
-        found = drain(snapshot, self._disruptions.bound, self._disruptions.budgets, nodes, self.schedulers, show)
+        # Pods that wait now are bound, to other nodes than the cordoned ones, before a pod is evicted.
+        pending = self._pending(cordoned(snapshot, nodes))
+        before = pending.reservations.all_shown
+        found = drain(before, self._disruptions.bound, self._disruptions.budgets, nodes, self.schedulers, show)
         self.progress.end()
         if self.is_json:
-            echo_json(drain_to_json(found))
+            echo_json(drain_to_json(found, pending.reserved))
         else:
-            print_drain(self.console, found, self.max_nodes)
-        return found.snapshot
+            print_drain(self.console, found, pending.reserved, self.max_nodes)
+        return PendingQueue(Reservations(found.snapshot, {}))
 
     def room(self, counts: Counts, counted: Counted) -> Room | None:
         """Return how to make room for a counted pod; None unless that is asked for and the pod was evaluated.
@@ -79,7 +92,7 @@ class Moving:
         def show(moves: int, sets: int) -> None:
             self.progress.show(f"{counted.workload.name}: {sets} sets of pods tried, of {moves} pods now")
 
-        pod, snapshot = counts.next_pod(counted.workload)
+        pod, snapshot = counts.next_pod(counted)
         found = make_room(snapshot, self._disruptions.bound, self._disruptions.budgets, pod, self.schedulers, show)
         self.progress.end()
         return found

@@ -31,6 +31,8 @@ def to_json(counted: Counted, stopped_pod: str | None, blocks: Sequence[FreeBloc
     }
     if counted.turns is not None:
         line |= {"share": counted.share, "turns": counted.turns, "stoppedPod": stopped_pod}
+    if counted.reserved:
+        line |= {"reserved": counted.reserved.to_json()}
     pods = workload.pods
     return line | ({"object": workload.owner, "role": pods.role if pods else ""} if workload.owner else {})
 
@@ -51,6 +53,8 @@ def print_counted(console: Console, counted: Counted, stopped_pod: str | None, m
     console.print(f"[bold]{marked(workload.name)}[/bold]: {_fits(count)}")
     if workload.title:
         console.print(f"  {marked(workload.title)}")
+    if counted.reserved:
+        console.print(f"  {marked(counted.reserved.text)}")
     if counted.turns is not None:
         noun = "turn" if counted.turns == 1 else "turns"
         console.print(f"  {counted.turns} whole {noun} with {counted.share} of this pod each")

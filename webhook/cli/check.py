@@ -6,7 +6,7 @@ import click
 
 from webhook.cli.check_text import print_section, print_total, text_console
 from webhook.cli.clusters import live_options, read_cluster_or_live, release_option
-from webhook.cli.files import FILE, check_standard_input, pods_option, policy_option, read_policy
+from webhook.cli.files import FILE, check_standard_input, pending_option, pods_option, policy_option, read_policy
 from webhook.cli.pending import place_pending_pods
 from webhook.cli.profiles import read_schedulers
 from webhook.cli.replica_check import Checks
@@ -43,13 +43,7 @@ _EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Unknown": 3, "Infeasible": 4, "Refu
 )
 @click.option("--mutate", "with_policy", is_flag=True, help="Apply the policy to the pods first, as the webhook does.")
 @policy_option
-@click.option(
-    "--pending",
-    type=click.Choice(["count", "ignore"]),
-    default="count",
-    show_default=True,
-    help="Whether the pending pods of the cluster that wait for a node take their places first.",
-)
+@pending_option
 @click.option(
     "--max-nodes",
     type=click.IntRange(min=0),

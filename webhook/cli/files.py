@@ -37,6 +37,14 @@ policy_option = click.option(
     "--policy", metavar="FILE", type=click.Path(path_type=Path), help="A PlacementPolicy; default: the built-in one."
 )
 
+pending_option = click.option(
+    "--pending",
+    type=click.Choice(["count", "ignore"]),
+    default="count",
+    show_default=True,
+    help="Whether the pending pods of the cluster that wait for a node take their places first.",
+)
+
 
 def check_standard_input(*given: tuple[str, str | None]) -> None:
     """Return if at most one of the files, each `given` with its flag, is standard input.

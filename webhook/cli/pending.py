@@ -1,4 +1,4 @@
-"""The pending pods of the cluster, which take their places before the pods of `check`."""
+"""The pending pods of the cluster, which take their places before the pods of `check` and `capacity`."""
 
 import dataclasses
 from collections import Counter
@@ -39,6 +39,11 @@ class _Place(NamedTuple):
     number: int
 
 
+def _last(priority: int) -> _Place:
+    """Return the place after all pending pods of `priority`."""
+    return _Place(-priority, _AFTER_ALL, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Reserved:
     """The pending pods that come before a pod: those on each node, and the number of those without room."""
@@ -71,7 +76,7 @@ class Reserved:
         return "; ".join(parts)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the value of `reserved` in `check -o json`."""
+        """Return the value of `reserved` in the JSON of `check` and `capacity`."""
         return {"pods": self.pods, "nodes": dict(sorted(self.nodes.items())), "withoutRoom": self.without_room}
 
 
@@ -102,8 +107,19 @@ class PendingQueue:
     def reserved_before(self, pod: Mapping[str, Any], reservations: Pending) -> Reserved:
         """Return the pending pods before `pod`, for which `before` returned `reservations`."""
         asked = self._place(pod)
-        if asked is None:
-            asked = _Place(-self._priority(pod), _AFTER_ALL, 0)
+        return self._reserved(_last(self._priority(pod)) if asked is None else asked, reservations)
+
+    def reserved_before_new(self, priority: int) -> Reserved:
+        """Return the pending pods before a new pod of `priority`."""
+        return self._reserved(_last(priority), self.reservations)
+
+    @property
+    def reserved(self) -> Reserved:
+        """Return all pending pods."""
+        nodes = Counter(each.pod.node_name for each in self.reservations.by_key.values())
+        return Reserved(nodes, len(self.without_room))
+
+    def _reserved(self, asked: _Place, reservations: Pending) -> Reserved:
         with_room = [each for each in reservations.by_key.values() if -each.priority <= asked.minus_priority]
         without_room = sum(place < asked for place in self._places_without_room.values())
         return Reserved(Counter(each.pod.node_name for each in with_room), without_room)

@@ -81,6 +81,11 @@ class Reservations(Generic[K]):
         return snapshot
 
     @property
+    def all_shown(self) -> Snapshot:
+        """Return `base` with all reserved pods, shown as running."""
+        return self.before(self.levels[0]) if self.levels else self.base
+
+    @property
     def levels(self) -> tuple[int, ...]:
         """Return the priorities of the reservations, the lowest first."""
         if self._levels is None:
@@ -171,7 +176,7 @@ class Reservations(Generic[K]):
     def has_room(self, node: str, pod: RunningPod | None = None) -> bool:
         """Return whether all reserved pods, and `pod`, have their requests on `node`, which is one of `base`."""
         row = self.base.rows[node]
-        full = self.before(self.levels[0] if self.levels else 0).nodes[row]
+        full = self.all_shown.nodes[row]
         reserved = full.pods[len(self.base.nodes[row].pods) :]
         added = (*reserved, *((pod,) if pod else ()))
         if len(full.pods) + (pod is not None) > full.node.allowed_pods:
