@@ -101,6 +101,25 @@ def test_pods_on_nodes_that_are_no_use_to_the_pod_are_not_the_reason() -> None:
     assert "wait" not in too_large.message
 
 
+def test_pods_on_other_nodes_can_be_the_reason() -> None:
+    """node-2 has room, but a pod with the same anti-affinity waits for node-1, which is in the same zone."""
+    term = {"labelSelector": {"matchLabels": {"app": "one-a-zone"}}, "topologyKey": "zone"}
+    required = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    nodes = [make_node_object(f"node-{number}", labels={"zone": "z"}) for number in (1, 2)]
+    reservations: Reservations[str] = Reservations(snapshot_from_documents(Document("c", each) for each in nodes), {})
+    first, second = (
+        make_pod(f"on-{number}")
+        .label("app", "one-a-zone")
+        .affinity(required)
+        .node_selector("kubernetes.io/hostname", f"node-{number}")
+        for number in (1, 2)
+    )
+    reservations = reserve(Scheduler(), "first", WaitingPod.of(first.obj()), reservations, "seed").reservations
+    answer = _answer(second, reservations)
+    assert (answer.verdict, answer.waiting_before) == ("Waiting", 1)
+    assert answer.message.endswith("It would fit, but 1 pod that waits before it needs the room.")
+
+
 def test_a_pod_of_a_higher_priority_comes_first() -> None:
     snapshot = _cluster(_pending("p", 4), nodes=1)
     reservations = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).reservations

@@ -102,9 +102,10 @@ def among_waiting(
         rows = scorer.feasible_rows(asked, reservations.base, expired)
     except DeadlineNearError:
         return replace(placement, is_final=False)
-    waiting = reservations.count_on(rows.tolist(), priority)
-    if not waiting:
+    if not len(rows):
         return placement
+    # Pods on other nodes are the reason if they exclude whole domains, such as a zone, or use a claim.
+    waiting = reservations.count_on(rows.tolist(), priority) or reserved
     pods = "1 pod that waits before it needs" if waiting == 1 else f"{waiting} pods that wait before it need"
     message = f"{placement.message.removesuffix('.')}. It would fit, but {pods} the room."
     return replace(placement, verdict="Waiting", message=message, waiting_before=waiting)
