@@ -19,7 +19,8 @@ from webhook.placement.pod_signature import PodSignature
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting_pods import WaitingPod, answer_among
 from webhook.serving.candidate import Candidate
-from webhook.serving.waiting_pods import MOST_WAITING, WaitingPods
+from webhook.serving.waiting_entries import MOST_WAITING
+from webhook.serving.waiting_pods import WaitingPods
 
 Object = dict[str, Any]
 
@@ -285,6 +286,18 @@ def test_a_pod_without_room_gets_it_when_the_cluster_changes() -> None:
     assert cluster.waiting.reserved == 1
 
 
+def test_a_pod_that_got_room_because_it_was_changed_is_not_placed_again() -> None:
+    cluster = Cluster(nodes=2)
+    cluster.bind(stored(pod("a", gpus=1), "a"), "n0")
+    cluster.bind(stored(pod("b", gpus=1), "b"), "n1")
+    cluster.see(stored(pod("p", gpus=4), "p"))
+    assert cluster.gpus() == [1, 1]
+    cluster.see(stored(pod("p", gpus=2), "p"), "MODIFIED")
+    assert sum(cluster.gpus()) == 4
+    cluster.waiting.settle(cluster.cache.snapshot())
+    assert sum(cluster.gpus()) == 4
+
+
 def test_pods_are_placed_in_slices() -> None:
     cluster = Cluster(nodes=8, pod_seconds=0.002)
     for number in range(8):
@@ -322,6 +335,50 @@ def test_pending_pods_are_bounded() -> None:
         cluster.see(stored(pod(f"p{number}", gpus=0), f"p{number}"))
     cluster.gpus()
     assert len(cluster.waiting) == MOST_WAITING
+
+
+def test_admitted_pods_that_are_seen_are_bounded() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.gpus()
+    asked = WaitingPod.of(pod("p", gpus=0))
+    placement = cluster.scheduler.answer(asked.signature, cluster.cache.snapshot())
+    cluster.pod_seconds = 1.0
+    for number in range(MOST_WAITING + 10):
+        seen = stored(pod(f"p{number}", gpus=0), f"p{number}")
+        cluster.waiting.admit(PodIdentity.of(seen), Candidate(scheduled_content(seen), asked, placement))
+        if number % 500 == 0 or number > MOST_WAITING:
+            cluster.waiting.settle(cluster.cache.snapshot())
+        cluster.see(seen)
+    cluster.gpus()
+    assert len(cluster.waiting) == MOST_WAITING
+
+
+def test_a_namespace_with_many_pods_leaves_places_to_the_others() -> None:
+    cluster = Cluster(nodes=1, pod_seconds=0.004)
+    for number in range(MOST_WAITING + 10):
+        cluster.see(stored(pod(f"p{number}", gpus=0), f"p{number}"))
+    cluster.gpus()
+    other = stored(pod("p", gpus=1), "p")
+    other["metadata"]["namespace"] = "y"
+    other["spec"]["priority"] = 7
+    cluster.see(other)
+    assert cluster.gpus() == [1]
+    assert len(cluster.waiting) == MOST_WAITING
+
+
+def test_pods_that_were_left_out_are_placed_when_there_are_fewer() -> None:
+    cluster = Cluster(nodes=1, pod_seconds=1.0)
+    for number in range(MOST_WAITING + 10):
+        cluster.see(stored(pod(f"p{number}", gpus=0), f"p{number}"))
+    cluster.gpus()
+    for number in range(MOST_WAITING):
+        cluster.see(stored(pod(f"p{number}", gpus=0), f"p{number}"), "DELETED")
+    for _ in range(3):
+        cluster.cache.compact()
+    cluster.gpus()
+    cluster.see(stored(pod("q", gpus=0), "q"))
+    cluster.gpus()
+    assert len(cluster.waiting) == 11
 
 
 _EVENTS = st.lists(

@@ -18,14 +18,11 @@ from webhook.cluster.pending_pods import PendingPod, PodIdentity, PodKey
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import field
 from webhook.placement.reservations import MOST_SCORED_NODES, Reservation, Reservations
-from webhook.placement.waiting_pods import Scorer, WaitingPod, read_waiting, reserve, with_room
+from webhook.placement.waiting_pods import Scorer, reserve, with_room
 from webhook.serving.admitted_pods import AdmittedPods
 from webhook.serving.candidate import Candidate
 from webhook.serving.placing_queue import PlacingQueue, QueueOrder
-from webhook.serving.waiting_entry import WaitingEntry, digest_of
-
-# The number of pods that can have room. Each takes a few KiB and a millisecond to place.
-MOST_WAITING = 5_000
+from webhook.serving.waiting_entries import MOST_WAITING, Entries, Entry
 
 # After so much CPU time no further pod is placed: before one admission, and in the background.
 _SLICE_SECONDS = 0.003
@@ -38,8 +35,6 @@ _MOST_PLACED_AGAIN = 200
 _RETRY_SECONDS = 0.5
 # An entry beside its signature: the facts of the running pod, the reservation and their places in the tables.
 _ENTRY_BYTES = 8192
-# It sorts after every creationTimestamp.
-_NOT_CREATED_YET = "~"
 
 
 class WaitingPods:
@@ -62,7 +57,7 @@ class WaitingPods:
         self._cpu_seconds = cpu_seconds
         self._admitted = AdmittedPods()
         self.find_admitted = self._admitted.find_same
-        self._entries: dict[int, WaitingEntry] = {}
+        self._entries = Entries()
         self._number_of: dict[PodKey, int] = {}
         self._pending: Mapping[PodKey, PendingPod] = {}
         self._bound: list[tuple[PodIdentity, str]] = []
@@ -71,7 +66,6 @@ class WaitingPods:
         self._retries = PlacingQueue()
         self._without_room: set[int] = set()
         self._retry_at_seconds = 0.0
-        self._last = 0
         self._reservations: Reservations[int] = Reservations(Snapshot.of(()), {})
 
     def __len__(self) -> int:
@@ -106,7 +100,9 @@ class WaitingPods:
         self._drop((self._admitted.take_same(identity),))
         pod, placement = candidate.pod, candidate.placement
         priority = self._reservations.priority_of(pod.preemption)
-        number = self._new_entry(priority, _NOT_CREATED_YET, candidate.content, pod).order.number
+        if not self._has_place(identity.namespace):
+            return
+        number = self._entries.admit(identity.namespace, priority, candidate.content, pod)
         size_bytes = pod.signature.size_bytes + _ENTRY_BYTES
         now_seconds = self._monotonic_seconds()
         self._admitted.add(number, identity, now_seconds + self._admitted_seconds, size_bytes)
@@ -124,12 +120,6 @@ class WaitingPods:
         """Record that `pod`, a raw API object, is bound, so that it does not wait on the next snapshot."""
         if self._entries:
             self._bound.append((PodIdentity.of(pod), str(field(pod, "spec", "nodeName"))))
-
-    def _new_entry(self, priority: int, created: str, content: bytes, pod: WaitingPod | None) -> WaitingEntry:
-        self._last += 1
-        entry = WaitingEntry(QueueOrder(-priority, created, self._last), digest_of(content), pod)
-        self._entries[self._last] = entry
-        return entry
 
     def _follow(self, snapshot: Snapshot) -> None:
         """Take over a later state of the cluster."""
@@ -177,7 +167,11 @@ class WaitingPods:
         self._put(lost)
 
     def _follow_pending(self, pending: Mapping[PodKey, PendingPod]) -> None:
-        changed = [(key, pod) for key, pod in pending.items() if self._pending.get(key) is not pod]
+        known = self._pending
+        if self._entries.is_incomplete and self._entries.is_half_empty:
+            # Pods that were left out have a place now; pods that have one are not affected.
+            self._entries.is_incomplete, known = False, {}
+        changed = [(key, pod) for key, pod in pending.items() if known.get(key) is not pod]
         gone = [self._number_of.pop(key, None) for key in self._pending.keys() - pending.keys()]
         self._drop([*gone, *[self._see(key, pod) for key, pod in changed]])
         self._pending = pending
@@ -191,21 +185,27 @@ class WaitingPods:
             self._number_of.pop(key, None)
             return number
         if number is None:
-            if len(self._entries) >= MOST_WAITING:
+            if not self._has_place(key.namespace):
                 return None
-            entry = self._new_entry(pod.priority, pod.created, pod.content, None)
-            self._queue.put(entry.order)
-        else:
-            entry = self._entries[number]
-            entry.order = QueueOrder(-pod.priority, pod.created, number)
-            if entry.digest != (digest := digest_of(pod.content)):
-                # Another webhook changed the pod after this one, or it was changed while it waits.
-                entry.digest, entry.is_too_expensive = digest, False
-                self._reservations = self._reservations.without((number,))
-                self._queue.put(entry.order)
-        entry.pod, entry.pending = None, pod
-        self._number_of[key] = entry.order.number
+            number = self._entries.see(pod)
+            self._put((number,))
+        elif self._entries[number].see(pod):
+            # Another webhook changed the pod after this one, or it was changed while it waits.
+            self._reservations = self._reservations.without((number,))
+            self._put((number,))
+        self._number_of[key] = number
         return None
+
+    def _has_place(self, namespace: str) -> bool:
+        """Return whether a pod of `namespace` can be added, for which one of another can be forgotten."""
+        number = self._entries.to_make_room(namespace)
+        if number:
+            pending = self._entries[number].pending
+            if pending is not None:
+                self._number_of.pop(pending.key, None)
+            self._admitted.discard(number)
+            self._drop((number,))
+        return number != 0
 
     def _give_up(self, now_seconds: float) -> None:
         if given_up := [*self._admitted.take_given_up(now_seconds)]:
@@ -215,13 +215,16 @@ class WaitingPods:
         """Forget pods that do not wait any more. `nodes` are those that they are bound to."""
         gone = [number for number in numbers if number is not None]
         for number in gone:
-            entry, known = self._entries.pop(number, None), self._reservations.by_key.get(number)
+            entry, known = self._entries.pop(number), self._reservations.by_key.get(number)
             if entry is not None and nodes.get(number, "") != (known.pod.node_name if known else ""):
                 self._outdated_after = min(self._outdated_after or entry.order, entry.order)
-            self._queue.discard(number)
-            self._retries.discard(number)
-            self._without_room.discard(number)
+            self._leave_queues(number)
         self._reservations = self._reservations.without(gone)
+
+    def _leave_queues(self, number: int) -> None:
+        self._queue.discard(number)
+        self._retries.discard(number)
+        self._without_room.discard(number)
 
     def _put(self, numbers: Iterable[int]) -> None:
         """Put pods that have lost their room into the queue."""
@@ -267,8 +270,10 @@ class WaitingPods:
             if self._cpu_seconds() >= ends_seconds:
                 return
 
-    def _place_one(self, number: int, entry: WaitingEntry) -> None:
-        pod = entry.pod or (read_waiting(entry.pending) if entry.pending else None)
+    def _place_one(self, number: int, entry: Entry) -> None:
+        # It can be in another queue, too, if it was changed while it waited there.
+        self._leave_queues(number)
+        pod = entry.read()
         if pod is None or entry.is_too_expensive:
             return
         ends_seconds = self._cpu_seconds() + _POD_SECONDS

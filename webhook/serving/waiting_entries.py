@@ -1,0 +1,109 @@
+"""The table of the pods that wait, which is bounded and shared fairly by namespaces."""
+
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from webhook.cluster.pending_pods import PendingPod
+from webhook.placement.waiting_pods import WaitingPod, read_waiting
+from webhook.serving.placing_queue import QueueOrder
+
+# The number of pods that can have room. Each takes a few KiB and a millisecond to place.
+MOST_WAITING = 5_000
+
+# It sorts after every creationTimestamp.
+_NOT_CREATED_YET = "~"
+
+
+@dataclass(slots=True)
+class Entry:
+    """A pod that waits: known from its admission (`pod`) or seen in the cluster (`pending`).
+
+    `is_too_expensive`: the scorer did not place it in time.
+    """
+
+    namespace: str
+    order: QueueOrder
+    digest: bytes
+    pod: WaitingPod | None
+    pending: PendingPod | None = None
+    is_too_expensive: bool = False
+
+    def read(self) -> WaitingPod | None:
+        """Return what placing the pod needs; None if it cannot be read."""
+        return self.pod or (read_waiting(self.pending) if self.pending else None)
+
+    def see(self, pending: PendingPod) -> bool:
+        """Take over the state of the pod in the cluster; return whether it is another one to a scheduler."""
+        before, self.digest = self.digest, digest_of(pending.content)
+        self.pod, self.pending = None, pending
+        self.order = QueueOrder(-pending.priority, pending.created, self.order.number)
+        self.is_too_expensive = self.is_too_expensive and self.digest == before
+        return self.digest != before
+
+
+class Entries:
+    """The entries by number. `is_incomplete`: pods in the cluster were left out because the table was full."""
+
+    def __init__(self, most: int = MOST_WAITING) -> None:
+        self.is_incomplete = False
+        self._most = most
+        self._last = 0
+        self._entries: dict[int, Entry] = {}
+        self._numbers_of: dict[str, dict[int, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._entries
+
+    def __getitem__(self, number: int) -> Entry:
+        return self._entries[number]
+
+    @property
+    def is_half_empty(self) -> bool:
+        """Return whether there is much room for pods that were left out."""
+        return 2 * len(self._entries) < self._most
+
+    def admit(self, namespace: str, priority: int, content: bytes, pod: WaitingPod) -> int:
+        """Add a pod that is known from its admission; return its number."""
+        return self._add(namespace, QueueOrder(-priority, _NOT_CREATED_YET, self._last + 1), content, pod)
+
+    def see(self, pending: PendingPod) -> int:
+        """Add a pod that is seen in the cluster; return its number."""
+        order = QueueOrder(-pending.priority, pending.created, self._last + 1)
+        number = self._add(pending.identity.namespace, order, pending.content, None)
+        self._entries[number].pending = pending
+        return number
+
+    def to_make_room(self, namespace: str) -> int | None:
+        """Return the pod to forget for one of `namespace`: the latest of the namespace with the most pods.
+
+        None if there is room. It is 0, no pod, if `namespace` has the most itself: the new pod is then left out.
+        """
+        if len(self._entries) < self._most:
+            return None
+        self.is_incomplete = True
+        largest = max(self._numbers_of.values(), key=len)
+        return next(reversed(largest)) if len(largest) > len(self._numbers_of.get(namespace, ())) + 1 else 0
+
+    def pop(self, number: int) -> Entry | None:
+        """Remove and return the pod `number`; None if it is not there."""
+        entry = self._entries.pop(number, None)
+        if entry is not None:
+            numbers = self._numbers_of[entry.namespace]
+            del numbers[number]
+            if not numbers:
+                del self._numbers_of[entry.namespace]
+        return entry
+
+    def _add(self, namespace: str, order: QueueOrder, content: bytes, pod: WaitingPod | None) -> int:
+        self._last = order.number
+        self._entries[order.number] = Entry(namespace, order, digest_of(content), pod)
+        self._numbers_of.setdefault(namespace, {})[order.number] = None
+        return order.number
+
+
+def digest_of(content: bytes) -> bytes:
+    """Return a short digest of what a scheduler reads of a pod."""
+    return blake2b(content, digest_size=16).digest()
