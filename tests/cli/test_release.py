@@ -75,6 +75,22 @@ def test_the_option_overrides_the_file(run: Run, tmp_path: Path, release: str, m
     assert (lines(outcome.output)[0]["message"], outcome.errors) == (message, note)
 
 
+@pytest.mark.parametrize(
+    ("release", "fits"), [("1.33", 4), ("1.34", 2)], ids=["the API server drops them", "they count"]
+)
+def test_further_pods_have_the_pod_level_resources_of_the_release(
+    run: Run, tmp_path: Path, release: str, fits: int
+) -> None:
+    cluster = write(tmp_path / "cluster.json", as_list(make_node_object("a", capacity={"cpu": 4})))
+    pod = make_pod("p").requests(cpu=1).pod_resources(cpu=2)
+
+    outcome = run(
+        *("capacity", "-f", "-", "--cluster", cluster, "--release", release, "-o", "json"), stdin=as_list(pod)
+    )
+
+    assert lines(outcome.output)[0]["fits"] == fits
+
+
 _VALID = "must be a version of Kubernetes, such as 1.34 or v1.34.3; 1.33 to 1.36 are modelled"
 
 

@@ -13,7 +13,9 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.kube.release import Release
 from webhook.placement.replicas import place_replicas
+from webhook.placement.replicas_among import place_replicas_among
 from webhook.placement.scheduler import Placement, Scheduler
+from webhook.placement.waiting_pods import place_pending
 
 _MIB = 1024 * 1024
 
@@ -83,6 +85,19 @@ def test_replicas_take_pod_level_resources_since_1_34(release: int, fitting: int
     snapshot = snapshot_of(release, make_node_object("a", capacity={"cpu": "3"}))
 
     assert place_replicas(Scheduler(), snapshot, [pod] * 5, 5).placed == fitting
+
+
+@pytest.mark.parametrize(("release", "fitting", "waiting_before"), [(33, 2, 1), (34, 1, 0)])
+def test_replicas_beside_pods_that_wait_take_pod_level_resources_since_1_34(
+    release: int, fitting: int, waiting_before: int
+) -> None:
+    pod = make_pod().container("c", cpu="1").pod_resources(cpu="2").obj()
+    snapshot = snapshot_of(release, make_node_object("a", capacity={"cpu": "3"}), make_pod("p").requests(cpu="1"))
+    pending = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).reservations
+
+    found = place_replicas_among(Scheduler(), pending, [pod] * 5, 5).found
+
+    assert (found.placed, found.placement.waiting_before) == (fitting, waiting_before)
 
 
 @pytest.mark.parametrize(("release", "expected"), [(33, {"a": 0, "b": 0}), (34, {"a": 100, "b": 0})])

@@ -1,7 +1,8 @@
 """Count the further pods of files: of each template by itself, or of all in proportion."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from webhook.cli.admission import admit_document, print_verdict
 from webhook.cli.mutate_hint import MutateHint
@@ -18,12 +19,14 @@ from webhook.placement.capacity.counting import Count, count_each, count_togethe
 from webhook.placement.capacity.further_pods import FurtherPods
 from webhook.placement.capacity.simulation import OnPlaced
 from webhook.placement.pod_signature import PodSignature
+from webhook.placement.replicas import as_stored
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied
 
 # The most pods with claims of their own that are counted.
 _MOST_CLAIMANTS = 1000
 
+Pod = Mapping[str, Any]
 # Returns what to call after each placed pod of `name`.
 ProgressOf = Callable[[str], OnPlaced]
 
@@ -113,7 +116,7 @@ class Counts:
         for template, count in zip(templates, counts, strict=True):
             yield Counted(template.workload, count, template.is_refused, template.share, turns, reserved)
 
-    def next_pod(self, counted: Counted) -> tuple[JsonObject, Snapshot]:
+    def next_pod(self, counted: Counted) -> tuple[Pod, Snapshot]:
         """Return the first further pod of a template, as it is created, and the cluster that it finds, with its claims.
 
         For a pod that does not fit now, all pending pods with room are in their places: whatever their priority is,
@@ -128,7 +131,7 @@ class Counts:
             return pod, reservations.before_pod(PodSignature.of(pod).info.preemption)
         return pod, reservations.all_shown
 
-    def _next_pod(self, workload: Workload) -> tuple[JsonObject, Snapshot]:
+    def _next_pod(self, workload: Workload) -> tuple[Pod, Snapshot]:
         if workload.pods is None or not workload.pods.claims:
             return self._pod(workload, workload.document.content), self.snapshot
         pods, begin = _without_end(workload.pods), workload.pods.replicas or 0
@@ -180,13 +183,13 @@ class Counts:
             raise InvalidInput(each.prefixed(document.place) for each in error.errors) from error
         return replace(template, pods=further)
 
-    def _pod(self, workload: Workload, pod: JsonObject) -> JsonObject:
-        """Return `pod` as it is written, or as the webhook admits it."""
-        if not self.with_policy:
-            return pod
-        document = replace(workload.document, content=pod)
-        verdict = admit_document(document, self.policy, ClusterView(self.snapshot, scorer=None))
-        return pod if isinstance(verdict, Bypassed | Denied) else verdict.pod
+    def _pod(self, workload: Workload, pod: JsonObject) -> Pod:
+        """Return `pod`, as it is written or as the webhook admits it, as the API server stores it."""
+        if self.with_policy:
+            document = replace(workload.document, content=pod)
+            verdict = admit_document(document, self.policy, ClusterView(self.snapshot, scorer=None))
+            pod = pod if isinstance(verdict, Bypassed | Denied) else verdict.pod
+        return as_stored(pod, self.snapshot)
 
     def _before(self, pods: Sequence[FurtherPods], snapshot: Snapshot) -> tuple[Snapshot, Reserved]:
         """Return `snapshot` with the pending pods that come before one of `pods`, and these pending pods."""

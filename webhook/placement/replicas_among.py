@@ -10,7 +10,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.deadline import Expired, never
 from webhook.placement.pod_signature import PodSignature
-from webhook.placement.replicas import MOST_REPLICAS, Replicas, place_replicas
+from webhook.placement.replicas import MOST_REPLICAS, Replicas, as_stored, place_replicas
 from webhook.placement.reservations import K, Reservations
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting_pods import among_waiting
@@ -56,7 +56,7 @@ def place_replicas_among(
     if before is reservations.base:
         return ReplicasAmong(found, before, reservations.on(found.snapshot))
     # The replicas differ in their names at most.
-    after = reservations.on(_with_replicas(reservations.base, RunningPod.of(first), found))
+    after = reservations.on(_with_replicas(reservations.base, RunningPod.of(as_stored(first, before)), found))
     first_placement = among_waiting(scheduler, signature, found.first, reservations, expired)
     stopped = found.stopped
     if stopped is not None:
