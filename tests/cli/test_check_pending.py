@@ -214,3 +214,16 @@ def test_last_pods_of_a_long_queue_are_left_out(capsys: pytest.CaptureFixture[st
 
     assert sorted(key.name for key in queue.reservations.by_key) == ["p0", "p1", "p3", "p5"]
     assert capsys.readouterr().err == "left out: 2 pending pods, the last of 6 in the queue\n"
+
+
+def test_pending_pods_that_cannot_be_read_are_named(run: Run, tmp_path: Path) -> None:
+    malformed = [make_pod(name).requests(cpu="much") for name in ("first", "second")]
+    path = tmp_path / "cluster.json"
+    path.write_text(as_list(*NODES, *malformed))
+
+    outcome = run("check", "-f", "-", "--cluster", path, stdin=as_list(ASKED))
+
+    assert (outcome.code, outcome.errors) == (
+        0,
+        "left out: 2 pending pods that cannot be read, the first is default/first\n",
+    )

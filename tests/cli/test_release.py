@@ -100,6 +100,13 @@ def test_a_wrong_option_is_one_error(run: Run, tmp_path: Path) -> None:
     assert (outcome.code, outcome.errors) == (2, f'Error: --release: Invalid value: "newest"; {_VALID}\n')
 
 
+def test_mutate_takes_a_release_for_a_cluster_only(run: Run) -> None:
+    outcome = run("mutate", "-f", "-", "--release", "1.34", stdin=as_list(make_pod("p")))
+
+    remedy = "--release is that of a cluster: name one with --cluster, --kubeconfig or --context."
+    assert (outcome.code, outcome.output, outcome.errors.splitlines()[-1]) == (2, "", f"Error: {remedy}")
+
+
 @pytest.mark.parametrize(
     ("versions", "error"),
     [

@@ -70,6 +70,7 @@ def mutate(
     view = None
     if (cluster, kubeconfig, context) != (None, None, None):
         view = ClusterView(read_cluster_or_live(cluster, kubeconfig, context, release), scheduler_for(rules))
+    _check_release(release, view)
     workloads = read_pods(filenames, rules.kinds)
     print_misplaced(workloads, rules)
     pods = [each for each in workloads if each.pods is not None]
@@ -91,6 +92,11 @@ def mutate(
         ctx.exit(_EXIT_DENIED)
     if len(pods) < len(workloads):
         ctx.exit(_EXIT_UNKNOWN_PODS)
+
+
+def _check_release(release: Release | None, view: ClusterView | None) -> None:
+    if release is not None and view is None:
+        raise click.UsageError("--release is that of a cluster: name one with --cluster, --kubeconfig or --context.")
 
 
 def _view_of(workload: Workload, view: ClusterView | None) -> ClusterView | None:

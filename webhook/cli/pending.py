@@ -25,8 +25,6 @@ Pending: TypeAlias = Reservations[PodKey]
 MOST_PENDING = 10_000
 # The nodes of one line.
 _MOST_NODES = 5
-
-
 # It sorts after every creationTimestamp.
 _AFTER_ALL = "~"
 
@@ -67,12 +65,11 @@ class Reserved:
             nodes = sorted(self.nodes.items(), key=lambda item: (-item[1], item[0]))
             shown = [f"{node} {count}" for node, count in nodes[:_MOST_NODES]]
             shown += [f"{len(nodes) - _MOST_NODES} more nodes"] if len(nodes) > _MOST_NODES else []
-            pods = "1 pending pod takes its place" if self.pods == 1 else f"{self.pods} pending pods take their places"
-            parts.append(f"{pods} first: {', '.join(shown)}")
+            verb = "takes its place" if self.pods == 1 else "take their places"
+            parts.append(f"{_pending_pods(self.pods)} {verb} first: {', '.join(shown)}")
         if self.without_room:
-            verb = "fits" if self.without_room == 1 else "fit"
-            noun = "" if parts else (" pending pod" if self.without_room == 1 else " pending pods")
-            parts.append(f"{self.without_room}{noun} {verb} nowhere")
+            pods = str(self.without_room) if parts else _pending_pods(self.without_room)
+            parts.append(f"{pods} {'fits' if self.without_room == 1 else 'fit'} nowhere")
         return "; ".join(parts)
 
     def to_json(self) -> dict[str, Any]:
@@ -163,18 +160,26 @@ def place_pending_pods(
 ) -> PendingQueue:
     """Place the pending pods of `snapshot` that wait for a node, unless `counts` is false; progress goes to a terminal.
 
-    At most `most` pods are placed. Standard error gets the number of the others.
+    At most `most` pods are placed. Standard error gets the number of the others, and of those that cannot be read.
     """
     waiting = [each for each in snapshot.pending.values() if each.is_waiting and each.nominated is None]
     if not counts or not waiting:
         return PendingQueue(Reservations(snapshot, {}))
     if (left_out := len(waiting) - most) > 0:
         waiting.sort(key=lambda each: (-each.priority, each.created))
-        echo(f"left out: {left_out} pending pods, the last of {len(waiting)} in the queue", err=True)
+        echo(f"left out: {_pending_pods(left_out)}, the last of {len(waiting)} in the queue", err=True)
     progress = Progress()
     placed = place_pending(_Counting(scheduler, progress), snapshot, waiting[:most])
     progress.end()
+    if placed.unread:
+        first = placed.unread[0]
+        named = f"the first is {first.namespace}/{first.name}"
+        echo(f"left out: {_pending_pods(len(placed.unread))} that cannot be read, {named}", err=True)
     return PendingQueue(placed.reservations, placed.without_room)
+
+
+def _pending_pods(number: int) -> str:
+    return "1 pending pod" if number == 1 else f"{number} pending pods"
 
 
 class _Counting:

@@ -153,10 +153,14 @@ def with_room(key: K, pod: WaitingPod, placement: Placement, reservations: Reser
 
 
 class PlacedPods(NamedTuple):
-    """The reservations of pending pods, and the pods that got no room, in the order of the queue."""
+    """The reservations of pending pods, and the pods that got no room, in the order of the queue.
+
+    `unread` are the pods that wait and cannot be read.
+    """
 
     reservations: Reservations[PodKey]
     without_room: tuple[PodKey, ...]
+    unread: tuple[PodKey, ...]
 
 
 def place_pending(
@@ -176,7 +180,8 @@ def place_pending(
         placement, reservations, _ = reserve(scorer, pod.key, waiting, reservations, str(pod.key), expired)
         if placement.verdict != "Feasible":
             without_room.append(pod.key)
-    return PlacedPods(reservations, tuple(without_room))
+    unread = tuple(pod.key for pod, waiting in read if waiting is None)
+    return PlacedPods(reservations, tuple(without_room), unread)
 
 
 def read_waiting(pod: PendingPod) -> WaitingPod | None:
