@@ -11,6 +11,7 @@ from certs.webhook_rules import namespace_match_conditions, workload_match_condi
 from tests.deploy.generate_rules import generated
 from tests.support.manifests import DEPLOY, ROOT, Object, container_of, pod_template, read, read_one
 from webhook.cli.certs import certs
+from webhook.cli.root import root
 from webhook.cli.serve import serve
 from webhook.cluster.cache.resources import RESOURCES
 from webhook.kube import wellknown
@@ -184,7 +185,9 @@ def test_certs_job_may_write_its_two_objects_and_nothing_else(rule: Object) -> N
 )
 def test_arguments_are_understood(command: click.Command, words: list[str], arguments: list[str]) -> None:
     assert arguments[: len(words)] == words
-    with command.make_context(words[-1], arguments[len(words) :]) as context:
+    # As under the program itself: a command remembers its help option from the first context that asks.
+    program = click.Context(root, **root.context_settings)
+    with command.make_context(words[-1], arguments[len(words) :], parent=program) as context:
         assert all(source is not None for source in map(context.get_parameter_source, context.params))
 
 
