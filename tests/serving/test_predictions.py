@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.work import calls_of
 from webhook.cluster.node_info import Node, NodeInfo
 from webhook.cluster.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
@@ -226,6 +227,17 @@ class TestPodsPredictedToWait:
         predictions = waiting_prediction()
         assert [*predictions.follow(pending(WAITING), NOW_SECONDS + 1)] == []
         assert compare(predictions, bound(WAITING, "large-1"), after_seconds=2) == "foretold_waiting_but_bound"
+
+    def test_pods_that_stay_as_they_are_cost_little(self) -> None:
+        predictions = waiting_prediction()
+        unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        others = pod().status(conditions=[unschedulable])
+        many: dict[PodKey, PendingPod] = {}
+        for number in range(2000):
+            many |= pending(others, f"other-{number}")
+        list(predictions.follow(many, NOW_SECONDS))
+        more = many | pending(others, "one-more")
+        assert calls_of(lambda: list(predictions.follow(more, NOW_SECONDS))) < 100
 
 
 class TestPodsPredictedFeasible:

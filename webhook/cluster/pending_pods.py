@@ -137,6 +137,17 @@ def scheduled_content(pod: Mapping[str, Any]) -> bytes:
     return data if len(data) <= MOST_CONTENT_BYTES else b""
 
 
+def pending_changes(
+    before: Mapping[PodKey, PendingPod], after: Mapping[PodKey, PendingPod]
+) -> tuple[list[PendingPod], list[PodKey]]:
+    """Return the pods of `after` that are not the same objects in `before`, and the keys that are in `before` alone."""
+    pairs = zip(after.values(), map(before.get, after), strict=True)
+    changed = [(pod, known) for pod, known in pairs if pod is not known]
+    new = sum(known is None for _, known in changed)
+    gone = [key for key in before if key not in after] if len(before) + new > len(after) else []
+    return [pod for pod, _ in changed], gone
+
+
 def is_pending(pod: Mapping[str, Any]) -> bool:
     """Return true if `pod`, a raw API object, is not bound and has not ended."""
     return not field(pod, "spec", "nodeName") and field(pod, "status", "phase") not in ENDED_PHASES

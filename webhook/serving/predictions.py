@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from webhook.cluster.pending_pods import PendingPod, PodIdentity, PodKey
+from webhook.cluster.pending_pods import PendingPod, PodIdentity, PodKey, pending_changes
 from webhook.kube.documents import field
 from webhook.placement.framework.result import Bits, Placement, PlacementVerdict
 from webhook.serving.admitted_pods import identity_keys
@@ -164,7 +164,7 @@ class Predictions:
         for number in _older(self._waiting, now_seconds - _AT_ONCE_SECONDS):
             self._forget(number)
         if self._waiting and pending is not self._pending:
-            for pod in pending.values():
+            for pod in pending_changes(self._pending, pending)[0]:
                 if not pod.is_waiting:
                     self._forget_waiting(pod)
         self._pending = pending

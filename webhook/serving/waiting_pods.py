@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from webhook.cluster.pending_pods import PendingPod, PodIdentity, PodKey
+from webhook.cluster.pending_pods import PendingPod, PodIdentity, PodKey, pending_changes
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import field
 from webhook.placement.reservations import MOST_SCORED_NODES, Reservation, Reservations
@@ -167,13 +167,12 @@ class WaitingPods:
         self._put(lost)
 
     def _follow_pending(self, pending: Mapping[PodKey, PendingPod]) -> None:
-        known = self._pending
+        changed, gone = pending_changes(self._pending, pending)
         if self._entries.is_incomplete and self._entries.is_half_empty:
-            # Pods that were left out have a place now; pods that have one are not affected.
-            self._entries.is_incomplete, known = False, {}
-        changed = [(key, pod) for key, pod in pending.items() if known.get(key) is not pod]
-        gone = [self._number_of.pop(key, None) for key in self._pending.keys() - pending.keys()]
-        self._drop([*gone, *[self._see(key, pod) for key, pod in changed]])
+            # Pods that were left out have a place now; the others stay as they are.
+            self._entries.is_incomplete, changed = False, [*pending.values()]
+        self._drop([self._number_of.pop(key, None) for key in gone])
+        self._drop([self._see(pod.key, pod) for pod in changed])
         self._pending = pending
 
     def _see(self, key: PodKey, pod: PendingPod) -> int | None:

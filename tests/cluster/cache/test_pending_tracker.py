@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import make_node_object, make_pod
+from tests.support.work import calls_of
 from webhook.cli.anonymize import with_other_names, without_secrets
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import PENDING_PODS
@@ -154,3 +155,13 @@ def test_a_shared_file_keeps_nominations_under_other_names() -> None:
     shared = with_other_names([without_secrets(each) for each in (make_node_object("a"), _WAITS)])
     snapshot = snapshot_from_documents(Document("cluster", each) for each in shared)
     assert nominated_to(snapshot, "node-1") == ["pod-1"]
+
+
+def test_the_next_snapshot_costs_what_has_changed() -> None:
+    cache = cache_of_waiting()
+    for number in range(2000):
+        cache.apply(PENDING_PODS, "ADDED", make_pod(f"p{number}").obj())
+    assert len(cache.snapshot().pending) == 2001
+    cache.apply(PENDING_PODS, "ADDED", make_pod("last").obj())
+    assert calls_of(cache.snapshot) < 1000
+    assert len(cache.snapshot().pending) == 2002

@@ -1,6 +1,7 @@
 """The pending pods of lists and watch events."""
 
 from collections.abc import Collection, KeysView, Mapping
+from typing import cast
 
 from webhook.cluster.cache.object_key import Key
 from webhook.cluster.nominated_pods import NominatedPods
@@ -25,6 +26,9 @@ class PendingTracker:
         self._pods: dict[Key, PendingPod] = {}
         self._leaving: dict[Key, PendingPod] = {}
         self._left_before: frozenset[Key] = frozenset()
+        # The stored pods that are bound at the last call of `pending`, and those that may have become so since.
+        self._bound: set[Key] = set()
+        self._touched: set[Key] = set()
 
     def keys(self) -> KeysView[Key]:
         """Return the keys of the pods that have not left."""
@@ -42,12 +46,14 @@ class PendingTracker:
             del self._pods[key]
             self._leaving[key] = before
         self._left_before -= {key}
+        self._touched.add(key)
 
     def mark_bound(self, key: Key) -> None:
         """Record that the pod has become bound, or is no longer bound."""
         left = self._leaving.pop(key, None)
         if left or key in self._pods:
             self._mark_changed(left, self._pods.get(key))
+            self._touched.add(key)
 
     def compact(self) -> None:
         """Delete the pods that had left at the last call."""
@@ -58,8 +64,14 @@ class PendingTracker:
     def pending(self, bound: Collection[Key]) -> Mapping[PodKey, PendingPod]:
         """Return the pods that are not in `bound`."""
         self.has_changed = False
-        stored = {**self._leaving, **self._pods} if self._leaving else self._pods
-        return {pod.key: pod for key, pod in stored.items() if key not in bound}
+        stored = {**self._leaving, **self._pods}
+        # Thousands of pods can be pending, so only those are looked up that can have changed.
+        self._bound = {key for key in self._bound | self._touched if key in bound and key in stored}
+        self._touched.clear()
+        for key in self._bound:
+            del stored[key]
+        # Both kinds of key are the same pair.
+        return cast("dict[PodKey, PendingPod]", stored)
 
     def nominated(self, pending: Mapping[PodKey, PendingPod]) -> NominatedPods:
         """Return the nominated pods of `pending`; the same table until one changes."""
