@@ -231,7 +231,7 @@ class TestPodsPredictedToWait:
     def test_pods_that_stay_as_they_are_cost_little(self) -> None:
         predictions = waiting_prediction()
         unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-        others = pod().status(conditions=[unschedulable])
+        others = make_pod().namespace("x").status(conditions=[unschedulable])
         many: dict[PodKey, PendingPod] = {}
         for number in range(2000):
             many |= pending(others, f"other-{number}")

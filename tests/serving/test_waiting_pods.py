@@ -12,6 +12,7 @@ from tests.support.builders import make_node_object, make_pod
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import PENDING_PODS
 from webhook.cluster.pending_pods import PodIdentity, scheduled_content
+from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired
 from webhook.placement.framework.result import Placement
@@ -24,6 +25,7 @@ from webhook.serving.waiting_pods import WaitingPods
 
 Object = dict[str, Any]
 
+NO_SCHEDULERS = SchedulerEvidence(frozenset(), "")
 UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
 
 
@@ -379,6 +381,51 @@ def test_pods_that_were_left_out_are_placed_when_there_are_fewer() -> None:
     cluster.see(stored(pod("q", gpus=0), "q"))
     cluster.gpus()
     assert len(cluster.waiting) == 11
+
+
+class TestPodsOfASchedulerThatDoesNotRun:
+    """Nothing binds them, and nothing tells that they are unschedulable."""
+
+    @staticmethod
+    def cluster(evidence: SchedulerEvidence | None) -> Cluster:
+        cluster = Cluster(nodes=1)
+        cluster.cache.put_scheduler_evidence(evidence)
+        return cluster
+
+    @staticmethod
+    def pod() -> Object:
+        content = pod("p")
+        content["spec"]["schedulerName"] = "nobody"
+        return content
+
+    @pytest.mark.parametrize(
+        ("evidence", "reserved"),
+        [
+            pytest.param(None, 1, id="it is not known which schedulers run"),
+            pytest.param(NO_SCHEDULERS, 0, id="it does not run"),
+            pytest.param(SchedulerEvidence(frozenset(), "nobody-1"), 1, id="it runs"),
+        ],
+    )
+    @pytest.mark.parametrize("is_admitted", [True, False])
+    def test_room(self, evidence: SchedulerEvidence | None, reserved: int, is_admitted: bool) -> None:
+        cluster = self.cluster(evidence)
+        if is_admitted:
+            cluster.admit(self.pod())
+        else:
+            cluster.see(stored(self.pod(), "p"))
+        cluster.gpus()
+        assert cluster.waiting.reserved == reserved
+
+    def test_room_ends_when_it_is_known_and_returns_when_the_scheduler_runs(self) -> None:
+        cluster = self.cluster(None)
+        cluster.see(stored(self.pod(), "p"))
+        assert cluster.gpus() == [4]
+        cluster.cache.put_scheduler_evidence(NO_SCHEDULERS)
+        assert cluster.gpus() == [0]
+        cluster.now_seconds = 1.0
+        cluster.cache.put_scheduler_evidence(SchedulerEvidence(frozenset(), "nobody-1"))
+        cluster.waiting.settle(cluster.cache.snapshot())
+        assert cluster.gpus() == [4]
 
 
 _EVENTS = st.lists(

@@ -99,15 +99,20 @@ def _known_products(label: str, snapshot: Snapshot, templates: Sequence[NodeTemp
     return known
 
 
+def is_absent(scheduler: str, snapshot: Snapshot) -> bool:
+    """Return whether nothing in `snapshot` shows that `scheduler` runs; false if that cannot be known."""
+    evidence = snapshot.scheduler_evidence
+    if scheduler in ("", DEFAULT_SCHEDULER) or evidence is None:
+        return False
+    return not (evidence.shows(scheduler) or snapshot.has_pod_of(scheduler))
+
+
 def absent_scheduler(scheduler: str, snapshot: Snapshot) -> Iterator[str]:
     """Yield a warning if nothing in `snapshot` shows that `scheduler` runs: no API group, Lease or running pod.
 
     Without knowledge of all three, there is none.
     """
-    evidence = snapshot.scheduler_evidence
-    if scheduler == DEFAULT_SCHEDULER or evidence is None:
-        return
-    if evidence.shows(scheduler) or snapshot.has_pod_of(scheduler):
+    if not is_absent(scheduler, snapshot):
         return
     groups = API_GROUPS.get(scheduler)
     signs = "no Lease and no bound pod names it"

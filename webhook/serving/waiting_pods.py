@@ -17,6 +17,7 @@ from typing import Any
 from webhook.cluster.pending_pods import PendingPod, PodIdentity, PodKey, pending_changes
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import field
+from webhook.placement.cluster_warnings import is_absent
 from webhook.placement.reservations import MOST_SCORED_NODES, Reservation, Reservations
 from webhook.placement.waiting_pods import Scorer, reserve, with_room
 from webhook.serving.admitted_pods import AdmittedPods
@@ -110,7 +111,9 @@ class WaitingPods:
         if number not in self._entries:
             return
         node = placement.node or ""
-        if node in self._reservations.base.rows and self._reservations.has_room(node, pod.running):
+        base = self._reservations.base
+        is_served = node in base.rows and not is_absent(pod.running.scheduler, base)
+        if is_served and self._reservations.has_room(node, pod.running):
             _, self._reservations, displaced = with_room(number, pod, placement, self._reservations)
             self._put(displaced)
         else:
@@ -135,6 +138,10 @@ class WaitingPods:
         self._reservations = self._reservations.on(snapshot)
         self._put(known - self._reservations.by_key.keys())
         self._take_from_full_nodes(before)
+        if snapshot.scheduler_evidence != before.scheduler_evidence:
+            self._take(
+                number for number, each in self._reservations.by_key.items() if is_absent(each.pod.scheduler, snapshot)
+            )
         if self._without_room and not self._retries and now_seconds >= self._retry_at_seconds:
             for number in self._without_room:
                 self._retries.put(self._entries[number].order)
@@ -163,6 +170,11 @@ class WaitingPods:
                 continue
             if known is None or known.node != info.node or not self._reservations.has_room(node):
                 lost += numbers
+        self._take(lost)
+
+    def _take(self, numbers: Iterable[int]) -> None:
+        """Take the room of pods, which are placed again."""
+        lost = [*numbers]
         self._reservations = self._reservations.without(lost)
         self._put(lost)
 
@@ -256,8 +268,7 @@ class WaitingPods:
         nodes = {each.pod.node_name for each in room.values()}
         full = [node for node in nodes if not self._reservations.has_room(node)]
         lost = [number for node in full for number in self._reservations.keys_by_node[node] if number in room]
-        self._reservations = self._reservations.without(lost)
-        self._put(lost)
+        self._take(lost)
 
     def _place(self, queue: PlacingQueue, slice_seconds: float) -> None:
         """Place pods of `queue` until `slice_seconds` of CPU time have passed."""
@@ -274,6 +285,10 @@ class WaitingPods:
         self._leave_queues(number)
         pod = entry.read()
         if pod is None or entry.is_too_expensive:
+            return
+        if is_absent(pod.running.scheduler, self._reservations.base):
+            # Nothing will bind it. If it kept room, anybody could make all pods wait with a name that nobody serves.
+            self._without_room.add(number)
             return
         ends_seconds = self._cpu_seconds() + _POD_SECONDS
         seed = str(entry.pending.key) if entry.pending else str(number)
