@@ -81,6 +81,22 @@ def test_pods_of_a_lower_priority_come_after() -> None:
     assert found.after_on_node("b", 9) == ()
 
 
+def test_pods_that_never_run_leave_no_class_in_the_snapshot_and_few_in_their_own() -> None:
+    found: Reservations[int] = Reservations(_base(), {})
+    for number in range(1200):
+        found = found.without((number - 1,)).with_reservation(number, _reservation(f"p{number}", "a"))
+        found.before(0)
+    assert len(found.base.pods.classes) == len(_base().pods.classes)
+    assert found.before(0).pods.classes.own_count < 600
+
+
+def test_snapshots_of_many_priorities_are_bounded() -> None:
+    reserved = {number: _reservation(f"p{number}", "a", number) for number in range(100)}
+    found = Reservations(_base(), reserved)
+    first = [found.before(number) for number in range(100)]
+    assert sum(found.before(number) is snapshot for number, snapshot in enumerate(first)) <= 16
+
+
 _RESERVED = st.builds(
     _reservation,
     st.sampled_from(("p", "q", "r")),

@@ -23,6 +23,8 @@ _TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 - the prefix of a volume name
 _LONGEST_TEXT = 256
 # A pod takes up to 5 KiB of this. Reading more would delay admissions, and users decide how many pods are pending.
 MOST_CONTENT_BYTES = 16 * 1024
+# Each label key takes memory of its own in the index of running pods.
+_MOST_LABELS = 64
 
 
 class PodKey(NamedTuple):
@@ -114,10 +116,13 @@ def scheduled_content(pod: Mapping[str, Any]) -> bytes:
     """Return the JSON of what a scheduler reads of `pod`, a raw API object, without its name.
 
     The volumes that fit on every node are left out. It is empty if the pod is malformed or has more than
-    MOST_CONTENT_BYTES of it.
+    MOST_CONTENT_BYTES of it, or more labels than any real pod.
     """
     metadata, spec, status = pod.get("metadata"), pod.get("spec"), pod.get("status") or {}
     if not isinstance(metadata, Mapping) or not isinstance(spec, Mapping) or not isinstance(status, Mapping):
+        return b""
+    labels = metadata.get("labels")
+    if isinstance(labels, Mapping) and len(labels) > _MOST_LABELS:
         return b""
     kept = dict(spec)
     for part in _CONTAINER_LISTS:

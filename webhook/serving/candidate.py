@@ -10,6 +10,11 @@ from webhook.placement.framework.result import Placement
 from webhook.placement.waiting_pods import WaitingPod
 from webhook.verdict import ObjectVerdict, Patched, Unchanged, Verdict
 
+# The facts of the running pod, the reservation and their places in the tables.
+_ENTRY_BYTES = 8192
+# A label key that no other pod has, in the index of running pods.
+_LABEL_BYTES = 1024
+
 
 class Candidate(NamedTuple):
     """What a scheduler reads of the pod, and its placement, whose verdict is Feasible."""
@@ -17,6 +22,11 @@ class Candidate(NamedTuple):
     content: bytes
     pod: WaitingPod
     placement: Placement
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the upper bound of its memory while it waits."""
+        return self.pod.signature.size_bytes + _ENTRY_BYTES + _LABEL_BYTES * len(self.pod.running.labels)
 
 
 def candidate_of(verdict: Verdict | ObjectVerdict, namespace: str) -> Candidate | None:

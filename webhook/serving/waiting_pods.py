@@ -34,8 +34,6 @@ _POD_SECONDS = 0.01
 _MOST_PLACED_AGAIN = 200
 # Pods without room are placed again after a change of the cluster, at most this often.
 _RETRY_SECONDS = 0.5
-# An entry beside its signature: the facts of the running pod, the reservation and their places in the tables.
-_ENTRY_BYTES = 8192
 
 
 class WaitingPods:
@@ -104,9 +102,8 @@ class WaitingPods:
         if not self._has_place(identity.namespace):
             return
         number = self._entries.admit(identity.namespace, priority, candidate.content, pod)
-        size_bytes = pod.signature.size_bytes + _ENTRY_BYTES
         now_seconds = self._monotonic_seconds()
-        self._admitted.add(number, identity, now_seconds + self._admitted_seconds, size_bytes)
+        self._admitted.add(number, identity, now_seconds + self._admitted_seconds, candidate.size_bytes)
         self._give_up(now_seconds)
         if number not in self._entries:
             return

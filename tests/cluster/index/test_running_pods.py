@@ -51,7 +51,9 @@ def test_pods_are_selected_as_each_would_be(
     table = RunningPods.of([_running(pods) for pods in nodes])
     later = table.with_rows({row: _running(pods) for row, pods in changed.items() if row < len(nodes)})
     after = [changed.get(row, pods) for row, pods in enumerate(nodes)]
-    for found, expected in ((table, nodes), (later, after)):
+    # The classes of `later` are those of `table`, but not those of a layer.
+    layer = table.layered().with_rows({row: _running(pods) for row, pods in changed.items() if row < len(nodes)})
+    for found, expected in ((table, nodes), (later, after), (layer, after)):
         assert Counter(found.rows_selected(namespaces, selector).tolist()) == Counter(
             row
             for row, pods in enumerate(expected)
@@ -164,3 +166,15 @@ def test_terms_of_deleted_pods_have_no_carriers() -> None:
     assert table.term_keys == {"app"}
     assert not gone.has_terms
     assert not gone.term_keys
+
+
+def test_a_layer_and_its_base_get_classes_of_their_own() -> None:
+    spread = {"podAntiAffinity": {_REQUIRED: [{"topologyKey": "zone", "labelSelector": _WEB}]}}
+    pods = [make_pod().label("n", str(number)).affinity(spread) for number in range(3)]
+    base = RunningPods.of([_info("n", pods[0]), _info("n")])
+    layer = base.layered().with_rows({1: _info("n", pods[1])})
+    later = base.with_rows({1: _info("n", pods[0], pods[2])})
+    for table, rows in ((base, [0]), (layer, [0, 1]), (later, [0, 1, 1])):
+        found = [table.carrier_rows(each)[0].tolist() for each in table.carried("default", {}, {"app": "web"})]
+        assert sorted(row for each in found for row in each) == rows
+    assert (len(base.classes), layer.classes.own_count) == (2, 1)

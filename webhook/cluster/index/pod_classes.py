@@ -166,14 +166,23 @@ class PodClasses:
             )
             return other
 
+    @property
+    def own_count(self) -> int:
+        """Return the number of classes that are not those of another table."""
+        return self._count
+
+    def known(self, key: object) -> int | None:
+        """Return the class with `key`; None if there is none."""
+        return self._numbers.get(key)
+
     def number(self, pod: PodIdentity) -> int:
         """Return the class of `pod`."""
         key = (pod.namespace, tuple(pod.labels.items()), pod.is_terminating, pod.terms)
-        known = self._numbers.get(key)
+        known = self.known(key)
         if known is not None:
             return known
         with self._lock:
-            known = self._numbers.get(key)
+            known = self.known(key)
             return self._add(key, pod) if known is None else known
 
     def _add(self, key: object, pod: PodIdentity) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.index.labels import Mask
+from webhook.cluster.index.layered_pod_classes import LayeredPodClasses
 from webhook.cluster.index.pod_classes import CarriedTerm, PodClasses, PodIdentity
 from webhook.cluster.index.pod_term import Labels
 from webhook.kube.deadline import Expired, never
@@ -85,6 +86,10 @@ class RunningPods:
     def isolated(self) -> "RunningPods":
         """Return the same table with classes of its own, so that pods that never run leave no class behind."""
         return replace(self, classes=self.classes.copy())
+
+    def layered(self) -> "RunningPods":
+        """Return the same table for showing further pods: their classes are not added to those of this one."""
+        return replace(self, classes=LayeredPodClasses(self.classes, self.class_count))
 
     @property
     def has_terms(self) -> bool:
