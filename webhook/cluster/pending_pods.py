@@ -18,6 +18,8 @@ _METADATA_FIELDS = ("labels", "ownerReferences")
 _STATUS_FIELDS = ("resourceClaimStatuses", "extendedResourceClaimStatus")
 # The volumes that every pod can have on every node; the API server adds one with a random name.
 _PLAIN_VOLUME_KEYS = {"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"}
+# Type, status and reason of the condition by which a scheduler says that no node can take the pod.
+_UNSCHEDULABLE = ("PodScheduled", "False", "Unschedulable")
 _TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 - the prefix of a volume name
 # A name has at most 253 characters. Before validation, and as the UID of an owner, a text can be as long as the pod.
 _LONGEST_TEXT = 256
@@ -178,7 +180,6 @@ def _is_waiting(pod: Mapping[str, Any]) -> bool:
         return False
     conditions = field(pod, "status", "conditions")
     return not any(
-        (field(each, "type"), field(each, "status"), field(each, "reason"))
-        == ("PodScheduled", "False", "Unschedulable")
+        (field(each, "type"), field(each, "status"), field(each, "reason")) == _UNSCHEDULABLE
         for each in (conditions if isinstance(conditions, list) else ())
     )
