@@ -8,16 +8,9 @@ from webhook.cli.capacity_counts import Counted, Counts
 from webhook.cli.capacity_moving import Moving
 from webhook.cli.capacity_text import print_blocks, print_counted, to_json
 from webhook.cli.check_text import text_console
-from webhook.cli.clusters import live_options, release_option
-from webhook.cli.files import (
-    FILE,
-    check_standard_input,
-    optional_pods_option,
-    pending_option,
-    policy_option,
-    read_policy,
-)
-from webhook.cli.profiles import read_schedulers
+from webhook.cli.clusters import cluster_option, live_options, release_option
+from webhook.cli.files import check_standard_input, optional_pods_option, pending_option, policy_option, read_policy
+from webhook.cli.profiles import read_schedulers, scheduler_options
 from webhook.cli.terminal import echo_json
 from webhook.cli.workloads import Workload, print_misplaced, read_pods
 from webhook.kube.release import Release
@@ -29,27 +22,10 @@ _REFUSED = 5
 @click.command()
 @click.argument("nodes", nargs=-1, metavar="")
 @optional_pods_option
-@click.option(
-    "--cluster",
-    type=FILE,
-    metavar="FILE",
-    help="The output of `kubectl get nodes,pods,namespaces -A -o json` (or yaml); - for standard input. Default: the "
-    "live cluster that kubectl would use.",
-)
+@cluster_option
 @live_options
 @release_option
-@click.option(
-    "--scheduler-profile",
-    metavar="NAME",
-    help="`default` (of kube-scheduler, the default) or `binpack` (MostAllocated). With --scheduler-config: one of its "
-    "profiles; default: the schedulerName of each pod.",
-)
-@click.option(
-    "--scheduler-config",
-    type=FILE,
-    metavar="FILE",
-    help="A KubeSchedulerConfiguration, read as in kube-scheduler; - for standard input.",
-)
+@scheduler_options
 @click.option("--mutate", "with_policy", is_flag=True, help="Apply the policy to the pods first, as the webhook does.")
 @policy_option
 @click.option(

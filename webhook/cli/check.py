@@ -5,10 +5,10 @@ from pathlib import Path
 import click
 
 from webhook.cli.check_text import print_section, print_total, text_console
-from webhook.cli.clusters import live_options, read_cluster_or_live, release_option
-from webhook.cli.files import FILE, check_standard_input, pending_option, pods_option, policy_option, read_policy
+from webhook.cli.clusters import cluster_option, live_options, read_cluster_or_live, release_option
+from webhook.cli.files import check_standard_input, pending_option, pods_option, policy_option, read_policy
 from webhook.cli.pending import place_pending_pods
-from webhook.cli.profiles import read_schedulers
+from webhook.cli.profiles import read_schedulers, scheduler_options
 from webhook.cli.replica_check import Checks
 from webhook.cli.terminal import echo_json
 from webhook.cli.workloads import print_misplaced, read_pods
@@ -20,27 +20,10 @@ _EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Unknown": 3, "Infeasible": 4, "Refu
 
 @click.command()
 @pods_option
-@click.option(
-    "--cluster",
-    type=FILE,
-    metavar="FILE",
-    help="The output of `kubectl get nodes,pods,namespaces -A -o json` (or yaml); - for standard input. Default: the "
-    "live cluster that kubectl would use.",
-)
+@cluster_option
 @live_options
 @release_option
-@click.option(
-    "--scheduler-profile",
-    metavar="NAME",
-    help="`default` (of kube-scheduler, the default) or `binpack` (MostAllocated). With --scheduler-config: one of its "
-    "profiles; default: the schedulerName of each pod.",
-)
-@click.option(
-    "--scheduler-config",
-    type=FILE,
-    metavar="FILE",
-    help="A KubeSchedulerConfiguration, read as in kube-scheduler; - for standard input.",
-)
+@scheduler_options
 @click.option("--mutate", "with_policy", is_flag=True, help="Apply the policy to the pods first, as the webhook does.")
 @policy_option
 @pending_option

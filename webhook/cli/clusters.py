@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from webhook.cli.files import STANDARD_INPUT, read_text
+from webhook.cli.files import FILE, STANDARD_INPUT, read_text
 from webhook.cli.terminal import echo
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.file import snapshot_from_documents
@@ -26,6 +26,14 @@ kubeconfig_option = click.option(
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="The live cluster of this kubeconfig; default as in kubectl: $KUBECONFIG, else ~/.kube/config.",
+)
+
+cluster_option = click.option(
+    "--cluster",
+    type=FILE,
+    metavar="FILE",
+    help="The output of `kubectl get nodes,pods,namespaces -A -o json` (or yaml); - for standard input. Default: the "
+    "live cluster that kubectl would use.",
 )
 
 

@@ -1,10 +1,12 @@
-"""Scheduler profiles of `check`: built in, or of a KubeSchedulerConfiguration file."""
+"""Scheduler profiles of `check` and `capacity`: built in, or of a KubeSchedulerConfiguration file."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
-from webhook.cli.files import STANDARD_INPUT, read_text
+import click
+
+from webhook.cli.files import FILE, STANDARD_INPUT, read_text
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput, unsupported
@@ -18,9 +20,28 @@ from webhook.placement.reservations import Reservations
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler, never
 from webhook.placement.templates import TemplateNode
 
+F = TypeVar("F", bound=Callable[..., Any])
 K = TypeVar("K", bound=Hashable)
 
 _SUGGESTIONS = 3
+
+_profile_option = click.option(
+    "--scheduler-profile",
+    metavar="NAME",
+    help="`default` (of kube-scheduler, the default) or `binpack` (MostAllocated). With --scheduler-config: one of its "
+    "profiles; default: the schedulerName of each pod.",
+)
+_configuration_option = click.option(
+    "--scheduler-config",
+    type=FILE,
+    metavar="FILE",
+    help="A KubeSchedulerConfiguration, read as in kube-scheduler; - for standard input.",
+)
+
+
+def scheduler_options(command: F) -> F:
+    """Add `--scheduler-profile` and `--scheduler-config`."""
+    return _profile_option(_configuration_option(command))
 
 
 class Schedulers:
