@@ -2,9 +2,16 @@
 
 import pytest
 
+from tests.support.builders import make_node_object, make_pod
+from webhook.cluster.file import snapshot_from_documents
 from webhook.events.report import NOTE_BYTES, Report, report_of
 from webhook.kube.admission import Denial
+from webhook.kube.deadline import never
+from webhook.kube.documents import Document
 from webhook.placement.framework.result import Placement
+from webhook.placement.pod_signature import PodSignature
+from webhook.placement.scheduler import Scheduler
+from webhook.placement.waiting_pods import answer_among, place_pending
 from webhook.verdict import Bypassed, Denied, Unchanged, Verdict
 
 
@@ -77,3 +84,30 @@ def test_reports_that_differ_in_numbers_have_one_topic() -> None:
     first = Report("PlacementWaiting", "0/12 nodes are available: 12 Insufficient cpu.")
     assert first.topic == Report("PlacementWaiting", "0/9 nodes are available: 9 Insufficient cpu.").topic
     assert first.topic != Report("PlacementWaiting", "0/12 nodes are available: 12 Insufficient memory.").topic
+
+
+def test_pods_that_wait_before_a_pod_give_one_topic_whatever_their_number() -> None:
+    """Replicas can report one pod with different numbers, and each topic is an Event."""
+    one, two = (waiting_behind(count) for count in (1, 2))
+    assert "but 1 pod that waits before it needs the room." in one.note
+    assert "but 2 pods that wait before it need the room." in two.note
+    assert one.topic == two.topic
+
+
+def test_suggestion_is_a_sentence_of_its_own() -> None:
+    """kube-scheduler's message about scheduling gates has no full stop."""
+    report = report_of(allowed(placed("Waiting", "Scheduling is blocked")))
+    assert report is not None
+    assert report.note == "no node can take the pod now: Scheduling is blocked. Suggestion: ask for 8 GPUs."
+
+
+def waiting_behind(count: int) -> Report:
+    """Return the report of a pod that would fit without `count` pods that wait before it."""
+    node = make_node_object("node-1", capacity={"nvidia.com/gpu": 2})
+    pending = [make_pod(f"pod-{number}").gpu(1).obj() for number in range(count)]
+    snapshot = snapshot_from_documents(Document("cluster", each) for each in (node, *pending))
+    reservations = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).reservations
+    asked = PodSignature.of(make_pod("asked").gpu(2).obj())
+    report = report_of(allowed(answer_among(Scheduler(), asked, reservations, None, never)))
+    assert report is not None
+    return report

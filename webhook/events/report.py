@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from webhook.kube.text import cut, printable
 from webhook.placement.framework.result import Placement
+from webhook.placement.waiting_pods import MANY_WAIT, ONE_WAITS
 from webhook.verdict import Bypassed, Denied, Verdict
 
 DENIED = "PlacementDenied"
@@ -31,7 +32,7 @@ class Report(NamedTuple):
     @property
     def topic(self) -> str:
         """Return the note without its numbers, which change with the cluster: reports of one topic are one Event."""
-        return _NUMBERS.sub("#", self.note)
+        return _NUMBERS.sub("#", self.note.replace(ONE_WAITS, MANY_WAIT.format(1)))
 
 
 def report_of(verdict: Verdict) -> Report | None:
@@ -49,7 +50,11 @@ def report_of(verdict: Verdict) -> Report | None:
 
 
 def _reasons(placement: Placement) -> str:
-    return placement.message + "".join(f" Suggestion: {text}." for text in placement.suggestions[:1])
+    message = placement.message
+    for text in placement.suggestions[:1]:
+        # A plugin's own message, such as that of a scheduling gate, ends without a full stop.
+        message = f"{message.removesuffix('.')}. Suggestion: {text}."
+    return message
 
 
 def _note(text: str) -> str:

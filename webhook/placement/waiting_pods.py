@@ -22,6 +22,10 @@ from webhook.placement.reservations import (
     with_ties,
 )
 
+# The reason of a pod that waits for others, by their number.
+ONE_WAITS = "1 pod that waits before it needs"
+MANY_WAIT = "{} pods that wait before it need"
+
 
 class Scorer(Protocol):
     """Predicts the node of a pod: the scheduler or a wrapper of it."""
@@ -106,7 +110,7 @@ def among_waiting(
         return placement
     # Pods on other nodes are the reason if they exclude whole domains, such as a zone, or use a claim.
     waiting = reservations.count_on(rows.tolist(), priority) or reserved
-    pods = "1 pod that waits before it needs" if waiting == 1 else f"{waiting} pods that wait before it need"
+    pods = ONE_WAITS if waiting == 1 else MANY_WAIT.format(waiting)
     message = f"{placement.message.removesuffix('.')}. It would fit, but {pods} the room."
     return replace(placement, verdict="Waiting", message=message, waiting_before=waiting)
 
