@@ -101,6 +101,14 @@ def test_node_that_can_have_the_best_score_is_in_the_best_set(node: str) -> None
     assert compare(predictions, bound(pod(), node)) == "in_best_set"
 
 
+def test_node_with_the_room_of_a_pod_that_waits_is_no_infeasible_one() -> None:
+    """The pod before it left, or was bound elsewhere; the scorer did not contradict kube-scheduler."""
+    placement = replace(Scheduler().place(pod().obj(), SNAPSHOT), reserved_pods=1)
+    predictions = Predictions()
+    predictions.remember("x", pod().obj(), placement, SNAPSHOT.rows, NOW_SECONDS, reinvoked=False)
+    assert compare(predictions, bound(pod(), "small")) == "feasible_elsewhere"
+
+
 def test_pod_with_a_name_is_matched_by_it() -> None:
     predictions = Predictions()
     remember(predictions, pod(name="a"))

@@ -53,7 +53,8 @@ _NO_BITS: Bits = np.empty(0, dtype=np.uint8)
 class _Predicted:
     """What is compared of a placement, which equal pods share: without its snapshot, which is large.
 
-    `rows` are those of the nodes in the view by name, `best` and `feasible` sets of them: a bit for each.
+    `rows` are those of the nodes in the view by name, `best` and `feasible` sets of them: a bit for each. With
+    `is_beside_others`, the other nodes can be infeasible because of the predicted places of pods that wait.
     """
 
     verdict: PlacementVerdict
@@ -61,6 +62,7 @@ class _Predicted:
     rows: Mapping[str, int]
     best: Bits
     feasible: Bits
+    is_beside_others: bool
     pods: int = 0
 
     @classmethod
@@ -72,7 +74,7 @@ class _Predicted:
             is_best[[rows[name] for name in placement.possible_nodes if name in rows]] = True
             best = np.packbits(is_best)
         feasible = _NO_BITS if placement.feasible_bits is None else placement.feasible_bits
-        return cls(placement.verdict, placement.node, rows, best, feasible)
+        return cls(placement.verdict, placement.node, rows, best, feasible, placement.reserved_pods > 0)
 
     @property
     def size_bytes(self) -> int:
@@ -247,7 +249,8 @@ def _result(predicted: _Predicted, node: str) -> PredictionResult | None:
         return None
     if _has(predicted.best, row):
         return "in_best_set"
-    return "feasible_elsewhere" if _has(predicted.feasible, row) else "foretold_infeasible_but_bound"
+    is_feasible = predicted.is_beside_others or _has(predicted.feasible, row)
+    return "feasible_elsewhere" if is_feasible else "foretold_infeasible_but_bound"
 
 
 def _older(numbers: Mapping[int, float], seconds: float) -> list[int]:
