@@ -1,5 +1,6 @@
 """A pod that is nominated and then bound always counts once, for both orders of the events of two watches."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,8 +9,10 @@ from tests.support.builders import make_node_object, make_pod
 from tests.support.work import calls_of
 from webhook.cli.anonymize import with_other_names, without_secrets
 from webhook.cluster.cache.cluster_cache import ClusterCache
-from webhook.cluster.cache.object_key import PENDING_PODS
+from webhook.cluster.cache.object_key import PENDING_PODS, Key
+from webhook.cluster.cache.pending_tracker import PendingTracker
 from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.pending_pods import PendingPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
@@ -165,3 +168,27 @@ def test_the_next_snapshot_costs_what_has_changed() -> None:
     cache.apply(PENDING_PODS, "ADDED", make_pod("last").obj())
     assert calls_of(cache.snapshot) < 1000
     assert len(cache.snapshot().pending) == 2002
+
+
+def test_the_namespace_with_the_most_pods_loses_its_latest_when_memory_is_short() -> None:
+    tracker = PendingTracker(budget_bytes=5 * 4096)
+    for namespace, name in [("crowd", str(number)) for number in range(50)] + [("other", "p"), ("other", "q")]:
+        pod = PendingPod.of(make_pod(name).namespace(namespace).obj())
+        tracker.put(Key(namespace, name), replace(pod, content=b"x" * 2048))
+    assert sorted(map(tuple, tracker.pending(()))) == [
+        ("crowd", "0"),
+        ("crowd", "1"),
+        ("crowd", "2"),
+        ("other", "p"),
+        ("other", "q"),
+    ]
+
+
+def test_a_pod_that_leaves_makes_room_for_others() -> None:
+    tracker = PendingTracker(budget_bytes=4096)
+    pod = PendingPod.of(make_pod("p").obj())
+    for number in range(5):
+        tracker.put(Key("x", str(number)), pod)
+        assert len(tracker.keys()) == 1
+        tracker.put(Key("x", str(number)), None)
+        assert len(tracker.keys()) == 0

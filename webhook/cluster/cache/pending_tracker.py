@@ -7,8 +7,10 @@ from webhook.cluster.cache.object_key import Key
 from webhook.cluster.nominated_pods import NominatedPods
 from webhook.cluster.pending_pods import PendingPod, PodKey
 
-# Pods beyond this number are not stored: no cluster schedules so many at once, and each takes memory.
-MOST_PENDING = 20_000
+# The memory of the pods, about 20,000 real ones. Beyond it, the namespace with the most loses its latest pods.
+BUDGET_BYTES = 64 * 1024 * 1024
+# A pod beside its content.
+_POD_BYTES = 2048
 
 
 class PendingTracker:
@@ -19,8 +21,12 @@ class PendingTracker:
     so that the other watch can report it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, budget_bytes: int = BUDGET_BYTES) -> None:
         self.has_changed = False
+        self._budget_bytes = budget_bytes
+        self._used_bytes = 0
+        self._bytes_of: dict[str, int] = {}
+        self._keys_of: dict[str, dict[Key, None]] = {}
         self._nominations_changed = False
         self._nominated = NominatedPods.of(())
         self._pods: dict[Key, PendingPod] = {}
@@ -37,16 +43,21 @@ class PendingTracker:
     def put(self, key: Key, pod: PendingPod | None) -> None:
         """Store `pod`; None: it left."""
         before = self._pods.get(key)
-        if before == pod or (before is None and len(self._pods) >= MOST_PENDING):
+        if before == pod:
             return
         self._mark_changed(before, pod, self._leaving.pop(key, None))
         if pod is not None:
             self._pods[key] = pod
+            self._keys_of.setdefault(key.namespace, {})[key] = None
+            self._use(key, _size_bytes(pod) - (_size_bytes(before) if before else 0))
         elif before is not None:
-            del self._pods[key]
+            self._remove(key)
             self._leaving[key] = before
         self._left_before -= {key}
         self._touched.add(key)
+        while self._used_bytes > self._budget_bytes:
+            largest = max(self._bytes_of, key=self._bytes_of.__getitem__)
+            self._mark_changed(self._remove(next(reversed(self._keys_of[largest]))))
 
     def mark_bound(self, key: Key) -> None:
         """Record that the pod has become bound, or is no longer bound."""
@@ -80,7 +91,23 @@ class PendingTracker:
             self._nominated = NominatedPods.of(pod.nominated for pod in pending.values() if pod.nominated)
         return self._nominated
 
+    def _remove(self, key: Key) -> PendingPod:
+        pod = self._pods.pop(key)
+        del self._keys_of[key.namespace][key]
+        self._use(key, -_size_bytes(pod))
+        return pod
+
+    def _use(self, key: Key, size_bytes: int) -> None:
+        self._used_bytes += size_bytes
+        self._bytes_of[key.namespace] = self._bytes_of.get(key.namespace, 0) + size_bytes
+        if not self._keys_of[key.namespace]:
+            del self._keys_of[key.namespace], self._bytes_of[key.namespace]
+
     def _mark_changed(self, *pods: PendingPod | None) -> None:
         self.has_changed = True
         if any(pod is not None and pod.nominated for pod in pods):
             self._nominations_changed = True
+
+
+def _size_bytes(pod: PendingPod) -> int:
+    return len(pod.content) + _POD_BYTES
