@@ -19,6 +19,7 @@ from webhook.placement.framework.result import Placement
 from webhook.placement.pod_signature import PodSignature
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting_pods import WaitingPod, answer_among
+from webhook.serving.admitted_pods import MOST_OF_A_NAMESPACE
 from webhook.serving.candidate import Candidate
 from webhook.serving.waiting_entries import MOST_WAITING
 from webhook.serving.waiting_pods import WaitingPods
@@ -319,16 +320,26 @@ def test_a_pod_that_takes_a_slice_alone_gets_no_room() -> None:
     assert cluster.gpus() == [0]
 
 
-def test_admissions_of_pods_that_never_appear_are_bounded() -> None:
+def test_admissions_of_pods_that_never_appear_are_bounded_by_namespace() -> None:
     cluster = Cluster(nodes=1)
     cluster.gpus()
     content = pod("p", gpus=0)
     asked = WaitingPod.of(content)
     placement = cluster.scheduler.answer(asked.signature, cluster.cache.snapshot())
-    for number in range(5000):
-        identity = PodIdentity.of(content)._replace(name=f"p{number}")
+
+    def admit(namespace: str, name: str) -> None:
+        identity = PodIdentity.of(content)._replace(namespace=namespace, name=name)
         cluster.waiting.admit(identity, Candidate(scheduled_content(content), asked, placement))
-    assert 0 < len(cluster.waiting) < 4000
+
+    for number in range(5000):
+        admit("crowd", f"p{number}")
+    assert len(cluster.waiting) == MOST_OF_A_NAMESPACE
+    before = cluster.waiting.on(cluster.cache.snapshot())
+    admit("crowd", "another")
+    # So the decisions on such pods stay in the cache.
+    assert cluster.waiting.on(cluster.cache.snapshot()) is before
+    admit("other", "p")
+    assert len(cluster.waiting) == MOST_OF_A_NAMESPACE + 1
 
 
 def test_pending_pods_are_bounded() -> None:

@@ -12,9 +12,13 @@ from webhook.cluster.pending_pods import PodIdentity
 
 # The memory of the entries. A pod is seen within milliseconds, so there are few of them unless none is ever created.
 BUDGET_BYTES = 24 * 1024 * 1024
+# A second's pods of a fast client. More of a namespace are seen late, never created, or refused by a quota: a namespace
+# must not take the room of others with pods that do not exist.
+MOST_OF_A_NAMESPACE = 250
 
 
 class _Admitted(NamedTuple):
+    namespace: str
     key: Hashable
     until_seconds: float
     size_bytes: int
@@ -28,14 +32,20 @@ class AdmittedPods:
         self._used_bytes = 0
         self._admitted: OrderedDict[int, _Admitted] = OrderedDict()
         self._numbers: dict[Hashable, deque[int]] = {}
+        self._pods_of: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._admitted)
 
+    def has_place(self, namespace: str) -> bool:
+        """Return whether another pod of `namespace` may be added."""
+        return self._pods_of.get(namespace, 0) < MOST_OF_A_NAMESPACE
+
     def add(self, number: int, identity: PodIdentity, until_seconds: float, size_bytes: int) -> None:
         """Add the pod `number`. It takes `size_bytes`, and is given up at `until_seconds`, which never decreases."""
         key = next(identity_keys(identity))
-        self._admitted[number] = _Admitted(key, until_seconds, size_bytes)
+        self._admitted[number] = _Admitted(identity.namespace, key, until_seconds, size_bytes)
+        self._pods_of[identity.namespace] = self._pods_of.get(identity.namespace, 0) + 1
         self._numbers.setdefault(key, deque()).append(number)
         self._used_bytes += size_bytes
 
@@ -76,6 +86,9 @@ class AdmittedPods:
         if known is None:
             return
         self._used_bytes -= known.size_bytes
+        self._pods_of[known.namespace] -= 1
+        if not self._pods_of[known.namespace]:
+            del self._pods_of[known.namespace]
         numbers = self._numbers[known.key]
         numbers.remove(number)
         if not numbers:

@@ -99,7 +99,7 @@ class WaitingPods:
         self._drop((self._admitted.take_same(identity),))
         pod, placement = candidate.pod, candidate.placement
         priority = self._reservations.priority_of(pod.preemption)
-        if not self._has_place(identity.namespace):
+        if not self._admitted.has_place(identity.namespace) or not self._has_place(identity.namespace):
             return
         number = self._entries.admit(identity.namespace, priority, candidate.content, pod)
         now_seconds = self._monotonic_seconds()
