@@ -30,13 +30,15 @@ class ClusterView:
 
     Without a scorer it only provides the annotations of namespaces. `stale_reason` is the reason not to predict from
     it, such as its age; empty: it is current. The annotations of namespaces are read from a stale view, too.
-    `reservations` are the pods that wait; None: there are none.
+    `reservations` are the pods that wait; None: there are none. `reserves` states whether room can be reserved for
+    another pod of a namespace; any thread may call it.
     """
 
     snapshot: Snapshot
     scorer: Scorer | None
     stale_reason: str = ""
     reservations: Reservations[Any] | None = None
+    reserves: Callable[[str], bool] = lambda _: True
 
 
 Evaluate = Callable[[PodContent, Policy, Expired], PolicyResult]

@@ -1,6 +1,7 @@
 """Admissions of a burst: each pod finds the room that the pods before it leave."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -106,3 +107,11 @@ def test_pod_that_is_admitted_again_does_not_count_against_itself(named: PodBuil
     assert [burst.admit(pod).verdict for _ in range(2)] == ["Feasible", "Feasible"]
     assert burst.waiting.reserved == 1
     assert burst.admit().verdict == "Waiting"
+
+
+def test_a_pod_is_not_read_for_room_that_its_namespace_cannot_get() -> None:
+    burst = Burst(SmallLane())
+    request = AdmissionRequest("u", "CREATE", "Pod", "pods", "", "team-a", "", "someone", False, POD)
+    budget = WorkBudget(None, 10_000, monotonic_seconds=lambda: 0.0, cpu_seconds=lambda: 0.0)
+    full = replace(burst.view(), reserves=lambda _: False)
+    assert burst.lane.rendered(request, burst.policy, full, budget).candidate is None

@@ -111,7 +111,7 @@ class DecisionCache:
             return known
         verdict = admit_content(content, policy, cluster, work_budget, partial(self._evaluated, key))
         rendered = render(request, verdict, policy, scores=self._scores)
-        if cluster is not None and cluster.reservations is not None:
+        if cluster is not None and cluster.reservations is not None and cluster.reserves(content.namespace):
             rendered = replace(rendered, candidate=candidate_of(verdict, content.namespace))
         if key is not None and content.data is not None:
             self._reuse.put(key, rendered, work_budget, _cached_bytes(rendered, content.data, scores=self._scores))

@@ -24,5 +24,8 @@ class ReservedView:
         known = self._view
         if known is None or known.reservations is not reservations or known.scorer is not cluster.scorer:
             # The pods that wait can have followed a later snapshot than `cluster` has.
-            self._view = known = replace(cluster, snapshot=reservations.base, reservations=reservations)
+            reserves = self._waiting.reserves
+            self._view = known = replace(
+                cluster, snapshot=reservations.base, reservations=reservations, reserves=reserves
+            )
         return known

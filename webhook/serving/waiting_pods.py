@@ -56,6 +56,7 @@ class WaitingPods:
         self._cpu_seconds = cpu_seconds
         self._admitted = AdmittedPods()
         self.find_admitted = self._admitted.find_same
+        self.reserves = self._admitted.has_place
         self._entries = Entries()
         self._number_of: dict[PodKey, int] = {}
         self._pending: Mapping[PodKey, PendingPod] = {}
