@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Generic
 
-from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.deadline import Expired, never
 from webhook.placement.pod_signature import PodSignature
-from webhook.placement.replicas import MOST_REPLICAS, Replicas, as_stored, place_replicas
+from webhook.placement.replicas import MOST_REPLICAS, Replicas, place_replicas
 from webhook.placement.reservations import K, Reservations
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting_pods import among_waiting
@@ -55,8 +54,7 @@ def place_replicas_among(
     found = place_replicas(scheduler, before, read, asked, limit=limit, expired=expired)
     if before is reservations.base:
         return ReplicasAmong(found, before, reservations.on(found.snapshot))
-    # The replicas differ in their names at most.
-    after = reservations.on(_with_replicas(reservations.base, RunningPod.of(as_stored(first, before)), found))
+    after = reservations.on(_with_replicas(reservations.base, found))
     first_placement = among_waiting(scheduler, signature, found.first, reservations, expired)
     stopped = found.stopped
     if stopped is not None:
@@ -79,11 +77,12 @@ class _Last:
             yield pod
 
 
-def _with_replicas(snapshot: Snapshot, pod: RunningPod, found: Replicas) -> Snapshot:
+def _with_replicas(snapshot: Snapshot, found: Replicas) -> Snapshot:
     """Return `snapshot` with the replicas of `found`, and the volumes that they got."""
-    infos = [
-        snapshot.nodes[snapshot.rows[node]].with_pods([replace(pod, node_name=node)] * count)
-        for node, count in found.nodes.items()
-    ]
+    infos = []
+    for node, count in found.nodes.items():
+        # The replicas were added last.
+        replicas = found.snapshot.nodes[found.snapshot.rows[node]].pods[-count:]
+        infos.append(snapshot.nodes[snapshot.rows[node]].with_pods(replicas))
     generation = found.snapshot.generation
     return replace(updated(snapshot, infos, generation), storage=found.snapshot.storage)
