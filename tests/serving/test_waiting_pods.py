@@ -301,6 +301,16 @@ def test_a_pod_that_got_room_because_it_was_changed_is_not_placed_again() -> Non
     assert sum(cluster.gpus()) == 4
 
 
+def test_of_equal_pods_without_room_one_is_asked_about() -> None:
+    cluster = Cluster(nodes=1)
+    for number in range(100):
+        cluster.see(stored(pod(f"p{number}", gpus=8 if number < 90 else 5), f"p{number}"))
+    cluster.pod_seconds = 0.0001
+    cluster.waiting.settle(cluster.cache.snapshot())
+    assert round(cluster.cpu_seconds / cluster.pod_seconds) == 2
+    assert cluster.waiting.reserved == 0
+
+
 def test_pods_are_placed_in_slices() -> None:
     cluster = Cluster(nodes=8, pod_seconds=0.002)
     for number in range(8):

@@ -203,6 +203,16 @@ class Reservations(Generic[K]):
             if len(self._snapshots) >= _MOST_SNAPSHOTS and level != self.levels[0]:
                 self._snapshots.pop(level, None)
 
+    def without_room_since(self, before: Snapshot) -> list[K]:
+        """Return the keys of the pods on nodes that have changed since `before` and do not have their room any more."""
+        found: list[K] = []
+        for node, keys in self.keys_by_node.items():
+            info, row = self.base.nodes[self.base.rows[node]], before.rows.get(node)
+            known = None if row is None else before.nodes[row]
+            if known is not info and (known is None or known.node != info.node or not self.has_room(node)):
+                found += keys
+        return found
+
     def _with_pods(self, snapshot: Snapshot, level: int, nodes: Iterable[str]) -> Snapshot:
         """Return `snapshot` with the pods of `base` and the reserved ones of `level` or more on each of `nodes`."""
         infos = []

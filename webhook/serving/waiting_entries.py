@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import NamedTuple
 
 from webhook.cluster.pending_pods import PendingPod
 from webhook.placement.waiting_pods import WaitingPod, read_waiting
@@ -12,6 +13,14 @@ MOST_WAITING = 5_000
 
 # It sorts after every creationTimestamp.
 _NOT_CREATED_YET = "~"
+
+
+class PodKind(NamedTuple):
+    """All that the placement of a pod depends on, but for its name."""
+
+    namespace: str
+    minus_priority: int
+    digest: bytes
 
 
 @dataclass(slots=True)
@@ -27,6 +36,11 @@ class Entry:
     pod: WaitingPod | None
     pending: PendingPod | None = None
     is_too_expensive: bool = False
+
+    @property
+    def kind(self) -> PodKind:
+        """Return what is equal for pods that get the same answer on the same nodes."""
+        return PodKind(self.namespace, self.order.minus_priority, self.digest)
 
     def read(self) -> WaitingPod | None:
         """Return what placing the pod needs; None if it cannot be read."""

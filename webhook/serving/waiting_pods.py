@@ -23,7 +23,7 @@ from webhook.placement.waiting_pods import Scorer, reserve, with_room
 from webhook.serving.admitted_pods import AdmittedPods
 from webhook.serving.candidate import Candidate
 from webhook.serving.placing_queue import PlacingQueue, QueueOrder
-from webhook.serving.waiting_entries import MOST_WAITING, Entries, Entry
+from webhook.serving.waiting_entries import MOST_WAITING, Entries, Entry, PodKind
 
 # After so much CPU time no further pod is placed: before one admission, and in the background.
 _SLICE_SECONDS = 0.003
@@ -33,7 +33,7 @@ _POD_SECONDS = 0.01
 # Placing more pods again than these would delay admissions, so that is done in the background.
 _MOST_PLACED_AGAIN = 200
 # Pods without room are placed again after a change of the cluster, at most this often.
-_RETRY_SECONDS = 0.5
+_RETRY_SECONDS = 2.0
 
 
 class WaitingPods:
@@ -135,7 +135,7 @@ class WaitingPods:
         known = self._reservations.by_key.keys()
         self._reservations = self._reservations.on(snapshot)
         self._put(known - self._reservations.by_key.keys())
-        self._take_from_full_nodes(before)
+        self._take(self._reservations.without_room_since(before))
         if snapshot.scheduler_evidence != before.scheduler_evidence:
             self._take(
                 number for number, each in self._reservations.by_key.items() if is_absent(each.pod.scheduler, snapshot)
@@ -156,19 +156,6 @@ class WaitingPods:
                 nodes[number] = node
         self._bound.clear()
         self._drop(nodes, nodes)
-
-    def _take_from_full_nodes(self, before: Snapshot) -> None:
-        """Place the pods again whose nodes have changed since `before` and do not have the room any more."""
-        base = self._reservations.base
-        lost: list[int] = []
-        for node, numbers in self._reservations.keys_by_node.items():
-            info, row = base.nodes[base.rows[node]], before.rows.get(node)
-            known = None if row is None else before.nodes[row]
-            if known is info:
-                continue
-            if known is None or known.node != info.node or not self._reservations.has_room(node):
-                lost += numbers
-        self._take(lost)
 
     def _take(self, numbers: Iterable[int]) -> None:
         """Take the room of pods, which are placed again."""
@@ -273,8 +260,17 @@ class WaitingPods:
         if not queue:
             return
         ends_seconds = self._cpu_seconds() + slice_seconds
+        # Pods that are equal to one without room get none either. There can be thousands of them.
+        without_room: set[PodKind] = set()
         while (number := queue.take()) is not None:
-            self._place_one(number, self._entries[number])
+            entry = self._entries[number]
+            if entry.kind in without_room:
+                self._leave_queues(number)
+                self._without_room.add(number)
+                continue
+            self._place_one(number, entry)
+            if number in self._without_room:
+                without_room.add(entry.kind)
             if self._cpu_seconds() >= ends_seconds:
                 return
 
