@@ -273,6 +273,20 @@ def test_a_rolling_update_that_keeps_all_pods_needs_room_beside_them(replicas: i
     assert warnings_of(admitted(rolling(new, **fields), half_full, old=old)) == ()
 
 
+def test_a_rolling_update_that_keeps_all_pods_needs_room_beside_those_that_wait() -> None:
+    old, new = DEPLOYMENT.object(template(8), 2), DEPLOYMENT.object(template(8, bin_packing="false"), 2)
+    own = [make_pod(f"own-{number}").gpu(4).label("app", APP["app"]) for number in range(2)]
+    n2_full = view(gpu_node("n1"), gpu_node("n2", running(1), running(2)))
+    reservations = waiting(*own).reservations
+    assert reservations is not None
+    beside = replace(n2_full, reservations=reservations.on(n2_full.snapshot))
+
+    first, *_, last = warnings_of(admitted(rolling(new, **AVAILABLE), beside, old=old))
+
+    assert first == f"{CANNOT_START} It would fit, but 2 pods that wait before it need the room."
+    assert last == KEEPS_ALL
+
+
 @pytest.mark.parametrize(("replicas", "fields"), REPLACING)
 def test_a_rolling_update_that_may_remove_a_pod_first_can_start(replicas: int, fields: Object) -> None:
     old, new = DEPLOYMENT.object(template(4), replicas), DEPLOYMENT.object(template(4, bin_packing="false"), replicas)

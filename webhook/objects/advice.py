@@ -70,7 +70,8 @@ def advise(
     """Return the advice on the pods of `roles`, placed one role after the other; None if no check was asked for.
 
     An update replaces the running pods of the object, so it is evaluated without them. The first pod of a rolling
-    update that keeps all pods is also evaluated beside them. Pods that wait take their places first.
+    update that keeps all pods is also evaluated beside them. Pods that wait take their places first, but those of the
+    object only before that first pod.
     """
     checked = [role for role in roles if role.result.injection.check_mode != "off" and role.pods.replicas]
     if not checked:
@@ -84,13 +85,14 @@ def advise(
     try:
         # The replicas are no pods of the cluster: users decide how many labels they have.
         waiting: _Waiting = (cluster.reservations or Reservations(cluster.snapshot, {})).isolated()
-        view = WithoutOwnPods(waiting.base)
+        view, others = WithoutOwnPods(waiting.base), waiting
         if request.operation == "UPDATE":
             namespace, content = request.namespace or DEFAULT_NAMESPACE, request.object or {}
             view = without_own_pods(waiting.base, namespace, content, kind, expired)
-            waiting = without_own_waiting(waiting, namespace, content, kind)
-        placed = _placed(checked, request.namespace, policy, waiting.on(view.snapshot), expired)
-        is_surging = view.replaced > 0 and keeps_all_pods(request.object or {}, kind)
+            others = without_own_waiting(waiting, namespace, content, kind)
+        placed = _placed(checked, request.namespace, policy, others.on(view.snapshot), expired)
+        has_own = view.replaced > 0 or len(others) < len(waiting)
+        is_surging = has_own and keeps_all_pods(request.object or {}, kind)
         beside = _beside_running(checked[0], request.namespace, policy, waiting, expired) if is_surging else None
     except DeadlineNearError as error:
         return Advice(Placement.unknown(str(error)))
@@ -101,7 +103,7 @@ def advise(
 
 
 def _beside_running(role: Role, namespace: str, policy: Policy, waiting: _Waiting, expired: Expired) -> Placement:
-    """Return the placement of the first pod of `role` while the running pods of the object stay."""
+    """Return the placement of the first pod of `role` while the pods of the object stay, also those that wait."""
     pod = PodSignature.of(next(_created_pods(role, namespace)))
     return answer_among(scheduler_for(policy, cache_bytes=0), pod, waiting, None, expired)
 
