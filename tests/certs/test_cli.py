@@ -10,12 +10,13 @@ import pytest
 from certs.inspection import Artifacts, inspect
 from certs.store import directory as store
 from tests.support import certificates
-from tests.support.certificates import AGED, ALL_EXPIRED, FRESH, NOW, OTHER
+from tests.support.certificates import AGED, ALL_EXPIRED, FRESH, OTHER
 from tests.support.command import Run
+from tests.support.server import utc_now
 
 
 def names_in(directory: Path) -> str:
-    return str(inspect(store.read(directory), NOW).names)
+    return str(inspect(store.read(directory), utc_now()).names)
 
 
 def test_issue_writes_the_files_of_the_contract(certs: Run, tmp_path: Path) -> None:
@@ -55,13 +56,13 @@ def test_other_names_renew_the_certificate_under_the_same_ca(certs: Run, tmp_pat
     after = store.read(tmp_path)
     assert (after.ca_certificate, after.ca_key) == (before.ca_certificate, before.ca_key)
     assert after.certificate != before.certificate
-    assert inspect(after, NOW).problems == ()
+    assert inspect(after, utc_now()).problems == ()
 
 
 def test_force_issues_a_new_ca(certs: Run, tmp_path: Path) -> None:
     store.write(tmp_path, ALL_EXPIRED)
     assert "issued: a replacement was asked for" in certs("issue", "--dir", tmp_path, "--dns", "a", "--force").output
-    assert inspect(store.read(tmp_path), NOW).problems == ()
+    assert inspect(store.read(tmp_path), utc_now()).problems == ()
 
 
 def test_discarded_ca_key_is_nowhere(certs: Run, tmp_path: Path) -> None:

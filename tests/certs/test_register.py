@@ -21,7 +21,6 @@ from tests.support.certificates import (
     AGED,
     ALL_EXPIRED,
     ENCRYPTED_KEY,
-    NOW,
     OTHER,
     ca_of,
     make_artifacts,
@@ -32,6 +31,7 @@ from tests.support.command import Outcome, Run
 from tests.support.loopback import closed_port, tls_server
 from tests.support.manifests import DEPLOY, read
 from tests.support.recording import recording_webhook
+from tests.support.server import utc_now
 
 CONFIGURATION = "00-placement-webhook"
 ADMISSION = "admissionregistration.k8s.io/v1"
@@ -87,7 +87,7 @@ def issued(directory: Path, *dns_names: str) -> Artifacts:
 
 def test_without_a_directory_certificates_are_issued_into_the_secret(registry: Registry) -> None:
     registry.register("--skip-probe")
-    found = inspect(artifacts_of(registry.secret), NOW)
+    found = inspect(artifacts_of(registry.secret), utc_now())
     assert registry.secret["type"] == "kubernetes.io/tls"
     assert found.serving_errors() == []
     assert found.names.covers(registry.service_name)
@@ -134,7 +134,7 @@ def test_due_certificates_are_issued_anew_with_a_ca_of_their_own(registry: Regis
     reported = registry.register("--skip-probe").output
     assert "written (issued: tls.crt has 64 days left, less than a third of its time)" in reported
     now = artifacts_of(registry.secret)
-    assert inspect(now, NOW).problems == inspect(replace(aged, ca_key=None), NOW).problems
+    assert inspect(now, utc_now()).problems == inspect(replace(aged, ca_key=None), utc_now()).problems
     assert registry.ca_bundle == (now.ca_certificate or b"") + (aged.ca_certificate or b"") + first
 
 
@@ -189,7 +189,7 @@ def test_a_server_that_waits_for_its_secret_gets_it_before_the_probe(registry: R
     refused = registry.run("register", *flags)
     assert refused.code == 2
     first = artifacts_of(registry.secret)
-    assert inspect(first, NOW).serving_errors() == []
+    assert inspect(first, utc_now()).serving_errors() == []
     with pytest.raises(NotFound):
         _ = registry.configuration
     with tls_server(server_of_secret(first)) as port:
@@ -219,7 +219,7 @@ def test_only_a_certificate_that_is_not_trusted_any_more_is_replaced_before_the_
     cluster.apply_secret(registry.cluster.namespace, "placement-webhook-tls", held, force=False)
     reported = registry.register("--endpoint", f"127.0.0.1:{closed_port()}", *flags).output
     assert [line.partition(" ")[0] for line in reported.splitlines()][: len(wanted)] == wanted
-    assert inspect(artifacts_of(registry.secret), NOW).serving_errors() == []
+    assert inspect(artifacts_of(registry.secret), utc_now()).serving_errors() == []
 
 
 def test_a_server_dry_run_writes_nothing(registry: Registry) -> None:
