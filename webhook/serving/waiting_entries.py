@@ -27,13 +27,15 @@ class PodKind(NamedTuple):
 class Entry:
     """A pod that waits: known from its admission (`pod`) or seen in the cluster (`pending`).
 
-    `is_too_expensive`: the scorer did not place it in time.
+    `since_seconds` is the monotonic time of the first sight of it. `is_too_expensive`: the scorer did not place it in
+    time.
     """
 
     namespace: str
     order: QueueOrder
     digest: bytes
     pod: WaitingPod | None
+    since_seconds: float
     pending: PendingPod | None = None
     is_too_expensive: bool = False
 
@@ -79,14 +81,14 @@ class Entries:
         """Return whether there is much room for pods that were left out."""
         return 2 * len(self._entries) < self._most
 
-    def admit(self, namespace: str, priority: int, content: bytes, pod: WaitingPod) -> int:
+    def admit(self, namespace: str, priority: int, content: bytes, pod: WaitingPod, now_seconds: float) -> int:
         """Add a pod that is known from its admission; return its number."""
-        return self._add(namespace, QueueOrder(-priority, _NOT_CREATED_YET, self._last + 1), content, pod)
+        return self._add(namespace, QueueOrder(-priority, _NOT_CREATED_YET, self._last + 1), content, pod, now_seconds)
 
-    def see(self, pending: PendingPod) -> int:
+    def see(self, pending: PendingPod, now_seconds: float) -> int:
         """Add a pod that is seen in the cluster; return its number."""
         order = QueueOrder(-pending.priority, pending.created, self._last + 1)
-        number = self._add(pending.identity.namespace, order, pending.content, None)
+        number = self._add(pending.identity.namespace, order, pending.content, None, now_seconds)
         self._entries[number].pending = pending
         return number
 
@@ -111,9 +113,11 @@ class Entries:
                 del self._numbers_of[entry.namespace]
         return entry
 
-    def _add(self, namespace: str, order: QueueOrder, content: bytes, pod: WaitingPod | None) -> int:
+    def _add(
+        self, namespace: str, order: QueueOrder, content: bytes, pod: WaitingPod | None, now_seconds: float
+    ) -> int:
         self._last = order.number
-        self._entries[order.number] = Entry(namespace, order, digest_of(content), pod)
+        self._entries[order.number] = Entry(namespace, order, digest_of(content), pod, now_seconds)
         self._numbers_of.setdefault(namespace, {})[order.number] = None
         return order.number
 

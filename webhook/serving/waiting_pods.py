@@ -65,7 +65,7 @@ class WaitingPods:
         self._queue = PlacingQueue()
         self._retries = PlacingQueue()
         self._without_room: set[int] = set()
-        self._retry_at_seconds = 0.0
+        self._retry_at_seconds = self._abandon_at_seconds = 0.0
         self._reservations: Reservations[int] = Reservations(Snapshot.of(()), {})
 
     def __len__(self) -> int:
@@ -102,16 +102,14 @@ class WaitingPods:
         priority = self._reservations.priority_of(pod.preemption)
         if not self._admitted.has_place(identity.namespace) or not self._has_place(identity.namespace):
             return
-        number = self._entries.admit(identity.namespace, priority, candidate.content, pod)
         now_seconds = self._monotonic_seconds()
+        number = self._entries.admit(identity.namespace, priority, candidate.content, pod, now_seconds)
         self._admitted.add(number, identity, now_seconds + self._admitted_seconds, candidate.size_bytes)
         self._give_up(now_seconds)
         if number not in self._entries:
             return
         node = placement.node or ""
-        base = self._reservations.base
-        is_served = node in base.rows and not is_absent(pod.running.scheduler, base)
-        if is_served and self._reservations.has_room(node, pod.running):
+        if node in self._reservations.base.rows and self._reservations.has_room(node, pod.running):
             _, self._reservations, displaced = with_room(number, pod, placement, self._reservations)
             self._put(displaced)
         else:
@@ -136,15 +134,19 @@ class WaitingPods:
         self._reservations = self._reservations.on(snapshot)
         self._put(known - self._reservations.by_key.keys())
         self._take(self._reservations.without_room_since(before))
-        if snapshot.scheduler_evidence != before.scheduler_evidence:
-            self._take(
-                number for number, each in self._reservations.by_key.items() if is_absent(each.pod.scheduler, snapshot)
-            )
         if self._without_room and not self._retries and now_seconds >= self._retry_at_seconds:
             for number in self._without_room:
                 self._retries.put(self._entries[number].order)
             self._without_room.clear()
             self._retry_at_seconds = now_seconds + _RETRY_SECONDS
+
+    def _is_abandoned(self, number: int, scheduler: str) -> bool:
+        """Return whether a pod has waited for long for a scheduler of which there is no sign.
+
+        If it kept its room, anybody could make all other pods wait with a name that no scheduler has.
+        """
+        until_seconds = self._entries[number].since_seconds + self._admitted_seconds
+        return self._monotonic_seconds() >= until_seconds and is_absent(scheduler, self._reservations.base)
 
     def _drop_bound(self) -> None:
         nodes: dict[int, str] = {}
@@ -183,7 +185,7 @@ class WaitingPods:
         if number is None:
             if not self._has_place(key.namespace):
                 return None
-            number = self._entries.see(pod)
+            number = self._entries.see(pod, self._monotonic_seconds())
             self._put((number,))
         elif self._entries[number].see(pod):
             # Another webhook changed the pod after this one, or it was changed while it waits.
@@ -206,6 +208,10 @@ class WaitingPods:
     def _give_up(self, now_seconds: float) -> None:
         if given_up := [*self._admitted.take_given_up(now_seconds)]:
             self._drop(given_up)
+        if now_seconds >= self._abandon_at_seconds:
+            self._abandon_at_seconds = now_seconds + _RETRY_SECONDS
+            room = self._reservations.by_key.items()
+            self._take([number for number, each in room if self._is_abandoned(number, each.pod.scheduler)])
 
     def _drop(self, numbers: Iterable[int | None], nodes: Mapping[int, str] = MappingProxyType({})) -> None:
         """Forget pods that do not wait any more. `nodes` are those that they are bound to."""
@@ -251,9 +257,8 @@ class WaitingPods:
         """Give pods their earlier room again; where the node does not have it any more, they are placed again."""
         self._reservations = self._reservations.with_all(room)
         nodes = {each.pod.node_name for each in room.values()}
-        full = [node for node in nodes if not self._reservations.has_room(node)]
-        lost = [number for node in full for number in self._reservations.keys_by_node[node] if number in room]
-        self._take(lost)
+        full = {node for node in nodes if not self._reservations.has_room(node)}
+        self._take([number for number, each in room.items() if each.pod.node_name in full])
 
     def _place(self, queue: PlacingQueue, slice_seconds: float) -> None:
         """Place pods of `queue` until `slice_seconds` of CPU time have passed."""
@@ -280,8 +285,7 @@ class WaitingPods:
         pod = entry.read()
         if pod is None or entry.is_too_expensive:
             return
-        if is_absent(pod.running.scheduler, self._reservations.base):
-            # Nothing will bind it. If it kept room, anybody could make all pods wait with a name that nobody serves.
+        if self._is_abandoned(number, pod.running.scheduler):
             self._without_room.add(number)
             return
         ends_seconds = self._cpu_seconds() + _POD_SECONDS
