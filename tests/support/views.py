@@ -46,7 +46,7 @@ def _pods(snapshot: Snapshot) -> Any:
     pods = snapshot.pods
     return {
         "by app": {app: sorted(pods.rows_selected(None, exact_selector({"app": app})).tolist()) for app in _APPS},
-        "in x": sorted(pods.rows_selected(["x"], ()).tolist()),
+        "in x": sorted(pods.rows_selected(frozenset(("x",)), ()).tolist()),
         "being deleted": sorted(pods.rows_of(pods.terminating()).tolist()),
         "with terms": sorted(pods.carrier_row_of.tolist()),
     }

@@ -37,7 +37,7 @@ def without_own_pods(
     selector = _selector(content, kind)
     if not selector:
         return WithoutOwnPods(snapshot)
-    rows = np.unique(snapshot.pods.rows_selected((namespace,), selector, expired))
+    rows = np.unique(snapshot.pods.rows_selected(frozenset((namespace,)), selector, expired))
     changed, replaced = [], 0
     for row in in_time(rows.tolist(), expired):
         info = snapshot.nodes[row]

@@ -59,7 +59,7 @@ def test_masks_of_one_table_have_one_length() -> None:
     table = RunningPods.of([_info("a", _running(["a", "b"])), _info("b", _running(["c"]))])
 
     def ask() -> None:
-        assert sorted(table.rows_selected(["x"], _IS_DB, terminating=False)) == [0, 0, 1]
+        assert sorted(table.rows_selected(frozenset(("x",)), _IS_DB, terminating=False)) == [0, 0, 1]
         assert sorted(table.rows_of(np.ones(table.class_count, dtype=np.bool_) & table.selected(["x"], ()))) == [
             0,
             0,

@@ -42,11 +42,11 @@ def _running(pods: list[tuple[str, dict[str, str]]]) -> NodeInfo:
 @given(
     nodes=st.lists(_pods, max_size=4),
     changed=st.dictionaries(st.integers(0, 3), _pods, max_size=2),
-    namespaces=st.none() | st.sets(st.sampled_from(("x", "y", "unknown"))),
+    namespaces=st.none() | st.frozensets(st.sampled_from(("x", "y", "unknown"))),
     selector=st.none() | st.lists(_requirements, max_size=2).map(tuple),
 )
 def test_pods_are_selected_as_each_would_be(
-    nodes: list[Any], changed: dict[int, Any], namespaces: set[str] | None, selector: Any
+    nodes: list[Any], changed: dict[int, Any], namespaces: frozenset[str] | None, selector: Any
 ) -> None:
     table = RunningPods.of([_running(pods) for pods in nodes])
     later = table.with_rows({row: _running(pods) for row, pods in changed.items() if row < len(nodes)})
@@ -68,7 +68,8 @@ def test_pods_that_are_added_are_selected_and_carry_terms() -> None:
 
     more = table.with_added({1: _info("b", web, away).pods, 0: _info("a", away).pods})
 
-    assert Counter(more.rows_selected(("x",), (LabelRequirement("app", "In", ("web",)),)).tolist()) == {0: 1, 1: 1}
+    is_web = (LabelRequirement("app", "In", ("web",)),)
+    assert Counter(more.rows_selected(frozenset(("x",)), is_web).tolist()) == {0: 1, 1: 1}
     assert Counter(more.rows_selected(None, ()).tolist()) == {0: 2, 1: 2}
     (carried,) = more.carried("x", {}, {"app": "web"})
     rows, times = more.carrier_rows(carried)
@@ -178,3 +179,15 @@ def test_a_layer_and_its_base_get_classes_of_their_own() -> None:
         found = [table.carrier_rows(each)[0].tolist() for each in table.carried("default", {}, {"app": "web"})]
         assert sorted(row for each in found for row in each) == rows
     assert (len(base.classes), layer.classes.own_count) == (2, 1)
+
+
+def test_a_selection_is_remembered_for_its_own_table_only() -> None:
+    web, is_web = make_pod().namespace("x").label("app", "web"), (LabelRequirement("app", "In", ("web",)),)
+    table = RunningPods.of([_info("a", web), _info("b")])
+    assert table.rows_selected(None, is_web).tolist() == [0]
+    assert table.rows_selected(None, is_web).tolist() == [0]
+    assert table.rows_selected(frozenset(("y",)), is_web).tolist() == []
+    assert sorted(table.with_added({1: _info("b", web).pods}).rows_selected(None, is_web).tolist()) == [0, 1]
+    layer = table.layered()
+    assert layer.with_rows({0: _info("a")}).rows_selected(None, is_web).tolist() == []
+    assert layer.rows_selected(None, is_web).tolist() == [0]

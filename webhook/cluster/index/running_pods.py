@@ -1,8 +1,8 @@
 """Index of the running pods: the pods that a selector matches, and their nodes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,13 @@ class PodHolder(Protocol):
         """Return the pods."""
 
 
+class _Selected(NamedTuple):
+    namespaces: frozenset[str] | None
+    selector: LabelSelector | None
+    terminating: bool
+    rows: Codes
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RunningPods:
     """The running pods by class and row of the node. `classes` numbers pods that are equal to every selector.
@@ -40,6 +47,8 @@ class RunningPods:
     row_of: Codes
     carrier_class_of: Codes
     carrier_row_of: Codes
+    _last_selected: "list[_Selected]" = field(default_factory=list)
+    """The last result of `rows_selected`. Most pending pods have the same term: the policy's bin-packing."""
 
     @classmethod
     def of(cls, nodes: Sequence[PodHolder]) -> "RunningPods":
@@ -85,11 +94,11 @@ class RunningPods:
 
     def isolated(self) -> "RunningPods":
         """Return the same table with classes of its own, so that pods that never run leave no class behind."""
-        return replace(self, classes=self.classes.copy())
+        return replace(self, classes=self.classes.copy(), _last_selected=[])
 
     def layered(self) -> "RunningPods":
         """Return the same table for showing further pods: their classes are not added to those of this one."""
-        return replace(self, classes=LayeredPodClasses(self.classes, self.class_count))
+        return replace(self, classes=LayeredPodClasses(self.classes, self.class_count), _last_selected=[])
 
     @property
     def has_terms(self) -> bool:
@@ -139,7 +148,7 @@ class RunningPods:
 
     def rows_selected(
         self,
-        namespaces: Iterable[str] | None,
+        namespaces: frozenset[str] | None,
         selector: LabelSelector | None,
         expired: Expired = never,
         *,
@@ -152,8 +161,14 @@ class RunningPods:
         Raises:
             DeadlineNearError: `expired()` returned true.
         """
+        for last in self._last_selected[:1]:
+            if last[:3] == (namespaces, selector, terminating):
+                return last.rows
         selected = self.selected(namespaces, selector, expired)
-        return self.rows_of(selected if terminating else selected & ~self.terminating())
+        rows = self.rows_of(selected if terminating else selected & ~self.terminating())
+        # One step, since other threads read it.
+        self._last_selected[:] = [_Selected(namespaces, selector, terminating, rows)]
+        return rows
 
     def carried(self, namespace: str, namespace_labels: Labels, labels: Labels) -> Iterator[CarriedTerm]:
         """Return the terms of running pods that select a pod with `labels` in `namespace`."""

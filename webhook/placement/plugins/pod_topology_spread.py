@@ -172,7 +172,7 @@ class _DomainCounter:
         """Return the number of pods that `selector` selects on each node; an empty one selects none."""
         if selector == () and self._nodes.assumed:
             return np.bincount(self._rows_of_assumed(), minlength=len(self._nodes.nodes))
-        namespaces = (self._pod.inter_pod.namespace,)
+        namespaces = frozenset((self._pod.inter_pod.namespace,))
         rows = self._nodes.pods.rows_selected(namespaces, selector or None, self._expired, terminating=False)
         return np.bincount(rows, minlength=len(self._nodes.nodes))
 
