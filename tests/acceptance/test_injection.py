@@ -162,7 +162,7 @@ def test_kubectl_shows_warnings(cluster: Cluster, webhook: Webhook) -> None:
 
     printed = cluster.kubectl("create", "--filename=-", stdin=json_text(manifest))
 
-    assert f"Warning: nothing acts on {DOMAIN}/queue yet" in printed.stderr
+    assert f"Warning: {DOMAIN}/queue has no effect: scheduler default-scheduler has no queues" in printed.stderr
 
 
 HOSTILE = "x\x1b]0;title\x07\x1b[31m\u202e"

@@ -195,13 +195,13 @@ def test_a_patch_is_on_the_line_of_its_pod_if_another_is_denied(run: Run) -> Non
 
 
 def test_warnings_go_to_standard_error_alone(run: Run) -> None:
-    pod = TRAINING.annotate("maip.mxsf.io/queue", "night").obj()
+    pod = TRAINING.annotate("maip.mxsf.io/queue", "night").annotate("maip.mxsf.io/scheduler", "default-scheduler").obj()
 
     outcome = run("mutate", "-f", "-", "-o", "patch", stdin=as_list(pod))
 
     assert (outcome.code, len(lines(outcome.output))) == (0, 1)
     assert outcome.errors == (
-        "Warning: team-a/trainer: nothing acts on maip.mxsf.io/queue yet: the pod is scheduled as without\n"
+        "Warning: team-a/trainer: maip.mxsf.io/queue has no effect: scheduler default-scheduler has no queues\n"
     )
 
 

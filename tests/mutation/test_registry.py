@@ -31,4 +31,5 @@ def test_rules_apply_in_the_order_of_the_contract() -> None:
         "ExtraTolerations",
         "BinPacking",
         "SchedulerName",
+        "BatchScheduler",
     ]

@@ -79,6 +79,8 @@ def test_built_in_policy_matches_the_contract() -> None:
                 "zone": "topology.kubernetes.io/zone",
             },
             "allowedSchedulers": ["default-scheduler", "volcano", "kai-scheduler", "binpack-scheduler"],
+            "schedulers": {},
+            "queueing": "scheduler",
             "optOutNamespaces": None,
             "placementCheck": {
                 "mode": "warn",
@@ -170,6 +172,8 @@ def test_the_keys_are_those_that_users_write() -> None:
             "queue",
             "gang",
             "gang-size",
+            "gpu-fraction",
+            "preemptible",
             "placement-check",
             "inject",
         )

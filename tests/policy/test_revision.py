@@ -76,6 +76,8 @@ OTHERS = {
     "binPacking": SPEC["binPacking"] | {"weight": 99},
     "topologyAliases": {},
     "allowedSchedulers": [*SPEC["allowedSchedulers"], "mine"],
+    "schedulers": {"gang-scheduler": {"backend": "coscheduling"}},
+    "queueing": "kueue",
     "optOutNamespaces": [],
     "placementCheck": SPEC["placementCheck"] | {"mode": "deny"},
     "nodeTemplates": [{"name": "gpu-h20", "capacity": {"nvidia.com/gpu": 8}}],

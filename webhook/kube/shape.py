@@ -52,6 +52,7 @@ POD: Mapping[str, Any] = {
     "spec": {
         "nodeName": TEXT,
         "schedulerName": TEXT,
+        "schedulingGroup": {"podGroupName": TEXT},
         "nodeSelector": TextMap(),
         "tolerations": Each({"key": TEXT, "operator": TEXT, "value": TEXT, "effect": TEXT}),
         "affinity": {

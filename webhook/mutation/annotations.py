@@ -1,7 +1,7 @@
 """Read the annotations of a pod, with those of its namespace as defaults."""
 
-from collections.abc import Mapping
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from webhook.kube.field import FieldError, invalid, unsupported
 from webhook.policy.annotation_values import UnsupportedValueError
@@ -55,6 +55,11 @@ class Annotations:
         except ValueError as error:
             self._report(key, invalid(self.path(key), value, str(error)))
         return None
+
+    def reject(self, annotation: Annotation[Any], error: Callable[[str], FieldError]) -> None:
+        """Report the error that `error` makes of the path of a value that parses and cannot hold for this pod."""
+        key = self._policy.keys.of(annotation)
+        self._report(key, error(self.path(key)))
 
     def ignore(self, error: FieldError) -> None:
         """Add the warning that a value of the namespace is ignored because of `error`."""

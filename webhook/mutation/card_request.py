@@ -25,17 +25,22 @@ class CardRequest:
     extended_resources: tuple[str, ...]
     has_claims: bool
     """Claims for devices (DRA) can be for an accelerator; the patch does not depend on the claims themselves."""
+    has_share: bool
+    """The pod requests a share of a card by an annotation instead."""
 
     @classmethod
-    def of(cls, pod: Mapping[str, Any], extended_resources: Sequence[str], policy: Policy) -> "CardRequest":
-        """Return the request of `pod` for the `extended_resources`."""
+    def of(
+        cls, pod: Mapping[str, Any], own: Mapping[str, str], extended_resources: Sequence[str], policy: Policy
+    ) -> "CardRequest":
+        """Return the request of `pod`, whose annotations are `own`, for the `extended_resources`."""
         accelerators = tuple(policy.accelerators_of(extended_resources))
-        return cls(accelerators, tuple(extended_resources), bool(pod["spec"].get("resourceClaims")))
+        has_share = not accelerators and policy.keys.gpu_fraction in own
+        return cls(accelerators, tuple(extended_resources), bool(pod["spec"].get("resourceClaims")), has_share)
 
     @property
     def may_include_card(self) -> bool:
         """Return whether the pod requests an accelerator, or can do so by a claim."""
-        return bool(self.accelerators) or self.has_claims
+        return bool(self.accelerators) or self.has_claims or self.has_share
 
     def applicable_defaults(self, defaults: Mapping[str, str], policy: Policy) -> Mapping[str, str]:
         """Return those of the namespace's `defaults` that apply to the pod."""

@@ -3,10 +3,18 @@
 from collections.abc import Sequence
 
 from webhook.mutation.rule import Rule
+from webhook.mutation.rules.batch_scheduler import BatchScheduler
 from webhook.mutation.rules.bin_packing import BinPacking
 from webhook.mutation.rules.extra_tolerations import ExtraTolerations
 from webhook.mutation.rules.gpu_product import GpuProduct
 from webhook.mutation.rules.node_usage_affinity import NodeUsageAffinity
 from webhook.mutation.rules.scheduler_name import SchedulerName
 
-RULES: Sequence[type[Rule]] = (NodeUsageAffinity, GpuProduct, ExtraTolerations, BinPacking, SchedulerName)
+RULES: Sequence[type[Rule]] = (
+    NodeUsageAffinity,
+    GpuProduct,
+    ExtraTolerations,
+    BinPacking,
+    SchedulerName,
+    BatchScheduler,
+)

@@ -7,6 +7,7 @@ from typing import Any
 from webhook.kube.field import FieldError, InvalidInput, forbidden
 from webhook.kube.resources import extended_resource_names
 from webhook.mutation.annotations import Annotations
+from webhook.mutation.batch_scheduling import BatchScheduling, batch_warnings, read_batch_scheduling
 from webhook.mutation.card_request import CardRequest, without_card_warnings
 from webhook.mutation.unused_keys import keys_without_type, misspelt_keys
 from webhook.policy.accelerator import Accelerator
@@ -40,6 +41,8 @@ class Workload:
     scheduler: str | None
     scheduler_is_requested: bool
     check_mode: CheckMode
+    batch: BatchScheduling
+    """The scheduler that the pod will have, and what is requested of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ def read_workload(
     if extended_resources is None:
         extended_resources = _extended_resources(pod)
     own: Mapping[str, str] = pod["metadata"].get("annotations") or {}
-    request = CardRequest.of(pod, extended_resources, policy)
+    request = CardRequest.of(pod, own, extended_resources, policy)
     applied = request.applicable_defaults(defaults, policy)
     annotations = Annotations(own, namespace, applied, policy)
     warnings = misspelt_keys(own, policy)
@@ -98,7 +101,7 @@ def read_workload(
         detail = f'"disabled" has no effect in namespace "{namespace}": the policy allows it in {allowed}'
         warnings.append(f"{policy.keys.inject}: {detail}")
     # Read even if the type is invalid, so that all invalid annotations are reported at once.
-    workload = _requested_workload(annotations, request, type_name, namespace, policy, warnings, denials)
+    workload = _requested_workload(annotations, request, pod, type_name, namespace, policy, warnings, denials)
     warnings += [*_without_effect_yet(annotations, policy), *annotations.ignored]
     is_usable = workload.type is not _ANY_TYPE
     bypass_reason = "" if is_usable else "invalid annotations"
@@ -160,6 +163,7 @@ _ANY_TYPE = WorkloadType(node_usage=NodeUsage(allow=("any",)))
 def _requested_workload(
     annotations: Annotations,
     request: CardRequest,
+    pod: Mapping[str, Any],
     type_name: str,
     namespace: str,
     policy: Policy,
@@ -177,6 +181,11 @@ def _requested_workload(
         warnings.append(f"the pod requests cards of {names}; its gpu- annotations are read as {accelerators[0].name}'s")
     # A product of the pod's own that is ignored is still one that it wants: not every other product will do.
     names_product = bool(products) or annotations.is_own(policy.keys.gpu_product)
+    scheduler_name = workload_type.scheduler_name if scheduler is None else scheduler
+    batch = read_batch_scheduling(annotations, pod, scheduler_name, accelerators, policy)
+    if request.has_share:
+        accelerators = policy.spec.accelerators[:1]
+    warnings += batch_warnings(annotations, batch, workload_type, policy)
     any_will_do = policy.spec.tolerate_any_product and accelerators and not names_product
     return Workload(
         type_name=type_name,
@@ -189,9 +198,10 @@ def _requested_workload(
         gpu_count=annotations.read(Keys.gpu_count),
         gpu_driver=annotations.read(Keys.gpu_driver),
         bin_packing=workload_type.bin_packing if bin_packing is None else bin_packing == "true",
-        scheduler=workload_type.scheduler_name if scheduler is None else scheduler,
+        scheduler=scheduler_name,
         scheduler_is_requested=scheduler is not None,
         check_mode=_check_mode(annotations.read(Keys.placement_check), policy, warnings),
+        batch=batch,
     )
 
 

@@ -8,6 +8,8 @@ from webhook.kube.names import LABEL_VALUE_RULE, is_label_value, is_qualified_na
 
 MEBIBYTE = 1024 * 1024
 
+_MOST_DIGITS = 4
+
 # Each product adds a toleration and a value in each nodeSelectorTerm.
 _MOST_PRODUCTS = 100
 
@@ -71,6 +73,14 @@ def positive(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
         raise ValueError('must be an integer above zero, as in "8"')
     return int(text)
+
+
+def fraction(text: str) -> str:
+    """Return the decimal `text`, above 0 and below 1, in its shortest form."""
+    digits = text.removeprefix("0").removeprefix(".").rstrip("0")
+    if "." not in text or not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
+        raise ValueError(f'must be a decimal above 0 and below 1 of at most {_MOST_DIGITS} digits, as in "0.5"')
+    return f"0.{digits}"
 
 
 def topology(aliases: Mapping[str, str]) -> Callable[[str], str]:

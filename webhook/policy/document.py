@@ -26,6 +26,7 @@ from webhook.policy.fields import (
 )
 from webhook.policy.node_template import NodeTemplate
 from webhook.policy.placement_check import PlacementCheck
+from webhook.policy.scheduler_settings import SchedulerSettings
 from webhook.policy.without_accelerator import WithoutAccelerator, WithoutAcceleratorField
 from webhook.policy.workload_kind import WorkloadKind
 from webhook.policy.workload_objects import WorkloadObjects
@@ -113,6 +114,14 @@ class PolicySpec(StrictModel):
         "binpack-scheduler",
     )
     """Schedulers that the annotation `scheduler` can choose. Must include the `schedulerName` of each workload type."""
+
+    schedulers: dict[LabelValue, SchedulerSettings] = Field(default={})
+    """The kinds of the schedulers, by their name. A scheduler that is absent here is a profile of kube-scheduler,
+    except for `volcano` and `kai-scheduler`, whose backends are `volcano` and `kai`."""
+
+    queueing: Literal["scheduler", "kueue"] = "scheduler"
+    """What the annotations `queue` and `gang` are for: the scheduler of the pod, or Kueue, which admits pods before any
+    scheduler sees them."""
 
     opt_out_namespaces: Values[NamespacePattern] | None = None
     """Namespaces whose pods may opt out with `inject: disabled`, each a name or a pattern with `*`. In other namespaces

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar, get_args, overload
 
-from webhook.policy.annotation_values import card_memory, name, one_of, positive, products, topology
+from webhook.policy.annotation_values import card_memory, fraction, name, one_of, positive, products, topology
 from webhook.policy.document import PolicySpec
 from webhook.policy.placement_check import CheckMode
 
@@ -93,9 +93,25 @@ class Keys:
         "overrides the type's `schedulerName`",
         rule="SchedulerName",
     )
-    queue = Annotation(_any_policy(name), "a label value", has_effect=False)
-    gang = Annotation(_any_policy(name), "a label value", has_effect=False)
-    gang_size = Annotation(_any_policy(positive), "integer, 1 or more", has_effect=False)
+    queue = Annotation(_any_policy(name), "a label value", "queue of a batch scheduler", rule="BatchScheduler")
+    gang = Annotation(
+        _any_policy(name), "a label value", "group of pods that start together or not at all", rule="BatchScheduler"
+    )
+    gang_size = Annotation(
+        _any_policy(positive), "integer, 1 or more", "number of the pods of that group", rule="BatchScheduler"
+    )
+    gpu_fraction = Annotation(
+        _any_policy(fraction),
+        "decimal between 0 and 1, such as `0.5`",
+        "share of one card, instead of whole cards, where the scheduler can share cards",
+        rule="BatchScheduler",
+    )
+    preemptible = Annotation(
+        _any_policy(one_of(("true", "false"))),
+        '`"true"`, `"false"`',
+        "whether the pod may be evicted for others, in the terms of the scheduler",
+        rule="BatchScheduler",
+    )
     placement_check = Annotation(
         _any_policy(one_of(get_args(CheckMode))),
         "`off`, `warn`, `deny`",

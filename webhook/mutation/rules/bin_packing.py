@@ -19,6 +19,8 @@ class BinPacking:
         """Return the label and the preferred podAffinity."""
         if not workload.bin_packing:
             return Skipped("bin-packing is off for this pod")
+        if not workload.batch.adds_packing_hint:
+            return Skipped("the policy leaves packing to the scheduler (schedulers.NAME.binPackingHint)")
         packing = policy.spec.bin_packing
         return (
             AddLabel(packing.label_key, packing.label_value, "others are not drawn to this pod"),

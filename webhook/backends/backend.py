@@ -1,0 +1,79 @@
+"""The interface of a scheduler backend: a kind of scheduler, and the fields of a pod that it reads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRequest:
+    """What the annotations of a pod request of a batch scheduler; None if there is no annotation."""
+
+    queue: str | None = None
+    gang: str | None = None
+    gang_size: int | None = None
+    gpu_fraction: str | None = None
+    """The share of one card, a decimal between 0 and 1."""
+    preemptible: bool | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing is requested."""
+        return self == _NOTHING
+
+
+_NOTHING = BatchRequest()
+
+
+class PodField(NamedTuple):
+    """A text field of a pod, by its path, and the value that a scheduler reads there."""
+
+    path: tuple[str, ...]
+    value: str
+
+    def __str__(self) -> str:
+        if self.path[0] == "metadata":
+            return f"{self.path[1].removesuffix('s')} {self.path[2]}={self.value}"
+        return f"{'.'.join(self.path)} {self.value}"
+
+
+def label(key: str, value: str) -> PodField:
+    """Return the label `key` of a pod."""
+    return PodField(("metadata", "labels", key), value)
+
+
+def annotation(key: str, value: str) -> PodField:
+    """Return the annotation `key` of a pod."""
+    return PodField(("metadata", "annotations", key), value)
+
+
+class Expressed(NamedTuple):
+    """A request in the terms of a scheduler: fields of the pod, and the requested things that it cannot express.
+
+    `missing` are texts such as "has no queues", each the predicate of a sentence about the scheduler, by the attribute
+    of `BatchRequest` that has no effect or only a part of it.
+    """
+
+    fields: Sequence[PodField] = ()
+    missing: Sequence[tuple[str, str]] = ()
+
+
+class Backend(Protocol):
+    """One kind of scheduler. `name` is its value in the policy."""
+
+    name: ClassVar[str]
+    api_groups: ClassVar[Sequence[str]]
+    """The API groups that its CRDs have: none of them is served where it is not installed."""
+    schedules_gangs: ClassVar[bool]
+    """Whether the pods of a gang start together or not at all."""
+    ignores: ClassVar[Sequence[str]]
+    """The constraints of a pod that it does not follow, among PREFERRED_NODE_AFFINITY and SPREAD_CONSTRAINTS."""
+
+    @staticmethod
+    def express(request: BatchRequest) -> Expressed:
+        """Return `request` in the terms of the scheduler."""
+        ...
+
+
+PREFERRED_NODE_AFFINITY = "preferred node affinity"
+SPREAD_CONSTRAINTS = "topology spread constraints with DoNotSchedule"

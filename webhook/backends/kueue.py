@@ -1,0 +1,43 @@
+"""Kueue: admits pods to a queue before the scheduler sees them, beside any scheduler.
+
+Measured with Kueue 0.15.0: it reads the queue and the group of a plain pod from labels alone, and holds the pods of a
+group until all of them exist and fit the quota. A missing LocalQueue is reported on the Workload, not on the pod.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from webhook.backends.backend import BatchRequest, Expressed, annotation, label
+
+QUEUE = "kueue.x-k8s.io/queue-name"
+GROUP = "kueue.x-k8s.io/pod-group-name"
+TOTAL_COUNT = "kueue.x-k8s.io/pod-group-total-count"
+
+
+class Kueue:
+    """Reads labels and annotations of the pod.
+
+    Source: sigs.k8s.io/kueue/pkg/controller/constants/constants.go, pkg/controller/jobs/pod/constants/constants.go
+    """
+
+    name: ClassVar[str] = "kueue"
+    api_groups: ClassVar[Sequence[str]] = ("kueue.x-k8s.io",)
+    schedules_gangs: ClassVar[bool] = True
+    ignores: ClassVar[Sequence[str]] = ()
+
+    @staticmethod
+    def express(request: BatchRequest) -> Expressed:
+        """Return the labels, and the annotation with the size of the gang, without which no pod of it is admitted."""
+        fields, missing = [], []
+        if request.queue is not None:
+            fields.append(label(QUEUE, request.queue))
+        if request.gang is not None and request.gang_size is not None:
+            fields.append(label(GROUP, request.gang))
+            fields.append(annotation(TOTAL_COUNT, str(request.gang_size)))
+        elif request.gang is not None:
+            missing.append(("gang", "needs the size of a gang, too"))
+        elif request.gang_size is not None:
+            missing.append(("gang_size", "needs the name of the gang, too"))
+        if request.gang is not None and request.queue is None:
+            missing.append(("gang", "admits the pods of a queue alone"))
+        return Expressed(fields, missing)

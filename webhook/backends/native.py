@@ -1,0 +1,32 @@
+"""kube-scheduler's own gang scheduling (gates GenericWorkload and GangScheduling): `spec.schedulingGroup`.
+
+A pod of a missing PodGroup is held before the queue without a word. An API server without the gate drops the field.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from webhook.backends.backend import BatchRequest, Expressed, PodField
+from webhook.backends.default import Default
+
+
+class Native:
+    """Reads a field of the pod, which is immutable once the pod exists.
+
+    Source: k8s.io/api/core/v1/types.go, PodSchedulingGroup
+    """
+
+    name: ClassVar[str] = "native"
+    api_groups: ClassVar[Sequence[str]] = ()
+    schedules_gangs: ClassVar[bool] = True
+    ignores: ClassVar[Sequence[str]] = ()
+
+    @staticmethod
+    def express(request: BatchRequest) -> Expressed:
+        """Return the field; apart from gangs, it is kube-scheduler."""
+        missing = [each for each in Default.express(request).missing if each[0] != "gang"]
+        if request.gang is not None:
+            return Expressed((PodField(("spec", "schedulingGroup", "podGroupName"), request.gang),), missing)
+        if request.gang_size is not None:
+            missing.append(("gang_size", "reads the size of a gang from minCount of its PodGroup: name it"))
+        return Expressed((), missing)

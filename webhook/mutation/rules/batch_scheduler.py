@@ -1,0 +1,28 @@
+"""BatchScheduler: request queue, gang, share of a card and preemptibility in the terms of the pod's scheduler."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from webhook.kube.text import cut
+from webhook.mutation.batch_edits import SetField
+from webhook.mutation.edits import Edit
+from webhook.mutation.node_terms import LONGEST_SHOWN
+from webhook.mutation.rule import Skipped
+from webhook.mutation.workload import Workload
+from webhook.policy.policy import Policy
+
+
+class BatchScheduler:
+    """Sets the labels, annotations and fields that the backend of the scheduler reads."""
+
+    name: ClassVar[str] = "BatchScheduler"
+
+    @staticmethod
+    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:  # noqa: ARG004 - the rules' signature
+        """Return an edit for each field."""
+        batch = workload.batch
+        if batch.request.is_empty:
+            return Skipped("no queue, gang or share of a card is requested")
+        if not batch.fields:
+            return Skipped(f"scheduler {cut(batch.scheduler, LONGEST_SHOWN)} cannot express what is requested")
+        return [SetField(field) for field in batch.fields]
