@@ -70,8 +70,6 @@ class Burst(NamedTuple):
     nodes: Sequence[Object]
     pods: int
     create: Callable[[Cluster], float]
-    of_equals: bool = False
-    """Whether all pods are equal."""
 
 
 def job_burst(node_count: int) -> Burst:
@@ -104,7 +102,7 @@ def job_burst(node_count: int) -> Burst:
         cluster.wait_pods(JOB_PODS)
         return time.monotonic() - began
 
-    return Burst(f"Job of {JOB_PODS}, {JOB_GPUS} fit on {node_count} nodes", nodes, JOB_PODS, create, of_equals=True)
+    return Burst(f"Job of {JOB_PODS}, {JOB_GPUS} fit on {node_count} nodes", nodes, JOB_PODS, create)
 
 
 def trace_burst(folder: Path, pod_list: str, nodes: int, asked: float, clients: int, seed: int) -> Burst:
@@ -206,8 +204,9 @@ def measured(cluster: Cluster, folder: Path, burst: Burst, replicas: int = 1) ->
         predictions |= predictions_by_decision(each)
     decisions = decisions_by_pod(cluster.control_plane.audit_log, cluster.namespace)
     outcome = Outcome(burst.pods, seconds)
+    templates = {each["metadata"]["name"]: _template(each) for each in cluster.pods()}
     for name, node in nodes.items():
-        outcome.add(name, predictions.get(decisions.get(name, "")), node)
+        outcome.add(name, templates[name], predictions.get(decisions.get(name, "")), node)
     return outcome
 
 
@@ -224,6 +223,12 @@ def _settled(cluster: Cluster, pods: int) -> dict[str, str | None]:
         if nodes != last or len(nodes) < pods:
             last, since = nodes, time.monotonic()
     return last
+
+
+def _template(pod: Object) -> str:
+    """Return what the scheduler reads of `pod`, which is equal for pods of one template."""
+    spec = pod["spec"]
+    return repr([[each.get("resources") for each in spec["containers"]], spec.get("affinity"), spec.get("tolerations")])
 
 
 def _is_decided(pod: Object) -> bool:
@@ -273,7 +278,7 @@ def main(
             for count in replicas:
                 for burst in bursts:
                     outcome = _measured_alone(control_plane, folder / f"{count} {burst.name}", burst, count)
-                    table.add_row(burst.name, str(count), *_cells(outcome, of_equals=burst.of_equals))
+                    table.add_row(burst.name, str(count), *_cells(outcome))
                     for line in outcome.failures if show else ():
                         click.echo(f"{burst.name}: {line}", err=True)
     Console(width=max(Console().width, 120)).print(table)
@@ -288,11 +293,11 @@ def _measured_alone(control_plane: ControlPlane, folder: Path, burst: Burst, rep
         cluster.remove_everything()
 
 
-def _cells(outcome: Outcome, *, of_equals: bool) -> list[str]:
+def _cells(outcome: Outcome) -> list[str]:
     verdicts = ", ".join(
         f"{outcome.true[verdict]} of {count} {verdict}" for verdict, count in outcome.by_verdict.most_common()
     )
-    as_equals = f" ({100 * outcome.best_share_of_equals:.1f} % as equals)" if of_equals else ""
+    as_equals = f" ({100 * outcome.best_share_of_equals:.1f} % as equals)"
     return [
         verdicts,
         f"{100 * outcome.true_share:.1f} %",

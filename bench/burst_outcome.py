@@ -45,8 +45,8 @@ class Outcome:
     best_nodes: int = 0
     """The sizes of the best sets of these pods, added up."""
     on_node: int = 0
-    bindings: list[tuple[str, frozenset[str]]] = field(default_factory=list)
-    """The node of each of these pods, and its best set."""
+    bindings: dict[str, list[tuple[str, frozenset[str]]]] = field(default_factory=dict)
+    """The node of each of these pods, and its best set, by the template of the pod."""
     failures: list[str] = field(default_factory=list)
     """The pods whose verdict did not come true, or that are not in the best set, a line each."""
 
@@ -64,25 +64,14 @@ class Outcome:
 
     @property
     def best_share_of_equals(self) -> float:
-        """The same share if pods are equal: the most best sets that the bound pods can be matched with, each once.
+        """The same share, with pods of one template matched with each other's best sets, each once.
 
         Equal pods that are admitted at the same time can come into the queue in another order, which changes nothing.
         """
-        pod_of: dict[int, int] = {}
+        return sum(map(_matched, self.bindings.values())) / max(self.bound, 1)
 
-        def match(pod: int, tried: set[int]) -> bool:
-            for other, (_, best) in enumerate(self.bindings):
-                if other not in tried and self.bindings[pod][0] in best:
-                    tried.add(other)
-                    if other not in pod_of or match(pod_of[other], tried):
-                        pod_of[other] = pod
-                        return True
-            return False
-
-        return sum(match(pod, set()) for pod in range(len(self.bindings))) / max(self.bound, 1)
-
-    def add(self, name: str, prediction: Prediction | None, node: str | None) -> None:
-        """Count a pod that got `node`, or none."""
+    def add(self, name: str, template: str, prediction: Prediction | None, node: str | None) -> None:
+        """Count a pod of `template` that got `node`, or none."""
         if prediction is None:
             self.by_verdict["absent"] += 1
             return
@@ -99,9 +88,25 @@ class Outcome:
         self.on_node += node == prediction.node
         self.on_best += node in prediction.best
         self.best_nodes += len(prediction.best)
-        self.bindings.append((node, prediction.best))
+        self.bindings.setdefault(template, []).append((node, prediction.best))
         if node not in prediction.best:
             self.failures.append(f"{name}: on {node}, best were {', '.join(sorted(prediction.best)) or 'unknown'}")
+
+
+def _matched(bindings: list[tuple[str, frozenset[str]]]) -> int:
+    """Return the most nodes that can be matched with a best set each."""
+    pod_of: dict[int, int] = {}
+
+    def match(pod: int, tried: set[int]) -> bool:
+        for other, (_, best) in enumerate(bindings):
+            if other not in tried and bindings[pod][0] in best:
+                tried.add(other)
+                if other not in pod_of or match(pod_of[other], tried):
+                    pod_of[other] = pod
+                    return True
+        return False
+
+    return sum(match(pod, set()) for pod in range(len(bindings)))
 
 
 def decisions_by_pod(audit_log: Path, namespace: str) -> dict[str, str]:
