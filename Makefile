@@ -7,7 +7,8 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-fast check format bench bench-renewal bench-burst bench-feed-real abuse docs lock \
-	control-plane clean differential differential-capacity differential-moves differential-releases upstream-tables \
+	control-plane clean differential differential-capacity differential-moves differential-releases test-schedulers \
+	upstream-tables \
 	mutants golden examples rules
 
 help: ## list the targets
@@ -56,6 +57,9 @@ differential-capacity: $(STAMP) ## compare the counts of 200 random pods with th
 
 differential-moves: $(STAMP) ## make the moves of 100 random clusters on the real kube-scheduler (make test: 4)
 	DIFFERENTIAL_MOVES=100 $(BIN)/python -m pytest tests/placement/capacity/test_moves_against_kube_scheduler.py
+
+test-schedulers: $(STAMP) ## run the real Volcano, KAI and Kueue beside the control plane, built if need be
+	TEST_SCHEDULERS=1 REQUIRE_CONTROL_PLANE=1 $(BIN)/python -m pytest tests/schedulers $(PYTEST_ARGS)
 
 upstream-tables: $(STAMP) ## compare our results with kube-scheduler's unit-test tables, by plugin
 	$(BIN)/python -m tests.upstream

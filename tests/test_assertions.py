@@ -14,7 +14,7 @@ _CLOCKS = {
     *("time.time", "time.time_ns"),
 }
 # What waits for another process, with a bound.
-_WAITING = {TESTS / "controlplane" / "build.py", TESTS / "controlplane" / "polling.py"}
+_WAITING = {TESTS / "controlplane" / "go_command.py", TESTS / "controlplane" / "polling.py"}
 
 
 def _reads_a_clock(node: ast.AST) -> bool:

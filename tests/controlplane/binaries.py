@@ -13,8 +13,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.controlplane.build import PROGRAMS, BuildFailed, built, pinned_minor
+from tests.controlplane.build import PROGRAMS, built, pinned_minor
 from tests.controlplane.cache import Progress, cache_folder
+from tests.controlplane.go_command import BuildFailed
 
 ASSETS = "KUBEBUILDER_ASSETS"
 REQUIRED = "REQUIRE_CONTROL_PLANE"

@@ -4,27 +4,18 @@ import hashlib
 import os
 import platform
 import re
-import subprocess
-import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from tests.controlplane.cache import Progress, locked, made_whole
+from tests.controlplane.go_command import BuildFailed, GoCommand
 from tests.controlplane.toolchain import NoToolchain, find_or_install
 
 GO_MODULE = Path(__file__).parent / "golang"
 RELEASE = "CONTROL_PLANE_RELEASE"
 PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
 
-_PROGRESS_INTERVAL_SECONDS = 15
 _KUBERNETES = r"^\s*k8s\.io/kubernetes (v\S+)$"
-_MODULES_SHOWN = 10
-_REFUSED = re.compile(r"(?:^|\s)(?P<module>[\w.~/-]+@v[\w.+-]+): (?P<why>.+)$")
-
-
-class BuildFailed(Exception):  # noqa: N818 - a finding that is shown to the user
-    """The programs could not be built; names each module that could not be downloaded, or the compiler's last lines."""
 
 
 def module_file(environ: Mapping[str, str]) -> Path:
@@ -85,14 +76,7 @@ def _build(target: Path, module: Path, environ: Mapping[str, str], progress: Pro
     version = _pinned(_KUBERNETES, module)
     stamp = "k8s.io/component-base/version"
     stamps = f"-s -w -X {stamp}.gitVersion={version} -X {stamp}.gitMajor=1 -X {stamp}.gitMinor={_minor(module)}"
-    settings = {
-        "CGO_ENABLED": "0",
-        "GOFLAGS": f"-mod=readonly -modfile={module.name}",
-        "GOTOOLCHAIN": "local",
-        "GOSUMDB": "off",
-        "GOWORK": "off",
-    }
-    run = _GoCommand(go, {**environ, **settings}, progress)
+    run = GoCommand(go, GO_MODULE, {**environ, "GOFLAGS": f"-mod=readonly -modfile={module.name}"}, progress)
     progress(f"building Kubernetes {version} into {target}: about five minutes on two cores, once")
     # The largest one alone first: without a network that is one timeout instead of two hundred.
     run("mod", "download", "k8s.io/kubernetes", doing="fetching k8s.io/kubernetes")
@@ -111,61 +95,3 @@ def _pinned(pattern: str, module: Path) -> str:
     if found is None:
         raise BuildFailed(f"{module}: no line matches {pattern}")
     return found.group(1)
-
-
-class _GoCommand:
-    """Runs go commands in the module, reporting how far they are every 15 seconds."""
-
-    def __init__(self, go: Path, environ: Mapping[str, str], progress: Progress) -> None:
-        self._go = go
-        self._environ = dict(environ)
-        self._progress = progress
-
-    def __call__(self, *arguments: str, doing: str) -> list[str]:
-        """Return the lines of its output, standard error included.
-
-        Raises:
-            BuildFailed: the command failed.
-        """
-        lines: list[str] = []
-        done = threading.Event()
-        reporter = threading.Thread(target=self._report, args=(doing, lines, done), daemon=True)
-        with subprocess.Popen(
-            [str(self._go), *arguments],
-            cwd=GO_MODULE,
-            env=self._environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as process:
-            reporter.start()
-            try:
-                assert process.stdout is not None
-                for line in process.stdout:
-                    lines.append(line.rstrip())
-            except BaseException:
-                process.kill()
-                raise
-            finally:
-                done.set()
-                reporter.join()
-        if process.returncode != 0:
-            raise BuildFailed(explained(lines))
-        return lines
-
-    def _report(self, doing: str, lines: list[str], done: threading.Event) -> None:
-        began = time.monotonic()
-        while not done.wait(_PROGRESS_INTERVAL_SECONDS):
-            self._progress(f"{doing}: {len(lines)} so far, {time.monotonic() - began:.0f} s")
-
-
-def explained(output: list[str]) -> str:
-    """Return the error in the output of a go command: each module that it could not download, else its last lines."""
-    refused: dict[str, str] = {}
-    for line in output:
-        if found := _REFUSED.search(line):
-            refused.setdefault(found["module"], found["why"])
-    if refused:
-        shown = [f"Go module {module}: {why}" for module, why in list(refused.items())[:_MODULES_SHOWN]]
-        return "; ".join(shown) + (f"; and {len(refused) - len(shown)} more" if len(refused) > len(shown) else "")
-    return "go: " + " / ".join(line for line in output[-5:] if line)

@@ -4,8 +4,9 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.controlplane.polling import wait_for
 
@@ -44,9 +45,15 @@ class HeldPort:
 
 
 class Process:
-    """A running program; its output goes to `log`."""
+    """A running program, with further variables of the `environment`; its output goes to `log`."""
 
-    def __init__(self, program: Path, arguments: Sequence[str], log: Path) -> None:
+    def __init__(
+        self,
+        program: Path,
+        arguments: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.name = program.name
         self.log = log
         command = [str(program), *arguments]
@@ -54,7 +61,12 @@ class Process:
             command = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid()), *command]
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                command,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             )
 
     def wait_ready(self, ready: Callable[[], bool]) -> None:

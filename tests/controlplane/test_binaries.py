@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane.binaries import MissingPrograms, find_or_build
-from tests.controlplane.build import PROGRAMS, BuildFailed, explained, module_file, pinned_minor
+from tests.controlplane.build import PROGRAMS, module_file, pinned_minor
+from tests.controlplane.go_command import BuildFailed, explained
 
 WRITE_OUTPUT = 'while [ $# -gt 0 ]; do [ "$1" = -o ] && touch "$2"; shift; done'
 REFUSED = "sigs.k8s.io/kustomize/kyaml@v0.21.1: reading https://proxy.example/kyaml/@v/v0.21.1.zip: 403 Forbidden"

@@ -1,0 +1,1 @@
+"""The real Volcano, KAI, Kueue and coscheduling beside the control plane: `make test-schedulers`."""

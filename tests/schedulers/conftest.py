@@ -1,0 +1,36 @@
+"""The real schedulers beside the control plane; collected by `make test-schedulers` alone, since they must be built."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.cluster import Cluster
+from tests.schedulers import volcano as volcano_program
+from tests.schedulers.build import RECIPES, VOLCANO, Built, built
+from tests.schedulers.volcano import Volcano
+
+SCHEDULERS = "TEST_SCHEDULERS"
+
+_BUILT = pytest.StashKey[dict[str, Built]]()
+
+collect_ignore_glob = [] if os.environ.get(SCHEDULERS, "0") != "0" else ["test_*.py"]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Find or build the schedulers of the selected tests: longer than a test may take."""
+    asked = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    found = {}
+    for recipe in RECIPES:
+        if recipe.name in asked and not session.config.option.collectonly:
+            found[recipe.name] = built(recipe, os.environ, lambda line: print(line, file=sys.stderr, flush=True))
+    session.config.stash[_BUILT] = found
+
+
+@pytest.fixture
+def volcano(cluster: Cluster, pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[Volcano]:
+    """The real Volcano, running for the test."""
+    with volcano_program.running(cluster, pytestconfig.stash[_BUILT][VOLCANO.name], tmp_path) as started:
+        yield started

@@ -1,0 +1,102 @@
+"""The real Volcano beside the control plane: its scheduler and its controllers."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.controlplane.client import Client, Object, Objects
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.polling import wait_for
+from tests.schedulers.build import Built
+from tests.schedulers.running import KUBE_SCHEDULER_ALONE, Programs, apply_definitions, remove_all
+
+SCHEDULING = "scheduling.volcano.sh/v1beta1"
+JOBS = "batch.volcano.sh/v1alpha1"
+
+DEFAULT_CONFIGURATION = "installer/helm/chart/volcano/config/volcano-scheduler.conf"
+
+_DEFINITIONS = ("config/crd/volcano/bases", "config/crd/jobflow/bases")
+_OWN_QUEUES = ("default", "root")
+_SCORES = re.compile(r"Prioritize nodeScoreMap for task<(?P<pod>\S+)> is: map\[(?P<scores>[^\]]*)\]")
+
+
+class Volcano:
+    """A running Volcano; pods whose schedulerName is `volcano` are its own."""
+
+    def __init__(self, cluster: Cluster, log: Path) -> None:
+        self._client: Client = cluster.client
+        self._log = log
+        self.namespace = cluster.namespace
+
+    def make_queue(self, name: str, **spec: object) -> Object:
+        """Return a new queue, once it is open."""
+        queue = {"apiVersion": SCHEDULING, "kind": "Queue", "metadata": {"name": name}, "spec": {"weight": 1, **spec}}
+        made = self._client.create(queue).object
+        wait_for(lambda: self._state_of_queue(name) == "Open", f"the queue {name} being open")
+        return made
+
+    def make_pod_group(self, name: str, members: int, queue: str = "default") -> Object:
+        """Return a new PodGroup of the test's namespace, which needs that many members to start."""
+        spec = {"minMember": members, "queue": queue}
+        group = {"apiVersion": SCHEDULING, "kind": "PodGroup", "metadata": {"name": name}, "spec": spec}
+        return self._client.create(group, namespace=self.namespace).object
+
+    def pod_groups(self) -> Objects:
+        """Return the PodGroups of the test's namespace."""
+        return self._client.list("PodGroup", self.namespace, api_version=SCHEDULING)
+
+    def pod_group_of(self, pod: Object) -> Object:
+        """Return the PodGroup of a pod, once Volcano's controller, or the pod's author, has given it one."""
+
+        def named() -> Object | None:
+            current = self._client.get("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
+            name = current["metadata"].get("annotations", {}).get("scheduling.k8s.io/group-name")
+            return next((each for each in self.pod_groups() if each["metadata"]["name"] == name), None)
+
+        return wait_for(named, f"a PodGroup of {pod['metadata']['name']}")
+
+    def scores(self, pod: Object) -> Mapping[str, float]:
+        """Return the scores of the latest attempt at a pod, by node; {} where at most one node was feasible."""
+        name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        found = [each for each in _SCORES.finditer(self._log.read_text(errors="replace")) if each["pod"] == name]
+        if not found:
+            return {}
+        pairs = (item.rpartition(":") for item in found[-1]["scores"].split())
+        return {node: float(score) for node, _, score in pairs}
+
+    def _state_of_queue(self, name: str) -> str | None:
+        state: str | None = self._client.get("Queue", name, api_version=SCHEDULING).get("status", {}).get("state")
+        return state
+
+
+@contextmanager
+def running(cluster: Cluster, built: Built, folder: Path, *, flags: Iterable[str] = ()) -> Iterator[Volcano]:
+    """Run Volcano with the default configuration of its chart; afterwards, nothing of it is left but the definitions.
+
+    Its own name belongs to it: kube-scheduler restarts without the stand-in profile of that name.
+    """
+    control_plane = cluster.control_plane
+    apply_definitions(control_plane, *(built.file(path) for path in _DEFINITIONS))
+    control_plane.start_scheduler(KUBE_SCHEDULER_ALONE)
+    common = (f"--kubeconfig={control_plane.kubeconfig}", "--leader-elect=false", "--kube-api-qps=1000")
+    with Programs(folder) as programs:
+        log = programs.start(
+            built.program("scheduler"),
+            *common,
+            "--schedule-period=200ms",
+            "--plugins-dir=",
+            f"--scheduler-conf={built.file(DEFAULT_CONFIGURATION)}",
+            "--cache-dumper=false",
+            "-v=5",
+            *flags,
+            ready="Scheduler completes Initialization",
+        )
+        programs.start(built.program("controller-manager"), *common, "-v=2", ready="PodgroupController is running")
+        try:
+            yield Volcano(cluster, log)
+        finally:
+            programs.stop()
+            remove_all(cluster.client, JOBS, "Job")
+            remove_all(cluster.client, SCHEDULING, "PodGroup")
+            remove_all(cluster.client, SCHEDULING, "Queue", but=_OWN_QUEUES)
