@@ -106,6 +106,7 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
             reading.workload.products,
             mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER,
             reading.workload.any_product.listed if reading.workload.any_product is not None else None,
+            mutation.pod["spec"].get("priorityClassName") or "",
         ),
     )
 

@@ -12,7 +12,13 @@ from webhook.kube.admission import AdmissionRequest, Denial
 from webhook.kube.deadline import Expired, never
 from webhook.kube.field import InvalidInput
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
-from webhook.placement.cluster_warnings import absent_scheduler, full_quotas, missing_product, unknown_products
+from webhook.placement.cluster_warnings import (
+    absent_scheduler,
+    full_quotas,
+    missing_priority_class,
+    missing_product,
+    unknown_products,
+)
 from webhook.placement.pod_signature import ANSWER_CACHE_BYTES
 from webhook.placement.profile import PROFILES
 from webhook.placement.reservations import Reservations
@@ -141,6 +147,7 @@ def cluster_warnings(result: Mutated, policy: Policy, cluster: ClusterView | Non
     warnings = [*unknown_products(references, snapshot, spec.node_templates), *missing_product(references, snapshot)]
     if references.scheduler in spec.allowed_schedulers:
         warnings += absent_scheduler(references.scheduler, snapshot)
+    warnings += missing_priority_class(references.priority_class, snapshot)
     if isinstance(result.signature, PodSignature):
         warnings += full_quotas(result.signature.info.inter_pod, snapshot, spec.bin_packing, spec.key_domain)
     return tuple(warnings)

@@ -19,7 +19,8 @@ def edited(pod: dict[str, Any], *calls: Call) -> PodEditor:
     """The editor of a frozen `pod` after these calls; its operations are proven."""
     editor = PodEditor(frozen(pod))
     for method, value, path in calls:
-        getattr(editor, method)(deepcopy(value), *path)
+        values = () if method == "remove" else (deepcopy(value),)
+        getattr(editor, method)(*values, *path)
     operations = orjson.loads(orjson.dumps(editor.operations))
     assert jsonpatch.apply_patch(deepcopy(pod), operations) == editor.pod
     return editor
@@ -27,6 +28,10 @@ def edited(pod: dict[str, Any], *calls: Call) -> PodEditor:
 
 def op(name: str, path: str, value: Any) -> dict[str, Any]:
     return {"op": name, "path": path, "value": value}
+
+
+def removal(path: str) -> dict[str, Any]:
+    return {"op": "remove", "path": path}
 
 
 CASES: dict[str, tuple[dict[str, Any], list[Call], list[dict[str, Any]]]] = {
@@ -39,6 +44,21 @@ CASES: dict[str, tuple[dict[str, Any], list[Call], list[dict[str, Any]]]] = {
         {"spec": {"schedulerName": "old"}},
         [("set", "v", ("spec", "schedulerName"))],
         [op("replace", "/spec/schedulerName", "v")],
+    ),
+    "a value is removed": (
+        {"spec": {"priority": 0, "schedulerName": "old"}},
+        [("remove", None, ("spec", "priority"))],
+        [removal("/spec/priority")],
+    ),
+    "a value that is missing or null is not removed": (
+        {"spec": {"priority": None}},
+        [("remove", None, ("spec", "priority")), ("remove", None, ("spec", "preemptionPolicy"))],
+        [],
+    ),
+    "a value that was added is removed with its parent's operation": (
+        {},
+        [("set", 1, ("spec", "priority")), ("set", 2, ("spec", "other")), ("remove", None, ("spec", "priority"))],
+        [op("add", "/spec", {"other": 2})],
     ),
     "a null value is added": (
         {"spec": {"schedulerName": None}},

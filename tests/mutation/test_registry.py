@@ -32,4 +32,5 @@ def test_rules_apply_in_the_order_of_the_contract() -> None:
         "BinPacking",
         "SchedulerName",
         "BatchScheduler",
+        "Priority",
     ]

@@ -36,6 +36,7 @@ def workload_type(pool: str, scheduler: str | None, bin_packing: bool) -> dict[s
     return {
         "nodeUsage": {"allow": [pool, "hybrid"], "prefer": {pool: 100}},
         "schedulerName": scheduler,
+        "priorityClassName": None,
         "binPacking": bin_packing,
         "allowedNamespaces": ["*"],
         "extraTolerations": [],
@@ -81,6 +82,7 @@ def test_built_in_policy_matches_the_contract() -> None:
             "allowedSchedulers": ["default-scheduler", "volcano", "kai-scheduler", "binpack-scheduler"],
             "schedulers": {},
             "queueing": "scheduler",
+            "defaultPriorityClass": None,
             "optOutNamespaces": None,
             "placementCheck": {
                 "mode": "warn",

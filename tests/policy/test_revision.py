@@ -78,6 +78,7 @@ OTHERS = {
     "allowedSchedulers": [*SPEC["allowedSchedulers"], "mine"],
     "schedulers": {"gang-scheduler": {"backend": "coscheduling"}},
     "queueing": "kueue",
+    "defaultPriorityClass": "normal",
     "optOutNamespaces": [],
     "placementCheck": SPEC["placementCheck"] | {"mode": "deny"},
     "nodeTemplates": [{"name": "gpu-h20", "capacity": {"nvidia.com/gpu": 8}}],

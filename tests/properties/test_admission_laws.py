@@ -19,6 +19,9 @@ from webhook.verdict import Patched, Unchanged, Verdict
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
+# What the API server fills in before the webhook sees the pod.
+FILLED_IN = {".spec.schedulerName", ".spec.priorityClassName", ".spec.priority", ".spec.preemptionPolicy"}
+
 taints = st.fixed_dictionaries(
     {
         "key": st.sampled_from([f"{DOMAIN}/node.usage", CARD, "nvidia.com/gpu", f"{DOMAIN}/control-plane"]),
@@ -32,6 +35,13 @@ POLICIES = {
     "default": policy_with(),
     "restricted products": policy_with(allowedProducts={"NVIDIA-H20": ["team-a"]}, invalidAnnotations="warn"),
     "listed products": policy_with(allowedProducts={"*": [], "NVIDIA-A10": ["*"]}, invalidAnnotations="warn"),
+    "priority classes": policy_with(
+        defaultPriorityClass="normal",
+        workloadTypes={
+            name: {"nodeUsage": {"allow": [name, "hybrid"]}, "priorityClassName": "high"}
+            for name in ("training", "inference")
+        },
+    ),
     "variants and taints of a provider": policy_with(
         productVariants=["-SHARED"],
         binPacking={"namespaces": "same"},
@@ -94,9 +104,15 @@ def test_every_value_of_the_user_survives(pod: dict[str, Any], policy: Policy) -
 
     lost = list(lost_values(pod, after, ""))
 
-    assert [path for path in lost if path != ".spec.schedulerName"] == []
+    assert [path for path in lost if path not in FILLED_IN] == []
     if ".spec.schedulerName" in lost:
         assert pod["spec"]["schedulerName"] in ("", "default-scheduler")
+    if lost_priority := [path for path in lost if path != ".spec.schedulerName"]:
+        assert after["spec"]["priorityClassName"] == "high", lost_priority
+        is_default = pod["spec"].get("priorityClassName") == "normal"
+        assert is_default or not pod["spec"].get("priorityClassName")
+        assert is_default or pod["spec"].get("priority") in (None, 0)
+        assert is_default or pod["spec"].get("preemptionPolicy") in (None, "PreemptLowerPriority")
 
 
 @given(pods(), policies, taints)

@@ -106,6 +106,9 @@ def pods() -> Strategy:
     spec = optional(
         affinity=affinities(),
         tolerations=tolerations(),
+        priorityClassName=st.sampled_from(["", "normal", "high", "mine"]),
+        priority=st.sampled_from([0, 7]),
+        preemptionPolicy=st.sampled_from(["PreemptLowerPriority", "Never"]),
         schedulerName=st.sampled_from(["", "default-scheduler", "volcano", "kai-scheduler"]),
         nodeSelector=st.dictionaries(st.sampled_from([USAGE, "zone"]), st.sampled_from(USAGES), max_size=2),
     )

@@ -8,9 +8,9 @@ from webhook.cli.clusters import live_options
 from webhook.cli.files import FILE, STANDARD_INPUT, check_standard_input, policy_option, read_policy, read_text
 from webhook.cli.mutate import to_yaml
 from webhook.cli.terminal import echo, echo_json, echo_lines
-from webhook.cluster.cache.resources import REQUIRED_RESOURCES
+from webhook.cluster.cache.resources import PRIORITY_CLASSES, REQUIRED_RESOURCES
 from webhook.kube.field import InvalidInput
-from webhook.placement.cluster_warnings import absent_schedulers_of
+from webhook.placement.cluster_warnings import absent_schedulers_of, unfit_classes_of
 from webhook.policy.document import PolicyDocument
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
@@ -29,7 +29,7 @@ def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, c
     """Check that each FILE is a valid PlacementPolicy. Otherwise, print all errors of all files and exit with 2.
 
     FILE can be - for standard input. With --kubeconfig or --context, also warn about schedulers that a policy names and
-    that do not run in that cluster.
+    that do not run in that cluster, and about PriorityClasses that do not exist there.
 
     \b
     Examples:
@@ -50,19 +50,19 @@ def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, c
             types = ", ".join(found.spec.workload_types)
             echo(f"{place}: valid: {found.identity}, workload types {types}")
     if valid and (kubeconfig is not None or context is not None):
-        _warn_of_schedulers(valid, kubeconfig, context)
+        _warn_of_cluster(valid, kubeconfig, context)
     if len(valid) < len(files) > 1:
         echo(f"{len(files) - len(valid)} of {len(files)} files are not valid", err=True)
     ctx.exit(0 if len(valid) == len(files) else 2)
 
 
-def _warn_of_schedulers(policies: list[tuple[str, Policy]], kubeconfig: Path | None, context: str | None) -> None:
+def _warn_of_cluster(policies: list[tuple[str, Policy]], kubeconfig: Path | None, context: str | None) -> None:
     # Imported here, so that a command on a file does not import the client.
     from webhook.cli.live import read_live_cluster
 
-    snapshot = read_live_cluster(kubeconfig, context, REQUIRED_RESOURCES)
+    snapshot = read_live_cluster(kubeconfig, context, (*REQUIRED_RESOURCES, PRIORITY_CLASSES))
     for place, policy in policies:
-        for warning in absent_schedulers_of(policy.spec, snapshot):
+        for warning in (*absent_schedulers_of(policy.spec, snapshot), *unfit_classes_of(policy.spec, snapshot)):
             echo(f"Warning: {place}: {warning}", fg="yellow", err=True)
 
 

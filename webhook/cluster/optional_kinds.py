@@ -46,6 +46,7 @@ class OptionalKind(NamedTuple):
     field: str
 
 
+PRIORITY_CLASS_KIND = "PriorityClass"
 OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
     "Service": OptionalKind("v1", "services", SelectingObject.of, "workloads"),
     "ReplicationController": OptionalKind("v1", "replicationcontrollers", SelectingObject.of, "workloads"),
@@ -62,7 +63,7 @@ OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
     "ResourceClaim": OptionalKind("resource.k8s.io/v1", "resourceclaims", ResourceClaim.of, "devices"),
     "ResourceClaimTemplate": OptionalKind("resource.k8s.io/v1", "resourceclaimtemplates", ResourceClaim.of, "devices"),
     "ResourceSlice": OptionalKind("resource.k8s.io/v1", "resourceslices", ResourceSlice.of, "devices"),
-    "PriorityClass": OptionalKind("scheduling.k8s.io/v1", "priorityclasses", PriorityClass.of, "priority_classes"),
+    PRIORITY_CLASS_KIND: OptionalKind("scheduling.k8s.io/v1", "priorityclasses", PriorityClass.of, "priority_classes"),
     "ResourceQuota": OptionalKind("v1", "resourcequotas", ResourceQuota.of, "full_quotas"),
 }
 

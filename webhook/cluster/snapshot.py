@@ -14,7 +14,7 @@ from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.nominated_pods import NO_NOMINATED_PODS, NominatedPods
 from webhook.cluster.pending_pods import PendingPod, PodKey
-from webhook.cluster.priority_class import PriorityClass
+from webhook.cluster.priority_class import PriorityClass, priority_class_named
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.storage.csi import NO_CSI, Csi
 from webhook.cluster.storage.storage import NO_STORAGE, Storage
@@ -226,6 +226,17 @@ class Snapshot:
         changed = self.with_nodes(nodes, self.generation)
         unknown = self.devices.without_slices()
         return replace(changed, nominated=NO_NOMINATED_PODS, is_without_pods=True, devices=unknown)
+
+    def lacks_priority_class(self, name: str) -> bool:
+        """Return whether there is no PriorityClass `name`; false if the classes are not known."""
+        # Every cluster has the classes of the system.
+        return bool(self.priority_classes) and priority_class_named(name, self.priority_classes) is None
+
+    @property
+    def default_priority_class(self) -> str:
+        """Return the name of the class that pods without a class get; empty if there is none, or it is not known."""
+        found = priority_class_named("", self.priority_classes)
+        return "" if found is None else found.name
 
     def has_pod_of(self, scheduler: str) -> bool:
         """Return whether a running pod names `scheduler`, which is not the default one."""

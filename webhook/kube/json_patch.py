@@ -1,4 +1,4 @@
-"""Apply the RFC 6902 operations that this webhook writes: `add` and `replace`."""
+"""Apply the RFC 6902 operations that this webhook writes: `add` and `replace`, and `remove` of a key."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -22,7 +22,9 @@ def patched(document: Mapping[str, Any], operations: Iterable[Mapping[str, Any]]
                 there = here[place] = there.copy()
                 own[id(there)] = there
             here = there
-        if not isinstance(here, list):
+        if operation["op"] == "remove":
+            del here[last]
+        elif not isinstance(here, list):
             here[last] = operation["value"]
         elif last == "-":
             here.append(operation["value"])

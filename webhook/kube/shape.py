@@ -53,6 +53,7 @@ POD: Mapping[str, Any] = {
         "nodeName": TEXT,
         "schedulerName": TEXT,
         "schedulingGroup": {"podGroupName": TEXT},
+        "priorityClassName": TEXT,
         "nodeSelector": TextMap(),
         "tolerations": Each({"key": TEXT, "operator": TEXT, "value": TEXT, "effect": TEXT}),
         "affinity": {

@@ -61,6 +61,15 @@ class PodEditor:
             self.operations.append({"op": "add", "path": _pointer((*path, "-")), "value": value})
         items.append(value)
 
+    def remove(self, *path: Step) -> None:
+        """Remove the value at `path`, whose last step is a key of an object; nothing if there is none."""
+        if self.get(*path) is None:
+            return
+        parent = self._open(path[:-1], {})
+        if id(parent) not in self._added:
+            self.operations.append({"op": "remove", "path": _pointer(path)})
+        del parent[path[-1]]
+
     def _open(self, path: Path, kind: Any) -> Any:
         """Return the list or dict at `path` for writing; `kind` is an empty value of its type. Parents are objects."""
         here: Any = self.pod

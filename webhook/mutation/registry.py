@@ -8,6 +8,7 @@ from webhook.mutation.rules.bin_packing import BinPacking
 from webhook.mutation.rules.extra_tolerations import ExtraTolerations
 from webhook.mutation.rules.gpu_product import GpuProduct
 from webhook.mutation.rules.node_usage_affinity import NodeUsageAffinity
+from webhook.mutation.rules.priority import Priority
 from webhook.mutation.rules.scheduler_name import SchedulerName
 
 RULES: Sequence[type[Rule]] = (
@@ -17,4 +18,5 @@ RULES: Sequence[type[Rule]] = (
     BinPacking,
     SchedulerName,
     BatchScheduler,
+    Priority,
 )

@@ -31,13 +31,14 @@ _MOST_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class PodReferences:
-    """The names in an admitted pod: the products of `gpu-product`, values of `product_label`, and its scheduler."""
+    """The names in an admitted pod: products (values of `product_label`), scheduler and PriorityClass."""
 
     product_label: str
     products: tuple[str, ...]
     scheduler: str
     tolerated_products: tuple[str, ...] | None = None
     """The only products whose taints a pod without `gpu-product` tolerates; None if it names one, or tolerates all."""
+    priority_class: str = ""
 
 
 def unknown_products(references: PodReferences, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> Iterator[str]:
@@ -136,6 +137,31 @@ def absent_schedulers_of(spec: PolicySpec, snapshot: Snapshot) -> Iterator[str]:
         if scheduler is not None and scheduler not in reported:
             reported.add(scheduler)
             yield from (f"spec.{path}: {warning}" for warning in absent_scheduler(scheduler, snapshot))
+
+
+def missing_priority_class(name: str, snapshot: Snapshot) -> Iterator[str]:
+    """Yield a warning if `snapshot` has no PriorityClass `name`; none if its classes are not known.
+
+    The API server looks the class up again after the webhook.
+    """
+    if name and snapshot.lacks_priority_class(name):
+        shown = cut(name, _LONGEST_SHOWN)
+        yield f"PriorityClass {shown} does not exist: the API server denies this pod; create it, or name another class"
+
+
+def unfit_classes_of(spec: PolicySpec, snapshot: Snapshot) -> Iterator[str]:
+    """Yield, with its field, the warning about each PriorityClass of the policy that does not fit the cluster."""
+    for name, each in spec.workload_types.items():
+        path = f"spec.workloadTypes.{name}.priorityClassName"
+        yield from (f"{path}: {text}" for text in missing_priority_class(each.priority_class_name or "", snapshot))
+    default = snapshot.default_priority_class
+    is_used = any(each.priority_class_name for each in spec.workload_types.values())
+    if default and is_used and spec.default_priority_class != default:
+        shown = cut(default, _LONGEST_SHOWN)
+        yield (
+            f"spec.defaultPriorityClass: the cluster's default class is {shown}, which every pod without a class has, "
+            f"so no workload type sets its own: set it to {shown}"
+        )
 
 
 def full_quotas(pod: InterPodInfo, snapshot: Snapshot, packing: BinPacking, key_domain: str) -> Iterator[str]:

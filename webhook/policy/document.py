@@ -122,6 +122,10 @@ class PolicySpec(StrictModel):
     queueing: Literal["scheduler", "kueue"] = "scheduler"
     """What the annotations `queue` and `gang` are for: the scheduler of the pod, or Kueue, which admits pods before any
     scheduler sees them."""
+    default_priority_class: Subdomain | None = None
+    """The PriorityClass with `globalDefault` of the cluster, if it has one. The API server gives it to every pod that
+    names no class, before the webhook sees the pod. With this field, a pod with that class counts as one that names
+    none, so it gets the `priorityClassName` of its workload type."""
 
     opt_out_namespaces: Values[NamespacePattern] | None = None
     """Namespaces whose pods may opt out with `inject: disabled`, each a name or a pattern with `*`. In other namespaces

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from webhook.policy.extra_toleration import ExtraToleration
-from webhook.policy.fields import LabelValue, NamespacePattern, SomeValues, StrictModel, Values, Weight
+from webhook.policy.fields import LabelValue, NamespacePattern, SomeValues, StrictModel, Subdomain, Values, Weight
 
 
 class NodeUsage(StrictModel):
@@ -26,6 +26,10 @@ class WorkloadType(StrictModel):
 
     scheduler_name: LabelValue | None = None
     """The scheduler of pods that name none. If absent, the scheduler is not changed. Must be in `allowedSchedulers`."""
+
+    priority_class_name: Subdomain | None = None
+    """The PriorityClass of pods that name none; the API server sets `priority` and `preemptionPolicy` by it. If absent,
+    the class is not changed. The class must exist: the API server refuses pods whose class does not."""
 
     bin_packing: bool = False
     """Let pods of this type prefer nodes that already run packed pods."""

@@ -29,7 +29,7 @@ def audit_record(
     rules = () if isinstance(verdict, (str, Bypassed)) else verdict.rules
     operations = verdict.operations if isinstance(verdict, Patched) else ()
     # An "add" has no previous value; otherwise it would be a "replace".
-    replacements = [operation for operation in operations if operation["op"] == "replace"]
+    replacements = [operation for operation in operations if operation["op"] != "add"]
     placement = None if isinstance(verdict, (str, Bypassed)) else verdict.placement
     return AuditRecord(
         time=time,

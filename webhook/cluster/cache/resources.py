@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from webhook.cluster.cache.object_key import PENDING_PODS
 from webhook.cluster.disruption_budget import DISRUPTION_BUDGET_API_VERSION, DISRUPTION_BUDGET_KIND
-from webhook.cluster.optional_kinds import OPTIONAL_KINDS
+from webhook.cluster.optional_kinds import OPTIONAL_KINDS, PRIORITY_CLASS_KIND
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,7 @@ REQUIRED_RESOURCES = (
     Resource("Pod", "v1", "pods", _PENDING, is_required=True, part=PENDING_PODS),
 )
 OPTIONAL_RESOURCES = tuple(Resource(kind, row.api_version, row.plural) for kind, row in OPTIONAL_KINDS.items())
+PRIORITY_CLASSES = next(each for each in OPTIONAL_RESOURCES if each.kind == PRIORITY_CLASS_KIND)
 RESOURCES = (*REQUIRED_RESOURCES, *OPTIONAL_RESOURCES)
 
 # Commands read these once. The server does not watch them: a placement does not depend on them.

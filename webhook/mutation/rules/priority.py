@@ -1,0 +1,24 @@
+"""Priority: give the pod the PriorityClass of its workload type."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from webhook.mutation.edits import Edit
+from webhook.mutation.priority_edit import SetPriorityClass
+from webhook.mutation.rule import Skipped
+from webhook.mutation.workload import Workload
+from webhook.policy.policy import Policy
+
+
+class Priority:
+    """Sets `priorityClassName` if the pod names no class."""
+
+    name: ClassVar[str] = "Priority"
+
+    @staticmethod
+    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:
+        """Return the class, if the workload type names one."""
+        name = workload.type.priority_class_name
+        if name is None:
+            return Skipped("the type names no priority class")
+        return (SetPriorityClass(name, policy.spec.default_priority_class),)
