@@ -7,6 +7,7 @@ from typing import Any
 
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms, read_pod_terms
 from webhook.kube.amounts import Amounts, read_amounts
+from webhook.kube.gang_key import GangKey, gangs_of
 from webhook.kube.ports import HostPort, read_host_ports
 from webhook.kube.reader import Reader
 from webhook.kube.resource_names import CPU, MEMORY, PODS, is_schedulable_resource
@@ -41,6 +42,7 @@ class RunningPod:
     """The name of its scheduler; empty for the default one."""
     is_reserved: bool = False
     """The pod is not bound yet; its room is reserved."""
+    gangs: tuple[GangKey, ...] = ()
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> "RunningPod":
@@ -60,6 +62,7 @@ class RunningPod:
         requests = {each: amount for each, amount in resources.requests.items() if is_schedulable_resource(each)}
         host_ports = read_host_ports(reader, spec)
         scheduler = intern(reader.text(spec.get("schedulerName"), "spec.schedulerName"))
+        annotations = metadata.get("annotations")
         priority = reader.integer(spec.get("priority"), "spec.priority")
         affinity = spec.get("affinity")
         terms = NO_TERMS if affinity is None else read_pod_terms(reader, affinity, namespace, labels)
@@ -82,6 +85,7 @@ class RunningPod:
             priority=priority,
             volumes=volumes,
             scheduler="" if scheduler == DEFAULT_SCHEDULER else scheduler,
+            gangs=gangs_of(namespace, annotations) if isinstance(annotations, Mapping) else (),
         )
 
 
@@ -153,7 +157,10 @@ def _images(reader: Reader, status: Mapping[str, Any]) -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """A node with its pods and the sum of their requests. `schedulers` are the pods' other than the default one."""
+    """A node with its pods and the sum of their requests.
+
+    `schedulers` are the pods' other than the default one, `gangs` those of each pod that is in one.
+    """
 
     node: Node
     pods: tuple[RunningPod, ...]
@@ -161,6 +168,7 @@ class NodeInfo:
     non_zero_milli_cpu: int
     non_zero_memory_bytes: int
     schedulers: frozenset[str] = frozenset()
+    gangs: tuple[GangKey, ...] = ()
 
     @classmethod
     def of(cls, node: Node, pods: Iterable[RunningPod] = ()) -> "NodeInfo":
@@ -170,6 +178,7 @@ class NodeInfo:
     def with_pods(self, pods: Iterable[RunningPod]) -> "NodeInfo":
         """Return the node with `pods` added to its own."""
         pods = tuple(pods)
+        gangs = [gang for pod in pods for gang in pod.gangs]
         requested = dict(self.requested)
         for pod in pods:
             for resource, amount in pod.requests.items():
@@ -181,4 +190,5 @@ class NodeInfo:
             self.non_zero_milli_cpu + sum(pod.non_zero_milli_cpu for pod in pods),
             self.non_zero_memory_bytes + sum(pod.non_zero_memory_bytes for pod in pods),
             self.schedulers.union(pod.scheduler for pod in pods if pod.scheduler),
+            (*self.gangs, *gangs) if gangs else self.gangs,
         )

@@ -13,7 +13,7 @@ def deny_exemption(info: PodInfo, snapshot: Snapshot, count_fitting: Callable[[P
 
     `count_fitting` returns how many nodes of `snapshot`, without their pods, can take a pod.
     """
-    tolerating = _tolerating_conditions(info, snapshot)
+    tolerating = tolerating_conditions(info, snapshot)
     if tolerating is not info and (count := count_fitting(tolerating)):
         nodes = "1 node" if count == 1 else f"{count} nodes"
         return f"{nodes} would do that {'is' if count == 1 else 'are'} cordoned, not ready or not well"
@@ -26,7 +26,7 @@ def deny_exemption(info: PodInfo, snapshot: Snapshot, count_fitting: Callable[[P
     return f"no node offers {', '.join(unknown)}, and whether a DeviceClass stands behind it is not known"
 
 
-def _tolerating_conditions(info: PodInfo, snapshot: Snapshot) -> PodInfo:
+def tolerating_conditions(info: PodInfo, snapshot: Snapshot) -> PodInfo:
     """Return the pod with tolerations for transient node conditions: cordoned, not ready, under memory pressure."""
     taints = {taint.key for taints in snapshot.taints.classes for taint in taints}
     transient = {key for key in taints if key.startswith(CONDITION_DOMAINS)}

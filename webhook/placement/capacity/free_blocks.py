@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.snapshot import Column, Snapshot
 from webhook.policy.accelerator import Accelerator
 
 
@@ -32,21 +32,25 @@ def largest_free_blocks(
     nothing free.
     """
     accelerators = tuple(accelerators)
-    is_closed = snapshot.unschedulable | (snapshot.load.pods >= snapshot.allowed_pods)
     found: dict[tuple[str | None, str, str | None], Counter[int]] = {}
     for resource in snapshot.allocatable_columns:
         card = _card(resource, accelerators)
         if card is None:
             continue
-        offered = snapshot.allocatable(resource)
-        free = (offered - snapshot.requested(resource)).clip(min=0)
-        free[is_closed] = 0
+        offered, free = snapshot.allocatable(resource), free_amounts(snapshot, resource)
         for row in offered.nonzero()[0].tolist():
             labels = snapshot.nodes[row].node.labels
             kind = (labels.get(pool_label), resource, labels.get(f"{card}.product"))
             found.setdefault(kind, Counter())[int(free[row])] += 1
     blocks = [FreeBlock(*kind, max(sizes), sizes[max(sizes)]) for kind, sizes in found.items()]
     return tuple(sorted(blocks, key=lambda each: (each.pool or "", each.resource, each.product or "")))
+
+
+def free_amounts(snapshot: Snapshot, resource: str) -> Column:
+    """Return the free amount of `resource` on each node; none on a node that takes no more pods."""
+    free: Column = (snapshot.allocatable(resource) - snapshot.requested(resource)).clip(min=0)
+    free[snapshot.unschedulable | (snapshot.load.pods >= snapshot.allowed_pods)] = 0
+    return free
 
 
 def _card(resource: str, accelerators: Iterable[Accelerator]) -> str | None:

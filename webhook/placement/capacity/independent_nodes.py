@@ -14,6 +14,7 @@ from webhook.cluster.node_info import RunningPod
 from webhook.cluster.nominated_pods import NO_NOMINATED_PODS
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Load, Snapshot
 from webhook.cluster.update import updated
+from webhook.kube.deadline import Expired, never
 from webhook.kube.resource_names import CPU, MEMORY
 from webhook.placement.framework.nominated_nodes import NodesWithNominatedPods, nodes_with_nominated_pods
 from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE
@@ -31,7 +32,7 @@ class Filled(NamedTuple):
     """The number of further pods on each row, and the snapshot with them.
 
     `snapshot` shows the first further pod of a node as running, and counts the others in its load. The nodes with
-    nominated pods show all. `is_complete` is false if a node reached MOST_ON_A_NODE.
+    nominated pods show all. `is_complete` is false if a node reached the most that are counted.
     """
 
     copies: Column
@@ -70,28 +71,40 @@ def _are_claims_shared_freely(signature: PodSignature, snapshot: Snapshot) -> bo
     return all(each is not None and each.is_bound and _READ_WRITE_ONCE_POD not in each.access_modes for each in found)
 
 
-def fill(scheduler: Scheduler, signature: PodSignature, pod: RunningPod, snapshot: Snapshot) -> Filled:
-    """Return how many copies of `pod`, which has `signature`, fit on each node of `snapshot`.
+def fill(
+    scheduler: Scheduler,
+    signature: PodSignature,
+    pod: RunningPod,
+    snapshot: Snapshot,
+    *,
+    most: int = MOST_ON_A_NODE,
+    expired: Expired = never,
+) -> Filled:
+    """Return how many copies of `pod`, which has `signature`, fit on each node of `snapshot`, at most `most` on each.
 
     The filters run a few times for each doubling of the largest number. `are_nodes_independent` must hold.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods: a node
     must pass with its nominated pods and without them
     """
-    with_nominated = nodes_with_nominated_pods(signature.info, snapshot, scheduler.profile.scheduler_names)
+    with_nominated = nodes_with_nominated_pods(signature.info, snapshot, scheduler.profile.scheduler_names, expired)
     bases = [snapshot, with_nominated.snapshot] if with_nominated else [snapshot]
     bases = [replace(base, nominated=NO_NOMINATED_PODS) for base in bases]
-    one_fits = np.logical_and.reduce([scheduler.feasible(signature, base) for base in bases])
+    one_fits = np.logical_and.reduce([scheduler.feasible(signature, base, expired) for base in bases])
     bases = [_with_one_running(base, pod, one_fits) for base in bases]
     # One more fits beside `fitting` copies in the load, and not beside `full`.
-    most = MOST_ON_A_NODE - 1
+    most -= 1
     fitting = np.full(len(snapshot.nodes), -1, dtype=np.int64)
     full = np.where(one_fits, most, 0)
     while (is_open := (full - fitting > 1) & (fitting < most - 1)).any():
         is_bounded = full < most
         probe = np.where(is_bounded, (fitting + full) // 2, np.minimum(2 * fitting + 1, most - 1))
         probe = np.where(is_open, np.maximum(probe, 0), full)
-        passes = np.logical_and.reduce([scheduler.feasible(signature, with_copies(b, pod, probe)) for b in bases])
+        copies = (with_copies(base, pod, probe) for base in bases)
+        passes = np.logical_and.reduce([scheduler.feasible(signature, each, expired) for each in copies])
         fitting = np.where(is_open & passes, probe, fitting)
         full = np.where(is_open & ~passes, probe, full)
     filled = with_copies(_with_one_running(snapshot, pod, one_fits), pod, full)

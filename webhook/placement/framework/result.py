@@ -1,7 +1,7 @@
 """The result of the placement check."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -82,6 +82,50 @@ class Remedy:
 
 
 @dataclass(frozen=True, slots=True)
+class GangFit:
+    """How many pods of a gang of `size` fit together now: `fit`, of which `placed` have a place already.
+
+    Unless `is_complete`, the count ended early, and at least `fit` fit. `most` is the number that even an empty cluster
+    cannot hold more than; None unless it is below `size`. If the gang does not fit, `next_message` is about the first
+    pod that has no node, `block` states the largest free block of cards, and `waiting_before` is the number of pods
+    that wait before the gang, if it would fit without them. `own` is the placement of the pod itself if its scheduler
+    binds it without the others.
+    """
+
+    name: str
+    size: int
+    fit: int
+    placed: int
+    is_complete: bool = True
+    most: int | None = None
+    block: str = ""
+    next_message: str = ""
+    waiting_before: int = 0
+    own: "Placement | None" = field(default=None, compare=False, repr=False)
+
+    @property
+    def text(self) -> str:
+        """Return the count in words: `5 of 8 pods of gang train fit now`."""
+        least = "" if self.is_complete else "at least "
+        parts = [f"{least}{self.fit} of {self.size} pods of gang {self.name} {'fits' if self.fit == 1 else 'fit'} now"]
+        if self.most is not None:
+            parts.append(f"no more than {self.most} would fit on an empty cluster")
+        if self.waiting_before:
+            pods = "pod that waits" if self.waiting_before == 1 else "pods that wait"
+            parts.append(f"all would fit without the {self.waiting_before} {pods} before them")
+        return "; ".join([*parts, self.block] if self.block else parts)
+
+    @property
+    def starts_in_part(self) -> bool:
+        """Return whether pods of the gang get nodes and hold them while the others wait."""
+        return self.own is not None and self.own.verdict == "Feasible" and self.fit < self.size and self.is_complete
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value of `gang` in `check -o json` and in the audit record."""
+        return {"name": self.name, "size": self.size, "fit": self.fit, "isComplete": self.is_complete}
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
     """The verdict on a pod, and its best node.
 
@@ -90,7 +134,8 @@ class Placement:
     scored. `unmodelled` are the plugins that are relevant to the pod but were not evaluated. `suggestions` are changes
     that make the pod fit, the best first; `remedies` are those of them that are about taints and labels of nodes only.
     `deny_exemption` is the reason not to deny an Infeasible pod; empty if it may
-    be denied. `waiting_before` is the number of pods that wait before it and whose room it cannot use.
+    be denied. `waiting_before` is the number of pods that wait before it and whose room it cannot use. `gang` is set if
+    the pod belongs to a gang; the verdict is then that on the gang.
     """
 
     verdict: PlacementVerdict
@@ -104,6 +149,7 @@ class Placement:
     remedies: tuple[Remedy, ...] = ()
     deny_exemption: str = ""
     waiting_before: int = 0
+    gang: GangFit | None = None
     reserved_pods: int = field(default=0, compare=False)
     """The number of pods that wait before it and have room reserved."""
     best_rows: Rows | None = field(default=None, compare=False, repr=False)
@@ -119,6 +165,18 @@ class Placement:
     def unknown(cls, message: str, *, is_final: bool = True) -> "Placement":
         """Return the placement of a pod that was not, or not fully, evaluated; `message` is the reason."""
         return cls("Unknown", None, 0, 0, message, is_final=is_final)
+
+    @property
+    def binding(self) -> "Placement":
+        """Return the placement by which the pod is bound: its own if its scheduler does not wait for its gang."""
+        return self.gang.own if self.gang is not None and self.gang.own is not None else self
+
+    def without_scores(self) -> "Placement":
+        """Return the placement without the scores, which keep the snapshot in memory."""
+        gang = self.gang
+        if gang is not None and gang.own is not None:
+            gang = replace(gang, own=replace(gang.own, scores={}))
+        return replace(self, scores={}, gang=gang)
 
 
 def fit_error(total: int, reasons: Mapping[str, int], pre_filter_msg: str = "") -> str:
@@ -140,7 +198,7 @@ def with_templates(message: str, templates: Sequence[str]) -> str:
 
 def to_check_json(pod_name: str, placement: Placement) -> dict[str, Any]:
     """Return the output of `check -o json` for the pod `pod_name` (`namespace/name`)."""
-    return {
+    line = {
         "pod": pod_name,
         "verdict": placement.verdict,
         "node": placement.node,
@@ -150,3 +208,4 @@ def to_check_json(pod_name: str, placement: Placement) -> dict[str, Any]:
         "suggestions": list(placement.suggestions),
         "unmodelled": list(placement.unmodelled),
     }
+    return line | ({"gang": placement.gang.to_json()} if placement.gang else {})
