@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.audit_records import encode, make_record
-from webhook.audit.entries import PlacementEntry, ReservedEntry
+from webhook.audit.entries import GangEntry, PlacementEntry, ReservedEntry
 from webhook.audit.record import FIRST, LARGEST_BYTES, digest, parse_line, stated_hash
 
 CONTRACT_KEYS = [
@@ -136,4 +136,11 @@ def test_pods_with_reserved_room_are_recorded() -> None:
     placement = PlacementEntry("Waiting", None, 12, 0, "", reserved=ReservedEntry(31))
     line = encode(make_record(placement=placement), 1, FIRST)
     assert orjson.loads(line)["placement"]["reserved"] == {"pods": 31}
+    assert parse_line(line).placement == placement
+
+
+def test_gang_of_the_pod_is_recorded() -> None:
+    placement = PlacementEntry("Waiting", None, 12, 0, "", gang=GangEntry("train", 8, 5))
+    line = encode(make_record(placement=placement), 1, FIRST)
+    assert orjson.loads(line)["placement"]["gang"] == {"name": "train", "size": 8, "fit": 5, "isComplete": True}
     assert parse_line(line).placement == placement

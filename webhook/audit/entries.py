@@ -52,11 +52,22 @@ class ReservedEntry:
 
 @with_config(_JSON)
 @dataclass(frozen=True, slots=True)
+class GangEntry:
+    """The number of pods of the gang `name` that fit together, of `size`; at least so many unless `is_complete`."""
+
+    name: str
+    size: int
+    fit: int
+    is_complete: bool = True
+
+
+@with_config(_JSON)
+@dataclass(frozen=True, slots=True)
 class PlacementEntry:
     """The predicted placement of the pod. `total` and `feasible` count nodes.
 
     `unmodelled` lists the kube-scheduler plugins that are relevant to the pod but were not evaluated. `reserved` is
-    None if no room was reserved for other pods.
+    None if no room was reserved for other pods, `gang` if the pod is in none.
     """
 
     verdict: str
@@ -66,6 +77,7 @@ class PlacementEntry:
     message: str
     unmodelled: tuple[str, ...] = ()
     reserved: ReservedEntry | None = None
+    gang: GangEntry | None = None
 
 
 def rule_json(entry: RuleEntry) -> JsonObject:
@@ -112,4 +124,9 @@ def placement_json(entry: PlacementEntry | None, truncator: Truncator) -> bytes:
     }
     unmodelled = truncator.items_json("placement.unmodelled", entry.unmodelled, _UNMODELLED_BYTES)
     reserved = b',"reserved":{"pods":%d}' % entry.reserved.pods if entry.reserved else b""
-    return b'%b,"unmodelled":%b%b}' % (dump(fields)[:-1], unmodelled, reserved)
+    gang = b""
+    if entry.gang is not None:
+        name = truncator.text("placement.gang.name", entry.gang.name)
+        counts = {"size": entry.gang.size, "fit": entry.gang.fit, "isComplete": entry.gang.is_complete}
+        gang = b',"gang":%b' % dump({"name": name, **counts})
+    return b'%b,"unmodelled":%b%b%b}' % (dump(fields)[:-1], unmodelled, reserved, gang)

@@ -17,9 +17,13 @@ def _kubeflow(kind: str, resource: str, specs: str) -> WorkloadKind:
         name="{name}-{role}-{0}",
         labels=(*_KUBEFLOW_LABELS, ("training.kubeflow.org/replica-index", "{0}")),
     )
-    return WorkloadKind("kubeflow.org", kind, resource, (template,), suspended="spec.runPolicy.suspend")
+    return WorkloadKind(
+        "kubeflow.org", kind, resource, (template,), suspended="spec.runPolicy.suspend", gang=_KUBEFLOW_GANG
+    )
 
 
+# Source: github.com/NVIDIA/KAI-scheduler, pkg/podgrouper/podgrouper/plugins/kubeflow/distributed_common.go and pytorch
+_KUBEFLOW_GANG = ("spec.runPolicy.schedulingPolicy.minAvailable", "spec.elasticPolicy.minReplicas")
 _KUBEFLOW_LABELS = (("training.kubeflow.org/job-name", "{name}"), ("training.kubeflow.org/replica-type", "{role}"))
 
 
@@ -168,6 +172,7 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
             ("schedulerName", "spec.schedulerName", "volcano"),
             ("priorityClassName", "spec.priorityClassName", ""),
         ),
+        gang=("spec.minAvailable",),
     ),
     _kubeflow("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs"),
     _kubeflow("TFJob", "tfjobs", "tfReplicaSpecs"),
@@ -183,6 +188,7 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
             _mpi("Worker", 0, name="{name}-worker-{0}"),
         ),
         suspended="spec.runPolicy.suspend",
+        gang=_KUBEFLOW_GANG[:1],
     ),
     WorkloadKind("trainer.kubeflow.org", "TrainJob", "trainjobs", (), note=_TRAIN_JOB),
     _trainer("TrainingRuntime", "trainingruntimes"),

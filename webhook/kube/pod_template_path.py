@@ -65,7 +65,8 @@ class WorkloadKind:
     the object to the pods, too. `spec_defaults` are fields of a pod that templates can leave to the object: the field,
     the path in the object, and the default. `caveat` is what the object does not say of its pods; their placement is
     then Unknown. `caveats` are the same for objects with a value at a path. `suspended` is the path of the field that
-    keeps the object from creating pods while it is set.
+    keeps the object from creating pods while it is set. `gang` are the paths of the number of pods that must run
+    together, the first one that is set counts, else it is all pods; None: each pod is useful by itself.
     """
 
     group: str
@@ -79,6 +80,7 @@ class WorkloadKind:
     copies_metadata: bool = False
     spec_defaults: tuple[tuple[str, str, str], ...] = ()
     caveats: tuple[tuple[str, str], ...] = ()
+    gang: tuple[str, ...] | None = None
 
 
 STATEFUL_SET_LABELS = (("statefulset.kubernetes.io/pod-name", "{pod}"), ("apps.kubernetes.io/pod-index", "{0}"))

@@ -137,7 +137,7 @@ class Admissions:
             self._counts.count(result.tally)
             self._seconds.observe(self._dependencies.monotonic_seconds() - arrived_seconds)
             if decision.records_predictions and (prediction := result.prediction) is not None:
-                self._dependencies.predicted(request, prediction, decision.cluster, admission.policy)
+                self._dependencies.predicted(request, prediction.binding, decision.cluster, admission.policy)
             if result.candidate is not None and not request.dry_run:
                 self._dependencies.admitted(request, result.candidate)
             if not result.tally.kind:

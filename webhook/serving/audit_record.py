@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.audit.entries import Owner, PlacementEntry, PolicyName, ReservedEntry, RuleEntry
+from webhook.audit.entries import GangEntry, Owner, PlacementEntry, PolicyName, ReservedEntry, RuleEntry
 from webhook.audit.pointer import values_before
 from webhook.audit.record import POD, AuditRecord
 from webhook.kube.admission import AdmissionRequest
@@ -66,6 +66,7 @@ def _owner(pod: Mapping[str, Any] | None) -> Owner | None:
 
 
 def _placement(placement: Placement) -> PlacementEntry:
+    gang = placement.gang
     return PlacementEntry(
         placement.verdict,
         placement.node,
@@ -74,6 +75,7 @@ def _placement(placement: Placement) -> PlacementEntry:
         placement.message,
         placement.unmodelled,
         ReservedEntry(placement.reserved_pods) if placement.reserved_pods else None,
+        GangEntry(gang.name, gang.size, gang.fit, gang.is_complete) if gang else None,
     )
 
 

@@ -31,7 +31,10 @@ class Candidate(NamedTuple):
 
 def candidate_of(verdict: Verdict | ObjectVerdict, namespace: str) -> Candidate | None:
     """Return the pod that `verdict` allows in `namespace`; None if it does not fit or cannot be read."""
-    if not isinstance(verdict, Patched | Unchanged) or verdict.placement.verdict != "Feasible":
+    if not isinstance(verdict, Patched | Unchanged):
+        return None
+    placement = verdict.placement.binding
+    if placement.verdict != "Feasible":
         return None
     pod = as_created(verdict.pod, namespace)
     content = scheduled_content(pod)
@@ -41,4 +44,4 @@ def candidate_of(verdict: Verdict | ObjectVerdict, namespace: str) -> Candidate 
         running = RunningPod.of(pod)
     except InvalidInput:
         return None
-    return Candidate(content, WaitingPod(verdict.signature, running), verdict.placement)
+    return Candidate(content, WaitingPod(verdict.signature, running), placement)

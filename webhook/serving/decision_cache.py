@@ -190,7 +190,8 @@ def _cached_bytes(rendered: Rendered, data: bytes, *, scores: bool) -> int:
     if rendered.candidate is not None:
         size_bytes += 2 * parsed_bytes(data) + len(rendered.candidate.content)
     if placement is not None:
-        size_bytes += _NODE_BYTES * len(placement.possible_nodes)
+        size_bytes += _NODE_BYTES * (len(placement.possible_nodes) + len(placement.binding.possible_nodes))
+        size_bytes += len(placement.binding.message)
     if not scores or placement is None or not placement.total:
         return size_bytes
     return size_bytes + parsed_bytes(data) + placement.total + len(placement.message)

@@ -1,6 +1,6 @@
 """Renders a decision: the answer, audit record and counts, which are equal for pods of one template."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from webhook.admission_counts import Tally
 from webhook.audit.record import Outcome, RecordTemplate
@@ -57,7 +57,7 @@ def render(
     """Return the rendered answer, record and counts of `verdict` for `request`; without `scores` these are omitted."""
     placement = None if isinstance(verdict, Bypassed) else verdict.placement
     if placement is not None and not scores:
-        placement = replace(placement, scores={})
+        placement = placement.without_scores()
     record = RecordTemplate.of(audit_record(request, verdict, policy))
     # Answer and record contain the patch once each.
     operations = len(verdict.operations) if isinstance(verdict, Patched) else 0

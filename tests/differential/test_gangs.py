@@ -1,0 +1,67 @@
+"""As many pods of a gang are bound by the real kube-scheduler as fit together by prediction."""
+
+import os
+
+import pytest
+
+from tests.controlplane.cluster import Cluster
+from tests.differential.capacity import SIZES, bound, templates, with_few_places
+from tests.differential.constraints import Object
+from tests.differential.dice import Dice
+from tests.differential.kube_scheduler import KubeScheduler
+from tests.differential.profiles import STANDARD
+from tests.differential.worlds import random_world
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.documents import Document
+from webhook.kube.gang_key import GangKey
+from webhook.placement.capacity.counting import count_each
+from webhook.placement.capacity.further_pods import FurtherPods
+from webhook.placement.framework.result import Placement
+from webhook.placement.gang import Gang, gang_placement
+from webhook.placement.reservations import Reservations
+from webhook.placement.scheduler import Scheduler, never
+from webhook.placement.waiting_pods import WaitingPod, answer_among
+
+GANGS = max(4, int(os.environ.get("DIFFERENTIAL_GANGS", "4")))
+FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
+_MOST_TRIES = 200
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED + 90_000, FIRST_SEED + 90_000 + GANGS // 4))
+def test_as_many_pods_of_a_gang_are_bound_as_fit_together(cluster: Cluster, seed: int) -> None:
+    dice = Dice(seed)
+    world = with_few_places(dice, random_world(dice, SIZES))
+    scheduler = KubeScheduler(cluster)
+    scheduler.establish(world)
+    snapshot = snapshot_from_documents(Document("cluster", each) for each in scheduler.objects())
+
+    found = []
+    for pod in templates(dice, world, _MOST_TRIES, STANDARD[:1]):
+        count = count_each(further(pod), snapshot)
+        # Where chance decides between nodes of equal scores, more or fewer can fit.
+        if count.range is None or count.range.lowest != count.range.highest or not 1 <= count.fits <= 8:
+            continue
+        size = dice.randint(max(2, count.fits - 1), count.fits + 2)
+        gang = predicted(pod, size, snapshot)
+        assert gang.gang is not None
+        real = bound(cluster, pod, size)
+        found.append((gang.verdict == "Feasible", gang.gang.fit, real.number, pod))
+        if len(found) == 4:
+            break
+
+    assert len(found) == 4
+    assert [each for each in found if each[1] != each[2]] == []
+    assert {each[0] for each in found} == {False, True}
+
+
+def further(pod: Object) -> FurtherPods:
+    return FurtherPods(Scheduler(), lambda _: pod)
+
+
+def predicted(pod: Object, size: int, snapshot: Snapshot) -> Placement:
+    """Return the placement of a gang of `size` pods like `pod`."""
+    asked, reservations = WaitingPod.of(pod), Reservations[str](snapshot, {})
+    own = answer_among(Scheduler(), asked.signature, reservations, None, never)
+    gang = Gang(GangKey(asked.running.namespace, "maip.mxsf.io/gang", "train"), size)
+    return gang_placement(Scheduler(), gang, asked, own, reservations)
