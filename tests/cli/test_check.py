@@ -100,10 +100,10 @@ def test_text_has_verdict_node_and_message(run: Run, tmp_path: Path) -> None:
     assert "\x1b" not in outcome.output
 
 
-def test_the_binpack_profile_chooses_the_fuller_node(run: Run, tmp_path: Path) -> None:
+def test_the_packing_profiles_choose_the_fuller_node(run: Run, tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.yaml"
-    nodes = [make_node_object(name) for name in ("empty", "fuller")]
-    cluster.write_text(as_list(*nodes, make_pod("load").node_name("fuller").requests(cpu="32", memory="256Gi")))
+    nodes = [make_node_object(name, capacity={"nvidia.com/gpu": 8}) for name in ("empty", "fuller")]
+    cluster.write_text(as_list(*nodes, make_pod("load").node_name("fuller").requests(cpu="16", memory="64Gi").gpu(1)))
     pod = as_list(make_pod("small").requests(cpu="1", memory="1Gi"))
 
     chosen = {
@@ -112,10 +112,10 @@ def test_the_binpack_profile_chooses_the_fuller_node(run: Run, tmp_path: Path) -
                 "check", "-f", "-", "--cluster", cluster, "--scheduler-profile", profile, "-o", "json", stdin=pod
             ).output
         )[0]["node"]
-        for profile in ("default", "binpack")
+        for profile in ("default", "binpack", "pack-gpus")
     }
 
-    assert chosen == {"default": "empty", "binpack": "fuller"}
+    assert chosen == {"default": "empty", "binpack": "fuller", "pack-gpus": "fuller"}
 
 
 def test_a_pod_is_evaluated_as_written_without_mutate(run: Run, tmp_path: Path) -> None:

@@ -5,25 +5,26 @@ import re
 
 from webhook.placement import plugins
 from webhook.placement.framework.interface import FilterPlugin, PreEnqueuePlugin, PreFilterPlugin, ScorePlugin
-from webhook.placement.profile import BINPACK, DEFAULT, PROFILES
-from webhook.placement.registry import PLUGIN_BY_NAME, PLUGINS, PluginArgs, registrations
+from webhook.placement.profile import BINPACK, DEFAULT, PACK_GPUS, PROFILES
+from webhook.placement.registry import PLUGIN_BY_NAME, PLUGINS, PluginArgs, own_registrations, registrations
 
 _TABLE = registrations(PluginArgs())
+_OWN = own_registrations(PluginArgs())
 
 
 def test_every_file_of_the_folder_is_one_registered_plugin() -> None:
     files = {module.name for module in pkgutil.iter_modules(plugins.__path__)}
-    assert sorted(files) == sorted(_snake_case(plugin.name) for plugin, _ in _TABLE)
+    assert sorted(files) == sorted(_snake_case(plugin.name) for plugin, _ in (*_TABLE, *_OWN))
 
 
 def test_plugin_has_the_name_of_its_class() -> None:
-    for plugin, _ in _TABLE:
+    for plugin, _ in (*_TABLE, *_OWN):
         assert type(plugin).__name__ == plugin.name
         assert type(plugin).__module__.endswith(f".{_snake_case(plugin.name)}")
 
 
 def test_plugin_has_a_say_and_has_a_weight_if_it_scores() -> None:
-    for plugin, weight in _TABLE:
+    for plugin, weight in (*_TABLE, *_OWN):
         assert isinstance(plugin, PreEnqueuePlugin | FilterPlugin | ScorePlugin)
         assert isinstance(plugin, ScorePlugin) is (weight > 0)
 
@@ -88,6 +89,34 @@ def test_preferred_pool_outweighs_all_other_scores_of_the_binpack_profile() -> N
     assert node_affinity == sum(weights.values()) + 1 + 1
 
 
+def test_own_plugins_run_only_in_the_profile_of_this_project() -> None:
+    """A kube-scheduler does not know them, so no profile that predicts one may run them."""
+    own = {plugin.name for plugin, _ in _OWN}
+
+    assert own & PLUGIN_BY_NAME.keys() == set()
+    for profile in PROFILES.values():
+        assert (own <= {plugin.name for plugin, _ in profile.scores}) is (profile is PACK_GPUS)
+
+
+def test_pack_gpus_profile_decides_by_taints_and_affinity_then_cards_then_the_rest() -> None:
+    """One point of a plugin outweighs 100 points of the plugins after it together."""
+    assert PACK_GPUS.enabled is not None
+    weights = dict(PACK_GPUS.enabled.score)
+    first = {weights.pop("TaintToleration"), weights.pop("NodeAffinity")}
+    cards = weights.pop("PackGpus")
+
+    assert weights == {
+        "VolumeBinding": 1,
+        "PodTopologySpread": 2,
+        "InterPodAffinity": 2,
+        "DynamicResources": 2,
+        "ImageLocality": 1,
+    }
+    assert cards == 100 * sum(weights.values()) + 1
+    assert first == {cards + sum(weights.values()) + 1}
+    assert [each.name for each in PACK_GPUS.filters] == [each.name for each in DEFAULT.filters]
+
+
 def test_args_that_are_not_given_are_kube_scheduler_s() -> None:
     args = PluginArgs()
     assert args.hard_pod_affinity_weight == 1
@@ -102,7 +131,7 @@ def test_args_that_are_not_given_are_kube_scheduler_s() -> None:
 
 
 def test_profiles_are_found_by_name() -> None:
-    assert PROFILES == {"default": DEFAULT, "binpack": BINPACK}
+    assert PROFILES == {"default": DEFAULT, "binpack": BINPACK, "pack-gpus": PACK_GPUS}
 
 
 def _snake_case(name: str) -> str:

@@ -99,7 +99,10 @@ def with_card(**fields: Any) -> dict[str, Any]:
         ),
         (
             {"placementCheck": {"profile": "Default"}},
-            'spec.placementCheck.profile: Unsupported value: "Default"; supported values: "default", "binpack"',
+            (
+                'spec.placementCheck.profile: Unsupported value: "Default"; supported values: "default", "binpack", '
+                '"pack-gpus"'
+            ),
         ),
         (
             {"workloadObjects": {"invalidAnnotations": "ignore"}},

@@ -28,7 +28,8 @@ _SUGGESTIONS = 3
 _profile_option = click.option(
     "--scheduler-profile",
     metavar="NAME",
-    help="`default` (of kube-scheduler, the default) or `binpack` (MostAllocated). With --scheduler-config: one of its "
+    help="`default` (of kube-scheduler, the default), `binpack` (MostAllocated) or `pack-gpus` (least fragmentation of "
+    "GPUs). With --scheduler-config: one of its "
     "profiles; default: the schedulerName of each pod.",
 )
 _configuration_option = click.option(

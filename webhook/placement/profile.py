@@ -6,14 +6,24 @@ from typing import TypeVar
 
 from webhook.kube.resource_names import CPU, MEMORY
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
-from webhook.placement.framework.interface import FilterPlugin, PreEnqueuePlugin, PreFilterPlugin, ScorePlugin
+from webhook.placement.framework.interface import (
+    MAX_NODE_SCORE,
+    FilterPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    ScorePlugin,
+)
 from webhook.placement.plugins.node_affinity import NodeAffinity
-from webhook.placement.plugins.node_resources_fit import ScoringStrategy, most_requested_score
+from webhook.placement.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from webhook.placement.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy, most_requested_score
 from webhook.placement.plugins.node_volume_limits import NodeVolumeLimits
+from webhook.placement.plugins.pack_gpus import CardMixes, PackGpus
 from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
+from webhook.placement.plugins.taint_toleration import TaintToleration
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY
-from webhook.placement.registry import DEFAULT_PREEMPTION, PLUGINS, PluginArgs, registrations
+from webhook.placement.registry import DEFAULT_PREEMPTION, PLUGINS, PluginArgs, own_registrations, registrations
+from webhook.policy.accelerator import BUILT_IN_ACCELERATORS
 
 T = TypeVar("T")
 
@@ -87,7 +97,8 @@ class Profile:
         weights = dict(scored)
         pre_filters = {plugin.name: plugin for plugin, _ in table if isinstance(plugin, PreFilterPlugin)}
         filters = {plugin.name: plugin for plugin, _ in table if isinstance(plugin, FilterPlugin)}
-        scores = {plugin.name: plugin for plugin, _ in table if isinstance(plugin, ScorePlugin)}
+        scorers = (*table, *own_registrations(args))
+        scores = {plugin.name: plugin for plugin, _ in scorers if isinstance(plugin, ScorePlugin)}
         return cls(
             name,
             args,
@@ -160,4 +171,33 @@ BINPACK = Profile.of(
     _default_plugins({NodeAffinity.name: PREFERRED_POOL_WEIGHT}),
 )
 
-PROFILES = {profile.name: profile for profile in (DEFAULT, BINPACK)}
+
+def _pack_gpus() -> Enabled:
+    """Return the plugins of the profile `pack-gpus`.
+
+    Each point of a plugin outweighs the plugins after it together: the taints and the node affinity of the pod and the
+    policy, then `PackGpus`, then the other score plugins, which choose among equal nodes. `PackGpus` replaces the
+    plugins that score amounts.
+    """
+    defaults = _default_plugins({})
+    first = (TaintToleration.name, NodeAffinity.name)
+    replaced = (NodeResourcesFit.name, NodeResourcesBalancedAllocation.name)
+    last = tuple((name, weight) for name, weight in defaults.score if name not in (*first, *replaced))
+    of_cards = MAX_NODE_SCORE * sum(weight for _, weight in last) + 1
+    of_first = of_cards + sum(weight for _, weight in last) + 1
+    scores = (*((name, of_first) for name in first), (PackGpus.name, of_cards), *last)
+    return Enabled(defaults.pre_filter, defaults.filter, scores)
+
+
+# A profile of this project: kube-scheduler can use it through the scheduler extender.
+PACK_GPUS = Profile.of(
+    "pack-gpus",
+    PluginArgs(
+        default_constraints=(),
+        system_defaulted=False,
+        cards=CardMixes(tuple(name for each in BUILT_IN_ACCELERATORS for name in each.resources)),
+    ),
+    _pack_gpus(),
+)
+
+PROFILES = {profile.name: profile for profile in (DEFAULT, BINPACK, PACK_GPUS)}

@@ -1,4 +1,4 @@
-"""The table of the plugins that are built into kube-scheduler 1.36, one row each.
+"""The table of the plugins that are built into kube-scheduler 1.36, one row each, and the plugins of this project.
 
 A row holds all facts about a plugin: its place in the default order, its weight and extension points, its args in a
 KubeSchedulerConfiguration, and the class that models it, if any.
@@ -32,6 +32,7 @@ from webhook.placement.plugins.node_resources_balanced_allocation import NodeRes
 from webhook.placement.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy
 from webhook.placement.plugins.node_unschedulable import NodeUnschedulable
 from webhook.placement.plugins.node_volume_limits import NodeVolumeLimits
+from webhook.placement.plugins.pack_gpus import CardMixes, PackGpus
 from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
 from webhook.placement.plugins.scheduling_gates import SchedulingGates
 from webhook.placement.plugins.taint_toleration import TaintToleration
@@ -46,7 +47,7 @@ class PluginArgs:
     """The args of a profile's plugins; the defaults are kube-scheduler's.
 
     `default_constraints` are the topology spread constraints of pods without their own; `system_defaulted`: they are
-    kube-scheduler's own.
+    kube-scheduler's own. `cards` are the args of `PackGpus`, which kube-scheduler does not have.
 
     Source: k8s.io/kube-scheduler/config/v1/types_pluginargs.go, and
     k8s.io/kubernetes/pkg/scheduler/apis/config/v1/defaults.go
@@ -61,6 +62,7 @@ class PluginArgs:
     ignore_preferred_terms_of_existing_pods: bool = False
     default_constraints: tuple[SpreadConstraint, ...] = SYSTEM_DEFAULT_CONSTRAINTS
     system_defaulted: bool = True
+    cards: CardMixes = field(default_factory=CardMixes)
 
 
 class PluginRow(NamedTuple):
@@ -179,3 +181,8 @@ class Registration(NamedTuple):
 def registrations(args: PluginArgs) -> tuple[Registration, ...]:
     """Return every modelled plugin, made for `args`, with its default weight, in the default order."""
     return tuple(Registration(row.factory(args), row.weight) for row in PLUGINS if row.factory is not None)
+
+
+def own_registrations(args: PluginArgs) -> tuple[Registration, ...]:
+    """Return the plugins of this project, made for `args`. They run only in profiles that enable them."""
+    return (Registration(PackGpus(args.cards), 1),)

@@ -7,7 +7,7 @@ from pydantic import Field
 from webhook.policy.fields import Seconds, StrictModel
 
 CheckMode = Literal["off", "warn", "deny"]
-ScorerProfile = Literal["default", "binpack"]
+ScorerProfile = Literal["default", "binpack", "pack-gpus"]
 
 
 class PlacementCheck(StrictModel):
@@ -22,7 +22,8 @@ class PlacementCheck(StrictModel):
     """The least strict mode that the annotation `placement-check` can choose."""
 
     profile: ScorerProfile = "default"
-    """The scheduler profile that is predicted: kube-scheduler's default, or `binpack` (MostAllocated)."""
+    """The scheduler profile that is predicted: kube-scheduler's default, `binpack` (MostAllocated), or `pack-gpus`
+    (least fragmentation of GPUs): see docs/scorer.md."""
 
     work_budget_milliseconds: Annotated[int, Field(ge=1, le=10_000)] = 150
     """CPU time limit of the scorer for one pod, including parsing. A pod that needs more, such as one with thousands of

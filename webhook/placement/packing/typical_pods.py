@@ -1,0 +1,97 @@
+"""The typical pods of a cluster: what pods with cards request, and how often."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from itertools import compress
+from operator import is_not
+from typing import NamedTuple
+
+import numpy as np
+
+from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.resource_names import CPU, MEMORY
+
+# More kinds of pods would make a placement slower. Those that request the most cards in total are kept.
+MOST_KINDS = 64
+
+# The cards of the pods of `default_mix`.
+_DEFAULT_CARDS = (1, 2, 4, 8, 16)
+
+
+class TypicalPod(NamedTuple):
+    """The requests of one kind of pod: thousandths of a core, bytes, and cards of one resource."""
+
+    milli_cpu: int
+    memory_bytes: int
+    cards: int
+
+
+# The weight of each kind of pod, such as the number of its pods.
+Mix = Mapping[TypicalPod, float]
+
+
+class RunningMix:
+    """The mix of the running pods, by resource of the cards.
+
+    It remembers the last nodes that it counted, so the next ones cost only their differences. `is_card` returns true
+    for the name of a resource whose units are cards.
+    """
+
+    def __init__(self, is_card: Callable[[str], bool]) -> None:
+        self._is_card = is_card
+        # One tuple, written in one step: threads share a profile.
+        self._last: tuple[tuple[NodeInfo, ...], Mapping[str, Counter[TypicalPod]]] = ((), {})
+
+    def of(self, nodes: tuple[NodeInfo, ...]) -> Mapping[str, Mix]:
+        """Return the mix of the pods of `nodes`, weighted by their number, by resource."""
+        before, counts = self._last
+        if len(before) != len(nodes):
+            before, counts = (), {}
+        is_changed = tuple(map(is_not, before, nodes)) if before else (True,) * len(nodes)
+        if True in is_changed:
+            counts = {resource: counter.copy() for resource, counter in counts.items()}
+            self._count(counts, compress(before, is_changed), -1)
+            self._count(counts, compress(nodes, is_changed), 1)
+            self._last = (nodes, counts)
+        return {resource: counter for resource, counter in counts.items() if counter}
+
+    def _count(self, counts: dict[str, Counter[TypicalPod]], nodes: Iterable[NodeInfo], step: int) -> None:
+        for info in nodes:
+            for resource in filter(self._is_card, info.requested):
+                counter = counts.setdefault(resource, Counter())
+                for pod in info.pods:
+                    asked = pod.requests.get
+                    if cards := asked(resource, 0):
+                        kind = TypicalPod(asked(CPU, 0), asked(MEMORY, 0), cards)
+                        counter[kind] += step
+                        if not counter[kind]:
+                            del counter[kind]
+
+
+def default_mix(snapshot: Snapshot, resource: str) -> Mix:
+    """Return the mix of a cluster without running pods with cards.
+
+    Pods of 1, 2, 4, 8 and 16 cards, as far as a node has so many. All pods of one number of cards together request as
+    many cards as those of another. Each requests half of the CPU and memory that a node has for its cards, in the
+    median.
+    """
+    cards = snapshot.allocatable(resource)
+    with_cards = cards > 0
+    if not with_cards.any():
+        return {}
+
+    def half_of_a_card(name: str) -> float:
+        return float(np.median(snapshot.allocatable(name)[with_cards] / cards[with_cards])) / 2
+
+    milli_cpu, memory_bytes = half_of_a_card(CPU), half_of_a_card(MEMORY)
+    numbers = [number for number in _DEFAULT_CARDS if number <= int(cards.max())]
+    return {TypicalPod(int(milli_cpu * each), int(memory_bytes * each), each): 1 / each for each in numbers}
+
+
+def most_frequent(mix: Mix) -> Mix:
+    """Return the `MOST_KINDS` kinds of `mix` that request the most cards in total."""
+    if len(mix) <= MOST_KINDS:
+        return mix
+    kinds = sorted(mix, key=lambda kind: (-mix[kind] * kind.cards, kind))[:MOST_KINDS]
+    return {kind: mix[kind] for kind in kinds}

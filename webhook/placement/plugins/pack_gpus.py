@@ -1,0 +1,119 @@
+"""PackGpus: prefer the node where the pod takes away the fewest cards that other pods could use."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
+from webhook.kube.deadline import Expired, in_time, never
+from webhook.kube.resource_names import CPU, MEMORY, is_extended_resource
+from webhook.placement.framework.interface import MAX_NODE_SCORE
+from webhook.placement.packing.fragmentation import Fragmentation, Free, Numbers
+from webhook.placement.packing.typical_pods import Mix, RunningMix, default_mix
+from webhook.placement.pod.pod_info import PodInfo
+
+# Losses that differ by less are equal: they are sums of floating-point numbers.
+_EPSILON = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class CardMixes:
+    """The `resources` whose units are cards, as patterns, and the typical pods of some of them, by resource.
+
+    The mix of any other resource is that of the running pods.
+    """
+
+    resources: tuple[str, ...] = ()
+    mixes: Mapping[str, Mix] = field(default_factory=dict)
+
+
+class _Valued(NamedTuple):
+    """The cards of one resource: the free ones of each node, and their values."""
+
+    resource: str
+    cards: Column
+    fragmentation: Fragmentation
+
+
+class PackGpus:
+    """Score by the loss of cards that typical pods can use: fragmentation gradient descent.
+
+    The loss of a node is the expected share, over the mix of typical pods, of the cards that a pod can use before the
+    placement and cannot use after it. Cards whose node has too little CPU or memory left are lost, too. Upstream's
+    loss counts cards; here, those of which a typical pod has few left weigh more. Ties go to the node with the fewest
+    free cards, then to the one with the least free CPU.
+
+    It is not a plugin of kube-scheduler. Shares of one card are not modelled.
+
+    Source: Weng et al., Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent,
+    USENIX ATC 2023; github.com/hkust-adsl/kubernetes-scheduler-simulator/pkg/simulator/plugin/fgd_score.go and
+    pkg/utils/frag.go
+    """
+
+    name = "PackGpus"
+
+    def __init__(self, cards: CardMixes) -> None:
+        @lru_cache(maxsize=1024)
+        def is_card(resource: str) -> bool:
+            return is_extended_resource(resource) and any(fnmatchcase(resource, each) for each in cards.resources)
+
+        self._is_card = is_card
+        self._mixes = cards.mixes
+        self._running = RunningMix(is_card)
+        # The values for the last snapshot, written in one step: threads share a profile.
+        self._last: tuple[Snapshot | None, tuple[_Valued, ...]] = (None, ())
+
+    def skips(self, pod: PodInfo) -> bool:
+        """Return False: a pod without cards can take the CPU that cards need."""
+        return False
+
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
+        """Return 100 for the best nodes, at most 99 for others, by the loss; None if no node has cards."""
+        asked = {name: min(amount, LARGEST_AMOUNT) for name, amount in pod.requests}
+        milli_cpu = _free(nodes, CPU)[rows] - asked.get(CPU, 0)
+        memory_bytes = _free(nodes, MEMORY)[rows] - asked.get(MEMORY, 0)
+        loss = np.zeros(len(rows))
+        cards_left = np.zeros(len(rows), dtype=np.int64)
+        valued = self._valued(nodes)
+        for resource, cards, fragmentation in in_time(valued, expired):
+            after = Free(milli_cpu, memory_bytes, cards[rows] - asked.get(resource, 0))
+            loss += fragmentation.values[rows] - fragmentation.value(after)
+            cards_left += after.cards
+        return _scores(loss, cards_left, milli_cpu) if valued else None
+
+    def _valued(self, nodes: Snapshot) -> tuple[_Valued, ...]:
+        """Return the cards of `nodes` with their values for the mix of each resource."""
+        last, valued = self._last
+        if last is nodes:
+            return valued
+        running = self._running.of(nodes.nodes)
+        found = []
+        for resource in sorted(filter(self._is_card, nodes.allocatable_columns)):
+            mix = self._mixes.get(resource) or running.get(resource) or default_mix(nodes, resource)
+            if mix:
+                free = Free(_free(nodes, CPU), _free(nodes, MEMORY), _free(nodes, resource))
+                found.append(_Valued(resource, free.cards, Fragmentation(mix, free)))
+        self._last = (nodes, tuple(found))
+        return self._last[1]
+
+
+def _free(nodes: Snapshot, resource: str) -> Column:
+    free: Column = nodes.allocatable(resource) - nodes.requested(resource)
+    return free
+
+
+def _scores(loss: Numbers, cards_left: Column, milli_cpu_left: Column) -> Column:
+    """Return 100 for the nodes with the least loss, among them with the fewest cards, then the least CPU left."""
+    least = loss.min()
+    span = max(float(loss.max() - least), _EPSILON)
+    # Without the addend, a rounding error would take a point from nodes of equal losses.
+    scores: Column = ((MAX_NODE_SCORE - 1) * (1 - (loss - least) / span) + 1e-6).astype(np.int64)
+    best = loss - least < _EPSILON
+    best &= cards_left == cards_left[best].min()
+    best &= milli_cpu_left == milli_cpu_left[best].min()
+    scores[best] = MAX_NODE_SCORE
+    return scores
