@@ -6,8 +6,8 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast check format bench bench-renewal bench-burst bench-feed-real abuse docs lock \
-	control-plane clean differential differential-capacity differential-moves differential-releases test-schedulers \
+.PHONY: help venv demo test test-fast check format bench bench-renewal bench-burst bench-outcome bench-feed-real abuse docs \
+	lock control-plane clean differential differential-capacity differential-moves differential-releases test-schedulers \
 	upstream-tables \
 	mutants golden examples rules
 
@@ -93,6 +93,9 @@ bench-renewal: $(STAMP) ## create 5,000 pods on a real API server while the cert
 
 bench-burst: $(STAMP) ## verdicts on bursts of pods on a real API server and kube-scheduler (OPENB_TRACE: folder of the trace)
 	$(BIN)/python -m bench.burst $(BENCH_ARGS)
+
+bench-outcome: $(STAMP) ## GPUs allocated when pods of a trace fill a cluster, by configuration, on a real kube-scheduler (OPENB_TRACE: folder of the trace)
+	$(BIN)/python -m bench.outcome $(BENCH_ARGS)
 
 abuse: $(STAMP) ## load test with hostile clients, and its effect on others
 	$(BIN)/python -m bench.abuse $(ABUSE_ARGS)

@@ -198,7 +198,7 @@ def measured(cluster: Cluster, folder: Path, burst: Burst, replicas: int = 1) ->
     with serving(cluster.control_plane, folder, replicas) as webhooks:
         webhooks.register(cluster, len(burst.nodes))
         seconds = burst.create(cluster)
-        nodes = _settled(cluster, burst.pods)
+        nodes = settled(cluster, burst.pods)
     predictions: dict[str, Prediction] = {}
     for each in webhooks.folders:
         predictions |= predictions_by_decision(each)
@@ -210,7 +210,7 @@ def measured(cluster: Cluster, folder: Path, burst: Burst, replicas: int = 1) ->
     return outcome
 
 
-def _settled(cluster: Cluster, pods: int) -> dict[str, str | None]:
+def settled(cluster: Cluster, pods: int) -> dict[str, str | None]:
     """Return the node of each pod, or None, once the scheduler has decided on all and changes nothing for a while."""
     last: dict[str, str | None] = {}
     since = began = time.monotonic()

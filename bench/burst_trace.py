@@ -7,12 +7,12 @@ one. Pods without a GPU are left out: the product taint of the nodes keeps them 
 
 import csv
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from bench.clusters import DOMAIN
-from tests.support.builders import make_node_object, make_pod
+from tests.support.builders import PodBuilder, make_node_object, make_pod
 
 Object = dict[str, Any]
 
@@ -30,7 +30,7 @@ def trace_nodes(folder: Path, count: int, seed: int) -> list[Object]:
     with (folder / "openb_node_list_gpu_node.csv").open() as file:
         rows = list(csv.DictReader(file))
     chosen = random.Random(seed).sample(rows, count)
-    return [_node(row, _POOLS[number % len(_POOLS)]) for number, row in enumerate(chosen)]
+    return [trace_node(row, _POOLS[number % len(_POOLS)]) for number, row in enumerate(chosen)]
 
 
 def gpus_of(node: Object) -> int:
@@ -48,10 +48,11 @@ def trace_pods(path: Path, gpus: float, seed: int) -> Iterator[Object]:
         if gpus <= 0:
             return
         gpus -= int(row["num_gpu"])
-        yield _pod(row, "inference" if dice.random() < 0.25 else "training")
+        yield trace_pod(row, "inference" if dice.random() < 0.25 else "training").obj()
 
 
-def _node(row: dict[str, str], usage: str) -> Object:
+def trace_node(row: Mapping[str, str], usage: str) -> Object:
+    """Return the node of a row of the node list, labelled and tainted with its pool and its product."""
     return make_node_object(
         row["sn"],
         labels={_USAGE: usage, _PRODUCT: row["model"]},
@@ -60,7 +61,8 @@ def _node(row: dict[str, str], usage: str) -> Object:
     )
 
 
-def _pod(row: dict[str, str], workload_type: str) -> Object:
+def trace_pod(row: Mapping[str, str], workload_type: str) -> PodBuilder:
+    """Return the pod of a row of a pod list, annotated with its workload type and its products."""
     pod = (
         make_pod(row["name"])
         .annotate(f"{DOMAIN}/workload-type", workload_type)
@@ -69,4 +71,4 @@ def _pod(row: dict[str, str], workload_type: str) -> Object:
     )
     if products := row.get("gpu_spec"):
         pod = pod.annotate(f"{DOMAIN}/gpu-product", products.replace("|", ","))
-    return pod.obj()
+    return pod

@@ -72,8 +72,14 @@ def _admitted(row: dict[str, str], gpus: int, hint: bool) -> Object:
         f"{domain}/placement-check": "off",
     }
     container = {"name": "main", "image": "train", "resources": {"requests": amounts, "limits": amounts}}
-    pod = {"metadata": {"name": row["name"], "annotations": annotations}, "spec": {"containers": [container]}}
-    request = AdmissionRequest("", "CREATE", "Pod", "pods", "", "default", row["name"], "", True, pod)
+    return admitted(
+        {"metadata": {"name": row["name"], "annotations": annotations}, "spec": {"containers": [container]}}
+    )
+
+
+def admitted(pod: Object) -> Object:
+    """Return the pod as the built-in policy patches it."""
+    request = AdmissionRequest("", "CREATE", "Pod", "pods", "", "default", pod["metadata"]["name"], "", True, pod)
     verdict = admit(request, built_in_policy(), None)
     assert isinstance(verdict, Patched)
     return verdict.pod

@@ -79,11 +79,11 @@ class ControlPlane:
         """Return true if the scheduler is running."""
         return "kube-scheduler" in self._processes
 
-    def start_scheduler(self, configuration: Mapping[str, Any] | None = None) -> None:
+    def start_scheduler(self, configuration: Mapping[str, Any] | None = None, *, verbosity: int = 10) -> None:
         """Start kube-scheduler, or restart it with another KubeSchedulerConfiguration.
 
         Without one it is that of `scheduler_configuration`. The connection and the leader election are ours in
-        either case. It knows all objects when this returns.
+        either case. It knows all objects when this returns. With a `verbosity` below 10 its log has no scores.
         """
         self.stop_scheduler()
         self._scheduler_is_changed = configuration is not None
@@ -95,7 +95,7 @@ class ControlPlane:
                 "clientConnection": {"kubeconfig": str(self.kubeconfig), "qps": 1000, "burst": 1000},
             },
         )
-        self._start("kube-scheduler", f"--config={file}", "-v=10", *self._serving("kube-scheduler"))
+        self._start("kube-scheduler", f"--config={file}", f"-v={verbosity}", *self._serving("kube-scheduler"))
 
     def stop_scheduler(self) -> None:
         """Let pods stay Pending from now on."""

@@ -1,0 +1,59 @@
+"""Replay on a real control plane: the pods pass our webhook and the real kube-scheduler binds them."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bench.burst import serving, settled
+from bench.outcome.arrivals import Trace, TracePod
+from bench.outcome.configurations import Configuration
+from bench.outcome.figures import Figures, Mix, figures
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
+
+_PROFILES = Path(__file__).parents[2] / "deploy" / "scheduler" / "kube-scheduler-configuration.yaml"
+
+# Enough to tell which nodes the scheduler knows. Scores of every node would be hundreds of megabytes.
+_VERBOSITY = 4
+
+
+def replayed(
+    control_plane: ControlPlane,
+    folder: Path,
+    trace: Trace,
+    configuration: Configuration,
+    seed: int,
+    steps: tuple[float, ...],
+) -> list[Figures]:
+    """Return the figures of each of the `steps`, shares of the GPUs that the pods have requested until then.
+
+    One client creates the pods one after the other, as fast as the API server answers. The state is read once the
+    scheduler has decided on all of them. The pods that choose a profile of deploy/scheduler get a kube-scheduler with
+    that file, the others one without a configuration.
+    """
+    control_plane.start_scheduler(_scheduler_configuration(configuration), verbosity=_VERBOSITY)
+    cluster = Cluster(control_plane)
+    mix = Mix(trace.shapes)
+    pods: list[TracePod] = []
+    result = []
+    try:
+        cluster.make_nodes(*trace.nodes)
+        with serving(control_plane, folder) as webhooks:
+            webhooks.register(cluster, len(trace.nodes))
+            for step, arriving in zip(steps, trace.arrivals(seed, steps), strict=True):
+                for pod in arriving:
+                    cluster.client.create(configuration.pod(pod), namespace=cluster.namespace)
+                pods += arriving
+                nodes = {name: node for name, node in settled(cluster, len(pods)).items() if node}
+                result.append(figures(trace, mix, step, pods, nodes))
+    finally:
+        cluster.remove_everything()
+    return result
+
+
+def _scheduler_configuration(configuration: Configuration) -> dict[str, Any]:
+    if configuration.scheduler == "default-scheduler":
+        return {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    content: dict[str, Any] = yaml.safe_load(_PROFILES.read_text())
+    return content
