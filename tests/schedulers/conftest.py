@@ -11,6 +11,7 @@ from tests.controlplane.cluster import Cluster
 from tests.schedulers import volcano as volcano_program
 from tests.schedulers.build import RECIPES, VOLCANO, Built, built
 from tests.schedulers.volcano import Volcano
+from tests.support.registered import Webhook, registered_as_shipped
 
 SCHEDULERS = "TEST_SCHEDULERS"
 
@@ -34,3 +35,10 @@ def volcano(cluster: Cluster, pytestconfig: pytest.Config, tmp_path: Path) -> It
     """The real Volcano, running for the test."""
     with volcano_program.running(cluster, pytestconfig.stash[_BUILT][VOLCANO.name], tmp_path) as started:
         yield started
+
+
+@pytest.fixture
+def webhook(cluster: Cluster, tmp_path: Path) -> Iterator[Webhook]:
+    """The webhook with the built-in policy, which sends training pods to Volcano."""
+    with registered_as_shipped(cluster, tmp_path) as registered:
+        yield registered

@@ -1,16 +1,95 @@
-"""The real Volcano, with pods that have its own keys."""
+"""The real Volcano places pods and jobs that are annotated with our keys alone."""
 
+from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
-from tests.schedulers.volcano import Volcano
-from tests.support.builders import make_pod
+from tests.schedulers.jobs import (
+    bound,
+    create_interleaved,
+    gpu_node,
+    wait_bound_all,
+    wait_one_job_whole,
+    wait_refused,
+    worker,
+)
+from tests.schedulers.volcano import JOBS, Volcano
+from tests.support.registered import Webhook
 
 
-def test_a_plain_pod_lands_in_the_queue_that_its_annotation_names(cluster: Cluster, volcano: Volcano) -> None:
-    cluster.make_node("n1", capacity={"cpu": 8, "memory": "8Gi", "pods": 10})
+def volcano_job(name: str, replicas: int, queue: str, **keys: object) -> Object:
+    template = worker("unused", **keys).template()
+    return {
+        "apiVersion": JOBS,
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {
+            "schedulerName": "volcano",
+            "minAvailable": replicas,
+            "queue": queue,
+            "tasks": [{"name": "worker", "replicas": replicas, "template": template}],
+        },
+    }
+
+
+def test_a_plain_pod_lands_in_the_queue_that_its_annotation_names(
+    cluster: Cluster, webhook: Webhook, volcano: Volcano
+) -> None:
+    cluster.make_nodes(gpu_node("n1", 1))
     volcano.make_queue("research")
-    pod = make_pod("p").requests(cpu="1").scheduler("volcano").annotate("scheduling.volcano.sh/queue-name", "research")
 
-    made = cluster.create(pod).object
+    pod = cluster.create(worker("p", queue="research")).object
 
-    assert cluster.wait_bound(made) == "n1"
-    assert volcano.pod_group_of(made)["spec"]["queue"] == "research"
+    assert cluster.wait_bound(pod) == "n1"
+    assert volcano.pod_group_of(pod)["spec"]["queue"] == "research"
+
+
+def test_a_pod_without_a_queue_lands_in_the_default_queue(cluster: Cluster, webhook: Webhook, volcano: Volcano) -> None:
+    cluster.make_nodes(gpu_node("n1", 1))
+
+    pod = cluster.create(worker("p")).object
+
+    assert cluster.wait_bound(pod) == "n1"
+    assert volcano.pod_group_of(pod)["spec"]["queue"] == "default"
+
+
+def test_a_gang_starts_whole_or_not_at_all(cluster: Cluster, webhook: Webhook, volcano: Volcano) -> None:
+    cluster.make_nodes(gpu_node("n1", 3))
+    volcano.make_queue("research")
+    volcano.make_pod_group("bert", 4, "research")
+
+    pods = [cluster.create(worker(f"bert-{number}", gang="bert", gang_size=4)).object for number in range(4)]
+
+    wait_refused(cluster, pods)
+    assert bound(cluster, pods) == 0
+    assert {volcano.pod_group_of(pod)["spec"]["queue"] for pod in pods} == {"research"}
+    cluster.make_nodes(gpu_node("n2", 1))
+    assert sorted(wait_bound_all(cluster, pods)) == ["n1", "n1", "n1", "n2"]
+
+
+def test_of_two_jobs_that_would_deadlock_one_starts_whole_and_the_other_not_at_all(
+    cluster: Cluster, webhook: Webhook, volcano: Volcano
+) -> None:
+    """tests/acceptance/test_deadlock.py shows the same jobs with the stock scheduler."""
+    cluster.make_nodes(gpu_node("n1", 4), gpu_node("n2", 2))
+    for job in ("bert", "llama"):
+        volcano.make_pod_group(job, 4)
+
+    jobs = create_interleaved(cluster, 4, "bert", "llama")
+
+    _, waiting = wait_one_job_whole(cluster, jobs)
+    wait_refused(cluster, jobs[waiting])
+    assert bound(cluster, jobs[waiting]) == 0
+
+
+def test_a_job_of_volcano_starts_whole_in_its_queue_or_not_at_all(
+    cluster: Cluster, webhook: Webhook, volcano: Volcano
+) -> None:
+    cluster.make_nodes(gpu_node("n1", 3))
+    volcano.make_queue("research")
+
+    cluster.create(volcano_job("bert", 4, "research"))
+
+    group = volcano.wait_group_is_held("bert")
+    assert (group["spec"]["queue"], group["spec"]["minMember"]) == ("research", 4)
+    assert cluster.pods() == []
+    cluster.make_nodes(gpu_node("n2", 1))
+    assert sorted(wait_bound_all(cluster, cluster.wait_pods(4))) == ["n1", "n1", "n1", "n2"]

@@ -56,6 +56,17 @@ class Volcano:
 
         return wait_for(named, f"a PodGroup of {pod['metadata']['name']}")
 
+    def wait_group_is_held(self, job: str) -> Object:
+        """Return the PodGroup of a Job of Volcano, once the scheduler has refused to start it."""
+
+        def held() -> Object | None:
+            groups = [each for each in self.pod_groups() if each["metadata"]["name"].startswith(f"{job}-")]
+            events = self._client.list("Event", self.namespace) if groups else []
+            refused = {each["involvedObject"]["name"] for each in events if each["reason"] == "Unschedulable"}
+            return next((each for each in groups if each["metadata"]["name"] in refused), None)
+
+        return wait_for(held, f"the PodGroup of {job} being refused")
+
     def scores(self, pod: Object) -> Mapping[str, float]:
         """Return the scores of the latest attempt at a pod, by node; {} where at most one node was feasible."""
         name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
