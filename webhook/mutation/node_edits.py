@@ -98,13 +98,17 @@ class PreferNode:
     def apply(self, pod: PodEditor) -> Effect:
         """Append a preferred term, unless one has exactly this requirement or the user prefers other values."""
         user_prefers_others = False
-        for term in pod.get(*PREFERRED_NODES) or ():
-            preference = term.get("preference") or {}
-            expressions: Sequence[Mapping[str, Any]] = preference.get("matchExpressions") or ()
-            alone = expressions[0] if len(expressions) == 1 and not preference.get("matchFields") else {}
+        terms: Sequence[Mapping[str, Any]] = pod.get(*PREFERRED_NODES) or ()
+        added = self._added_preferences(terms)
+        for term in terms:
+            alone = _only_expression(term)
             if self.requirement.equals(alone):
                 return KEPT
-            user_prefers_others = user_prefers_others or self._is_contradicted(expressions, term.get("weight"), alone)
+            expressions = (term.get("preference") or {}).get("matchExpressions") or ()
+            user_prefers_others = user_prefers_others or (
+                self._is_contradicted(expressions)
+                and not any(term.get("weight") == weight and each.equals(alone) for weight, each in added)
+            )
         if user_prefers_others:
             return Effect(
                 changed=False, warnings=(self._warning(),), kept_value=f"preference for {self.requirement.key}"
@@ -113,15 +117,29 @@ class PreferNode:
         pod.append(term, *PREFERRED_NODES)
         return CHANGED
 
-    def _is_contradicted(
-        self, expressions: Sequence[Mapping[str, Any]], weight: object, alone: Mapping[str, Any]
-    ) -> bool:
-        return (
-            any(each.get("key") == self.requirement.key for each in expressions)
-            and not self.requirement.is_implied_by(expressions)
-            and not any(weight == ours and each.equals(alone) for ours, each in self.policy_preferences)
-        )
+    def _added_preferences(self, terms: Sequence[Mapping[str, Any]]) -> Sequence[tuple[int, NodeLabelRequirement]]:
+        """Return the preferences of the policy that it has added: they are added in order, so none is missing before.
+
+        An equal term of the user without those before it is a preference of the user.
+        """
+        present = [(term.get("weight"), _only_expression(term)) for term in terms]
+        for index, (weight, requirement) in enumerate(self.policy_preferences):
+            if not any(found == weight and requirement.equals(alone) for found, alone in present):
+                return self.policy_preferences[:index]
+        return self.policy_preferences
+
+    def _is_contradicted(self, expressions: Sequence[Mapping[str, Any]]) -> bool:
+        return any(
+            each.get("key") == self.requirement.key for each in expressions
+        ) and not self.requirement.is_implied_by(expressions)
 
     def _warning(self) -> str:
         key = self.requirement.key
         return f"the pod's own preferred node affinity for {key} wins over the policy's, which is not added: {self}"
+
+
+def _only_expression(term: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the expression of a preferred term that has one requirement; an empty one for any other term."""
+    preference = term.get("preference") or {}
+    expressions: Sequence[Mapping[str, Any]] = preference.get("matchExpressions") or ()
+    return expressions[0] if len(expressions) == 1 and not preference.get("matchFields") else {}
