@@ -35,7 +35,7 @@ def metric_names() -> set[str]:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_keys_under_our_domain_are_ours(document: Path) -> None:
-    known = annotation_keys() | {built_in_policy().node_usage_key, f"{DOMAIN}/control-plane"}
+    known = annotation_keys() | {built_in_policy().node_usage_key, f"{DOMAIN}/control-plane", f"{DOMAIN}/spread-group"}
 
     assert set(_KEY.findall(document.read_text())) - known == set()
 

@@ -129,6 +129,7 @@ def test_no_positive_integer(text: str) -> None:
         ("host", "kubernetes.io/hostname"),
         ("zone", "topology.kubernetes.io/zone"),
         ("example.com/row", "example.com/row"),
+        ("none", "none"),
     ],
 )
 def test_a_topology_is_an_alias_or_a_key(text: str, wanted: str) -> None:
@@ -137,7 +138,7 @@ def test_a_topology_is_an_alias_or_a_key(text: str, wanted: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "hosts", "rack", "/row", "a/b/c", "example.com/"])
 def test_no_topology(text: str) -> None:
-    with pytest.raises(ValueError, match='must be one of "host", "zone", or a topology key such as'):
+    with pytest.raises(ValueError, match='must be one of "host", "zone", "none", or a topology key such as'):
         topology(ALIASES)(text)
 
 

@@ -33,4 +33,5 @@ def test_rules_apply_in_the_order_of_the_contract() -> None:
         "SchedulerName",
         "BatchScheduler",
         "Priority",
+        "Spread",
     ]

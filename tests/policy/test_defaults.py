@@ -32,12 +32,19 @@ OTHER_VENDORS = {
 }
 
 
-def workload_type(pool: str, scheduler: str | None, bin_packing: bool) -> dict[str, Any]:
+def workload_type(pool: str, scheduler: str | None, bin_packing: bool, topology: str | None) -> dict[str, Any]:
     return {
         "nodeUsage": {"allow": [pool, "hybrid"], "prefer": {pool: 100}},
         "schedulerName": scheduler,
         "priorityClassName": None,
         "binPacking": bin_packing,
+        "spread": {
+            "topology": topology,
+            "mode": "preferred",
+            "form": "antiAffinity",
+            "maxSkew": 1,
+            "weight": 100,
+        },
         "allowedNamespaces": ["*"],
         "extraTolerations": [],
     }
@@ -51,8 +58,8 @@ def test_built_in_policy_matches_the_contract() -> None:
         "spec": {
             "keyDomain": "maip.mxsf.io",
             "workloadTypes": {
-                "training": workload_type("training", "volcano", bin_packing=True),
-                "inference": workload_type("inference", None, bin_packing=False),
+                "training": workload_type("training", "volcano", bin_packing=True, topology=None),
+                "inference": workload_type("inference", None, bin_packing=False, topology="kubernetes.io/hostname"),
             },
             "accelerators": [
                 NVIDIA,

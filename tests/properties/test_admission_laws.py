@@ -1,5 +1,6 @@
 """Laws of admission for every pod."""
 
+from collections import Counter
 from copy import deepcopy
 from itertools import permutations
 from typing import Any
@@ -35,6 +36,20 @@ POLICIES = {
     "default": policy_with(),
     "restricted products": policy_with(allowedProducts={"NVIDIA-H20": ["team-a"]}, invalidAnnotations="warn"),
     "listed products": policy_with(allowedProducts={"*": [], "NVIDIA-A10": ["*"]}, invalidAnnotations="warn"),
+    **{
+        f"{mode} {form}": policy_with(
+            workloadTypes={
+                name: {
+                    "nodeUsage": {"allow": [name, "hybrid"]},
+                    "spread": {"topology": "zone", "mode": mode, "form": form},
+                    "binPacking": True,
+                }
+                for name in ("training", "inference")
+            },
+        )
+        for mode in ("preferred", "required")
+        for form in ("antiAffinity", "topologySpread")
+    },
     "priority classes": policy_with(
         defaultPriorityClass="normal",
         workloadTypes={
@@ -202,3 +217,25 @@ def test_no_term_lets_the_pod_pass_its_pools_by(pod: dict[str, Any], policy: Pol
             for each in expressions
         )
         assert held or not (expressions or term.get("matchFields"))
+
+
+@given(pods(), policies)
+def test_replicas_are_spread_over_a_topology_that_the_user_has_not_settled(pod: dict[str, Any], policy: Policy) -> None:
+    before, after = spread_keys(pod), spread_keys(admitted(pod, policy).pod)
+
+    added = after - before
+
+    assert before <= after
+    assert added.total() <= 1
+    assert not added.keys() & before.keys()
+
+
+def spread_keys(pod: dict[str, Any]) -> Counter[str]:
+    """The topology keys of the spread constraints and of the pod anti-affinity."""
+    anti_affinity = (pod["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
+    terms = [
+        *(pod["spec"].get("topologySpreadConstraints") or []),
+        *(anti_affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or []),
+        *(each["podAffinityTerm"] for each in anti_affinity.get(PREFERRED) or []),
+    ]
+    return Counter(each["topologyKey"] for each in terms)

@@ -10,6 +10,7 @@ USAGES = ["training", "inference", "hybrid", "other"]
 PRODUCTS = ["NVIDIA-H20", "NVIDIA-A10"]
 EFFECTS = ["NoSchedule", "NoExecute", "PreferNoSchedule"]
 CARD = "nvidia.com/gpu.product"
+TOPOLOGIES = ["kubernetes.io/hostname", "topology.kubernetes.io/zone", "zone"]
 
 Strategy = st.SearchStrategy[Any]
 
@@ -52,6 +53,36 @@ def pod_terms() -> Strategy:
     )
 
 
+def spread_terms() -> Strategy:
+    """Terms of pod affinity or anti-affinity over the topologies that pods are spread over."""
+    selectors = [{"matchLabels": {"app": "x"}}, {"matchLabels": {"job-name": "x"}}, {}]
+    return st.fixed_dictionaries(
+        {"topologyKey": st.sampled_from(TOPOLOGIES)}, optional={"labelSelector": st.sampled_from(selectors)}
+    )
+
+
+def constraints() -> Strategy:
+    """Topology spread constraints; the API server accepts one for each key and `whenUnsatisfiable`."""
+    constraint = st.fixed_dictionaries(
+        {
+            "maxSkew": st.integers(1, 3),
+            "topologyKey": st.sampled_from(TOPOLOGIES),
+            "whenUnsatisfiable": st.sampled_from(["DoNotSchedule", "ScheduleAnyway"]),
+            "labelSelector": st.just({"matchLabels": {"app": "x"}}),
+        }
+    )
+    return st.lists(constraint, max_size=2, unique_by=lambda each: (each["topologyKey"], each["whenUnsatisfiable"]))
+
+
+def owners() -> Strategy:
+    """Lists of one owner."""
+    owner = st.fixed_dictionaries(
+        {"kind": st.sampled_from(["ReplicaSet", "Job"]), "name": st.just("x"), "uid": st.sampled_from(["1", "2"])},
+        optional={"controller": st.booleans()},
+    )
+    return st.lists(owner, max_size=1)
+
+
 def affinities() -> Strategy:
     required = optional(nodeSelectorTerms=st.lists(terms(), max_size=3))
     preferred = st.lists(st.fixed_dictionaries({"weight": st.integers(1, 100), "preference": terms()}), max_size=2)
@@ -62,8 +93,14 @@ def affinities() -> Strategy:
             preferredDuringSchedulingIgnoredDuringExecution=preferred,
         ),
         podAffinity=optional(
-            requiredDuringSchedulingIgnoredDuringExecution=st.lists(pod_terms(), max_size=1),
+            requiredDuringSchedulingIgnoredDuringExecution=st.lists(pod_terms() | spread_terms(), max_size=1),
             preferredDuringSchedulingIgnoredDuringExecution=weighted,
+        ),
+        podAntiAffinity=optional(
+            requiredDuringSchedulingIgnoredDuringExecution=st.lists(spread_terms(), max_size=1),
+            preferredDuringSchedulingIgnoredDuringExecution=st.lists(
+                st.fixed_dictionaries({"weight": st.just(5), "podAffinityTerm": spread_terms()}), max_size=1
+            ),
         ),
     )
 
@@ -92,6 +129,7 @@ def annotations() -> Strategy:
             f"{DOMAIN}/gpu-count": st.sampled_from(["1", "8"]),
             f"{DOMAIN}/bin-packing": st.sampled_from(["true", "false"]),
             f"{DOMAIN}/scheduler": st.sampled_from(["default-scheduler", "volcano"]),
+            f"{DOMAIN}/spread": st.sampled_from(["host", "zone", "none"]),
             "example.com/a~b": st.text(max_size=5),
         },
     )
@@ -99,13 +137,16 @@ def annotations() -> Strategy:
 
 def pods() -> Strategy:
     """Return pods with a valid workload type."""
-    labels = st.dictionaries(st.sampled_from(["jobtype", "app", "a/b~c"]), st.sampled_from(["binpacked", "x"]))
+    keys = ["jobtype", "app", "a/b~c", "job-name", "pod-template-hash", f"{DOMAIN}/spread-group"]
+    labels = st.dictionaries(st.sampled_from(keys), st.sampled_from(["binpacked", "x"]))
     metadata = st.fixed_dictionaries(
-        {"name": st.just("worker"), "annotations": annotations()}, optional={"labels": st.none() | labels}
+        {"name": st.just("worker"), "annotations": annotations()},
+        optional={"labels": st.none() | labels, "ownerReferences": st.none() | owners()},
     )
     spec = optional(
         affinity=affinities(),
         tolerations=tolerations(),
+        topologySpreadConstraints=constraints(),
         priorityClassName=st.sampled_from(["", "normal", "high", "mine"]),
         priority=st.sampled_from([0, 7]),
         preemptionPolicy=st.sampled_from(["PreemptLowerPriority", "Never"]),

@@ -64,6 +64,7 @@ POD: Mapping[str, Any] = {
             "podAffinity": _POD_AFFINITY,
             "podAntiAffinity": _POD_AFFINITY,
         },
+        "topologySpreadConstraints": Each({"topologyKey": TEXT}),
     },
 }
 

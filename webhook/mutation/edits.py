@@ -159,7 +159,7 @@ class PreferPodAffinity:
 
     def apply(self, pod: PodEditor) -> Effect:
         """Append the preferred podAffinity term, unless the user has one for the same pods and topology."""
-        if any(self._is_same(weighted.get("podAffinityTerm") or {}) for weighted in pod.get(*PREFERRED_PODS) or ()):
+        if any(self.is_same(weighted.get("podAffinityTerm") or {}) for weighted in pod.get(*PREFERRED_PODS) or ()):
             return KEPT
         requirement = {"key": self.label_key, "operator": "In", "values": [self.label_value]}
         # An empty selector selects all namespaces, an absent one the namespace of the pod only.
@@ -172,7 +172,8 @@ class PreferPodAffinity:
         pod.append({"weight": self.weight, "podAffinityTerm": term}, *PREFERRED_PODS)
         return CHANGED
 
-    def _is_same(self, term: Mapping[str, Any]) -> bool:
+    def is_same(self, term: Mapping[str, Any]) -> bool:
+        """Return whether `term` is this one: for the same pods, over the same topology."""
         selector = term.get("labelSelector") or {}
         expressions: Sequence[Mapping[str, Any]] = selector.get("matchExpressions") or ()
         labels: Mapping[str, str] = selector.get("matchLabels") or {}

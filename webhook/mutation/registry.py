@@ -10,6 +10,7 @@ from webhook.mutation.rules.gpu_product import GpuProduct
 from webhook.mutation.rules.node_usage_affinity import NodeUsageAffinity
 from webhook.mutation.rules.priority import Priority
 from webhook.mutation.rules.scheduler_name import SchedulerName
+from webhook.mutation.rules.spread import Spread
 
 RULES: Sequence[type[Rule]] = (
     NodeUsageAffinity,
@@ -19,4 +20,5 @@ RULES: Sequence[type[Rule]] = (
     SchedulerName,
     BatchScheduler,
     Priority,
+    Spread,
 )

@@ -1,7 +1,7 @@
 """Read the workload from the annotations of a pod and the defaults of its namespace."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.kube.field import FieldError, InvalidInput, forbidden
@@ -9,6 +9,7 @@ from webhook.kube.resources import extended_resource_names
 from webhook.mutation.annotations import Annotations
 from webhook.mutation.batch_scheduling import BatchScheduling, batch_warnings, read_batch_scheduling
 from webhook.mutation.card_request import CardRequest, without_card_warnings
+from webhook.mutation.spreading import Spreading, read_spreading
 from webhook.mutation.unused_keys import keys_without_type, misspelt_keys
 from webhook.policy.accelerator import Accelerator
 from webhook.policy.annotation_values import CardMemory
@@ -43,6 +44,8 @@ class Workload:
     check_mode: CheckMode
     batch: BatchScheduling
     """The scheduler that the pod will have, and what is requested of it."""
+    spreading: Spreading | str = ""
+    """How the replicas are spread, or the reason why they are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ def read_workload(
         warnings.append(f"{policy.keys.inject}: {detail}")
     # Read even if the type is invalid, so that all invalid annotations are reported at once.
     workload = _requested_workload(annotations, request, pod, type_name, namespace, policy, warnings, denials)
+    workload = replace(workload, spreading=read_spreading(annotations, workload.type, pod, policy, warnings))
     warnings += [*_without_effect_yet(annotations, policy), *annotations.ignored]
     is_usable = workload.type is not _ANY_TYPE
     bypass_reason = "" if is_usable else "invalid annotations"

@@ -83,15 +83,18 @@ def fraction(text: str) -> str:
     return f"0.{digits}"
 
 
+NO_TOPOLOGY = "none"
+
+
 def topology(aliases: Mapping[str, str]) -> Callable[[str], str]:
-    """Return a parser of topology keys that resolves `aliases`."""
+    """Return a parser of topology keys that resolves `aliases`; NO_TOPOLOGY stands for none."""
 
     def parse(text: str) -> str:
         if text in aliases:
             return aliases[text]
-        if "/" in text and is_qualified_name(text):
+        if text == NO_TOPOLOGY or ("/" in text and is_qualified_name(text)):
             return text
-        names = ", ".join(f'"{alias}"' for alias in aliases)
+        names = ", ".join(f'"{alias}"' for alias in (*aliases, NO_TOPOLOGY))
         raise ValueError(f"must be one of {names}, or a topology key such as kubernetes.io/hostname")
 
     return parse

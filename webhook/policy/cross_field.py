@@ -8,7 +8,12 @@ from typing import Any
 
 from webhook.kube.documents import JsonObject, field
 from webhook.kube.field import FieldError, invalid
+from webhook.policy.bin_packing import BinPacking
 from webhook.policy.document import PolicySpec
+from webhook.policy.spread import Spread
+
+_DEFAULT_WEIGHT = Spread().weight
+_DEFAULT_PACKING_KEY = BinPacking().topology_key
 
 # Takes a `spec` with its defaults and yields its errors.
 CrossFieldRule = Callable[[JsonObject], Iterator[FieldError]]
@@ -52,10 +57,52 @@ def _control_plane_is_not_tolerated(spec: JsonObject) -> Iterator[FieldError]:
                 yield invalid(f"{path}.extraTolerations[{index}].key", taint, detail)
 
 
+def _spread_topologies_are_known(spec: JsonObject) -> Iterator[FieldError]:
+    aliases = spec["topologyAliases"]
+    for name, each in _workload_types(spec):
+        topology = field(each, "spread", "topology")
+        if isinstance(topology, str) and isinstance(aliases, dict) and topology not in aliases and "/" not in topology:
+            names = ", ".join(f'"{alias}"' for alias in aliases)
+            detail = f"must be one of topologyAliases ({names}), or a topology key such as kubernetes.io/hostname"
+            yield invalid(f"spec.workloadTypes.{name}.spread.topology", topology, detail)
+
+
+def _spread_fields_have_an_effect(spec: JsonObject) -> Iterator[FieldError]:
+    for name, each in _workload_types(spec):
+        path, spread = f"spec.workloadTypes.{name}.spread", field(each, "spread")
+        if not isinstance(spread, dict):
+            continue
+        is_anti_affinity = spread.get("form", "antiAffinity") == "antiAffinity"
+        is_preferred = spread.get("mode", "preferred") == "preferred"
+        if is_anti_affinity and spread.get("maxSkew", 1) != 1:
+            yield invalid(f"{path}.maxSkew", spread["maxSkew"], "has no effect without form: topologySpread")
+        if "weight" in spread and spread["weight"] != _DEFAULT_WEIGHT and not (is_anti_affinity and is_preferred):
+            detail = "has an effect only with mode: preferred and form: antiAffinity"
+            yield invalid(f"{path}.weight", spread["weight"], detail)
+
+
+def _packing_does_not_undo_spreading(spec: JsonObject) -> Iterator[FieldError]:
+    aliases, packing = spec["topologyAliases"], spec["binPacking"]
+    if not isinstance(aliases, dict) or not isinstance(packing, dict):
+        return
+    packed_key = packing.get("topologyKey", _DEFAULT_PACKING_KEY)
+    for name, each in _workload_types(spec):
+        topology = field(each, "spread", "topology")
+        is_preferred = field(each, "spread", "mode") in (None, "preferred")
+        if not (field(each, "binPacking") is True and is_preferred and isinstance(topology, str)):
+            continue
+        if aliases.get(topology, topology) == packed_key:
+            detail = f"binPacking over {packed_key} would undo it; set mode: required, binPacking: false or another one"
+            yield invalid(f"spec.workloadTypes.{name}.spread.topology", topology, detail)
+
+
 CROSS_FIELD_RULES: Sequence[CrossFieldRule] = (
     _preferred_usages_are_allowed,
     _chosen_schedulers_are_allowed,
     _control_plane_is_not_tolerated,
+    _spread_topologies_are_known,
+    _spread_fields_have_an_effect,
+    _packing_does_not_undo_spreading,
 )
 
 _DEFAULTS = PolicySpec().model_dump(mode="json", by_alias=True)

@@ -27,6 +27,7 @@ from webhook.policy.fields import (
 from webhook.policy.node_template import NodeTemplate
 from webhook.policy.placement_check import PlacementCheck
 from webhook.policy.scheduler_settings import SchedulerSettings
+from webhook.policy.spread import Spread
 from webhook.policy.without_accelerator import WithoutAccelerator, WithoutAcceleratorField
 from webhook.policy.workload_kind import WorkloadKind
 from webhook.policy.workload_objects import WorkloadObjects
@@ -59,7 +60,10 @@ class PolicySpec(StrictModel):
                 scheduler_name="volcano",
                 bin_packing=True,
             ),
-            "inference": WorkloadType(node_usage=NodeUsage(allow=("inference", "hybrid"), prefer={"inference": 100})),
+            "inference": WorkloadType(
+                node_usage=NodeUsage(allow=("inference", "hybrid"), prefer={"inference": 100}),
+                spread=Spread(topology=wellknown.HOSTNAME_LABEL),
+            ),
         }
     )
     """The values of the annotation `workload-type`. A policy that sets this field must list all its types."""
@@ -105,7 +109,7 @@ class PolicySpec(StrictModel):
             "zone": wellknown.ZONE_LABEL,
         }
     )
-    """Short names of topology keys for the annotation `spread`."""
+    """Short names of topology keys for the annotation `spread`, and for `topology` of the workload types."""
 
     allowed_schedulers: Values[LabelValue] = (
         wellknown.DEFAULT_SCHEDULER,

@@ -84,8 +84,9 @@ class Keys:
     )
     spread = Annotation(
         lambda spec: topology(spec.topology_aliases),
-        "`host`, `rack`, `zone` (aliases of the policy) or a topology key",
-        has_effect=False,
+        "`host`, `rack`, `zone` (aliases of the policy), a topology key, or `none`",
+        "the replicas of one owner apart, over that topology; overrides the type's `spread.topology`",
+        rule="Spread",
     )
     scheduler = Annotation(
         lambda spec: one_of(spec.allowed_schedulers),

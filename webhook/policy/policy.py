@@ -37,6 +37,7 @@ class Policy:
         self.node_usage_key = f"{document.spec.key_domain}/node.usage"
         self.policy_annotation = f"{document.spec.key_domain}/placement-policy"
         self.rules_annotation = f"{document.spec.key_domain}/placement-rules"
+        self.spread_group_label = f"{document.spec.key_domain}/spread-group"
         canonical = orjson.dumps(document.spec.model_dump(mode="json", by_alias=True), option=orjson.OPT_SORT_KEYS)
         self.revision = hashlib.sha256(canonical).hexdigest()[:REVISION_LENGTH]
         self.identity = f"{self.name}@{self.revision}"

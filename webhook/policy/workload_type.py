@@ -4,6 +4,7 @@ from pydantic import Field
 
 from webhook.policy.extra_toleration import ExtraToleration
 from webhook.policy.fields import LabelValue, NamespacePattern, SomeValues, StrictModel, Subdomain, Values, Weight
+from webhook.policy.spread import Spread
 
 
 class NodeUsage(StrictModel):
@@ -33,6 +34,9 @@ class WorkloadType(StrictModel):
 
     bin_packing: bool = False
     """Let pods of this type prefer nodes that already run packed pods."""
+
+    spread: Spread = Spread()
+    """How the replicas of one owner are kept apart."""
 
     allowed_namespaces: Values[NamespacePattern] = ("*",)
     """Namespaces whose pods may use this type, each a name or a pattern with `*`. A type adds tolerations, and

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from webhook.mutation.edits import AddLabel, Edit, PreferPodAffinity
+from webhook.mutation.edits import AddLabel, Edit
+from webhook.mutation.packing_hint import packing_hint
 from webhook.mutation.rule import Skipped
 from webhook.mutation.workload import Workload
 from webhook.policy.policy import Policy
@@ -22,9 +23,10 @@ class BinPacking:
         if not workload.batch.adds_packing_hint:
             return Skipped("the policy leaves packing to the scheduler (schedulers.NAME.binPackingHint)")
         packing = policy.spec.bin_packing
+        spreading = workload.spreading
+        if not isinstance(spreading, str) and spreading.is_undone_by(packing):
+            return Skipped(f"the pod prefers to be spread over {spreading.topology_key}, which packing would undo")
         return (
             AddLabel(packing.label_key, packing.label_value, "others are not drawn to this pod"),
-            PreferPodAffinity(
-                packing.weight, packing.label_key, packing.label_value, packing.topology_key, packing.namespaces
-            ),
+            packing_hint(packing),
         )

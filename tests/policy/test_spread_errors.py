@@ -1,0 +1,78 @@
+"""Settings of spreading that contradict each other or have no effect."""
+
+import json
+from typing import Any
+
+import pytest
+
+from webhook.kube.field import InvalidInput
+from webhook.policy.loader import parse_policy
+from webhook.policy.policy import Policy
+
+KNOWN = 'must be one of topologyAliases ("host", "rack", "zone"), or a topology key such as kubernetes.io/hostname'
+UNDONE = "binPacking over kubernetes.io/hostname would undo it; set mode: required, binPacking: false or another one"
+WITHOUT_WEIGHT = "has an effect only with mode: preferred and form: antiAffinity"
+
+
+def policy_of(spread: dict[str, Any], fields: dict[str, Any], spec: dict[str, Any]) -> Policy:
+    head = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}
+    workload_type = {"nodeUsage": {"allow": ["a"]}, "spread": spread, **fields}
+    return parse_policy(json.dumps({**head, "spec": {**spec, "workloadTypes": {"t": workload_type}}}), "p.yaml")
+
+
+def errors(spread: dict[str, Any], fields: dict[str, Any], spec: dict[str, Any]) -> list[str]:
+    try:
+        policy_of(spread, fields, spec)
+    except InvalidInput as error:
+        return [str(each).removeprefix("p.yaml: spec.workloadTypes.t.spread.") for each in error.errors]
+    return []
+
+
+@pytest.mark.parametrize(
+    ("spread", "wanted"),
+    [
+        ({"topology": "rack"}, []),
+        ({"topology": "example.com/block"}, []),
+        ({"topology": "hosts"}, [f'topology: Invalid value: "hosts"; {KNOWN}']),
+        ({"maxSkew": 2}, ["maxSkew: Invalid value: 2; has no effect without form: topologySpread"]),
+        ({"maxSkew": 2, "form": "topologySpread"}, []),
+        ({"maxSkew": 0}, ["maxSkew: Invalid value: 0; Input should be greater than or equal to 1"]),
+        ({"weight": 50}, []),
+        ({"weight": 50, "mode": "required"}, [f"weight: Invalid value: 50; {WITHOUT_WEIGHT}"]),
+        ({"weight": 50, "form": "topologySpread"}, [f"weight: Invalid value: 50; {WITHOUT_WEIGHT}"]),
+        ({"weight": 100, "maxSkew": 1, "mode": "required"}, []),
+        ({"mode": "hard"}, ['mode: Unsupported value: "hard"; supported values: "preferred", "required"']),
+        ({"form": "x"}, ['form: Unsupported value: "x"; supported values: "antiAffinity", "topologySpread"']),
+    ],
+    ids=str,
+)
+def test_a_field_without_effect_is_an_error(spread: dict[str, Any], wanted: list[str]) -> None:
+    assert errors(spread, {}, {}) == wanted
+
+
+@pytest.mark.parametrize(
+    ("spread", "spec", "is_undone"),
+    [
+        ({"topology": "host"}, {}, True),
+        ({"topology": "kubernetes.io/hostname"}, {}, True),
+        ({"topology": "zone"}, {}, False),
+        ({"topology": "host"}, {"binPacking": {"topologyKey": "topology.kubernetes.io/zone"}}, False),
+        ({"topology": "host", "mode": "required"}, {}, False),
+        ({}, {}, False),
+    ],
+    ids=str,
+)
+def test_a_type_does_not_pack_and_spread_over_one_topology(
+    spread: dict[str, Any], spec: dict[str, Any], is_undone: bool
+) -> None:
+    found = errors(spread, {"binPacking": True}, spec)
+
+    assert found == ([f'topology: Invalid value: "{spread["topology"]}"; {UNDONE}'] if is_undone else [])
+
+
+def test_other_aliases_are_no_error_of_the_built_in_types() -> None:
+    head = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}
+
+    policy = parse_policy(json.dumps({**head, "spec": {"topologyAliases": {}}}), "p.yaml")
+
+    assert policy.spec.topology_aliases == {}

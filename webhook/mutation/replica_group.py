@@ -1,0 +1,64 @@
+"""Find the label that selects the replicas of a pod's owner: all pods that are created with it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from webhook.kube.names import is_label_value
+
+# Controllers set these on every pod of an object. The labels of larger objects come first: the pods of a JobSet are
+# replicas of each other, though each can have a Job of its own.
+OWNER_LABELS = (
+    "volcano.sh/job-name",
+    "jobset.sigs.k8s.io/jobset-name",
+    "training.kubeflow.org/job-name",
+    "leaderworkerset.sigs.k8s.io/name",
+    "ray.io/cluster",
+    "batch.kubernetes.io/job-name",
+    "job-name",
+    "pod-template-hash",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaGroup:
+    """The pods of a namespace with the label `key`=`value`; `is_added`: the webhook adds the label."""
+
+    key: str
+    value: str
+    is_added: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}"
+
+
+def replica_group(pod: Mapping[str, Any], added_key: str) -> ReplicaGroup | None:
+    """Return the group of `pod`; None if neither a label nor an owner tells it.
+
+    A label `added_key` of the pod has precedence: it is the user's choice, or of an earlier admission. A label of the
+    owner is next. Otherwise the value names the owner, since no label of a StatefulSet selects its pods over all
+    revisions. All pods of a template have the same group.
+    """
+    metadata = pod["metadata"]
+    labels: Mapping[str, str] = metadata.get("labels") or {}
+    if _is_group(chosen := labels.get(added_key)):
+        return ReplicaGroup(added_key, chosen or "", is_added=True)
+    found = next((key for key in OWNER_LABELS if _is_group(labels.get(key))), None)
+    if found is not None:
+        return ReplicaGroup(found, labels[found])
+    owner = next((each for each in metadata.get("ownerReferences") or () if each.get("controller") is True), None)
+    return None if owner is None else ReplicaGroup(added_key, _name_of(owner), is_added=True)
+
+
+def _is_group(value: str | None) -> bool:
+    return bool(value) and is_label_value(value or "")
+
+
+def _name_of(owner: Mapping[str, Any]) -> str:
+    """Return kind and name of an owner as a label value: their hash if they are too long, or not valid as one.
+
+    Not the UID: a manifest has none, and its pods are predicted as they will be created.
+    """
+    name = f"{owner.get('kind')}.{owner.get('name')}"
+    return name if is_label_value(name) else blake2b(name.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,32 @@
+"""Spread: keep the replicas of one owner apart."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from webhook.mutation.edits import Edit
+from webhook.mutation.packing_hint import packing_hint
+from webhook.mutation.rule import Skipped
+from webhook.mutation.spread_edits import SpreadByAntiAffinity, SpreadByConstraint, WhenUnsatisfiable
+from webhook.mutation.workload import Workload
+from webhook.policy.policy import Policy
+
+
+class Spread:
+    """Adds podAntiAffinity or a topology spread constraint, and a label if no other selects the replicas."""
+
+    name: ClassVar[str] = "Spread"
+
+    @staticmethod
+    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:
+        """Return the edit for the topology of the annotation or the workload type."""
+        spreading = workload.spreading
+        if isinstance(spreading, str):
+            return Skipped(spreading)
+        settings, hint = spreading.settings, packing_hint(policy.spec.bin_packing)
+        key, group, is_requested = spreading.topology_key, spreading.group, spreading.is_requested
+        is_preferred = settings.mode == "preferred"
+        if settings.form == "antiAffinity":
+            weight = settings.weight if is_preferred else None
+            return (SpreadByAntiAffinity(key, group, hint, is_requested, weight),)
+        when: WhenUnsatisfiable = "ScheduleAnyway" if is_preferred else "DoNotSchedule"
+        return (SpreadByConstraint(key, group, hint, is_requested, settings.max_skew, when),)
