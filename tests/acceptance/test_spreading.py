@@ -22,7 +22,7 @@ def spread_policy(**spread: Any) -> Any:
     return policy_with(workloadTypes={"inference": {"nodeUsage": usage, "spread": spread}})
 
 
-def node(name: str, zone: str, gpus: int = 8) -> Object:
+def zone_node(name: str, zone: str, gpus: int = 8) -> Object:
     made = pool_node(name, "inference", gpus=gpus)
     made["metadata"]["labels"][_ZONE] = zone
     return made
@@ -38,7 +38,7 @@ def deploy(cluster: Cluster, kind: str, replicas: int) -> None:
 
 def test_replicas_without_a_common_owner_are_drawn_apart(cluster: Cluster, webhook: Webhook) -> None:
     """By default both would run on the empty node, which has more free."""
-    cluster.make_nodes(node("empty", "a"), node("half-full", "a"))
+    cluster.make_nodes(zone_node("empty", "a"), zone_node("half-full", "a"))
     half = {"cpu": "32", "memory": "256Gi"}
     cluster.create(inference_pod("other", 4).requests(**half).limits(**half).node_name("half-full"))
     pods = [inference_pod(f"shard-{index}").label("maip.mxsf.io/spread-group", "a") for index in range(2)]
@@ -56,7 +56,7 @@ def test_replicas_without_a_common_owner_are_drawn_apart(cluster: Cluster, webho
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
 def test_one_replica_at_most_runs_on_a_host(cluster: Cluster, webhook: Webhook, kind: str) -> None:
-    cluster.make_nodes(node("node-1", "a"), node("node-2", "a"))
+    cluster.make_nodes(zone_node("node-1", "a"), zone_node("node-2", "a"))
     webhook.world.policy = spread_policy(topology="host", mode="required")
 
     deploy(cluster, kind, 3)
@@ -78,7 +78,7 @@ def nodes_of(pods: Objects) -> list[str]:
 
 
 def test_zones_have_equal_numbers_of_replicas(cluster: Cluster, webhook: Webhook) -> None:
-    cluster.make_nodes(node("a-1", "a"), node("a-2", "a"), node("a-3", "a"), node("b-1", "b"))
+    cluster.make_nodes(zone_node("a-1", "a"), zone_node("a-2", "a"), zone_node("a-3", "a"), zone_node("b-1", "b"))
     webhook.world.policy = spread_policy(topology="zone", mode="required", form="topologySpread")
 
     deploy(cluster, "Deployment", 4)
