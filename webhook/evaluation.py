@@ -15,11 +15,13 @@ from webhook.kube.reader import Reader
 from webhook.kube.resources import extended_names, read_pod_resources
 from webhook.kube.shape import check_pod
 from webhook.kube.wellknown import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, MIRROR_POD_ANNOTATION
+from webhook.mutation.batch_scheduling import BatchScheduling
 from webhook.mutation.edits import PodTooLargeError
 from webhook.mutation.mutate import RuleOutcome, mutate
 from webhook.mutation.registry import RULES
 from webhook.mutation.workload import WorkloadReading, opts_out, read_workload
 from webhook.placement.cluster_warnings import PodReferences
+from webhook.placement.gang import GangRequest
 from webhook.placement.pod_signature import PodSignature, deadline_reader
 from webhook.pod_content import PodContent, fields_read
 from webhook.policy.placement_check import CheckMode
@@ -43,6 +45,7 @@ class Injection:
     warnings: tuple[str, ...]
     references: PodReferences
     """The names in the pod that are looked up in the view of the cluster."""
+    gang: GangRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,17 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
             reading.workload.any_product.listed if reading.workload.any_product is not None else None,
             mutation.pod["spec"].get("priorityClassName") or "",
         ),
+        _gang(reading.workload.batch),
     )
+
+
+def _gang(batch: BatchScheduling) -> GangRequest | None:
+    """Return the gang that is requested; None without a size."""
+    request = batch.request
+    if request.gang_size is None:
+        return None
+    starts_whole = batch.schedules_gangs and request.gang is not None
+    return GangRequest(request.gang or "", request.gang_size, batch.scheduler, starts_whole)
 
 
 def evaluate(

@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.annotation_suggestions import in_annotations
+from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pending_pods import PodIdentity
 from webhook.cluster.snapshot import Snapshot
-from webhook.evaluation import JsonObject, Mutated, PolicyResult, evaluate
+from webhook.evaluation import JsonObject, Mutated, PolicyResult, as_created, evaluate
 from webhook.kube.admission import AdmissionRequest, Denial
 from webhook.kube.deadline import Expired, never
 from webhook.kube.field import InvalidInput
+from webhook.kube.json_patch import patched
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.placement.cluster_warnings import (
     absent_scheduler,
@@ -19,12 +21,13 @@ from webhook.placement.cluster_warnings import (
     missing_product,
     unknown_products,
 )
+from webhook.placement.gang import GangRequest, gang_of, gang_placement, partial_start
 from webhook.placement.pod_signature import ANSWER_CACHE_BYTES
 from webhook.placement.profile import PROFILES
 from webhook.placement.reservations import Reservations
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.placement.templates import template_nodes
-from webhook.placement.waiting_pods import Scorer, answer_among
+from webhook.placement.waiting_pods import Scorer, WaitingPod, answer_among
 from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
@@ -127,8 +130,38 @@ def _predict(
         # Without nodes nothing can be predicted; a wrong cluster file must not deny every pod.
         return Placement.unknown("the view of the cluster has no node", is_final=placement.is_final)
     snapshot = reservations.before_pod(signature.info.preemption)
-    return in_annotations(
+    placement = in_annotations(
         content, policy, placement, snapshot, lambda pod: scorer.answer(pod, snapshot, expired), expired
+    )
+    gang = result.injection.gang
+    return placement if gang is None else _in_gang(gang, content, policy, result, placement, reservations, expired)
+
+
+def _in_gang(
+    gang: GangRequest,
+    content: PodContent,
+    policy: Policy,
+    result: Mutated,
+    placement: Placement,
+    reservations: Reservations[Any],
+    expired: Expired,
+) -> Placement:
+    """Return the placement of the gang of a pod that has `placement` by itself; that if the pod cannot be read."""
+    assert isinstance(result.signature, PodSignature)  # noqa: S101 - it has a placement
+    try:
+        created = as_created(patched(content.pod, result.injection.operations), content.namespace)
+        pod = WaitingPod(result.signature, RunningPod.of(created))
+    except InvalidInput:
+        return placement
+    return gang_placement(
+        # That of the cluster view keeps answers for single pods. A suggestion for one more pod helps no gang.
+        Scheduler(PROFILES[policy.spec.placement_check.profile], cache_bytes=0),
+        gang_of(gang, pod, policy.spec.key_domain),
+        pod,
+        placement,
+        reservations,
+        templates=template_nodes(policy.spec.node_templates),
+        expired=expired,
     )
 
 
@@ -161,14 +194,20 @@ def _conclude(
     rules, warnings = injection.rules, (*injection.warnings, *of_cluster)
     if placement.verdict == "Infeasible" and injection.check_mode == "deny" and not placement.deny_exemption:
         suggestion = "".join(f" Suggestion: {text}." for text in placement.suggestions[:1])
-        message = f"no node of this cluster could ever take this pod: {placement.message}{suggestion}"
+        reason = "no node of this cluster could ever take this pod"
+        if placement.gang is not None and placement.gang.most is not None:
+            reason = "this cluster could never run the pods of this gang together"
+        message = f"{reason}: {placement.message}{suggestion}"
         return Denied(Denial(403, "Forbidden", message), injection.workload_type, rules, warnings, placement)
     if placement.verdict in ("Infeasible", "Waiting"):
         # Warnings are truncated to the length that clients receive, so the suggestion is a warning of its own.
         suggestions = [f"placement check: suggestion: {text}" for text in placement.suggestions[:1]]
         is_exempt = placement.deny_exemption and injection.check_mode == "deny"
         exemptions = [f"placement check: not refused: {placement.deny_exemption}"] if is_exempt else []
-        warnings = (*warnings, f"placement check: {placement.verdict}: {placement.message}", *exemptions, *suggestions)
+        gang = placement.gang
+        message = gang.warning if gang is not None and gang.next_message else placement.message
+        in_part = partial_start(injection.gang, placement) if injection.gang else ()
+        warnings = (*warnings, f"placement check: {placement.verdict}: {message}", *in_part, *exemptions, *suggestions)
     if injection.operations:
         return Patched(injection.workload_type, pod, injection.operations, rules, warnings, placement, signature)
     return Unchanged(injection.workload_type, pod, rules, warnings, placement, signature)

@@ -62,7 +62,6 @@ class RunningPod:
         requests = {each: amount for each, amount in resources.requests.items() if is_schedulable_resource(each)}
         host_ports = read_host_ports(reader, spec)
         scheduler = intern(reader.text(spec.get("schedulerName"), "spec.schedulerName"))
-        annotations = metadata.get("annotations")
         priority = reader.integer(spec.get("priority"), "spec.priority")
         affinity = spec.get("affinity")
         terms = NO_TERMS if affinity is None else read_pod_terms(reader, affinity, namespace, labels)
@@ -85,7 +84,7 @@ class RunningPod:
             priority=priority,
             volumes=volumes,
             scheduler="" if scheduler == DEFAULT_SCHEDULER else scheduler,
-            gangs=gangs_of(namespace, annotations) if isinstance(annotations, Mapping) else (),
+            gangs=gangs_of(namespace, metadata),
         )
 
 

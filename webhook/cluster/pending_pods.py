@@ -9,7 +9,7 @@ import orjson
 
 from webhook.cluster.nominated_pods import NominatedPod, is_nominated
 from webhook.kube.documents import field
-from webhook.kube.gang_key import gangs_of
+from webhook.kube.gang_key import gang_annotations
 from webhook.kube.wellknown import DEFAULT_NAMESPACE, ENDED_PHASES
 
 # What a scheduler does not read of containers can be large: environment, commands, probes.
@@ -134,9 +134,8 @@ def scheduled_content(pod: Mapping[str, Any]) -> bytes:
     if isinstance(kept.get("volumes"), list):
         kept["volumes"] = [each for each in kept["volumes"] if not _is_plain(each)]
     kept_metadata = {name: metadata[name] for name in _METADATA_FIELDS if metadata.get(name)}
-    annotations = metadata.get("annotations")
-    if isinstance(annotations, Mapping) and (gangs := gangs_of("", annotations)):
-        kept_metadata["annotations"] = {gang.annotation: gang.name for gang in gangs}
+    if annotations := gang_annotations(metadata.get("annotations")):
+        kept_metadata["annotations"] = annotations
     content = {
         "metadata": kept_metadata,
         "spec": {name: value for name, value in kept.items() if value},

@@ -1,9 +1,9 @@
 """The gangs that the annotations of a pod name, whatever the key domain of the policy is."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-_SUFFIX = "/gang"
+GANG, GANG_SIZE = "/gang", "/gang-size"
 # A label value, and a key of a label or an annotation: 253 characters of prefix, 63 of name.
 _LONGEST_NAME = 63
 _LONGEST_KEY = 317
@@ -12,21 +12,46 @@ _MOST = 3
 
 
 class GangKey(NamedTuple):
-    """A gang: the pods of `namespace` whose `annotation` is `name`."""
+    """A gang: the pods of `namespace` whose `annotation` is `name`.
+
+    A gang that has a size and no name is that of all pods of one controller: `annotation` is that of the size, `name`
+    the name of the controller.
+    """
 
     namespace: str
     annotation: str
     name: str
 
 
-def gangs_of(namespace: str, annotations: Mapping[str, object]) -> tuple[GangKey, ...]:
-    """Return the gangs of a pod in `namespace` with `annotations`; those with a name that is no label value are not."""
+def gangs_of(namespace: str, metadata: Mapping[str, Any]) -> tuple[GangKey, ...]:
+    """Return the gangs of a pod in `namespace` with `metadata`; names that are no label values are left out."""
+    annotations = metadata.get("annotations")
+    if not annotations or not isinstance(annotations, Mapping):
+        return ()
+    named = {key: name for key, name in annotations.items() if key.endswith(GANG)}
+    sizes = [key for key in annotations if key.endswith(GANG_SIZE)]
+    if sizes and (controller := _controller(metadata.get("ownerReferences"))):
+        without_name = (key for key in sizes if key.removesuffix(GANG_SIZE) + GANG not in named)
+        named |= dict.fromkeys(without_name, controller[:_LONGEST_NAME])
     found = (
         GangKey(namespace, key, name)
-        for key, name in annotations.items()
-        if key.endswith(_SUFFIX)
-        and len(key) <= _LONGEST_KEY
-        and isinstance(name, str)
-        and 0 < len(name) <= _LONGEST_NAME
+        for key, name in named.items()
+        if len(key) <= _LONGEST_KEY and isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME
     )
     return tuple(sorted(found)[:_MOST])
+
+
+def gang_annotations(annotations: object) -> dict[str, Any]:
+    """Return those of `annotations` that `gangs_of` reads, a few at most."""
+    if not isinstance(annotations, Mapping):
+        return {}
+    found = {key: value for key, value in annotations.items() if key.endswith((GANG, GANG_SIZE))}
+    return dict(sorted(found.items())[: 2 * _MOST]) if found else {}
+
+
+def _controller(owners: object) -> str:
+    """Return the name of the controller; empty without one."""
+    for owner in owners if isinstance(owners, list) else ():
+        if isinstance(owner, Mapping) and owner.get("controller") is True and isinstance(owner.get("name"), str):
+            return str(owner["name"])
+    return ""

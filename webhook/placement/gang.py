@@ -13,7 +13,8 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
-from webhook.kube.gang_key import GangKey
+from webhook.kube.gang_key import GANG, GangKey
+from webhook.kube.text import cut
 from webhook.placement.capacity.free_blocks import free_amounts
 from webhook.placement.capacity.independent_nodes import are_nodes_independent, fill
 from webhook.placement.deny_exemption import tolerating_conditions
@@ -29,7 +30,20 @@ from webhook.placement.waiting_pods import WaitingPod
 MOST_STEPS = 100
 """The number of pods that are placed one after the other, where pods on one node decide about other nodes."""
 
+_LONGEST_SHOWN = 32
 _SHARED_MODES = frozenset(("ReadWriteMany", "ReadOnlyMany"))
+
+
+class GangRequest(NamedTuple):
+    """The gang that a pod asks to be in. `name` is empty if it has none.
+
+    `starts_whole`: `scheduler` binds `size` of its pods or none.
+    """
+
+    name: str
+    size: int
+    scheduler: str
+    starts_whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +79,29 @@ class _Question:
     @property
     def info(self) -> PodInfo:
         return self.pod.signature.info
+
+
+def gang_of(request: GangRequest, pod: WaitingPod, key_domain: str) -> Gang:
+    """Return the gang of `pod` that `request` asks for with annotations of `key_domain`.
+
+    The pods of a gang whose name is a default of the namespace cannot be recognized later, so none counts.
+    """
+    running = pod.running
+    found = (key for key in running.gangs if key.annotation.partition("/")[0] == key_domain)
+    key = next(found, GangKey(running.namespace, f"{key_domain}{GANG}", request.name or running.name))
+    return Gang(key, request.size, request.starts_whole)
+
+
+def partial_start(request: GangRequest, placement: Placement) -> tuple[str, ...]:
+    """Return the warning at the first pod of a gang of which only some pods would start; none otherwise."""
+    fit = placement.gang
+    if fit is None or fit.placed or not fit.starts_in_part:
+        return ()
+    name, scheduler = cut(fit.name, _LONGEST_SHOWN), cut(request.scheduler, _LONGEST_SHOWN)
+    gang = f"gang {name}" if name else "the gang"
+    pods = f"{fit.fit} of the {fit.size} pods of {gang}"
+    effect = "would start and hold what they request while the others wait, and two such gangs can deadlock"
+    return (f"{pods} {effect}: scheduler {scheduler} starts pods one by one",)
 
 
 def members_on(snapshot: Snapshot, key: GangKey) -> int:

@@ -107,13 +107,19 @@ class GangFit:
     def text(self) -> str:
         """Return the count in words: `5 of 8 pods of gang train fit now`."""
         least = "" if self.is_complete else "at least "
-        parts = [f"{least}{self.fit} of {self.size} pods of gang {self.name} {'fits' if self.fit == 1 else 'fit'} now"]
+        gang = f"gang {self.name}" if self.name else "the gang"
+        parts = [f"{least}{self.fit} of {self.size} pods of {gang} {'fits' if self.fit == 1 else 'fit'} now"]
         if self.most is not None:
             parts.append(f"no more than {self.most} would fit on an empty cluster")
         if self.waiting_before:
             pods = "pod that waits" if self.waiting_before == 1 else "pods that wait"
             parts.append(f"all would fit without the {self.waiting_before} {pods} before them")
         return "; ".join([*parts, self.block] if self.block else parts)
+
+    @property
+    def warning(self) -> str:
+        """Return the count before the message: clients truncate warnings."""
+        return f"{self.text}; the {'next' if self.fit else 'first'}: {self.next_message}"
 
     @property
     def starts_in_part(self) -> bool:

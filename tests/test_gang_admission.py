@@ -1,0 +1,121 @@
+"""The verdict on a gang at the admission of one of its pods: warnings, denials, and the room that is reserved."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.admission import DOMAIN, TYPE, admit_pod, policy_with
+from tests.support.builders import PodBuilder, make_pod
+from tests.support.plugins import node
+from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.snapshot import Snapshot
+from webhook.pipeline import ClusterView
+from webhook.placement.scheduler import Scheduler
+from webhook.policy.policy import Policy
+from webhook.serving.candidate import candidate_of
+from webhook.verdict import Denied, Verdict
+
+USAGE = {f"{DOMAIN}/node.usage": "training"}
+WORKER = make_pod("train-0").annotate(TYPE, "training").annotate(f"{DOMAIN}/gang", "train").gpu(1)
+OTHER = make_pod("other").gpu(2)
+
+COUNT = "placement check: Waiting: 2 of 4 pods of gang train fit now; "
+BLOCK = "largest free block: 2 nvidia.com/gpu on 1 node; the next: "
+MESSAGE = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
+PARTIAL = (
+    "2 of the 4 pods of gang train would start and hold what they request while the others wait, and two such gangs "
+    "can deadlock: scheduler default-scheduler starts pods one by one"
+)
+
+
+def policy_for(scheduler: str | None = None, **spec: Any) -> Policy:
+    """Return a policy whose training pods are for kube-scheduler, or another `scheduler`."""
+    training = {"nodeUsage": {"allow": ["training"]}, "schedulerName": scheduler}
+    return policy_with(workloadTypes={"training": training}, **spec)
+
+
+def admitted(
+    pod: PodBuilder,
+    *running: PodBuilder,
+    cards: int = 4,
+    policy: Policy | None = None,
+    nodes: tuple[NodeInfo, ...] = (),
+) -> Verdict:
+    """Return the verdict on `pod` beside `running` ones on a node with so many cards."""
+    nodes = nodes or (node("a", *running, labels=USAGE, capacity={"nvidia.com/gpu": str(cards)}),)
+    return admit_pod(pod.obj(), policy or policy_for(), ClusterView(Snapshot.of(nodes), Scheduler()))
+
+
+def of(size: int) -> PodBuilder:
+    return WORKER.annotate(f"{DOMAIN}/gang-size", str(size))
+
+
+def warnings(verdict: Verdict) -> list[str]:
+    """Return the warnings but those on what the scheduler cannot express."""
+    return [each for each in verdict.warnings if "has no effect" not in each and "no sign" not in each]
+
+
+def test_gang_that_fits_is_not_mentioned() -> None:
+    assert warnings(admitted(of(4))) == []
+
+
+def test_first_pod_warns_of_a_partial_start() -> None:
+    assert warnings(admitted(of(4), OTHER)) == [COUNT + BLOCK + MESSAGE, PARTIAL]
+
+
+def test_later_pods_report_the_count_alone() -> None:
+    member = of(4).label("job", "train")
+
+    assert warnings(admitted(of(4), OTHER, member)) == [
+        f"{COUNT}largest free block: 1 nvidia.com/gpu on 1 node; the next: {MESSAGE}"
+    ]
+
+
+def test_scheduler_of_gangs_starts_none_in_part() -> None:
+    assert warnings(admitted(of(4), OTHER, policy=policy_for("volcano"))) == [COUNT + BLOCK + MESSAGE]
+
+
+@pytest.mark.parametrize(("size", "is_denied"), [(4, False), (5, True)])
+def test_only_a_gang_that_even_an_empty_cluster_cannot_hold_is_denied(size: int, is_denied: bool) -> None:
+    verdict = admitted(of(size), OTHER, policy=policy_for(placementCheck={"mode": "deny"}))
+
+    assert isinstance(verdict, Denied) == is_denied
+    if isinstance(verdict, Denied):
+        assert verdict.denial.message == (
+            f"this cluster could never run the pods of this gang together: {MESSAGE} 2 of 5 pods of gang train fit "
+            "now; no more than 4 would fit on an empty cluster; largest free block: 2 nvidia.com/gpu on 1 node."
+        )
+
+
+def test_cordoned_nodes_keep_a_gang_from_being_denied() -> None:
+    usable = node("a", labels=USAGE, capacity={"nvidia.com/gpu": "4"})
+    cordoned = node("b", labels=USAGE, capacity={"nvidia.com/gpu": "4"}, unschedulable=True)
+
+    found = warnings(admitted(of(8), nodes=(usable, cordoned), policy=policy_for(placementCheck={"mode": "deny"})))
+
+    assert "placement check: not refused: nodes would do that are cordoned, not ready or not well" in found
+
+
+def test_check_that_is_off_counts_no_gang() -> None:
+    assert warnings(admitted(of(9), policy=policy_for(placementCheck={"mode": "off"}))) == []
+
+
+def test_gang_without_a_size_is_a_pod_like_others() -> None:
+    assert warnings(admitted(WORKER, OTHER)) == []
+
+
+def test_gang_without_a_name_is_that_of_the_controller() -> None:
+    unnamed = (
+        make_pod("x").annotate(TYPE, "training").annotate(f"{DOMAIN}/gang-size", "3").gpu(1).owner("Job", "resnet")
+    )
+
+    assert warnings(admitted(unnamed, unnamed, unnamed, cards=3)) == []
+    assert "2 of 3 pods of gang resnet fit now" in warnings(admitted(unnamed, unnamed, OTHER, cards=4))[0]
+
+
+@pytest.mark.parametrize(("scheduler", "node"), [(None, "a"), ("volcano", None)])
+def test_room_is_reserved_for_what_the_scheduler_binds(scheduler: str | None, node: str | None) -> None:
+    """kube-scheduler binds the pod whatever becomes of its gang, a scheduler of gangs does not."""
+    candidate = candidate_of(admitted(of(4), OTHER, policy=policy_for(scheduler)), "default")
+
+    assert (candidate.placement.node if candidate else None) == node
