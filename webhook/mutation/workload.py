@@ -13,7 +13,7 @@ from webhook.mutation.spreading import Spreading, read_spreading
 from webhook.mutation.unused_keys import keys_without_type, misspelt_keys
 from webhook.policy.accelerator import Accelerator
 from webhook.policy.annotation_values import CardMemory
-from webhook.policy.keys import WITHOUT_EFFECT, Keys
+from webhook.policy.keys import Keys
 from webhook.policy.placement_check import CheckMode
 from webhook.policy.policy import Policy, allows_namespace, opt_out_namespaces
 from webhook.policy.products import AnyProduct, accepted_products, any_product, may_use_product, namespaces_of_product
@@ -106,7 +106,7 @@ def read_workload(
     # Read even if the type is invalid, so that all invalid annotations are reported at once.
     workload = _requested_workload(annotations, request, pod, type_name, namespace, policy, warnings, denials)
     workload = replace(workload, spreading=read_spreading(annotations, workload.type, pod, policy, warnings))
-    warnings += [*_without_effect_yet(annotations, policy), *annotations.ignored]
+    warnings += annotations.ignored
     is_usable = workload.type is not _ANY_TYPE
     bypass_reason = "" if is_usable else "invalid annotations"
     if is_usable and not request.may_include_card:
@@ -225,13 +225,3 @@ def _check_mode(value: str | None, policy: Policy, warnings: list[str]) -> Check
     if STRICTNESS.index(value) < floor:
         warnings.append(f'placement-check "{value}" is laxer than the policy\'s floor; "{check.floor}" holds')
     return STRICTNESS[max(STRICTNESS.index(value), floor)]
-
-
-def _without_effect_yet(annotations: Annotations, policy: Policy) -> list[str]:
-    present = []
-    for annotation in WITHOUT_EFFECT:
-        annotations.read(annotation)
-        key = policy.keys.of(annotation)
-        if annotations.text(key) is not None:
-            present.append(key)
-    return [f"nothing acts on {', '.join(present)} yet: the pod is scheduled as without"] if present else []

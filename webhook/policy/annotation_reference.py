@@ -11,10 +11,9 @@ HEAD = "| annotation | values | meaning |\n|---|---|---|\n"
 
 
 def table() -> str:
-    """Return the table as Markdown, with the keys of the built-in policy; annotations without effect come last."""
+    """Return the table as Markdown, with the keys of the built-in policy."""
     keys = built_in_policy().keys
-    rows = sorted(ANNOTATIONS, key=lambda row: not row.has_effect)
-    return HEAD + "".join(_line(keys.of(row), row) for row in rows)
+    return HEAD + "".join(_line(keys.of(row), row) for row in ANNOTATIONS)
 
 
 def _line(key: str, row: Annotation[object]) -> str:

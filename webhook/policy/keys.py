@@ -14,24 +14,21 @@ class Annotation(Generic[T]):
     """One annotation, a row of `Keys`: the attribute `gpu_memory` is the annotation `KEY-DOMAIN/gpu-memory`.
 
     `parser` returns the parser of its values for a policy. `values` and `meaning` are its cells in
-    docs/annotations.md. `rule` is the name of the mutation rule that uses it; empty: no rule does. Without
-    `has_effect`, its value is only validated, and a warning says that it has no effect yet.
+    docs/annotations.md. `rule` is the name of the mutation rule that uses it; empty: no rule does.
     """
 
     def __init__(
         self,
         parser: Callable[[PolicySpec], Callable[[str], T]],
         values: str,
-        meaning: str = "checked; nothing acts on it yet",
+        meaning: str,
         *,
         rule: str = "",
-        has_effect: bool = True,
     ) -> None:
         self.parser = parser
         self.values = values
         self.meaning = meaning
         self.rule = rule
-        self.has_effect = has_effect
         self.attribute = ""
 
     def __set_name__(self, owner: type["Keys"], attribute: str) -> None:
@@ -138,4 +135,3 @@ class Keys:
 
 
 ANNOTATIONS = tuple(row for row in vars(Keys).values() if isinstance(row, Annotation))
-WITHOUT_EFFECT = tuple(row for row in ANNOTATIONS if not row.has_effect)
