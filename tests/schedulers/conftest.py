@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane.cluster import Cluster
+from tests.schedulers import kai as kai_program
 from tests.schedulers import volcano as volcano_program
-from tests.schedulers.build import RECIPES, VOLCANO, Built, built
+from tests.schedulers.build import KAI, RECIPES, VOLCANO, Built, built
+from tests.schedulers.kai import Kai
 from tests.schedulers.volcano import Volcano
 from tests.support.registered import Webhook, registered_as_shipped
 
@@ -34,6 +36,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def volcano(cluster: Cluster, pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[Volcano]:
     """The real Volcano, running for the test."""
     with volcano_program.running(cluster, pytestconfig.stash[_BUILT][VOLCANO.name], tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+def kai(cluster: Cluster, pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[Kai]:
+    """The real KAI, running for the test."""
+    with kai_program.running(cluster, pytestconfig.stash[_BUILT][KAI.name], tmp_path) as started:
         yield started
 
 

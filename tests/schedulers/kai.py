@@ -1,0 +1,95 @@
+"""The real KAI scheduler beside the control plane: scheduler, binder and pod grouper."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.controlplane.client import Client, Object, Objects
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.polling import wait_for
+from tests.schedulers.build import Built
+from tests.schedulers.running import Programs, apply_definitions, remove_all
+
+QUEUES = "scheduling.run.ai/v2"
+POD_GROUPS = "scheduling.run.ai/v2alpha2"
+BIND_REQUESTS = "scheduling.run.ai/v1alpha2"
+
+_NAMESPACES = ("kai-scheduler", "kai-resource-reservation", "kai-scale-adjust")
+_PRIORITIES = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
+_UNLIMITED = {resource: {"quota": -1, "limit": -1, "overQuotaWeight": 1} for resource in ("cpu", "gpu", "memory")}
+
+
+class Kai:
+    """A running KAI; pods whose schedulerName is `kai-scheduler` are its own."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._client: Client = cluster.client
+        self.namespace = cluster.namespace
+
+    def make_queue(self, name: str) -> None:
+        """Make a queue without limits, below the one that has its name and `-parent`."""
+        for queue, spec in ((f"{name}-parent", {}), (name, {"parentQueue": f"{name}-parent"})):
+            content = {"apiVersion": QUEUES, "kind": "Queue", "metadata": {"name": queue}}
+            self._client.create({**content, "spec": {**spec, "resources": _UNLIMITED}})
+
+    def make_pod_group(self, name: str, members: int, queue: str) -> None:
+        """Make a PodGroup of the test's namespace, which needs that many members to start."""
+        spec = {"minMember": members, "queue": queue}
+        group = {"apiVersion": POD_GROUPS, "kind": "PodGroup", "metadata": {"name": name}, "spec": spec}
+        self._client.create(group, namespace=self.namespace)
+
+    def pod_groups(self) -> Objects:
+        """Return the PodGroups of the test's namespace."""
+        return self._client.list("PodGroup", self.namespace, api_version=POD_GROUPS)
+
+    def pod_group_of(self, pod: Object) -> Object:
+        """Return the PodGroup of a pod, once the pod grouper, or the pod's author, has given it one."""
+
+        def named() -> Object | None:
+            current = self._client.get("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
+            name = current["metadata"].get("annotations", {}).get("pod-group-name")
+            return next((each for each in self.pod_groups() if each["metadata"]["name"] == name), None)
+
+        return wait_for(named, f"a PodGroup of {pod['metadata']['name']}")
+
+    def wait_refused(self, group: str) -> str:
+        """Return the scheduler's message on a PodGroup that it cannot start."""
+
+        def refused() -> str | None:
+            found = self._client.get("PodGroup", group, self.namespace, api_version=POD_GROUPS)
+            conditions = found.get("status", {}).get("schedulingConditions", [])
+            return conditions[0]["message"] if conditions else None
+
+        return wait_for(refused, f"{group} being refused")
+
+
+@contextmanager
+def running(cluster: Cluster, built: Built, folder: Path) -> Iterator[Kai]:
+    """Run KAI as its programs are by default; afterwards, nothing of it is left but the definitions."""
+    control_plane, client = cluster.control_plane, cluster.client
+    apply_definitions(control_plane, built.file("deployments/kai-scheduler/crds"))
+    for name in _NAMESPACES:
+        cluster.make_namespace(name)
+    for name, value in _PRIORITIES.items():
+        content = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+        client.apply({**content, "value": value})
+    environment = {"KUBECONFIG": str(control_plane.kubeconfig)}
+    silent = ("--metrics-bind-address=0", "--health-probe-bind-address=0", "--qps=1000", "--burst=1000")
+    with Programs(folder) as programs:
+        programs.start(
+            built.program("scheduler"),
+            "--schedule-period=200ms",
+            "--listen-address=127.0.0.1:0",
+            "--plugin-server-port=0",
+            "--v=3",
+            ready="Start scheduling",
+            environment=environment,
+        )
+        for name in ("binder", "podgrouper"):
+            programs.start(built.program(name), *silent, ready="Starting workers", environment=environment)
+        try:
+            yield Kai(cluster)
+        finally:
+            programs.stop()
+            for version, kind in ((BIND_REQUESTS, "BindRequest"), (POD_GROUPS, "PodGroup"), (QUEUES, "Queue")):
+                remove_all(client, version, kind)

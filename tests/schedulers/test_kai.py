@@ -1,0 +1,65 @@
+"""The real KAI places pods that are annotated with our keys alone."""
+
+import pytest
+
+from tests.controlplane.cluster import Cluster
+from tests.schedulers.jobs import (
+    bound,
+    create_interleaved,
+    gpu_node,
+    wait_bound_all,
+    wait_one_job_whole,
+    worker,
+)
+from tests.schedulers.kai import Kai
+from tests.support.admission import policy_with
+from tests.support.registered import Webhook
+
+TO_KAI = policy_with(
+    workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "schedulerName": "kai-scheduler"}}
+)
+
+
+@pytest.fixture(autouse=True)
+def _sends_training_pods_to_kai(webhook: Webhook) -> None:
+    webhook.world.policy = TO_KAI
+
+
+def test_a_plain_pod_lands_in_the_queue_that_its_annotation_names(cluster: Cluster, kai: Kai) -> None:
+    cluster.make_nodes(gpu_node("n1", 1))
+    kai.make_queue("research")
+
+    pod = cluster.create(worker("p", queue="research")).object
+
+    assert cluster.wait_bound(pod) == "n1"
+    assert kai.pod_group_of(pod)["spec"]["queue"] == "research"
+
+
+def test_a_gang_starts_whole_or_not_at_all(cluster: Cluster, kai: Kai) -> None:
+    cluster.make_nodes(gpu_node("n1", 3))
+    kai.make_queue("research")
+    kai.make_pod_group("bert", 4, "research")
+
+    pods = [
+        cluster.create(worker(f"bert-{number}", queue="research", gang="bert", gang_size=4)).object
+        for number in range(4)
+    ]
+
+    kai.wait_refused("bert")
+    assert bound(cluster, pods) == 0
+    cluster.make_nodes(gpu_node("n2", 1))
+    assert sorted(wait_bound_all(cluster, pods)) == ["n1", "n1", "n1", "n2"]
+
+
+def test_of_two_jobs_that_would_deadlock_one_starts_whole_and_the_other_not_at_all(cluster: Cluster, kai: Kai) -> None:
+    """tests/acceptance/test_deadlock.py shows the same jobs with the stock scheduler."""
+    cluster.make_nodes(gpu_node("n1", 4), gpu_node("n2", 2))
+    kai.make_queue("research")
+    for job in ("bert", "llama"):
+        kai.make_pod_group(job, 4, "research")
+
+    jobs = create_interleaved(cluster, 4, "bert", "llama")
+
+    _, waiting = wait_one_job_whole(cluster, jobs)
+    kai.wait_refused(waiting)
+    assert bound(cluster, jobs[waiting]) == 0
