@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.schedulers import kai as kai_program
+from tests.schedulers import kueue as kueue_program
 from tests.schedulers import volcano as volcano_program
-from tests.schedulers.build import KAI, RECIPES, VOLCANO, Built, built
+from tests.schedulers.build import KAI, KUEUE, RECIPES, VOLCANO, Built, built
 from tests.schedulers.kai import Kai
+from tests.schedulers.kueue import Kueue
 from tests.schedulers.volcano import Volcano
 from tests.support.registered import Webhook, registered_as_shipped
 
@@ -27,22 +30,54 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     asked = {name for item in session.items for name in getattr(item, "fixturenames", ())}
     found = {}
     for recipe in RECIPES:
-        if recipe.name in asked and not session.config.option.collectonly:
+        if f"{recipe.name}_programs" in asked and not session.config.option.collectonly:
             found[recipe.name] = built(recipe, os.environ, lambda line: print(line, file=sys.stderr, flush=True))
     session.config.stash[_BUILT] = found
 
 
 @pytest.fixture
-def volcano(cluster: Cluster, pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[Volcano]:
+def volcano_programs(pytestconfig: pytest.Config) -> Built:
+    """The programs and files of Volcano."""
+    return pytestconfig.stash[_BUILT][VOLCANO.name]
+
+
+@pytest.fixture
+def volcano(cluster: Cluster, volcano_programs: Built, tmp_path: Path) -> Iterator[Volcano]:
     """The real Volcano, running for the test."""
-    with volcano_program.running(cluster, pytestconfig.stash[_BUILT][VOLCANO.name], tmp_path) as started:
+    with volcano_program.running(cluster, volcano_programs, tmp_path) as started:
         yield started
 
 
 @pytest.fixture
-def kai(cluster: Cluster, pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[Kai]:
+def kai_programs(pytestconfig: pytest.Config) -> Built:
+    """The programs and files of KAI."""
+    return pytestconfig.stash[_BUILT][KAI.name]
+
+
+@pytest.fixture
+def kai(cluster: Cluster, kai_programs: Built, tmp_path: Path) -> Iterator[Kai]:
     """The real KAI, running for the test."""
-    with kai_program.running(cluster, pytestconfig.stash[_BUILT][KAI.name], tmp_path) as started:
+    with kai_program.running(cluster, kai_programs, tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+def kai_admission(cluster: Cluster, kai_programs: Built, tmp_path: Path) -> Iterator[Object]:
+    """The fields of a webhook that calls the real admission of KAI, which runs for the test."""
+    with kai_program.admission_running(cluster, kai_programs, tmp_path) as fields:
+        yield fields
+
+
+@pytest.fixture
+def kueue_programs(pytestconfig: pytest.Config) -> Built:
+    """The programs and files of Kueue."""
+    return pytestconfig.stash[_BUILT][KUEUE.name]
+
+
+@pytest.fixture
+def kueue(cluster: Cluster, kueue_programs: Built, tmp_path: Path) -> Iterator[Kueue]:
+    """The real Kueue, running for the test."""
+    with kueue_program.running(cluster, kueue_programs, tmp_path) as started:
         yield started
 
 

@@ -1,5 +1,6 @@
 """The real KAI scheduler beside the control plane: scheduler, binder and pod grouper."""
 
+import base64
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,12 +9,14 @@ from tests.controlplane.client import Client, Object, Objects
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.schedulers.build import Built
-from tests.schedulers.running import Programs, apply_definitions, remove_all
+from tests.schedulers.running import Programs, apply_definitions, free_port, remove_all, serving_certificate
 
 QUEUES = "scheduling.run.ai/v2"
 POD_GROUPS = "scheduling.run.ai/v2alpha2"
 BIND_REQUESTS = "scheduling.run.ai/v1alpha2"
 
+_OWN_PODS = "object.spec.schedulerName == 'kai-scheduler'"
+_SILENT = ("--metrics-bind-address=0", "--health-probe-bind-address=0", "--qps=1000", "--burst=1000")
 _NAMESPACES = ("kai-scheduler", "kai-resource-reservation", "kai-scale-adjust")
 _PRIORITIES = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
 _UNLIMITED = {resource: {"quota": -1, "limit": -1, "overQuotaWeight": 1} for resource in ("cpu", "gpu", "memory")}
@@ -64,6 +67,31 @@ class Kai:
 
 
 @contextmanager
+def admission_running(cluster: Cluster, built: Built, folder: Path) -> Iterator[Object]:
+    """Run KAI's admission of pods; the fields of a webhook that calls it, as later releases register it."""
+    # It reads its certificate from a fixed path in the folder for temporary files.
+    serving = folder / "kai" / "k8s-webhook-server" / "serving-certs"
+    serving.parent.mkdir(parents=True)
+    certificates = serving_certificate(serving)
+    port = free_port()
+    ca_bundle = base64.b64encode((certificates / "ca.crt").read_bytes()).decode()
+    with Programs(folder) as programs:
+        programs.start(
+            built.program("admission"),
+            *_SILENT,
+            f"--webhook-addr={port}",
+            "--gpu-sharing-enabled=true",
+            "--gpu-pod-runtime-class-name=",
+            ready="Serving webhook server",
+            environment={"KUBECONFIG": str(cluster.control_plane.kubeconfig), "TMPDIR": str(folder / "kai")},
+        )
+        yield {
+            "clientConfig": {"url": f"https://127.0.0.1:{port}/mutate--v1-pod", "caBundle": ca_bundle},
+            "matchConditions": [{"name": "scheduler", "expression": _OWN_PODS}],
+        }
+
+
+@contextmanager
 def running(cluster: Cluster, built: Built, folder: Path) -> Iterator[Kai]:
     """Run KAI as its programs are by default; afterwards, nothing of it is left but the definitions."""
     control_plane, client = cluster.control_plane, cluster.client
@@ -74,7 +102,6 @@ def running(cluster: Cluster, built: Built, folder: Path) -> Iterator[Kai]:
         content = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
         client.apply({**content, "value": value})
     environment = {"KUBECONFIG": str(control_plane.kubeconfig)}
-    silent = ("--metrics-bind-address=0", "--health-probe-bind-address=0", "--qps=1000", "--burst=1000")
     with Programs(folder) as programs:
         programs.start(
             built.program("scheduler"),
@@ -86,7 +113,7 @@ def running(cluster: Cluster, built: Built, folder: Path) -> Iterator[Kai]:
             environment=environment,
         )
         for name in ("binder", "podgrouper"):
-            programs.start(built.program(name), *silent, ready="Starting workers", environment=environment)
+            programs.start(built.program(name), *_SILENT, ready="Starting workers", environment=environment)
         try:
             yield Kai(cluster)
         finally:

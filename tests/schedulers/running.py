@@ -7,7 +7,8 @@ from typing import Self
 
 from tests.controlplane.client import Client
 from tests.controlplane.control_plane import ControlPlane
-from tests.controlplane.process import Process
+from tests.controlplane.process import HeldPort, Process
+from tests.support.server import write_certificate
 
 KUBE_SCHEDULER_ALONE = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -63,3 +64,17 @@ def remove_all(client: Client, api_version: str, kind: str, *, but: Collection[s
             body = {"metadata": {"finalizers": None}}
             client.patch(kind, name, body, namespace=namespace, api_version=api_version)
         client.delete(kind, name, namespace=namespace, api_version=api_version)
+
+
+def free_port() -> int:
+    """Return a port of loopback for a program that shares it with nobody."""
+    port = HeldPort()
+    port.close()
+    return port.number
+
+
+def serving_certificate(folder: Path) -> Path:
+    """Return a new folder with ca.crt, and with tls.crt and tls.key of a server on loopback."""
+    folder.mkdir()
+    write_certificate(folder)
+    return folder

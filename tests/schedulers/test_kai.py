@@ -2,7 +2,9 @@
 
 import pytest
 
+from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
+from tests.controlplane.webhooks import webhook_configuration
 from tests.schedulers.jobs import (
     bound,
     create_interleaved,
@@ -12,7 +14,8 @@ from tests.schedulers.jobs import (
     worker,
 )
 from tests.schedulers.kai import Kai
-from tests.support.admission import policy_with
+from tests.support.admission import DOMAIN, TYPE, policy_with
+from tests.support.builders import PodBuilder, make_pod
 from tests.support.registered import Webhook
 
 TO_KAI = policy_with(
@@ -23,6 +26,20 @@ TO_KAI = policy_with(
 @pytest.fixture(autouse=True)
 def _sends_training_pods_to_kai(webhook: Webhook) -> None:
     webhook.world.policy = TO_KAI
+
+
+def shared_card(name: str) -> PodBuilder:
+    """Return a pod that asks for half a card by our annotation alone."""
+    return make_pod(name).annotate(TYPE, "training").annotate(f"{DOMAIN}/gpu-fraction", "0.5").requests(cpu="1")
+
+
+def register(cluster: Cluster, name: str, fields: Object) -> None:
+    cluster.client.create(webhook_configuration(name, "", "", fields))
+    cluster.settle_webhooks()
+
+
+def environment(pod: Object) -> set[str]:
+    return {each["name"] for each in pod["spec"]["containers"][0].get("env", [])}
 
 
 def test_a_plain_pod_lands_in_the_queue_that_its_annotation_names(cluster: Cluster, kai: Kai) -> None:
@@ -49,6 +66,28 @@ def test_a_gang_starts_whole_or_not_at_all(cluster: Cluster, kai: Kai) -> None:
     assert bound(cluster, pods) == 0
     cluster.make_nodes(gpu_node("n2", 1))
     assert sorted(wait_bound_all(cluster, pods)) == ["n1", "n1", "n1", "n2"]
+
+
+def test_the_admission_of_kai_is_called_for_the_scheduler_that_the_webhook_sets(
+    cluster: Cluster, kai_admission: Object
+) -> None:
+    """It adds the devices of a shared card. Its name sorts after that of the webhook."""
+    register(cluster, "mutating-kai-admission", kai_admission)
+
+    pod = cluster.create(shared_card("half")).object
+
+    assert pod["spec"]["schedulerName"] == "kai-scheduler"
+    assert "NVIDIA_VISIBLE_DEVICES" in environment(pod)
+
+
+def test_the_admission_of_kai_is_not_called_if_its_name_sorts_first(cluster: Cluster, kai_admission: Object) -> None:
+    """So the name of the webhook's own configuration must sort before all that look at the scheduler."""
+    register(cluster, "00-mutating-kai-admission", kai_admission)
+
+    pod = cluster.create(shared_card("half")).object
+
+    assert pod["spec"]["schedulerName"] == "kai-scheduler"
+    assert environment(pod) == set()
 
 
 def test_of_two_jobs_that_would_deadlock_one_starts_whole_and_the_other_not_at_all(cluster: Cluster, kai: Kai) -> None:

@@ -1,0 +1,153 @@
+"""The real Kueue beside the control plane: its controllers and its webhooks."""
+
+import base64
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.controlplane.cleanup import remove_webhook_configurations
+from tests.controlplane.client import Client, Object
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.polling import wait_for
+from tests.schedulers.build import Built
+from tests.schedulers.running import Programs, apply_definitions, free_port, remove_all, serving_certificate
+
+KUEUE = "kueue.x-k8s.io/v1beta1"
+
+_DEFINITIONS = "config/components/crd/bases"
+_WEBHOOKS = "config/components/webhook/manifests.yaml"
+# The kinds whose two versions differ by more than their names.
+_CONVERTED = ("localqueues", "clusterqueues", "cohorts", "workloads", "multikueueclusters")
+_OWN_NAMESPACES = ("kube-system", "kueue-system")
+_RESOURCES = ("cpu", "memory", "nvidia.com/gpu")
+# Kueue reads the certificate of its metrics from a fixed path: it gets an /etc of its own.
+_IN_AN_ETC_OF_ITS_OWN = """
+mount -t tmpfs none /etc && mkdir -p /etc/kueue/metrics && ln -s "$1" /etc/kueue/metrics/certs && shift && exec "$@"
+"""
+
+
+class Kueue:
+    """A running Kueue; it admits the pods of its queues."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._client: Client = cluster.client
+        self._namespace = cluster.namespace
+
+    def make_queue(self, name: str, gpus: int) -> None:
+        """Make a queue of the test's namespace with a quota of cards, and of all else without a limit in practice."""
+        self._create("ResourceFlavor", name)
+        self._create("ClusterQueue", name, spec=_cluster_queue(name, gpus))
+        self._create("LocalQueue", name, spec={"clusterQueue": name})
+        wait_for(lambda: self._is_active(name), f"the queue {name} being active")
+
+    def set_quota(self, name: str, gpus: int) -> None:
+        """Change the quota of cards of a queue."""
+        self._client.patch("ClusterQueue", name, {"spec": _cluster_queue(name, gpus)}, api_version=KUEUE)
+
+    def wait_held(self, group: str) -> str:
+        """Return the message of the Workload of a group of pods, once it has no quota."""
+
+        def message() -> str | None:
+            found = [each for each in self._workloads() if each["metadata"]["name"] == group]
+            conditions = found[0].get("status", {}).get("conditions", []) if found else []
+            held = [each for each in conditions if (each["type"], each["status"]) == ("QuotaReserved", "False")]
+            return held[0]["message"] if held else None
+
+        return wait_for(message, f"the Workload {group} being held")
+
+    def _is_active(self, name: str) -> bool:
+        queue = self._client.get("LocalQueue", name, self._namespace, api_version=KUEUE)
+        conditions = queue.get("status", {}).get("conditions", [])
+        return ("Active", "True") in {(each["type"], each["status"]) for each in conditions}
+
+    def _workloads(self) -> list[Object]:
+        return self._client.list("Workload", self._namespace, api_version=KUEUE)
+
+    def _create(self, kind: str, name: str, **content: Any) -> None:
+        obj = {"apiVersion": KUEUE, "kind": kind, "metadata": {"name": name}, **content}
+        self._client.create(obj, namespace=self._namespace)
+
+
+def _cluster_queue(name: str, gpus: int) -> Object:
+    quotas = {"cpu": "1000", "memory": "1000Gi", "nvidia.com/gpu": gpus}
+    resources = [{"name": resource, "nominalQuota": quotas[resource]} for resource in _RESOURCES]
+    flavors = [{"name": name, "resources": resources}]
+    return {"namespaceSelector": {}, "resourceGroups": [{"coveredResources": [*_RESOURCES], "flavors": flavors}]}
+
+
+@contextmanager
+def running(cluster: Cluster, built: Built, folder: Path) -> Iterator[Kueue]:
+    """Run Kueue with its integration of plain pods; afterwards, nothing of it is left but the definitions."""
+    certificates = serving_certificate(folder / "kueue")
+    port = free_port()
+    ca_bundle = base64.b64encode((certificates / "ca.crt").read_bytes()).decode()
+    address = {"url": f"https://127.0.0.1:{port}", "caBundle": ca_bundle}
+    apply_definitions(cluster.control_plane, _definitions(built, folder / "kueue", address))
+    cluster.make_namespace("kueue-system")
+    configuration = folder / "kueue" / "configuration.json"
+    configuration.write_text(json.dumps(_configuration(port, certificates)))
+    program = ("sh", "-c", _IN_AN_ETC_OF_ITS_OWN, "sh", str(certificates), str(built.program("kueue")))
+    with Programs(folder) as programs:
+        programs.start(
+            Path("/usr/bin/unshare"),
+            *("--user", "--map-root-user", "--mount", *program),
+            *(f"--config={configuration}", "--feature-gates=VisibilityOnDemand=false"),
+            ready="Serving webhook server",
+            environment={"KUBECONFIG": str(cluster.control_plane.kubeconfig)},
+        )
+        for webhooks in _webhook_configurations(built, address):
+            cluster.client.create(webhooks)
+        cluster.settle_webhooks()
+        try:
+            yield Kueue(cluster)
+        finally:
+            # Without its controllers nothing is made again, and without its webhooks nothing asks for them.
+            remove_webhook_configurations(cluster.client)
+            cluster.settle_webhooks()
+            programs.stop()
+            for kind in ("Workload", "LocalQueue", "ClusterQueue", "ResourceFlavor"):
+                remove_all(cluster.client, KUEUE, kind)
+
+
+def _definitions(built: Built, folder: Path, address: Object) -> Path:
+    """Return the folder of the definitions, with Kueue converting between versions."""
+    target = folder / "definitions"
+    target.mkdir()
+    for path in built.file(_DEFINITIONS).iterdir():
+        definition = yaml.load(path.read_text(), yaml.CSafeLoader)
+        if definition["spec"]["names"]["plural"] in _CONVERTED:
+            client = {**address, "url": f"{address['url']}/convert"}
+            webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
+            definition["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
+        (target / f"{path.stem}.json").write_text(json.dumps(definition))
+    return target
+
+
+def _webhook_configurations(built: Built, address: Object) -> Iterator[Object]:
+    """Yield Kueue's webhook configurations under the names that its installation gives them."""
+    selector = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [*_OWN_NAMESPACES]}
+    for configuration in yaml.safe_load_all(built.file(_WEBHOOKS).read_text()):
+        configuration["metadata"]["name"] = f"kueue-{configuration['metadata']['name']}"
+        for webhook in configuration["webhooks"]:
+            path = webhook["clientConfig"]["service"]["path"]
+            webhook["clientConfig"] = {**address, "url": address["url"] + path}
+            webhook["namespaceSelector"] = {"matchExpressions": [selector]}
+        yield configuration
+
+
+def _configuration(port: int, certificates: Path) -> Object:
+    return {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": "0"},
+        "metrics": {"bindAddress": "0"},
+        "webhook": {"host": "127.0.0.1", "port": port, "certDir": str(certificates)},
+        "internalCertManagement": {"enable": False},
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {"qps": 1000, "burst": 1000},
+        "integrations": {"frameworks": ["batch/job", "pod"]},
+    }
