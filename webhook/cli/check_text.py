@@ -27,7 +27,8 @@ class Section:
 
     `replicas` is the object that creates the pod with the count of its replicas; empty for a Pod. `without_pods` are
     the nodes that could take a waiting pod if no pod was running, `without_pending` those that could take it without
-    the pending pods before it. `reserved` is the text about these; empty if there are none.
+    the pending pods before it. `reserved` is the text about these; empty if there are none. `gang` are lines about the
+    pods that must run together.
     """
 
     pod: str
@@ -37,6 +38,7 @@ class Section:
     without_pods: Sequence[str] = ()
     without_pending: Sequence[str] = ()
     reserved: str = ""
+    gang: Sequence[str] = ()
 
 
 def text_console() -> Console:
@@ -56,6 +58,8 @@ def print_section(console: Console, section: Section, max_nodes: int) -> None:
         console.print(f"  {placement.feasible} of {placement.total} nodes can take it")
     if placement.message:
         console.print(f"  {marked(placement.message)}")
+    for line in section.gang:
+        console.print(f"  {marked(line)}")
     _print_pods(console, section)
     if placement.deny_exemption:
         console.print(f"  not sure: {marked(placement.deny_exemption)}")

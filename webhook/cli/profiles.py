@@ -13,12 +13,15 @@ from webhook.kube.field import InvalidInput, unsupported
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.config.loader import parse_profiles
 from webhook.placement.diagnosis import NodeToStatus
+from webhook.placement.gang import GangRequest, gang_of, gang_placement
 from webhook.placement.profile import PROFILES, Profile
 from webhook.placement.replicas import Replicas
 from webhook.placement.replicas_among import ReplicasAmong, place_replicas_among
 from webhook.placement.reservations import Reservations
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler, never
-from webhook.placement.templates import TemplateNode
+from webhook.placement.templates import TemplateNode, template_nodes
+from webhook.placement.waiting_pods import WaitingPod
+from webhook.policy.policy import Policy
 
 F = TypeVar("F", bound=Callable[..., Any])
 K = TypeVar("K", bound=Hashable)
@@ -71,7 +74,7 @@ class Schedulers:
 
     def answer(self, signature: PodSignature, pod: Mapping[str, Any], snapshot: Snapshot) -> Placement:
         """Return the placement of a pod with this signature by the scheduler of `pod`."""
-        name = self._name_for(pod)
+        name = self.name_for(pod)
         scheduler = self._schedulers.get(name)
         if scheduler is None:
             return Placement.unknown(f"the configuration has no profile for the schedulerName {name}")
@@ -79,7 +82,7 @@ class Schedulers:
 
     def scheduler_of(self, pod: Mapping[str, Any]) -> Scheduler | None:
         """Return the scheduler of `pod`; None without a profile for it."""
-        return self._schedulers.get(self._name_for(pod))
+        return self._schedulers.get(self.name_for(pod))
 
     def for_pending(self) -> Scheduler:
         """Return a scheduler for the pending pods of the cluster, whose nodes are asked for alone.
@@ -99,7 +102,7 @@ class Schedulers:
         """
         left = iter(pods)
         first = next(left)
-        name = self._name_for(first)
+        name = self.name_for(first)
         scheduler = self._schedulers.get(name)
         if scheduler is None:
             snapshot = reservations.base
@@ -108,23 +111,44 @@ class Schedulers:
             return ReplicasAmong(found, snapshot, reservations)
         return place_replicas_among(scheduler, reservations, chain((first,), left), asked)
 
+    def in_gang(
+        self,
+        gang: GangRequest,
+        pod: Mapping[str, Any],
+        own: Placement,
+        reservations: Reservations[Any],
+        policy: Policy,
+    ) -> Placement:
+        """Return the placement of the gang of `pod`, which has the placement `own` without the others.
+
+        Raises:
+            InvalidInput: a field that is read is malformed; holds every error.
+        """
+        profile = self._profiles.get(self.name_for(pod))
+        if profile is None:
+            return own
+        waiting = WaitingPod.of(pod)
+        found, templates = gang_of(gang, waiting, policy.spec.key_domain), template_nodes(policy.spec.node_templates)
+        return gang_placement(Scheduler(profile), found, waiting, own, reservations, templates=templates)
+
     def explain(self, pod: Mapping[str, Any], snapshot: Snapshot) -> NodeToStatus:
         """Return the reasons of each node that cannot take the pod; empty without a profile for the pod."""
-        scheduler = self._schedulers.get(self._name_for(pod))
+        scheduler = self._schedulers.get(self.name_for(pod))
         return scheduler.explain(PodSignature.of(pod), snapshot) if scheduler else {}
 
     def fitting_nodes(self, pod: Mapping[str, Any], snapshot: Snapshot) -> tuple[str, ...]:
         """Return the nodes that can take the pod; none without a profile for the pod."""
-        scheduler = self._schedulers.get(self._name_for(pod))
+        scheduler = self._schedulers.get(self.name_for(pod))
         rows = scheduler.feasible_rows(PodSignature.of(pod), snapshot) if scheduler else ()
         return tuple(snapshot.nodes[row].node.name for row in rows)
 
     def nodes_without_pods(self, pod: Mapping[str, Any], snapshot: Snapshot) -> tuple[str, ...]:
         """Return the nodes that could take the pod if no pod was running; none without a profile for the pod."""
-        scheduler = self._schedulers.get(self._name_for(pod))
+        scheduler = self._schedulers.get(self.name_for(pod))
         return scheduler.nodes_without_pods(PodSignature.of(pod), snapshot) if scheduler else ()
 
-    def _name_for(self, pod: Mapping[str, Any]) -> str:
+    def name_for(self, pod: Mapping[str, Any]) -> str:
+        """Return the name of the profile for `pod`."""
         name: str = self._chosen or field(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
         return name
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from webhook.cli.admission import admit_document, in_annotations_of, print_verdict
@@ -17,10 +18,12 @@ from webhook.kube.documents import Document, JsonObject
 from webhook.kube.field import InvalidInput
 from webhook.kube.shape import check_pod
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod, partial_start_of_object
 from webhook.objects.own_pods import without_own_pods, without_own_waiting
 from webhook.pipeline import ClusterView
 from webhook.placement.diagnosis import NodeToStatus
 from webhook.placement.framework.result import Placement, to_check_json
+from webhook.placement.gang import GangRequest, partial_start
 from webhook.placement.replicas import MOST_REPLICAS, Replicas
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied
@@ -35,7 +38,8 @@ class Answer:
     `refusal` is the message of a denied pod. `replicas` is None for a pod that was not evaluated. `reasons` are those
     of each node that cannot take the pod. `without_pods` are the nodes that could take a waiting pod if no pod was
     running, `without_pending` those that could take it without the pending pods before it, which are `reserved`.
-    `replaced` is the number of running pods of the object, which count as gone.
+    `replaced` is the number of running pods of the object, which count as gone. `gang` are the pods that must run
+    together. `first` is the first pod as it was placed.
     """
 
     workload: Workload
@@ -47,6 +51,8 @@ class Answer:
     reserved: Reserved = NOTHING_RESERVED
     refusal: str = ""
     replaced: int = 0
+    gang: GangRequest | None = None
+    first: JsonObject | None = None
 
     @property
     def verdict(self) -> str:
@@ -81,7 +87,18 @@ class Answer:
             self.without_pods,
             self.without_pending,
             self.reserved.text,
+            self._gang_lines(),
         )
+
+    def _gang_lines(self) -> list[str]:
+        """Return the count of the pods that must run together, if the message does not have it, and its consequence."""
+        gang, fit = self.gang, self.placement.gang
+        if gang is None or fit is None:
+            return []
+        is_object = bool(self.workload.owner)
+        partial = partial_start_of_object(gang, fit) if is_object else "".join(partial_start(gang, self.placement))
+        count = [] if fit.next_message else [f"{fit.text[:1].upper()}{fit.text[1:]}"]
+        return [*count, partial] if partial else count
 
     def to_json(self) -> dict[str, Any]:
         """Return the line of the pods in `check -o json`; for an object with its name and the count of replicas."""
@@ -138,7 +155,24 @@ class Checks:
             found.append(replace(answer, replaced=start.replaced))
             start = replace(start, reservations=reservations)
         hint.print_rest()
-        return found
+        groups = groupby(found, key=lambda answer: id(answer.workload.source))
+        return [answer for _, of_object in groups for answer in self._in_gangs([*of_object])]
+
+    def _in_gangs(self, answers: list[Answer]) -> list[Answer]:
+        """Return the answers for the templates of one object, with the count of its pods that must run together."""
+        counted = [(each, each.replicas, each.first) for each in answers if each.replicas and each.first]
+        kind = next((each.workload.pods.kind for each, *_ in counted if each.workload.pods), None)
+        if kind is None:
+            return answers
+        requests = [gang_of_pod(first, self.policy) for *_, first in counted]
+        found = [replicas for _, replicas, _ in counted]
+        scheduler, pods = self.schedulers.name_for(counted[0][2]), sum(each.asked for each in found)
+        content = counted[0][0].workload.source.content
+        gang = gang_of_object(content, kind, requests, pods, scheduler, self.policy)
+        if gang is None:
+            return answers
+        fit = fit_of_object(gang, found)
+        return [replace(each, gang=gang, placement=replace(each.placement, gang=fit)) for each in answers]
 
     def _start(self, workload: Workload) -> _Start:
         """Return the cluster without the pods of the object, which its new ones replace."""
@@ -185,12 +219,17 @@ class Checks:
         else:
             hinted = hint.suggested_first(document, replicas.first, among.before)
             placement = hinted if placement is replicas.first else placement
+        gang = gang_of_pod(first, self.policy) if workload.pods.kind is None else None
+        if gang is not None:
+            placement = self.schedulers.in_gang(gang, first, placement, reservations, self.policy)
         answer = Answer(
             workload,
             placement,
             replicas,
             self.schedulers.explain(first, then),
             reserved=self.pending.reserved_before(first, reservations),
+            gang=gang,
+            first=first,
         )
         if placement.waiting_before:
             return replace(answer, without_pending=self.schedulers.fitting_nodes(first, among.reservations.base)), (

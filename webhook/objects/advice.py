@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from webhook.annotation_suggestions import in_annotations
 from webhook.cluster.planned_claims import with_planned_claims
 from webhook.cluster.snapshot import Snapshot
-from webhook.evaluation import Mutated, as_created
+from webhook.evaluation import as_created
 from webhook.kube.admission import AdmissionRequest, JsonObject
 from webhook.kube.deadline import DeadlineNearError, Expired, in_time
 from webhook.kube.field import InvalidInput
@@ -16,15 +16,16 @@ from webhook.kube.pod_set import PodSet
 from webhook.kube.pod_template_path import WorkloadKind
 from webhook.kube.text import cut
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.objects.gangs import with_gang
 from webhook.objects.own_pods import WithoutOwnPods, without_own_pods, without_own_waiting
+from webhook.objects.roles import Placed, Role
 from webhook.objects.rolling_update import keeps_all_pods
 from webhook.pipeline import ClusterView, scheduler_for
-from webhook.placement.replicas import MOST_REPLICAS, Replicas
+from webhook.placement.replicas import MOST_REPLICAS
 from webhook.placement.replicas_among import place_replicas_among
 from webhook.placement.reservations import Reservations
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.waiting_pods import answer_among
-from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy
 
 _Waiting: TypeAlias = Reservations[Any]
@@ -36,27 +37,11 @@ _LONGEST_ROLE = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
-    """A set of pods with the result of the policy for its pods."""
-
-    pods: PodSet
-    result: Mutated
-    content: PodContent
-    """The first pod as it is written."""
-
-
-@dataclass(frozen=True, slots=True)
 class Advice:
     """The placement of the object as a whole, and the warnings for its user; none if everything fits."""
 
     placement: Placement
     warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    role: Role
-    found: Replicas
 
 
 def advise(
@@ -98,7 +83,10 @@ def advise(
         return Advice(Placement.unknown(str(error)))
     except InvalidInput as error:
         return Advice(Placement.unknown(f"the scorer cannot read the pod: {error.errors[0]}"))
-    advice = _advice(placed, view, policy, expired)
+    found = _advice(placed, view, policy, expired)
+    advice = Advice(
+        *with_gang((found.placement, found.warnings), placed, request, kind, policy, view.snapshot, expired)
+    )
     return _blocked(advice, beside) if beside and beside.verdict == "Waiting" else advice
 
 
@@ -134,18 +122,16 @@ def _unknown_reason(roles: Sequence[Role]) -> str:
     return ""
 
 
-def _placed(
-    roles: Sequence[Role], namespace: str, policy: Policy, waiting: _Waiting, expired: Expired
-) -> list[_Placed]:
+def _placed(roles: Sequence[Role], namespace: str, policy: Policy, waiting: _Waiting, expired: Expired) -> list[Placed]:
     # The scheduler of the cluster view keeps answers for the pods of the real snapshot.
     scheduler, left = scheduler_for(policy, cache_bytes=0), MOST_REPLICAS
-    placed: list[_Placed] = []
+    placed: list[Placed] = []
     for role in roles:
         pods = _created_pods(role, namespace)
         waiting = waiting.on(_with_claims(waiting.base, role.pods, left, expired))
         asked = role.pods.replicas or 0
         among = place_replicas_among(scheduler, waiting, pods, asked, limit=left, expired=expired)
-        placed.append(_Placed(role, among.found))
+        placed.append(Placed(role, among.found))
         waiting, left = among.reservations, max(1, left - among.found.placed)
     return placed
 
@@ -174,7 +160,7 @@ def _created_pods(role: Role, namespace: str) -> Iterator[JsonObject]:
         yield created
 
 
-def _in_annotations(worst: _Placed, policy: Policy, expired: Expired) -> Placement:
+def _in_annotations(worst: Placed, policy: Policy, expired: Expired) -> Placement:
     """Return the placement of the replica that does not fit, with suggestions that name annotations."""
     scheduler, placement, snapshot = scheduler_for(policy, cache_bytes=0), worst.found.placement, worst.found.snapshot
 
@@ -187,7 +173,7 @@ def _in_annotations(worst: _Placed, policy: Policy, expired: Expired) -> Placeme
         return placement
 
 
-def _advice(placed: Sequence[_Placed], view: WithoutOwnPods, policy: Policy, expired: Expired) -> Advice:
+def _advice(placed: Sequence[Placed], view: WithoutOwnPods, policy: Policy, expired: Expired) -> Advice:
     failing = [each for each in placed if each.found.stopped is not None]
     if not failing:
         return _fitting(placed, reports_always=policy.spec.workload_objects.report == "always")
@@ -216,7 +202,7 @@ def _advice(placed: Sequence[_Placed], view: WithoutOwnPods, policy: Policy, exp
 _SEVERITY = ("Infeasible", "Waiting", "Unknown", "Feasible")
 
 
-def _fitting(placed: Sequence[_Placed], *, reports_always: bool) -> Advice:
+def _fitting(placed: Sequence[Placed], *, reports_always: bool) -> Advice:
     """Return the advice if no replica was found that does not fit.
 
     There is no warning, unless the count ended at the limit or the policy asks for one.
@@ -230,18 +216,18 @@ def _fitting(placed: Sequence[_Placed], *, reports_always: bool) -> Advice:
     return Advice(summary, (f"{_PREFIX}{summary.message}; the others were not checked",) if is_at_limit else ())
 
 
-def _counts(placed: Sequence[_Placed]) -> str:
+def _counts(placed: Sequence[Placed]) -> str:
     """Return how many replicas fit: `5 of 8 replicas fit now`, by role if there are several."""
     return f"{_suspended(placed)}{_counts_of_roles(placed)}"
 
 
-def _suspended(placed: Sequence[_Placed]) -> str:
+def _suspended(placed: Sequence[Placed]) -> str:
     """Return the words for an object that creates no pods now: the counts are those of its pods once it does."""
     suspended = placed[0].role.pods.suspended
     return f"no pods are created while {suspended} is set; " if suspended else ""
 
 
-def _counts_of_roles(placed: Sequence[_Placed]) -> str:
+def _counts_of_roles(placed: Sequence[Placed]) -> str:
     if len(placed) == 1:
         return placed[0].found.text
     is_complete = all(each.found.is_complete for each in placed)
@@ -253,11 +239,11 @@ def _counts_of_roles(placed: Sequence[_Placed]) -> str:
     return f"{least}{', '.join(counts)} replicas fit now"
 
 
-def _next(stopped: _Placed, roles: int) -> str:
+def _next(stopped: Placed, roles: int) -> str:
     """Return the words for the first replica that does not fit."""
     which = "the next" if stopped.found.placed else "the first"
     return f"{which} {_name(stopped) or 'pod'}: " if roles > 1 else f"{which}: "
 
 
-def _name(placed: _Placed) -> str:
+def _name(placed: Placed) -> str:
     return cut(placed.role.pods.role, _LONGEST_ROLE)

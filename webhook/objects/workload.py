@@ -17,8 +17,9 @@ from webhook.kube.pod_set import PodSet
 from webhook.kube.pod_sets import each_pod_set
 from webhook.kube.pod_template_path import WorkloadKind
 from webhook.kube.wellknown import MANUAL_JOB, MANUAL_JOB_ANNOTATION
-from webhook.objects.advice import Role, advise
+from webhook.objects.advice import advise
 from webhook.objects.misplaced import keys_of, misplaced
+from webhook.objects.roles import Role
 from webhook.pipeline import ClusterView, cluster_warnings
 from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy

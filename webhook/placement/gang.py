@@ -211,16 +211,26 @@ def _not_now(
         fit = replace(fit, waiting_before=waiting)
         return _with_fit(replace(stopped, verdict="Waiting", waiting_before=waiting), fit)
     stopped = replace(stopped, waiting_before=0)
-    if question.info.volumes.claims or needs_devices(question.pod.signature, base):
-        return _with_fit(replace(stopped, verdict="Waiting"), fit)
-    most = most_on_empty_nodes(question.info, base, on_empty, expired)
-    if most >= fit.size:
+    most = most_possible(question.scheduler, question.pod.signature, base, expired)
+    if most is None or most >= fit.size:
         return _with_fit(replace(stopped, verdict="Waiting"), fit)
     if names := _fitting_templates(question, base):
         fit = replace(fit, next_message=with_templates(stopped.message, names))
         return _with_fit(replace(stopped, verdict="Waiting"), fit)
     exemption = stopped.deny_exemption or _exemption(question, base, fit.size)
     return _with_fit(replace(stopped, verdict="Infeasible", deny_exemption=exemption), replace(fit, most=most))
+
+
+def most_possible(scheduler: Scheduler, signature: PodSignature, base: Snapshot, expired: Expired) -> int | None:
+    """Return a number of pods with `signature` that `base` could not exceed without its pods; None without a bound.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    if signature.info.volumes.claims or needs_devices(signature, base):
+        return None
+    nodes = scheduler.feasible(signature, base.without_pods(), expired)
+    return most_on_empty_nodes(signature.info, base, nodes, expired)
 
 
 def _with_fit(placement: Placement, fit: GangFit) -> Placement:

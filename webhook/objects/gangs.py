@@ -1,0 +1,139 @@
+"""The gang of a pod as it is written, and that of an object: as many of its pods as must run together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from webhook.backends.registry import queueing_backend_of
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.admission import AdmissionRequest
+from webhook.kube.deadline import DeadlineNearError, Expired
+from webhook.kube.documents import JsonObject, field
+from webhook.kube.field import InvalidInput
+from webhook.kube.gang_size import gang_size
+from webhook.kube.pod_template_path import WorkloadKind
+from webhook.kube.wellknown import DEFAULT_SCHEDULER
+from webhook.objects.roles import Placed
+from webhook.pipeline import scheduler_for
+from webhook.placement.framework.result import GangFit, Placement
+from webhook.placement.gang import GangRequest, most_possible
+from webhook.placement.pod_signature import PodSignature
+from webhook.placement.replicas import Replicas
+from webhook.policy.annotation_values import positive
+from webhook.policy.policy import Policy
+
+_PREFIX = "placement check: "
+
+
+def gang_of_pod(pod: Mapping[str, Any], policy: Policy) -> GangRequest | None:
+    """Return the gang that the annotations of `pod` ask for; None without a valid size."""
+    size, name = (field(pod, "metadata", "annotations", key) for key in (policy.keys.gang_size, policy.keys.gang))
+    scheduler = field(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
+    if not isinstance(size, str) or not isinstance(scheduler, str):
+        return None
+    try:
+        number = positive(size)
+    except ValueError:
+        return None
+    name = name if isinstance(name, str) else ""
+    return GangRequest(name, number, scheduler, bool(name) and _schedules_gangs(policy, scheduler))
+
+
+def gang_of_object(
+    content: JsonObject,
+    kind: WorkloadKind,
+    requests: Sequence[GangRequest | None],
+    pods: int,
+    scheduler: str,
+    policy: Policy,
+) -> GangRequest | None:
+    """Return the gang of an object of `kind` with so many `pods`, whose templates ask for `requests`.
+
+    Without an annotation it is as large as the object states, if it states that its pods run together.
+    """
+    annotated = [each for each in requests if each is not None]
+    name = field(content, "metadata", "name")
+    name = name if isinstance(name, str) else ""
+    if annotated:
+        largest = max(annotated, key=lambda each: each.size)
+        return largest._replace(name=largest.name or name) if largest.size > 1 else None
+    try:
+        size = gang_size(content, kind, pods)
+    except InvalidInput:
+        return None
+    return None if size is None else GangRequest(name, size, scheduler, _schedules_gangs(policy, scheduler))
+
+
+def with_gang(
+    advice: tuple[Placement, tuple[str, ...]],
+    placed: Sequence[Placed],
+    request: AdmissionRequest,
+    kind: WorkloadKind,
+    policy: Policy,
+    base: Snapshot,
+    expired: Expired,
+) -> tuple[Placement, tuple[str, ...]]:
+    """Return the placement of an object and its warnings, with those about pods that must run together.
+
+    `advice` is the same without them, and `placed` are the roles on `base`. If the pods that must run together fit,
+    nothing is added to the warnings.
+    """
+    injections, content = [each.role.result.injection for each in placed], request.object or {}
+    pods, scheduler = sum(each.found.asked for each in placed), injections[0].references.scheduler
+    gang = gang_of_object(content, kind, [each.gang for each in injections], pods, scheduler, policy)
+    placement, warnings = advice
+    if gang is None:
+        return advice
+    fit = fit_of_object(gang, [each.found for each in placed])
+    if fit.fit == fit.size or not fit.is_complete or placement.verdict not in ("Waiting", "Infeasible"):
+        return replace(placement, gang=fit), warnings
+    signatures = [(each.role.result.signature, each.found.asked) for each in placed]
+    most = None if policy.spec.node_templates else _most_possible(signatures, base, policy, expired)
+    if most is not None and most < gang.size:
+        fit = replace(fit, most=most)
+        never = f"no more than {most} of the {gang.size} pods that must run together would fit on an empty cluster"
+        reason = warnings[0].removeprefix(f"{_PREFIX}{placement.verdict}: ")
+        warnings = (f"{_PREFIX}Infeasible: {never}; {reason}", *warnings[1:])
+        placement = replace(placement, verdict="Infeasible")
+        if any(each.gang and each.check_mode == "deny" for each in injections):
+            warnings = (*warnings, f"{_PREFIX}such pods are refused: placement-check is deny")
+    if partial := partial_start_of_object(gang, fit):
+        warnings = (*warnings, f"{_PREFIX}{partial}")
+    return replace(placement, gang=fit), warnings
+
+
+def _most_possible(
+    signatures: Sequence[tuple[PodSignature | str, int]], base: Snapshot, policy: Policy, expired: Expired
+) -> int | None:
+    """Return a number of pods that an empty cluster could not exceed; None if it is not known."""
+    scheduler, total = scheduler_for(policy, cache_bytes=0), 0
+    for signature, asked in signatures:
+        try:
+            most = None if isinstance(signature, str) else most_possible(scheduler, signature, base, expired)
+        except DeadlineNearError:
+            return None
+        if most is None:
+            return None
+        total += min(asked, most)
+    return total
+
+
+def fit_of_object(gang: GangRequest, found: Sequence[Replicas]) -> GangFit:
+    """Return how many pods of a gang fit now, of which the replicas of each template were placed."""
+    placed = sum(each.placed for each in found)
+    is_complete = placed >= gang.size or all(each.is_complete for each in found)
+    return GangFit(gang.name, gang.size, min(placed, gang.size), 0, is_complete)
+
+
+def partial_start_of_object(gang: GangRequest, fit: GangFit) -> str:
+    """Return the warning if only some pods of an object would start and wait for the others; else an empty text."""
+    if gang.starts_whole or not fit.is_complete or not 0 < fit.fit < fit.size:
+        return ""
+    return (
+        f"{fit.fit} of the {fit.size} pods that must run together would start and hold what they request while the "
+        f"others wait, and two such jobs can deadlock: scheduler {gang.scheduler} starts pods one by one"
+    )
+
+
+def _schedules_gangs(policy: Policy, scheduler: str) -> bool:
+    return queueing_backend_of(policy.spec, scheduler).schedules_gangs
