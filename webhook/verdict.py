@@ -49,13 +49,21 @@ class Unchanged:
 
 @dataclass(frozen=True, slots=True)
 class Advised:
-    """Allowed: an object other than a pod, which is never patched. `placement` is set if its pods were placed."""
+    """Allowed: an object other than a pod. `placement` is set if its pods were placed.
+
+    `operations` change its pod templates, if the policy says so.
+    """
 
     workload_type: str | None
     warnings: tuple[str, ...] = ()
     placement: Placement | None = None
     rules: tuple[RuleOutcome, ...] = ()
-    outcome: Literal["Unchanged"] = "Unchanged"
+    operations: tuple[JsonObject, ...] = ()
+
+    @property
+    def outcome(self) -> Literal["Patched", "Unchanged"]:
+        """Return whether the object is patched."""
+        return "Patched" if self.operations else "Unchanged"
 
 
 @dataclass(frozen=True, slots=True)

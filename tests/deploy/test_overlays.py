@@ -15,7 +15,7 @@ from tests.support.builders import make_node_object
 from tests.support.manifests import DEPLOY
 from webhook.kube.wellknown import HOSTNAME_LABEL
 
-OVERLAYS = ("base", "overlays/cert-manager", "overlays/self-managed")
+OVERLAYS = ("base", "overlays/cert-manager", "overlays/self-managed", "overlays/templates")
 NAMESPACE = "placement-webhook"
 APPLY = ("apply", "--server-side", "--validate=strict", "--field-manager=deploy", "-f", "-")
 CONFIGURATION = ("MutatingWebhookConfiguration", "00-placement-webhook")
@@ -117,6 +117,14 @@ def test_self_managed_overlay_leaves_the_configuration_to_its_job(cluster: Clust
     objects = {(obj["kind"], obj["metadata"]["name"]) for obj in rendered(cluster, "overlays/self-managed")}
     assert CONFIGURATION not in objects
     assert ("Job", "placement-webhook-certs") in objects
+
+
+def test_overlay_of_templates_changes_one_field_of_the_policy() -> None:
+    policy, of_templates = (
+        yaml.safe_load((DEPLOY / folder / "policy.yaml").read_text()) for folder in ("base", "overlays/templates")
+    )
+    policy["spec"]["workloadObjects"]["mutateTemplates"] = True
+    assert of_templates == policy
 
 
 @pytest.mark.usefixtures("rights_removed")

@@ -102,7 +102,12 @@ def test_built_in_policy_matches_the_contract() -> None:
             "nodeTemplates": [],
             "workloadKinds": [],
             "invalidAnnotations": "deny",
-            "workloadObjects": {"enabled": True, "report": "problems", "invalidAnnotations": None},
+            "workloadObjects": {
+                "enabled": True,
+                "report": "problems",
+                "invalidAnnotations": None,
+                "mutateTemplates": False,
+            },
         },
     }
 

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from webhook.kube.documents import JsonObject
 
+_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -49,7 +51,8 @@ def _parts(pointer: str) -> list[str]:
 
 
 def _is_container(path: list[str]) -> bool:
-    return path[0] == "spec" and path[1:2] in (["containers"], ["initContainers"], ["ephemeralContainers"])
+    # In a pod template, the spec is further in.
+    return any(outer == "spec" and inner in _CONTAINERS for outer, inner in pairwise(path))
 
 
 def _value_at(value: Any, path: Iterable[str]) -> Any:

@@ -13,13 +13,16 @@ from webhook.kube.admission import AdmissionRequest, Denial, JsonObject
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired
 from webhook.kube.documents import field as value_of
 from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput
+from webhook.kube.patched_templates import PATCHED_TEMPLATES
 from webhook.kube.pod_set import PodSet
 from webhook.kube.pod_sets import each_pod_set
 from webhook.kube.pod_template_path import WorkloadKind
 from webhook.kube.wellknown import MANUAL_JOB, MANUAL_JOB_ANNOTATION
+from webhook.mutation.mutate import RuleOutcome
 from webhook.objects.advice import advise
 from webhook.objects.misplaced import keys_of, misplaced
 from webhook.objects.roles import Role
+from webhook.objects.template_patch import template_patch
 from webhook.pipeline import ClusterView, cluster_warnings
 from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy
@@ -69,12 +72,31 @@ def admit_workload(
         return Bypassed(findings.bypass, tuple(dict.fromkeys(warnings)), findings.workload_type)
     if _has_same_pods(request, policy, expired):
         return Advised(findings.workload_type, tuple(dict.fromkeys(warnings)))
+    rules, operations = _patch(request, kind, policy, findings, warnings)
     warnings += _of_cluster(findings.roles, policy, cluster, expired)
     advice = advise(findings.roles, request, kind, policy, cluster, expired)
     if advice is not None:
         warnings = [*advice.warnings, *warnings]
     placement = advice.placement if advice is not None else None
-    return Advised(findings.workload_type, tuple(dict.fromkeys(warnings)), placement)
+    return Advised(findings.workload_type, tuple(dict.fromkeys(warnings)), placement, rules, operations)
+
+
+def _patch(
+    request: AdmissionRequest, kind: WorkloadKind, policy: Policy, findings: _Findings, warnings: list[str]
+) -> tuple[tuple[RuleOutcome, ...], tuple[JsonObject, ...]]:
+    """Return the rules for the pods of the object, and the patch of its templates, if the policy and the kind want one.
+
+    An update is only patched if it changes a template: a change by this webhook alone would replace running pods.
+    """
+    is_patched = request.operation in PATCHED_TEMPLATES.get((kind.group, kind.kind), ())
+    if not policy.spec.workload_objects.mutate_templates or not is_patched:
+        return (), ()
+    operations = template_patch(request.object or {}, findings.roles)
+    if operations is None:
+        warnings.append("the pod templates are not patched: the patch would be too large; the pods are")
+        return (), ()
+    rules = dict.fromkeys(rule for role in findings.roles for rule in role.result.injection.rules)
+    return tuple(rules), tuple(operations)
 
 
 def _has_same_pods(request: AdmissionRequest, policy: Policy, expired: Expired) -> bool:

@@ -6,7 +6,7 @@ from webhook.policy.fields import StrictModel
 
 
 class WorkloadObjects(StrictModel):
-    """The admission of objects that create pods, such as Deployments, which are never patched.
+    """The admission of objects that create pods, such as Deployments, which are patched only with `mutateTemplates`.
 
     Their pod templates are evaluated as their pods will be, and the user gets the result when the object is applied.
     """
@@ -21,3 +21,7 @@ class WorkloadObjects(StrictModel):
     invalid_annotations: Literal["deny", "warn"] | None = None
     """The handling of a workload object with an invalid annotation on a pod template: deny it, or allow it with a
     warning. If absent: the value of `spec.invalidAnnotations`."""
+
+    mutate_templates: bool = False
+    """Also inject into the pod templates of the object, so that autoscalers and queues plan with the constraints of the
+    pods. Their pods are then created as they are admitted. Only for the kinds in docs/workloads.md."""

@@ -9,7 +9,7 @@ from webhook.audit.record import POD, AuditRecord
 from webhook.kube.admission import AdmissionRequest
 from webhook.placement.scheduler import Placement
 from webhook.policy.policy import Policy
-from webhook.verdict import Bypassed, Denied, ObjectVerdict, Patched, Verdict
+from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict, Patched, Verdict
 
 
 def audit_record(
@@ -27,7 +27,7 @@ def audit_record(
     The keyword arguments differ between equal pods, so they are left out for a record template.
     """
     rules = () if isinstance(verdict, (str, Bypassed)) else verdict.rules
-    operations = verdict.operations if isinstance(verdict, Patched) else ()
+    operations = verdict.operations if isinstance(verdict, Patched | Advised) else ()
     # An "add" has no previous value; otherwise it would be a "replace".
     replacements = [operation for operation in operations if operation["op"] != "add"]
     placement = None if isinstance(verdict, (str, Bypassed)) else verdict.placement

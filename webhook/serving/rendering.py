@@ -60,7 +60,7 @@ def render(
         placement = placement.without_scores()
     record = RecordTemplate.of(audit_record(request, verdict, policy))
     # Answer and record contain the patch once each.
-    operations = len(verdict.operations) if isinstance(verdict, Patched) else 0
+    operations = len(verdict.operations) if isinstance(verdict, Patched | Advised) else 0
     size_bytes = _RENDERED_BYTES + operations * _OPERATION_BYTES + 2 * sum(map(len, record))
     answer, tally = _answer(verdict, policy), _tally(request, verdict, policy)
     report: Report | None = None
@@ -78,7 +78,7 @@ def _answer(verdict: Verdict | ObjectVerdict, policy: Policy) -> ReviewAnswer:
     elif verdict.placement is not None:
         annotations |= _predicted(verdict.placement)
     return ReviewAnswer.of(
-        verdict.operations if isinstance(verdict, Patched) else (),
+        verdict.operations if isinstance(verdict, Patched | Advised) else (),
         verdict.warnings,
         annotations,
         verdict.denial if isinstance(verdict, Denied) else None,

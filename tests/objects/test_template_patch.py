@@ -1,0 +1,135 @@
+"""With `mutateTemplates`, a template gets what its pods get, and its pods are then admitted unchanged."""
+
+from typing import Any
+
+import jsonpatch
+import pytest
+
+from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, make_request, policy_with
+from tests.support.builders import make_pod
+from tests.support.workloads import APP, SAMPLES, Object, Sample
+from webhook.kube.patched_templates import PATCHED_TEMPLATES
+from webhook.kube.pod_sets import pod_sets
+from webhook.objects import template_patch
+from webhook.objects.admission import admit_request
+from webhook.policy.policy import Policy
+from webhook.verdict import Advised, Unchanged
+
+KINDS = pytest.mark.parametrize("sample", SAMPLES, ids=lambda each: f"{each.kind}.{each.group}")
+POLICY = policy_with(workloadObjects={"mutateTemplates": True})
+DEPLOYMENT, JOB, VOLCANO_JOB = (
+    next(each for each in SAMPLES if (each.group, each.kind) == key)
+    for key in (("apps", "Deployment"), ("batch", "Job"), ("batch.volcano.sh", "Job"))
+)
+
+
+def template(**annotations: str) -> Object:
+    pod = make_pod("").gpu(1).label("app", APP["app"]).annotate(TYPE, "training").annotate(PRODUCT, "NVIDIA-H20")
+    for key, value in annotations.items():
+        pod = pod.annotate(f"{DOMAIN}/{key.replace('_', '-')}", value)
+    return pod.template()
+
+
+def advised(content: Object, policy: Policy = POLICY, old: Object | None = None) -> Advised:
+    fields: dict[str, Any] = {
+        "kind": content["kind"],
+        "group": content["apiVersion"].rpartition("/")[0] if "/" in content["apiVersion"] else "",
+        "resource": "",
+        "operation": "CREATE" if old is None else "UPDATE",
+        "old_object": old,
+    }
+    verdict = admit_request(make_request(content, namespace="team-a", **fields), policy, None)
+    assert isinstance(verdict, Advised)
+    return verdict
+
+
+def patched(content: Object, verdict: Advised) -> Object:
+    applied: Object = jsonpatch.apply_patch(content, list(verdict.operations))
+    return applied
+
+
+@KINDS
+def test_pods_of_a_patched_template_are_unchanged_at_their_own_admission(sample: Sample) -> None:
+    content = sample.object(template(), 2)
+    verdict = advised(content)
+    if (sample.group, sample.kind) not in PATCHED_TEMPLATES:
+        assert verdict.operations == ()
+        return
+
+    assert verdict.outcome == "Patched"
+    after = patched(content, verdict)
+    kinds = POLICY.kinds
+    pods = [(old.pod, new.pod) for old, new in zip(pod_sets(content, kinds), pod_sets(after, kinds), strict=True)]
+    changed = [new for old, new in pods if TYPE in old["metadata"].get("annotations", {})]
+    assert changed
+    assert [type(admit_pod(pod, POLICY, namespace="team-a")) for pod in changed] == [Unchanged] * len(changed)
+    assert advised(after).operations == ()
+
+
+@KINDS
+def test_templates_are_left_alone_by_default(sample: Sample) -> None:
+    verdict = advised(sample.object(template()), policy_with())
+
+    assert (verdict.operations, verdict.outcome) == ((), "Unchanged")
+
+
+def test_update_that_changes_a_template_is_patched_and_another_is_not() -> None:
+    stored = DEPLOYMENT.object(template())
+    changed = DEPLOYMENT.object(template(bin_packing="false"))
+    annotated = stored | {"metadata": stored["metadata"] | {"annotations": {f"{DOMAIN}/gpu-count": "2"}}}
+
+    assert advised(changed, old=stored).operations
+    assert advised(annotated, old=stored).operations == ()
+
+
+def test_template_of_a_job_that_exists_is_not_patched() -> None:
+    stored, changed = JOB.object(template()), JOB.object(template(bin_packing="false"))
+
+    assert advised(stored).operations
+    assert advised(changed, old=stored).operations == ()
+
+
+def test_scheduler_of_the_object_is_not_written_into_its_templates() -> None:
+    job = VOLCANO_JOB.object(template())
+    job["spec"]["schedulerName"] = "default-scheduler"
+
+    after = patched(job, advised(VOLCANO_JOB.object(template())))
+
+    assert "schedulerName" not in after["spec"]["tasks"][0]["template"]["spec"]
+
+
+def test_template_without_metadata_gets_what_the_namespace_decides() -> None:
+    content = DEPLOYMENT.object(template())
+    metadata = content["spec"]["template"].pop("metadata")
+    content["spec"]["template"]["metadata"] = {"annotations": metadata["annotations"]}
+
+    labels = patched(content, advised(content))["spec"]["template"]["metadata"]["labels"]
+
+    assert labels == {"jobtype": "binpacked"}
+
+
+def test_environment_of_containers_is_not_in_the_patch() -> None:
+    content = DEPLOYMENT.object(template())
+    content["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "TOKEN", "value": "secret"}]
+
+    assert "secret" not in str(advised(content).operations)
+
+
+def test_patch_that_is_too_large_is_left_out_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(template_patch, "MOST_PATCH_BYTES", 100)
+
+    verdict = advised(DEPLOYMENT.object(template()))
+
+    assert verdict.operations == ()
+    assert "the pod templates are not patched: the patch would be too large; the pods are" in verdict.warnings
+
+
+def test_invalid_annotation_on_one_of_two_templates_keeps_the_other_patched() -> None:
+    policy = policy_with(workloadObjects={"mutateTemplates": True, "invalidAnnotations": "warn"})
+    job = VOLCANO_JOB.object(template())
+    bad = {"name": "bad", "replicas": 1, "template": template(gpu_count="none")}
+    job["spec"]["tasks"] = [bad, *job["spec"]["tasks"]]
+
+    paths = {each["path"].partition("/template/")[0] for each in advised(job, policy).operations}
+
+    assert "/spec/tasks/1" in paths

@@ -1,0 +1,97 @@
+"""The patch of a workload object that gives its pod templates what the policy injects into their pods."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from webhook.kube.documents import JsonObject
+from webhook.kube.json_patch import patched
+from webhook.kube.object_path import segments
+from webhook.objects.roles import Role
+
+# An object that etcd stores has 1.5 MiB at most.
+MOST_PATCH_BYTES = 256 * 1024
+
+_CONTAINERS = ("containers", "initContainers")
+_METADATA = ("labels", "annotations")
+
+
+def template_patch(content: JsonObject, roles: Iterable[Role]) -> list[JsonObject] | None:
+    """Return the operations that change the templates of `roles` in `content`; None if they are too large.
+
+    A template gets what differs between the pod of its role as it is written and as it is admitted, so fields that the
+    object states for all of its pods stay as they are.
+    """
+    operations: list[JsonObject] = []
+    done: set[str] = set()
+    size_bytes = 0
+    for role in roles:
+        if role.pods.path in done or not role.result.injection.operations:
+            continue
+        done.add(role.pods.path)
+        found = [*_of_template(content, role)]
+        size_bytes += len(orjson.dumps(found))
+        if size_bytes > MOST_PATCH_BYTES:
+            return None
+        operations += found
+    return operations
+
+
+def _of_template(content: JsonObject, role: Role) -> Iterator[JsonObject]:
+    pointer, template = _template(content, role.pods.path)
+    if template is None:
+        return
+    before = role.content.pod
+    after = patched(before, role.result.injection.operations)
+    yield from _of_metadata(f"{pointer}/metadata", template.get("metadata"), before["metadata"], after["metadata"])
+    for name, value in after["spec"].items():
+        if name not in _CONTAINERS and value != before["spec"].get(name):
+            yield _set(f"{pointer}/spec", template["spec"], name, value)
+    # Containers can have secrets in their environment, so only what changes in them is in the patch and on record.
+    for operation in role.result.injection.operations:
+        if operation["path"].startswith(tuple(f"/spec/{name}/" for name in _CONTAINERS)):
+            yield {**operation, "path": f"{pointer}{operation['path']}"}
+
+
+def _of_metadata(
+    pointer: str, metadata: Mapping[str, Any] | None, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> Iterator[JsonObject]:
+    """Yield the operations for the labels and annotations of a template with `metadata`."""
+    changed = {}
+    for name in _METADATA:
+        old, new = before.get(name) or {}, after.get(name) or {}
+        changed[name] = {key: value for key, value in new.items() if old.get(key) != value}
+    changed = {name: values for name, values in changed.items() if values}
+    if changed and metadata is None:
+        yield {"op": "add", "path": pointer, "value": changed}
+        return
+    for name, values in changed.items():
+        known = (metadata or {}).get(name)
+        if known is None:
+            yield {"op": "add", "path": f"{pointer}/{name}", "value": values}
+        else:
+            yield from (_set(f"{pointer}/{name}", known, key, value) for key, value in values.items())
+
+
+def _set(pointer: str, holder: Mapping[str, Any], name: str, value: Any) -> JsonObject:
+    return {"op": "replace" if name in holder else "add", "path": f"{pointer}/{_escaped(name)}", "value": value}
+
+
+def _template(content: JsonObject, path: str) -> tuple[str, Mapping[str, Any] | None]:
+    """Return the JSON pointer of the template at `path`, and the template; None if the path does not lead to one."""
+    pointer = ""
+    value: Any = content
+    for step in segments(path):
+        if isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+            value = value[int(step)]
+        elif isinstance(value, Mapping) and step in value:
+            value = value[step]
+        else:
+            return "", None
+        pointer += f"/{_escaped(step)}"
+    return pointer, value if isinstance(value, Mapping) and isinstance(value.get("spec"), Mapping) else None
+
+
+def _escaped(step: str) -> str:
+    return step.replace("~", "~0").replace("/", "~1")
