@@ -1,7 +1,7 @@
 """docs/scorer.md lists every default plugin, every change between releases and every optional kind of a view."""
 
 from tests.docs.markdown import ROOT, rows, span_of
-from webhook.cluster.cache.resources import OPTIONAL_RESOURCES
+from webhook.cluster.cache.resources import BATCH_RESOURCES, OPTIONAL_RESOURCES
 from webhook.kube.release import Change
 from webhook.placement.config.extension_points import DEFAULT_PLUGINS
 
@@ -21,4 +21,5 @@ def test_every_optional_kind_of_a_view_is_listed() -> None:
         kind for row in rows(_PAGE, "What a view of the cluster holds") for kind in (span_of(row[0]) or "").split(",")
     ]
 
-    assert sorted(listed) == sorted(resource.plural for resource in OPTIONAL_RESOURCES)
+    batch = [f"{each.plural}.{each.api_version.partition('/')[0]}" for each in BATCH_RESOURCES]
+    assert sorted(listed) == sorted([*(each.plural for each in OPTIONAL_RESOURCES), *batch])

@@ -98,6 +98,11 @@ SAID: Mapping[str, Callable[[Snapshot], Any]] = {
     "devices": _devices,
     "priority_classes": lambda snapshot: dict(snapshot.priority_classes),
     "full_quotas": lambda snapshot: dict(snapshot.full_quotas),
+    "volcano": lambda snapshot: [each or {} for each in (snapshot.volcano.queues, snapshot.volcano.groups)],
+    "kai": lambda snapshot: [each or {} for each in (snapshot.kai.queues, snapshot.kai.groups, snapshot.kai.parents)],
+    "kueue": lambda snapshot: [
+        each or {} for each in (snapshot.kueue.local_queues, snapshot.kueue.cluster_queues, snapshot.kueue.flavors)
+    ],
     # Read at intervals, so an object that has just been created can be missing.
     "scheduler_evidence": lambda _: "not of watches",
     "release": lambda _: "not of watches",

@@ -11,6 +11,7 @@ import pytest
 from tests.controlplane.client import ApiError, Client, NotFound
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
+from tests.support.batch_objects import BATCH_OBJECTS, definition
 from tests.support.builders import make_node_object, make_pod
 from tests.support.live import following_in_thread, kinds_in_view
 from tests.support.manifests import read
@@ -28,7 +29,7 @@ def wait_same(live: LiveCluster, client: Client) -> dict[str, Any]:
     """Return the view once it equals a new list."""
 
     def is_same() -> dict[str, Any] | None:
-        kinds = dict.fromkeys((of.kind, of.api_version) for of in RESOURCES)
+        kinds = dict.fromkeys((of.kind, of.api_version) for of in RESOURCES if not of.is_extension)
         objects = [each for kind, api_version in kinds for each in client.list(kind, api_version=api_version)]
         fresh, seen = said(made_anew(objects)), said(live.snapshot())
         return seen if seen == fresh else None
@@ -160,7 +161,7 @@ def test_nominated_pod_always_counts_once_while_it_is_bound(cluster: Cluster) ->
             assert while_it_is_bound <= {(1, number), (0, number + 1)}
 
 
-KINDS = {resource.kind for resource in RESOURCES}
+KINDS = {resource.kind for resource in RESOURCES if not resource.is_extension}
 REQUIRED_KINDS = {resource.kind for resource in REQUIRED_RESOURCES}
 
 
@@ -230,3 +231,17 @@ def test_pod_with_thousands_of_tolerations_is_watched_and_evaluated(cluster: Clu
         wait_for(lambda: live.snapshot().load.pods.tolist() == [1, 0], "the bound pod")
         wait_same(live, cluster.client)
         assert Scheduler().place(waiting, live.snapshot()).feasible == 2
+
+
+def test_kind_is_watched_once_its_definition_exists(cluster: Cluster) -> None:
+    name = "Queue.scheduling.volcano.sh"
+    with following_in_thread(cluster.control_plane.kubeconfig) as live:
+        wait_for(lambda: kinds_in_view(live) >= KINDS, "the kinds that every cluster serves")
+        assert live.snapshot().volcano.queues is None
+        cluster.create(definition(name))
+        wait_for(lambda: live.snapshot().volcano.queues == {}, "the kind without an object")
+        cluster.create(BATCH_OBJECTS[name])
+        wait_for(lambda: [*(live.snapshot().volcano.queues or {})] == ["optional"], "the queue")
+        crd = definition(name)
+        cluster.client.delete(crd["kind"], crd["metadata"]["name"], api_version=crd["apiVersion"])
+        wait_for(lambda: live.snapshot().volcano.queues is None, "the kind that is not served any more")

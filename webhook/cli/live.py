@@ -18,7 +18,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.kube.release import Release
-from webhook.watch.api_server import NOT_READABLE, ApiServer, ApiServerError, ClientConfig, list_pages
+from webhook.watch.api_server import NOT_FOUND, NOT_READABLE, ApiServer, ApiServerError, ClientConfig, list_pages
 from webhook.watch.release import read_release
 from webhook.watch.scheduler_evidence import read_scheduler_evidence
 
@@ -146,7 +146,8 @@ async def _list(source: ClientConfig, resources: Iterable[Resource], on_page: On
             except ApiServerError as error:
                 if resource.is_required or error.code not in NOT_READABLE:
                     raise
-                echo(f"not known: {resource.plural}: {error}", err=True)
+                if not (resource.is_extension and error.code == NOT_FOUND):
+                    echo(f"not known: {resource.plural}: {error}", err=True)
             else:
                 found.append(resource)
     return found

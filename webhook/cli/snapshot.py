@@ -16,15 +16,20 @@ from webhook.cli.anonymize import with_other_names, without_secrets
 from webhook.cli.clusters import live_options
 from webhook.cli.live import list_resources, read_live_release
 from webhook.cli.terminal import echo, echo_progress
-from webhook.cluster.cache.resources import DISRUPTION_BUDGETS, OPTIONAL_RESOURCES, REQUIRED_RESOURCES, Resource
+from webhook.cluster.cache.resources import (
+    BATCH_RESOURCES,
+    DISRUPTION_BUDGETS,
+    OPTIONAL_RESOURCES,
+    REQUIRED_RESOURCES,
+    Resource,
+)
 from webhook.kube.field import FieldError, InvalidInput, invalid
 from webhook.kube.text import json_bytes
 from webhook.watch.api_server import ClientConfig
 
 JsonObject = dict[str, Any]
 _FIRST = ("Node", "Pod", "Namespace")
-_OTHERS = (*OPTIONAL_RESOURCES, DISRUPTION_BUDGETS)
-_PLURALS = {resource.kind: resource.plural for resource in (*REQUIRED_RESOURCES, *_OTHERS)}
+_OTHERS = (*OPTIONAL_RESOURCES, DISRUPTION_BUDGETS, *BATCH_RESOURCES)
 
 
 @click.command()
@@ -37,7 +42,7 @@ _PLURALS = {resource.kind: resource.plural for resource in (*REQUIRED_RESOURCES,
     "--all-kinds",
     is_flag=True,
     help="Also write the other kinds that are read: Services and controllers, storage, devices, PriorityClasses, "
-    "PodDisruptionBudgets.",
+    "PodDisruptionBudgets, queues and pod groups.",
 )
 def snapshot(
     kubeconfig: Path | None, context: str | None, output: Path | None, hash_names: bool, all_kinds: bool
@@ -63,22 +68,23 @@ def snapshot(
         raise click.UsageError("--hash-names renames only nodes, pods and namespaces; leave --all-kinds out")
     if output is not None:
         _check_writable(output)
+    # By path: several API groups have a kind of the same name.
     found: dict[str, list[JsonObject]] = {}
 
     def take(resource: Resource, items: list[JsonObject], begins: bool) -> None:
         if begins:
-            found[resource.kind] = []
-        kept = found[resource.kind]
+            found[resource.path] = []
+        kept = found[resource.path]
         kept += [without_secrets({"apiVersion": resource.api_version, "kind": resource.kind, **item}) for item in items]
         _progress(found)
 
     wanted = (*REQUIRED_RESOURCES, *(_OTHERS if all_kinds else ()))
-    whole = {each.kind: replace(each, field_selector="", part="") for each in wanted}
+    whole = {each.path: replace(each, field_selector="", part="") for each in wanted}
     source = ClientConfig(kubeconfig, context=context)
     resources = list_resources(source, whole.values(), take)
     echo("", err=True)
-    objects = [content for kind in _order(resources) for content in found[kind]]
-    objects += [_empty_list(each) for each in resources if not each.is_required and not found[each.kind]]
+    objects = [content for each in _order(resources) for content in found[each.path]]
+    objects += [_empty_list(each) for each in resources if not each.is_required and not found[each.path]]
     if hash_names:
         objects = with_other_names(objects)
     if (release := read_live_release(source)) is not None:
@@ -89,10 +95,9 @@ def snapshot(
         _write_atomically(output, objects)
 
 
-def _order(resources: Iterable[Resource]) -> list[str]:
-    """Return the kinds of the resources, nodes first."""
-    kinds = [resource.kind for resource in resources]
-    return sorted(kinds, key=lambda kind: (*_FIRST, kind).index(kind))
+def _order(resources: Iterable[Resource]) -> list[Resource]:
+    """Return the resources, nodes first."""
+    return sorted(resources, key=lambda each: (*_FIRST, each.kind).index(each.kind))
 
 
 def _empty_list(resource: Resource) -> JsonObject:
@@ -101,7 +106,7 @@ def _empty_list(resource: Resource) -> JsonObject:
 
 
 def _progress(found: dict[str, list[JsonObject]]) -> None:
-    counts = ", ".join(f"{len(objects)} {_PLURALS[kind]}" for kind, objects in found.items())
+    counts = ", ".join(f"{len(objects)} {path.rpartition('/')[2]}" for path, objects in found.items())
     echo_progress(counts)
 
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.nominated_pods import NominatedPods
-from webhook.cluster.optional_kinds import OPTIONAL_KINDS, Facts, FactsByKind, snapshot_fields
+from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND, Facts, FactsByKind, optional_kind_named, snapshot_fields
 from webhook.cluster.pending_pods import PendingPod, PodKey, is_pending
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.kube.documents import Document, field
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
-    """Return the snapshot of the nodes, pods, namespaces and OPTIONAL_KINDS among `documents`; other kinds are ignored.
+    """Return the snapshot of the nodes, pods, namespaces and optional kinds among `documents`; others are ignored.
 
     An optional kind without objects is not known, because it may not have been requested; an empty list states that
     there is none. But if there are StorageClasses or CSINodes, all claims are known, and all volumes if no claim names
@@ -44,10 +44,11 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     found: dict[str, list[Facts]] = {}
     for document in documents:
         kind, content = str(document.content.get("kind")), document.content
-        optional = OPTIONAL_KINDS.get(kind.removesuffix("List"))
-        if optional and optional.api_version == content.get("apiVersion"):
-            known = found.setdefault(kind.removesuffix("List"), [])
-            known += [] if kind.endswith("List") else _read_all(document, optional.read, errors)
+        optional = optional_kind_named(str(content.get("apiVersion")), kind.removesuffix("List"))
+        if optional:
+            known = found.setdefault(optional, [])
+            read = EVERY_OPTIONAL_KIND[optional].read
+            known += [] if kind.endswith("List") else _read_all(document, read, errors)
             continue
         if content.get("apiVersion") != "v1":
             continue

@@ -1,11 +1,16 @@
 """The kinds besides nodes, pods and namespaces: how to read their objects and which snapshot field holds them.
 
-Each of them is optional in a snapshot. The scorer makes no assumptions about a kind that is not known.
+Each of them is optional in a snapshot. The scorer makes no assumptions about a kind that is not known. BATCH_KINDS are
+those of CRDs of batch schedulers, which most clusters do not serve. Their names have the API group, because several
+schedulers have a Queue and a PodGroup.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from webhook.cluster.batch.kai import KaiObjects, KaiPodGroup, KaiQueue
+from webhook.cluster.batch.kueue import ClusterQueue, KueueObjects, LocalQueue, ResourceFlavor
+from webhook.cluster.batch.volcano import VolcanoObjects, VolcanoPodGroup, VolcanoQueue
 from webhook.cluster.dra.device_class import DeviceClass
 from webhook.cluster.dra.devices import Devices
 from webhook.cluster.dra.resource_claim import ResourceClaim
@@ -32,6 +37,13 @@ Facts = (
     | ResourceSlice
     | PriorityClass
     | ResourceQuota
+    | VolcanoQueue
+    | VolcanoPodGroup
+    | KaiQueue
+    | KaiPodGroup
+    | LocalQueue
+    | ClusterQueue
+    | ResourceFlavor
 )
 FactsByKind = Mapping[str, Iterable[Any]]
 """The facts of every object of each known kind; a kind that is absent is not known."""
@@ -67,6 +79,30 @@ OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
     "ResourceQuota": OptionalKind("v1", "resourcequotas", ResourceQuota.of, "full_quotas"),
 }
 
+_VOLCANO, _KAI, _KUEUE = "scheduling.volcano.sh", "scheduling.run.ai", "kueue.x-k8s.io"
+BATCH_KINDS: Mapping[str, OptionalKind] = {
+    f"Queue.{_VOLCANO}": OptionalKind(f"{_VOLCANO}/v1beta1", "queues", VolcanoQueue.of, "volcano"),
+    f"PodGroup.{_VOLCANO}": OptionalKind(f"{_VOLCANO}/v1beta1", "podgroups", VolcanoPodGroup.of, "volcano"),
+    f"Queue.{_KAI}": OptionalKind(f"{_KAI}/v2", "queues", KaiQueue.of, "kai"),
+    f"PodGroup.{_KAI}": OptionalKind(f"{_KAI}/v2alpha2", "podgroups", KaiPodGroup.of, "kai"),
+    f"LocalQueue.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "localqueues", LocalQueue.of, "kueue"),
+    f"ClusterQueue.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "clusterqueues", ClusterQueue.of, "kueue"),
+    f"ResourceFlavor.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "resourceflavors", ResourceFlavor.of, "kueue"),
+}
+EVERY_OPTIONAL_KIND: Mapping[str, OptionalKind] = {**OPTIONAL_KINDS, **BATCH_KINDS}
+
+
+def optional_kind_named(api_version: str, kind: str) -> str | None:
+    """Return the name in EVERY_OPTIONAL_KIND of `kind`; None if it is none of them.
+
+    `kubectl get` prints the preferred version of a CRD, so any version of a batch kind will do.
+    """
+    row = OPTIONAL_KINDS.get(kind)
+    if row is not None and row.api_version == api_version:
+        return kind
+    name = f"{kind}.{api_version.partition('/')[0]}"
+    return name if name in BATCH_KINDS else None
+
 
 def read_optional(kind: str, content: Mapping[str, Any]) -> Facts:
     """Return the facts of `content`, an object of `kind`; items of a list have no kind of their own.
@@ -74,7 +110,7 @@ def read_optional(kind: str, content: Mapping[str, Any]) -> Facts:
     Raises:
         InvalidInput: a field that is read is malformed; holds every error.
     """
-    row = OPTIONAL_KINDS[kind]
+    row = EVERY_OPTIONAL_KIND[kind]
     return row.read({**content, "apiVersion": row.api_version, "kind": kind})
 
 
@@ -120,6 +156,19 @@ def _full_quotas(found: FactsByKind) -> dict[str, str]:
     return {each.namespace: each.name for each in reversed(denying)}
 
 
+def _volcano(found: FactsByKind) -> VolcanoObjects:
+    return VolcanoObjects.of(found.get(f"Queue.{_VOLCANO}"), found.get(f"PodGroup.{_VOLCANO}"))
+
+
+def _kai(found: FactsByKind) -> KaiObjects:
+    return KaiObjects.of(found.get(f"Queue.{_KAI}"), found.get(f"PodGroup.{_KAI}"))
+
+
+def _kueue(found: FactsByKind) -> KueueObjects:
+    kinds = ("LocalQueue", "ClusterQueue", "ResourceFlavor")
+    return KueueObjects.of(*(found.get(f"{kind}.{_KUEUE}") for kind in kinds))
+
+
 _MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
     "workloads": _workloads,
     "storage": _storage,
@@ -127,4 +176,7 @@ _MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
     "devices": _devices,
     "priority_classes": _priority_classes,
     "full_quotas": _full_quotas,
+    "volcano": _volcano,
+    "kai": _kai,
+    "kueue": _kueue,
 }

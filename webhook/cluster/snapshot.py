@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.batch.kai import NO_KAI, KaiObjects
+from webhook.cluster.batch.kueue import NO_KUEUE, KueueObjects
+from webhook.cluster.batch.volcano import NO_VOLCANO, VolcanoObjects
 from webhook.cluster.dra.devices import NO_DEVICES, Devices
 from webhook.cluster.index.images import Images
 from webhook.cluster.index.labels import LabelColumns, Mask
@@ -40,6 +43,9 @@ _NOT_OF_NODES = (
     "devices",
     "priority_classes",
     "full_quotas",
+    "volcano",
+    "kai",
+    "kueue",
     "scheduler_evidence",
     "release",
     "nominated",
@@ -156,6 +162,9 @@ class Snapshot:
     devices: Devices
     priority_classes: Mapping[str, PriorityClass]
     full_quotas: Mapping[str, str]
+    volcano: VolcanoObjects
+    kai: KaiObjects
+    kueue: KueueObjects
     scheduler_evidence: SchedulerEvidence | None
     release: Release
     nominated: NominatedPods
@@ -177,6 +186,9 @@ class Snapshot:
         devices: Devices = NO_DEVICES,
         priority_classes: Mapping[str, PriorityClass] | None = None,
         full_quotas: Mapping[str, str] | None = None,
+        volcano: VolcanoObjects = NO_VOLCANO,
+        kai: KaiObjects = NO_KAI,
+        kueue: KueueObjects = NO_KUEUE,
         scheduler_evidence: SchedulerEvidence | None = None,
         release: Release = ASSUMED,
     ) -> "Snapshot":
@@ -200,6 +212,9 @@ class Snapshot:
             devices=devices,
             priority_classes=priority_classes or {},
             full_quotas=full_quotas or {},
+            volcano=volcano,
+            kai=kai,
+            kueue=kueue,
             scheduler_evidence=scheduler_evidence,
             release=release,
             nominated=NO_NOMINATED_PODS,

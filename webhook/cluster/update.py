@@ -37,7 +37,7 @@ KNOWN_FIELDS = frozenset(
             "is_without_pods",
         ),
         *("devices", "priority_classes", "full_quotas", "scheduler_evidence", "release", "nominated", "assumed"),
-        "pending",
+        *("pending", "volcano", "kai", "kueue"),
         *("labels", "taints", "unschedulable", "allowed_pods", "images", "allocatable_columns", "_zeros"),
     )
 )

@@ -31,7 +31,8 @@ _LONGEST_ERROR_BYTES = 16_384
 _SUCCESSES = (200, 201)
 _JSON = "application/json"
 GONE = 410
-NOT_READABLE = (403, 404)
+NOT_FOUND = 404
+NOT_READABLE = (403, NOT_FOUND)
 """The status codes of a kind that this client may not read or that the API server does not serve."""
 
 # The package has no types for these functions.

@@ -35,6 +35,7 @@ from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
 from webhook.watch.api_server import (
     GONE,
+    NOT_FOUND,
     NOT_READABLE,
     ApiServer,
     ApiServerError,
@@ -135,7 +136,8 @@ class Reflector:
         self._cache.mark_unknown(self.resource.name_in_cache)
         if not self.is_refused:
             self.is_refused = True
-            self._log.warning("kind is not known", error=str(error))
+            is_expected = self.resource.is_extension and code == NOT_FOUND
+            (self._log.info if is_expected else self._log.warning)("kind is not known", error=str(error))
 
     async def _follow(self, server: ApiServer) -> None:
         """List if needed, then watch, until a request fails."""

@@ -14,7 +14,7 @@ from webhook.cluster.cache.optional_objects import OptionalObjects
 from webhook.cluster.cache.pending_tracker import PendingTracker
 from webhook.cluster.file import occupies_node
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
-from webhook.cluster.optional_kinds import OPTIONAL_KINDS, read_optional, snapshot_fields
+from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND, read_optional, snapshot_fields
 from webhook.cluster.pending_pods import PendingPod, is_pending
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Namespace, Snapshot
@@ -66,7 +66,7 @@ class ClusterCache:
             PENDING_PODS: _Kind(_pending_pod, self._put_pending, self._pending.keys),
         }
         self._optional = OptionalObjects()
-        for kind in OPTIONAL_KINDS:
+        for kind in EVERY_OPTIONAL_KIND:
             put, keys = partial(self._optional.put, kind), partial(self._optional.keys, kind)
             self._kinds[kind] = _Kind(partial(read_optional, kind), put, keys)
         self._infos: dict[str, NodeInfo] = {}
@@ -115,14 +115,14 @@ class ClusterCache:
         self.invalid.pop((kind, key), None)
 
     def mark_unknown(self, kind: str) -> None:
-        """Delete all objects of `kind`, one of OPTIONAL_KINDS, and mark it as not known."""
+        """Delete all objects of `kind`, one of EVERY_OPTIONAL_KIND, and mark it as not known."""
         self._optional.set_known(kind, known=False)
         for key in self._keys(kind):
             self.delete(kind, key)
 
     def mark_known(self, kind: str) -> None:
         """Mark `kind` as known: all its objects are stored."""
-        if kind in OPTIONAL_KINDS:
+        if kind in EVERY_OPTIONAL_KIND:
             self._optional.set_known(kind, known=True)
 
     def put_scheduler_evidence(self, evidence: SchedulerEvidence | None) -> None:

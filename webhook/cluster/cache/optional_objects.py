@@ -1,10 +1,10 @@
-"""The objects of OPTIONAL_KINDS of lists and watch events."""
+"""The objects of EVERY_OPTIONAL_KIND of lists and watch events."""
 
 from collections.abc import KeysView
 from typing import Any
 
 from webhook.cluster.cache.object_key import Key
-from webhook.cluster.optional_kinds import OPTIONAL_KINDS, Facts, snapshot_fields
+from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND, Facts, snapshot_fields
 
 
 class OptionalObjects:
@@ -14,7 +14,7 @@ class OptionalObjects:
     """
 
     def __init__(self) -> None:
-        self._objects: dict[str, dict[Key, Facts]] = {kind: {} for kind in OPTIONAL_KINDS}
+        self._objects: dict[str, dict[Key, Facts]] = {kind: {} for kind in EVERY_OPTIONAL_KIND}
         self._known: set[str] = set()
         self._changed: set[str] = set()
 
@@ -37,14 +37,14 @@ class OptionalObjects:
         else:
             objects[key] = facts
         if kind in self._known:
-            self._changed.add(OPTIONAL_KINDS[kind].field)
+            self._changed.add(EVERY_OPTIONAL_KIND[kind].field)
 
     def set_known(self, kind: str, *, known: bool) -> None:
         """Mark `kind` as known, when all its objects are stored, or as not known."""
         if (kind in self._known) is known:
             return
         (self._known.add if known else self._known.discard)(kind)
-        self._changed.add(OPTIONAL_KINDS[kind].field)
+        self._changed.add(EVERY_OPTIONAL_KIND[kind].field)
 
     def changed_fields(self) -> dict[str, Any]:
         """Return the fields of a snapshot that have changed since the last call."""

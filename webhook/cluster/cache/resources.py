@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 from webhook.cluster.cache.object_key import PENDING_PODS
 from webhook.cluster.disruption_budget import DISRUPTION_BUDGET_API_VERSION, DISRUPTION_BUDGET_KIND
-from webhook.cluster.optional_kinds import OPTIONAL_KINDS, PRIORITY_CLASS_KIND
+from webhook.cluster.optional_kinds import BATCH_KINDS, OPTIONAL_KINDS, PRIORITY_CLASS_KIND
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
     """A kind, its path on the API server, and the field selector of the objects to read.
 
-    A view needs the kinds that are `is_required`; the others may be forbidden or not served. `part` is the name of
-    these objects in the cache if they are only a part of the kind.
+    A view needs the kinds that are `is_required`; the others may be forbidden or not served. `is_extension`: only
+    clusters with its CRD serve it. `part` is the name of these objects in the cache if it is not the kind.
     """
 
     kind: str
@@ -20,6 +20,7 @@ class Resource:
     plural: str
     field_selector: str = ""
     is_required: bool = False
+    is_extension: bool = False
     part: str = ""
 
     @property
@@ -46,7 +47,11 @@ REQUIRED_RESOURCES = (
 )
 OPTIONAL_RESOURCES = tuple(Resource(kind, row.api_version, row.plural) for kind, row in OPTIONAL_KINDS.items())
 PRIORITY_CLASSES = next(each for each in OPTIONAL_RESOURCES if each.kind == PRIORITY_CLASS_KIND)
-RESOURCES = (*REQUIRED_RESOURCES, *OPTIONAL_RESOURCES)
+BATCH_RESOURCES = tuple(
+    Resource(name.partition(".")[0], row.api_version, row.plural, is_extension=True, part=name)
+    for name, row in BATCH_KINDS.items()
+)
+RESOURCES = (*REQUIRED_RESOURCES, *OPTIONAL_RESOURCES, *BATCH_RESOURCES)
 
 # Commands read these once. The server does not watch them: a placement does not depend on them.
 DISRUPTION_BUDGETS = Resource(DISRUPTION_BUDGET_KIND, DISRUPTION_BUDGET_API_VERSION, "poddisruptionbudgets")

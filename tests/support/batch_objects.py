@@ -1,0 +1,152 @@
+"""Queues and pod groups of Volcano, KAI and Kueue, as their controllers store them, and minimal CRDs of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from webhook.cluster.optional_kinds import BATCH_KINDS
+
+Object = dict[str, Any]
+Amounts = Mapping[str, str]
+
+_OF_CLUSTER = ("Queue.scheduling.volcano.sh", "Queue.scheduling.run.ai", "ClusterQueue", "ResourceFlavor")
+
+
+def volcano_queue(
+    name: str = "default", *, state: str = "Open", capability: Amounts | None = None, allocated: Amounts | None = None
+) -> Object:
+    """Return a Queue of Volcano."""
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"weight": 1, "reclaimable": True, **({"capability": dict(capability)} if capability else {})},
+        "status": {"state": state, "allocated": dict(allocated or {})},
+    }
+
+
+def volcano_group(name: str, *, namespace: str = "default", queue: str = "default", phase: str = "Inqueue") -> Object:
+    """Return a PodGroup of Volcano."""
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"minMember": 2, "queue": queue},
+        "status": {"phase": phase},
+    }
+
+
+def kai_queue(
+    name: str, *, parent: str = "", limits: Mapping[str, float] | None = None, allocated: Amounts | None = None
+) -> Object:
+    """Return a Queue of KAI; `limits` by gpu, cpu and memory, in the units of KAI; without one: not limited."""
+    resources = {
+        each: {"quota": -1, "overQuotaWeight": 1, "limit": (limits or {}).get(each, -1)}
+        for each in ("gpu", "cpu", "memory")
+    }
+    return {
+        "apiVersion": "scheduling.run.ai/v2",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"resources": resources, **({"parentQueue": parent} if parent else {})},
+        "status": {"allocated": dict(allocated or {})},
+    }
+
+
+def kai_group(name: str, *, namespace: str = "default", queue: str = "team") -> Object:
+    """Return a PodGroup of KAI."""
+    return {
+        "apiVersion": "scheduling.run.ai/v2alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"minMember": 2, "queue": queue},
+    }
+
+
+def local_queue(
+    name: str, cluster_queue: str = "cards", *, namespace: str = "default", stop: str | None = None
+) -> Object:
+    """Return a LocalQueue of Kueue."""
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta1",
+        "kind": "LocalQueue",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"clusterQueue": cluster_queue, **({"stopPolicy": stop} if stop else {})},
+    }
+
+
+def cluster_queue(
+    name: str,
+    flavors: Mapping[str, Amounts],
+    *,
+    cohort: str = "",
+    borrowing: Amounts | None = None,
+    stop: str | None = None,
+) -> Object:
+    """Return a ClusterQueue of Kueue with one group of resources; `flavors` are the nominal quotas of each flavor."""
+    limits = borrowing or {}
+    quotas = [
+        {
+            "name": flavor,
+            "resources": [
+                {"name": each, "nominalQuota": amount} | ({"borrowingLimit": limits[each]} if each in limits else {})
+                for each, amount in amounts.items()
+            ],
+        }
+        for flavor, amounts in flavors.items()
+    ]
+    covered = sorted({each for amounts in flavors.values() for each in amounts})
+    spec = {"namespaceSelector": {}, "resourceGroups": [{"coveredResources": covered, "flavors": quotas}]}
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta1",
+        "kind": "ClusterQueue",
+        "metadata": {"name": name},
+        "spec": spec | ({"cohort": cohort} if cohort else {}) | ({"stopPolicy": stop} if stop else {}),
+    }
+
+
+def resource_flavor(name: str, **labels: str) -> Object:
+    """Return a ResourceFlavor of Kueue for nodes with `labels`; `__` in a key stands for a slash."""
+    node_labels = {key.replace("__", "/"): value for key, value in labels.items()}
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta1",
+        "kind": "ResourceFlavor",
+        "metadata": {"name": name},
+        "spec": {"nodeLabels": node_labels},
+    }
+
+
+BATCH_OBJECTS: Mapping[str, Object] = dict(
+    zip(
+        BATCH_KINDS,
+        (
+            volcano_queue("optional"),
+            volcano_group("optional"),
+            kai_queue("optional"),
+            kai_group("optional"),
+            local_queue("optional"),
+            cluster_queue("optional", {"spot": {"cpu": "9"}}),
+            resource_flavor("optional", pool="spot"),
+        ),
+        strict=True,
+    )
+)
+"""An object of each of BATCH_KINDS, by the name of its row."""
+
+
+def definition(name: str) -> Object:
+    """Return a minimal CustomResourceDefinition of one of BATCH_KINDS, which accepts any object."""
+    row, (kind, _, group) = BATCH_KINDS[name], name.partition(".")
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": row.api_version.rpartition("/")[2], "served": True, "storage": True, "schema": schema}
+    scope = "Cluster" if name in _OF_CLUSTER or kind in _OF_CLUSTER else "Namespaced"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{row.plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": scope,
+            "names": {"kind": kind, "plural": row.plural, "singular": kind.lower(), "listKind": f"{kind}List"},
+            "versions": [version],
+        },
+    }

@@ -1,0 +1,70 @@
+"""Read the objects of batch schedulers leniently.
+
+Their CRDs may change, and an object that is left out would count as missing. So a field of an unexpected type counts as
+one that is not set, and all texts and lists are bounded.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from webhook.kube.amounts import Amounts
+from webhook.kube.documents import field
+from webhook.kube.quantity import milli_value
+from webhook.kube.resource_names import CPU
+
+# No name of an API object is longer.
+_LONGEST_TEXT = 253
+# More than any queue names: resources, flavors and groups of resources.
+_MOST_ITEMS = 64
+
+
+def text(content: Any, *path: str) -> str:
+    """Return the text at `path`, cut to the length of a name; empty if there is none."""
+    value = field(content, *path)
+    return value[:_LONGEST_TEXT] if isinstance(value, str) else ""
+
+
+def amounts(content: Any, *path: str) -> Amounts:
+    """Return the ResourceList at `path`, in thousandths of a core for cpu, in bytes or units for other resources."""
+    value = field(content, *path)
+    found = {}
+    for name, quantity in islice(value.items(), _MOST_ITEMS) if isinstance(value, Mapping) else ():
+        amount = _amount(str(name), quantity)
+        if amount is not None:
+            found[str(name)[:_LONGEST_TEXT]] = amount
+    return found
+
+
+def amount(content: Any, resource: str, *path: str) -> int | None:
+    """Return the quantity of `resource` at `path`, in the units of `amounts`; None if there is none."""
+    return _amount(resource, field(content, *path))
+
+
+def number(content: Any, *path: str) -> float | None:
+    """Return the number at `path`; None if there is none."""
+    value = field(content, *path)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def texts(content: Any, *path: str) -> Mapping[str, str]:
+    """Return the map of texts at `path`."""
+    value = field(content, *path)
+    pairs = islice(value.items(), _MOST_ITEMS) if isinstance(value, Mapping) else ()
+    return {key[:_LONGEST_TEXT]: each[:_LONGEST_TEXT] for key, each in pairs if isinstance(each, str)}
+
+
+def items(content: Any, *path: str) -> Iterator[Any]:
+    """Return the items of the list at `path`."""
+    value = field(content, *path)
+    return islice(value if isinstance(value, list) else (), _MOST_ITEMS)
+
+
+def _amount(resource: str, quantity: Any) -> int | None:
+    if quantity is None:
+        return None
+    try:
+        milli = milli_value(quantity)
+    except ValueError:
+        return None
+    return milli if resource == CPU else -(-milli // 1000)

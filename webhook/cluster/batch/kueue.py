@@ -1,0 +1,122 @@
+"""The queues and flavors of Kueue."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from webhook.cluster.batch import fields
+
+_STOPPING = ("Hold", "HoldAndDrain")
+
+
+class LocalQueue(NamedTuple):
+    """A LocalQueue. `is_stopped`: it admits no pods."""
+
+    namespace: str
+    name: str
+    cluster_queue: str
+    is_stopped: bool
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "LocalQueue":
+        """Return the facts of `content`, a raw API object."""
+        return cls(
+            fields.text(content, "metadata", "namespace"),
+            fields.text(content, "metadata", "name"),
+            fields.text(content, "spec", "clusterQueue"),
+            fields.text(content, "spec", "stopPolicy") in _STOPPING,
+        )
+
+
+class FlavorQuota(NamedTuple):
+    """The most that a ClusterQueue can use of a flavor, by resource; None: it can borrow without a limit."""
+
+    flavor: str
+    most: Mapping[str, int | None]
+
+
+class ResourceGroup(NamedTuple):
+    """The quotas of the resources that are assigned one flavor together."""
+
+    resources: frozenset[str]
+    flavors: tuple[FlavorQuota, ...]
+
+
+class ClusterQueue(NamedTuple):
+    """A ClusterQueue. `is_stopped`: it admits no pods.
+
+    Source: sigs.k8s.io/kueue/apis/kueue/v1beta1/clusterqueue_types.go; v1beta2 calls the cohort `cohortName`.
+    """
+
+    name: str
+    is_stopped: bool
+    groups: tuple[ResourceGroup, ...]
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "ClusterQueue":
+        """Return the facts of `content`, a raw API object."""
+        can_borrow = bool(fields.text(content, "spec", "cohort") or fields.text(content, "spec", "cohortName"))
+        return cls(
+            fields.text(content, "metadata", "name"),
+            fields.text(content, "spec", "stopPolicy") in _STOPPING,
+            tuple(_group(each, can_borrow=can_borrow) for each in fields.items(content, "spec", "resourceGroups")),
+        )
+
+
+def _group(content: Any, *, can_borrow: bool) -> ResourceGroup:
+    names = frozenset(each for each in fields.items(content, "coveredResources") if isinstance(each, str))
+    flavors = tuple(
+        FlavorQuota(
+            fields.text(each, "name"),
+            {fields.text(quota, "name"): _most(quota, can_borrow) for quota in fields.items(each, "resources")},
+        )
+        for each in fields.items(content, "flavors")
+    )
+    return ResourceGroup(names, flavors)
+
+
+def _most(quota: Any, can_borrow: bool) -> int | None:
+    name = fields.text(quota, "name")
+    nominal = fields.amount(quota, name, "nominalQuota")
+    if nominal is None or not can_borrow:
+        return nominal
+    borrowed = fields.amount(quota, name, "borrowingLimit")
+    return None if borrowed is None else nominal + borrowed
+
+
+class ResourceFlavor(NamedTuple):
+    """A ResourceFlavor, and the labels of its nodes."""
+
+    name: str
+    node_labels: Mapping[str, str]
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "ResourceFlavor":
+        """Return the facts of `content`, a raw API object."""
+        return cls(fields.text(content, "metadata", "name"), fields.texts(content, "spec", "nodeLabels"))
+
+
+@dataclass(frozen=True, slots=True)
+class KueueObjects:
+    """The objects of Kueue by name, or by namespace and name; None: they are not known."""
+
+    local_queues: Mapping[tuple[str, str], LocalQueue] | None = None
+    cluster_queues: Mapping[str, ClusterQueue] | None = None
+    flavors: Mapping[str, ResourceFlavor] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        local_queues: Iterable[LocalQueue] | None,
+        cluster_queues: Iterable[ClusterQueue] | None,
+        flavors: Iterable[ResourceFlavor] | None,
+    ) -> "KueueObjects":
+        """Return the objects of these lists; None: they are not known."""
+        return cls(
+            None if local_queues is None else {(each.namespace, each.name): each for each in local_queues},
+            None if cluster_queues is None else {each.name: each for each in cluster_queues},
+            None if flavors is None else {each.name: each for each in flavors},
+        )
+
+
+NO_KUEUE = KueueObjects()

@@ -1,0 +1,72 @@
+"""The queues and pod groups of Volcano."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from webhook.cluster.batch import fields
+from webhook.kube.amounts import Amounts
+
+DEFAULT_QUEUE = "default"
+
+
+class VolcanoQueue(NamedTuple):
+    """A Queue. `state` is empty before the controller has set it; `capability` limits the resources that it names.
+
+    Source: volcano.sh/apis/pkg/apis/scheduling/v1beta1/types.go
+    """
+
+    name: str
+    state: str
+    capability: Amounts
+    allocated: Amounts
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "VolcanoQueue":
+        """Return the facts of `content`, a raw API object."""
+        return cls(
+            fields.text(content, "metadata", "name"),
+            fields.text(content, "status", "state"),
+            fields.amounts(content, "spec", "capability"),
+            fields.amounts(content, "status", "allocated"),
+        )
+
+
+class VolcanoPodGroup(NamedTuple):
+    """A PodGroup. `phase` is Pending until the scheduler admits it to its queue."""
+
+    namespace: str
+    name: str
+    queue: str
+    phase: str
+    min_member: int
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "VolcanoPodGroup":
+        """Return the facts of `content`, a raw API object."""
+        return cls(
+            fields.text(content, "metadata", "namespace"),
+            fields.text(content, "metadata", "name"),
+            fields.text(content, "spec", "queue") or DEFAULT_QUEUE,
+            fields.text(content, "status", "phase"),
+            int(fields.number(content, "spec", "minMember") or 0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VolcanoObjects:
+    """The objects of Volcano by name, or by namespace and name; None: they are not known."""
+
+    queues: Mapping[str, VolcanoQueue] | None = None
+    groups: Mapping[tuple[str, str], VolcanoPodGroup] | None = None
+
+    @classmethod
+    def of(cls, queues: Iterable[VolcanoQueue] | None, groups: Iterable[VolcanoPodGroup] | None) -> "VolcanoObjects":
+        """Return the objects of these lists; None: they are not known."""
+        return cls(
+            None if queues is None else {each.name: each for each in queues},
+            None if groups is None else {(each.namespace, each.name): each for each in groups},
+        )
+
+
+NO_VOLCANO = VolcanoObjects()
