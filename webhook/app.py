@@ -16,6 +16,7 @@ from webhook.events.recorder import EventRecorder
 from webhook.kube.admission import AdmissionRequest
 from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView, scheduler_for
+from webhook.placement.cluster_warnings import is_absent
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.profile import PROFILES
 from webhook.placement.scheduler import Scheduler
@@ -51,7 +52,8 @@ def waiting_pods(policy: Policy) -> WaitingPods:
     """Return the pods that wait, which are placed as `policy` configures it."""
     check = policy.spec.placement_check
     scheduler = Scheduler(PROFILES[check.profile], cache_bytes=_WAITING_BYTES)
-    return WaitingPods(scheduler, check.reservation_seconds, time.monotonic, time.thread_time)
+    absent = partial(is_absent, schedulers=policy.spec.schedulers)
+    return WaitingPods(scheduler, check.reservation_seconds, time.monotonic, time.thread_time, absent)
 
 
 def live_view(

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from webhook.backends.registry import backend_of, batch_names_of
 from webhook.byte_cache import parsed_bytes
 from webhook.kube.admission import Denial
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
@@ -97,6 +98,7 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
         mutation = mutate(pod, reading.workload, policy, RULES)
     except PodTooLargeError as error:
         return Denied(Denial(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
+    scheduler = mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
     return Injection(
         reading.workload.type_name,
         reading.workload.check_mode,
@@ -107,9 +109,10 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
         PodReferences(
             f"{reading.workload.accelerator.card}.product",
             reading.workload.products,
-            mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER,
+            scheduler,
             reading.workload.any_product.listed if reading.workload.any_product is not None else None,
             mutation.pod["spec"].get("priorityClassName") or "",
+            batch_names_of(mutation.pod, backend_of(policy.spec, scheduler)),
         ),
         _gang(reading.workload.batch),
     )

@@ -14,6 +14,7 @@ from webhook.kube.deadline import Expired, never
 from webhook.kube.field import InvalidInput
 from webhook.kube.json_patch import patched
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.placement.batch_warnings import queue_warnings
 from webhook.placement.cluster_warnings import (
     absent_scheduler,
     full_quotas,
@@ -179,10 +180,12 @@ def cluster_warnings(result: Mutated, policy: Policy, cluster: ClusterView | Non
     spec, snapshot, references = policy.spec, cluster.snapshot, result.injection.references
     warnings = [*unknown_products(references, snapshot, spec.node_templates), *missing_product(references, snapshot)]
     if references.scheduler in spec.allowed_schedulers:
-        warnings += absent_scheduler(references.scheduler, snapshot)
+        warnings += absent_scheduler(references.scheduler, snapshot, spec.schedulers)
     warnings += missing_priority_class(references.priority_class, snapshot)
     if isinstance(result.signature, PodSignature):
-        warnings += full_quotas(result.signature.info.inter_pod, snapshot, spec.bin_packing, spec.key_domain)
+        info = result.signature.info
+        warnings += full_quotas(info.inter_pod, snapshot, spec.bin_packing, spec.key_domain)
+        warnings += queue_warnings(references.batch, info, snapshot)
     return tuple(warnings)
 
 

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from webhook.backends.kai import Kai
+from webhook.backends.volcano import Volcano
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 
 Object = dict[str, Any]
@@ -22,7 +24,8 @@ def test_names_and_holders_of_leases_and_names_of_groups_are_kept() -> None:
     assert evidence == SchedulerEvidence(
         frozenset({"apps", "scheduling.run.ai"}), "host_1\nkube-scheduler\nsecond-scheduler"
     )
-    assert [evidence.shows(each) for each in ("kai-scheduler", "second-scheduler", "volcano")] == [True, True, False]
+    shown = [evidence.shows("kai-scheduler", Kai.api_groups), evidence.shows("second-scheduler", ())]
+    assert [*shown, evidence.shows("volcano", Volcano.api_groups)] == [True, True, False]
 
 
 @pytest.mark.parametrize("items", [None, "x", [None], [{"name": 1}], [lease(1, 2)], [{"metadata": "x", "spec": []}]])

@@ -15,6 +15,8 @@ from tests.support.fake_api import fake_api, json
 from tests.support.live import following_in_thread, until
 from tests.support.manifests import read
 from tests.support.service_account import RBAC, limited_to
+from webhook.backends.kai import Kai
+from webhook.backends.volcano import Volcano
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.watch.api_server import ApiServer, ApiServerError, ClientConfig
 from webhook.watch.scheduler_evidence import poll_scheduler_evidence, read_scheduler_evidence
@@ -64,35 +66,42 @@ def test_leases_of_all_namespaces_are_read_without_those_of_nodes(cluster: Clust
     cluster.create(of_node)
 
     evidence = wait_for(
-        lambda: found if (found := read_evidence(cluster.control_plane.kubeconfig)).shows("second-scheduler") else None,
+        lambda: (
+            found if (found := read_evidence(cluster.control_plane.kubeconfig)).shows("second-scheduler", ()) else None
+        ),
         "the Lease",
     )
 
     assert "host-1_3f2a" in evidence.leases
     assert "lease-of-a-node" not in evidence.leases
     assert {"apps", "coordination.k8s.io"} <= evidence.groups
-    assert not evidence.shows("volcano")
+    assert not evidence.shows("volcano", Volcano.api_groups)
     cluster.client.delete("Lease", "lease-of-a-node", namespace="kube-node-lease", api_version="coordination.k8s.io/v1")
 
 
 @pytest.mark.usefixtures("volcano_api_group")
 def test_api_group_of_a_crd_is_a_sign(cluster: Cluster) -> None:
-    wait_for(lambda: read_evidence(cluster.control_plane.kubeconfig).shows("volcano"), "the API group")
-    assert not read_evidence(cluster.control_plane.kubeconfig).shows("kai-scheduler")
+    wait_for(
+        lambda: read_evidence(cluster.control_plane.kubeconfig).shows("volcano", Volcano.api_groups), "the API group"
+    )
+    assert not read_evidence(cluster.control_plane.kubeconfig).shows("kai-scheduler", Kai.api_groups)
 
 
 def test_live_view_follows_the_signs(cluster: Cluster) -> None:
     cluster.make_node("a")
     with following_in_thread(cluster.control_plane.kubeconfig) as live:
         evidence = wait_for(lambda: live.snapshot().scheduler_evidence, "the first signs")
-        assert (evidence.shows("second-scheduler"), live.snapshot().has_pod_of("second-scheduler")) == (False, False)
+        assert (evidence.shows("second-scheduler", ()), live.snapshot().has_pod_of("second-scheduler")) == (
+            False,
+            False,
+        )
         cluster.create(make_lease("second-scheduler"))
         cluster.create(make_pod("bound").node_name("a").scheduler("second-scheduler"))
         wait_for(lambda: live.snapshot().has_pod_of("second-scheduler"), "the bound pod")
 
         def is_shown() -> bool:
             found = live.snapshot().scheduler_evidence
-            return found is not None and found.shows("second-scheduler")
+            return found is not None and found.shows("second-scheduler", ())
 
         wait_for(is_shown, "the Lease")
 

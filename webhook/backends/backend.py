@@ -58,6 +58,18 @@ class Expressed(NamedTuple):
     missing: Sequence[tuple[str, str]] = ()
 
 
+class BatchNames(NamedTuple):
+    """The queue and the group that an admitted pod names in the terms of `backend`; empty: it names none.
+
+    `has_owner`: the scheduler may take the queue from an owner of the pod instead.
+    """
+
+    backend: str
+    queue: str
+    group: str
+    has_owner: bool
+
+
 class Backend(Protocol):
     """One kind of scheduler. `name` is its value in the policy."""
 
@@ -66,6 +78,10 @@ class Backend(Protocol):
     """The API groups that its CRDs have: none of them is served where it is not installed."""
     schedules_gangs: ClassVar[bool]
     """Whether the pods of a gang start together or not at all."""
+    queue_at: ClassVar[Sequence[tuple[str, str]]]
+    """Where it reads the queue of a pod: `labels` or `annotations`, and the key; the first that is set counts."""
+    group_at: ClassVar[Sequence[tuple[str, str]]]
+    """Where it reads the name of a PodGroup, likewise."""
     ignores: ClassVar[Sequence[str]]
     """The constraints of a pod that it does not follow, among PREFERRED_NODE_AFFINITY and SPREAD_CONSTRAINTS."""
 

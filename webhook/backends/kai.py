@@ -17,6 +17,7 @@ from webhook.backends.backend import (
 )
 
 QUEUE = "kai.scheduler/queue"
+PROJECT = "project"
 GROUP = "pod-group-name"
 PREEMPTIBILITY = "kai.scheduler/preemptibility"
 GPU_FRACTION = "gpu-fraction"
@@ -31,6 +32,8 @@ class Kai:
     name: ClassVar[str] = "kai"
     api_groups: ClassVar[Sequence[str]] = ("scheduling.run.ai", "kai.scheduler")
     schedules_gangs: ClassVar[bool] = True
+    queue_at: ClassVar[Sequence[tuple[str, str]]] = (("labels", QUEUE), ("labels", PROJECT))
+    group_at: ClassVar[Sequence[tuple[str, str]]] = (("annotations", GROUP),)
     ignores: ClassVar[Sequence[str]] = (PREFERRED_NODE_AFFINITY, SPREAD_CONSTRAINTS)
 
     @staticmethod

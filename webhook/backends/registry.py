@@ -1,8 +1,9 @@
 """The registry of the backends."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from webhook.backends.backend import Backend
+from webhook.backends.backend import Backend, BatchNames
 from webhook.backends.coscheduling import Coscheduling
 from webhook.backends.default import Default
 from webhook.backends.kai import Kai
@@ -10,10 +11,17 @@ from webhook.backends.kueue import Kueue
 from webhook.backends.native import Native
 from webhook.backends.volcano import Volcano
 from webhook.policy.document import PolicySpec
-from webhook.policy.scheduler_settings import settings_of
+from webhook.policy.scheduler_settings import SchedulerSettings, settings_of
 
 BACKENDS: Mapping[str, type[Backend]] = {
     each.name: each for each in (Default, Volcano, Kai, Coscheduling, Native, Kueue)
+}
+
+# The API groups of schedulers that no backend stands for.
+_OTHER_API_GROUPS: Mapping[str, Sequence[str]] = {
+    "runai-scheduler": ("scheduling.run.ai",),
+    "koord-scheduler": ("scheduling.koordinator.sh",),
+    "scheduler-plugins-scheduler": ("scheduling.x-k8s.io",),
 }
 
 
@@ -25,3 +33,25 @@ def backend_of(spec: PolicySpec, scheduler: str) -> type[Backend]:
 def queueing_backend_of(spec: PolicySpec, scheduler: str) -> type[Backend]:
     """Return the backend that reads queues and gangs of pods of `scheduler`: its own, or Kueue before it."""
     return Kueue if spec.queueing == "kueue" else backend_of(spec, scheduler)
+
+
+def api_groups_of(schedulers: Mapping[str, SchedulerSettings], scheduler: str) -> Sequence[str]:
+    """Return the API groups of the CRDs of `scheduler`, whose settings can be in `schedulers`; empty: it has none."""
+    backend = BACKENDS[settings_of(schedulers, scheduler).backend]
+    return backend.api_groups or _OTHER_API_GROUPS.get(scheduler, ())
+
+
+def batch_names_of(pod: Mapping[str, Any], backend: type[Backend]) -> tuple[BatchNames, ...]:
+    """Return what the admitted `pod`, a raw API object, names in the terms of its `backend` and of Kueue."""
+    metadata = pod["metadata"]
+    found = []
+    for each in (backend, Kueue):
+        queue, group = _first(metadata, each.queue_at), _first(metadata, each.group_at)
+        if each.queue_at and (queue or each is not Kueue):
+            found.append(BatchNames(each.name, queue, group, bool(metadata.get("ownerReferences"))))
+    return tuple(found)
+
+
+def _first(metadata: Mapping[str, Any], places: Sequence[tuple[str, str]]) -> str:
+    values = ((metadata.get(part) or {}).get(key) for part, key in places)
+    return next((value for value in values if value), "")

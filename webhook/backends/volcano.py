@@ -23,6 +23,8 @@ class Volcano:
     name: ClassVar[str] = "volcano"
     api_groups: ClassVar[Sequence[str]] = ("scheduling.volcano.sh",)
     schedules_gangs: ClassVar[bool] = True
+    queue_at: ClassVar[Sequence[tuple[str, str]]] = (("annotations", QUEUE),)
+    group_at: ClassVar[Sequence[tuple[str, str]]] = (("annotations", GROUP),)
     ignores: ClassVar[Sequence[str]] = ()
 
     @staticmethod

@@ -1,19 +1,10 @@
 """Signs that a scheduler runs in a cluster: API groups and Leases. Bound pods are a third sign, in the snapshot."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from webhook.kube.documents import field
-
-# The API groups that the CRDs of a scheduler have.
-API_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "volcano": ("scheduling.volcano.sh",),
-    "kai-scheduler": ("scheduling.run.ai", "kai.scheduler"),
-    "runai-scheduler": ("scheduling.run.ai",),
-    "koord-scheduler": ("scheduling.koordinator.sh",),
-    "scheduler-plugins-scheduler": ("scheduling.x-k8s.io",),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +26,14 @@ class SchedulerEvidence:
         }
         return cls(frozenset(name for name in names if isinstance(name, str)), "\n".join(sorted(texts)))
 
-    def shows(self, scheduler: str) -> bool:
-        """Return whether an API group belongs to `scheduler`, or the name or holder of a Lease contains its name.
+    def shows(self, scheduler: str, api_groups: Collection[str]) -> bool:
+        """Return whether one of `api_groups` is served, or the name or holder of a Lease contains the name.
+
+        `api_groups` are those of the CRDs of `scheduler`.
 
         The holder is the name of a process, such as `hami-scheduler-7d4b9_3f2a`.
         """
-        return not self.groups.isdisjoint(API_GROUPS.get(scheduler, ())) or scheduler in self.leases
+        return not self.groups.isdisjoint(api_groups) or scheduler in self.leases
 
 
 def _items(content: Mapping[str, Any], name: str) -> Iterable[Any]:

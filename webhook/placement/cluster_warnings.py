@@ -3,14 +3,15 @@
 They never change the patch or the verdict. Their cost is bounded, whatever the pod and the labels of nodes are.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 
+from webhook.backends.backend import BatchNames
+from webhook.backends.registry import api_groups_of
 from webhook.cluster.index.pod_term import PodTerm
 from webhook.cluster.resource_quota import CROSS_NAMESPACE_SCOPE
-from webhook.cluster.scheduler_evidence import API_GROUPS
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.text import cut
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
@@ -18,6 +19,7 @@ from webhook.placement.pod.inter_pod_info import InterPodInfo
 from webhook.policy.bin_packing import BinPacking
 from webhook.policy.document import PolicySpec
 from webhook.policy.node_template import NodeTemplate
+from webhook.policy.scheduler_settings import BUILT_IN_SCHEDULERS, SchedulerSettings
 
 # Products of one pod that are compared with the products of the nodes, and products of the nodes that they are
 # compared with. One comparison takes up to 0.1 ms.
@@ -39,6 +41,8 @@ class PodReferences:
     tolerated_products: tuple[str, ...] | None = None
     """The only products whose taints a pod without `gpu-product` tolerates; None if it names one, or tolerates all."""
     priority_class: str = ""
+    batch: tuple[BatchNames, ...] = ()
+    """The queues and groups of batch schedulers."""
 
 
 def unknown_products(references: PodReferences, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> Iterator[str]:
@@ -100,22 +104,29 @@ def _known_products(label: str, snapshot: Snapshot, templates: Sequence[NodeTemp
     return known
 
 
-def is_absent(scheduler: str, snapshot: Snapshot) -> bool:
-    """Return whether nothing in `snapshot` shows that `scheduler` runs; false if that cannot be known."""
+def is_absent(
+    scheduler: str, snapshot: Snapshot, schedulers: Mapping[str, SchedulerSettings] = BUILT_IN_SCHEDULERS
+) -> bool:
+    """Return whether nothing in `snapshot` shows that `scheduler` runs; false if that cannot be known.
+
+    `schedulers` are the settings of the policy.
+    """
     evidence = snapshot.scheduler_evidence
     if scheduler in ("", DEFAULT_SCHEDULER) or evidence is None:
         return False
-    return not (evidence.shows(scheduler) or snapshot.has_pod_of(scheduler))
+    return not (evidence.shows(scheduler, api_groups_of(schedulers, scheduler)) or snapshot.has_pod_of(scheduler))
 
 
-def absent_scheduler(scheduler: str, snapshot: Snapshot) -> Iterator[str]:
+def absent_scheduler(
+    scheduler: str, snapshot: Snapshot, schedulers: Mapping[str, SchedulerSettings] = BUILT_IN_SCHEDULERS
+) -> Iterator[str]:
     """Yield a warning if nothing in `snapshot` shows that `scheduler` runs: no API group, Lease or running pod.
 
-    Without knowledge of all three, there is none.
+    `schedulers` are the settings of the policy. Without knowledge of all three, there is none.
     """
-    if not is_absent(scheduler, snapshot):
+    if not is_absent(scheduler, snapshot, schedulers):
         return
-    groups = API_GROUPS.get(scheduler)
+    groups = api_groups_of(schedulers, scheduler)
     signs = "no Lease and no bound pod names it"
     hint = "; a new profile of kube-scheduler has its first sign with its first pod"
     if groups:
@@ -136,7 +147,8 @@ def absent_schedulers_of(spec: PolicySpec, snapshot: Snapshot) -> Iterator[str]:
     for path, scheduler in fields.items():
         if scheduler is not None and scheduler not in reported:
             reported.add(scheduler)
-            yield from (f"spec.{path}: {warning}" for warning in absent_scheduler(scheduler, snapshot))
+            found = absent_scheduler(scheduler, snapshot, spec.schedulers)
+            yield from (f"spec.{path}: {warning}" for warning in found)
 
 
 def missing_priority_class(name: str, snapshot: Snapshot) -> Iterator[str]:

@@ -40,7 +40,7 @@ class WaitingPods:
     """Keeps the reservations on the current snapshot. An instance is for one thread.
 
     A pod that is known from its admission alone has room for `admitted_seconds`. The clocks return seconds;
-    `cpu_seconds` is the CPU time of the thread.
+    `cpu_seconds` is the CPU time of the thread. `is_absent` returns whether a snapshot has no sign of a scheduler.
     """
 
     def __init__(
@@ -49,11 +49,12 @@ class WaitingPods:
         admitted_seconds: float,
         monotonic_seconds: Callable[[], float],
         cpu_seconds: Callable[[], float],
+        is_absent: Callable[[str, Snapshot], bool] = is_absent,
     ) -> None:
         self._scorer = scorer
         self._admitted_seconds = admitted_seconds
-        self._monotonic_seconds = monotonic_seconds
-        self._cpu_seconds = cpu_seconds
+        self._monotonic_seconds, self._cpu_seconds = monotonic_seconds, cpu_seconds
+        self._is_absent = is_absent
         self._admitted = AdmittedPods()
         self.find_admitted = self._admitted.find_same
         self.reserves = self._admitted.has_place
@@ -146,7 +147,7 @@ class WaitingPods:
         If it kept its room, anybody could make all other pods wait with a name that no scheduler has.
         """
         until_seconds = self._entries[number].since_seconds + self._admitted_seconds
-        return self._monotonic_seconds() >= until_seconds and is_absent(scheduler, self._reservations.base)
+        return self._monotonic_seconds() >= until_seconds and self._is_absent(scheduler, self._reservations.base)
 
     def _drop_bound(self) -> None:
         nodes: dict[int, str] = {}
