@@ -29,6 +29,7 @@ Object = dict[str, Any]
 _GPU = "nvidia.com/gpu"
 _USAGE = "maip.mxsf.io/node.usage"
 _EVERY = 8
+_POLICY = built_in_policy()
 
 
 class Figures(NamedTuple):
@@ -80,7 +81,7 @@ def _admitted(row: dict[str, str], gpus: int, hint: bool) -> Object:
 def admitted(pod: Object) -> Object:
     """Return the pod as the built-in policy patches it."""
     request = AdmissionRequest("", "CREATE", "Pod", "pods", "", "default", pod["metadata"]["name"], "", True, pod)
-    verdict = admit(request, built_in_policy(), None)
+    verdict = admit(request, _POLICY, None)
     assert isinstance(verdict, Patched)
     return verdict.pod
 

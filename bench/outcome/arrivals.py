@@ -36,10 +36,11 @@ class Shape(NamedTuple):
 
 
 class TracePod(NamedTuple):
-    """A pod of the trace."""
+    """A pod of the trace; `products` are the models of GPU that it accepts, empty if any."""
 
     name: str
     shape: Shape
+    products: str
     builder: PodBuilder
 
 
@@ -73,7 +74,10 @@ class Trace:
             row["sn"]: Shape(int(row["cpu_milli"]), int(row["memory_mib"]), int(row["gpu"])) for row in rows
         }
         self.gpus = sum(each.gpus for each in self.capacity.values())
-        self._pods = [TracePod(row["name"], _request(row), trace_pod(row, "training")) for row in sample.pod_rows()]
+        self._pods = [
+            TracePod(row["name"], _request(row), row.get("gpu_spec", ""), trace_pod(row, "training"))
+            for row in sample.pod_rows()
+        ]
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:

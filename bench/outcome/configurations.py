@@ -6,7 +6,7 @@ from typing import NamedTuple
 from bench.clusters import DOMAIN
 from bench.outcome.arrivals import Object, Shape, TracePod
 from bench.outcome.fragmentation import Policy, fgd, fgd_exact, scarcity
-from webhook.placement.profile import BINPACK, DEFAULT, Profile
+from webhook.placement.profile import BINPACK, DEFAULT, PACK_GPUS, Profile
 
 
 class Configuration(NamedTuple):
@@ -35,6 +35,7 @@ CONFIGURATIONS = (
     Configuration("hint", "default-scheduler", hint=True),
     Configuration("profile", "binpack-scheduler", BINPACK),
     Configuration("both", "binpack-scheduler", BINPACK, hint=True),
+    Configuration("PackGpus", None, PACK_GPUS),
     Configuration("FGD", None, policy=fgd),
     Configuration("FGD, exact", None, policy=fgd_exact),
     Configuration("scarcity", None, policy=scarcity),

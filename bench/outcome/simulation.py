@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bench.outcome.arrivals import Object, Trace, TracePod
+from bench.outcome.arrivals import Object, Shape, Trace, TracePod
 from bench.outcome.configurations import Configuration
 from bench.outcome.figures import Amounts, Figures, Mix, figures
 from bench.outcome.fragmentation import Candidates, Policy
@@ -27,7 +27,7 @@ def simulated(trace: Trace, configuration: Configuration, seed: int, steps: tupl
     Among nodes of equal score one is chosen at random, as kube-scheduler does. All nodes are scored.
     """
     snapshot = Snapshot.of([NodeInfo.of(Node.of(node)) for node in trace.nodes])
-    best_rows = _chooser(trace, configuration)
+    best_rows, admit = _chooser(trace, configuration), _admission(configuration)
     dice = random.Random(seed)
     mix = Mix(trace.shapes)
     pods: list[TracePod] = []
@@ -35,35 +35,51 @@ def simulated(trace: Trace, configuration: Configuration, seed: int, steps: tupl
     result = []
     for step, arriving in zip(steps, trace.arrivals(seed, steps), strict=True):
         for pod in arriving:
-            created = admitted(configuration.pod(pod))
-            best = best_rows(pod, created, snapshot)
+            created, signature = admit(pod)
+            best = best_rows(pod.shape, signature, snapshot)
             if len(best):
                 row = int(best[dice.randrange(len(best))])
                 info = snapshot.nodes[row]
                 nodes[pod.name] = info.node.name
-                running = RunningPod.of({**created, "spec": {**created["spec"], "nodeName": info.node.name}})
+                metadata = {**created["metadata"], "name": pod.name}
+                bound = {"metadata": metadata, "spec": {**created["spec"], "nodeName": info.node.name}}
+                running = RunningPod.of(bound)
                 snapshot = updated(snapshot, [info.with_pods([running])], snapshot.generation + 1)
         pods += arriving
         result.append(figures(trace, mix, step, pods, nodes))
     return result
 
 
-_Chooser = Callable[[TracePod, Object, Snapshot], Rows]
+def _admission(configuration: Configuration) -> Callable[[TracePod], tuple[Object, PodSignature]]:
+    """Return the function from a pod to an admitted pod; pods that differ in their names only share it."""
+    known: dict[tuple[Shape, str], tuple[Object, PodSignature]] = {}
+
+    def admit(pod: TracePod) -> tuple[Object, PodSignature]:
+        key = (pod.shape, pod.products)
+        if key not in known:
+            created = admitted(configuration.pod(pod))
+            known[key] = created, PodSignature.of(created)
+        return known[key]
+
+    return admit
+
+
+_Chooser = Callable[[Shape, PodSignature, Snapshot], Rows]
 
 
 def _chooser(trace: Trace, configuration: Configuration) -> _Chooser:
-    """Return the function from a pod, as it is and as admitted, to the rows of the best nodes."""
+    """Return the function from a pod to the rows of the best nodes."""
     scheduler = Scheduler(configuration.profile)
 
-    def by_profile(_: TracePod, created: Object, snapshot: Snapshot) -> Rows:
-        return scheduler.best_rows(PodSignature.of(created), snapshot)
+    def by_profile(_: Shape, signature: PodSignature, snapshot: Snapshot) -> Rows:
+        return scheduler.best_rows(signature, snapshot)
 
-    def by_policy(pod: TracePod, created: Object, snapshot: Snapshot) -> Rows:
-        rows = np.flatnonzero(scheduler.feasible(PodSignature.of(created), snapshot))
+    def by_policy(shape: Shape, signature: PodSignature, snapshot: Snapshot) -> Rows:
+        rows = np.flatnonzero(scheduler.feasible(signature, snapshot))
         if not len(rows):
             return rows
         capacity, free = _amounts(snapshot)
-        scores = policy.scores(pod.shape, Candidates(free[rows], capacity[rows], free))
+        scores = policy.scores(shape, Candidates(free[rows], capacity[rows], free))
         best: Rows = rows[scores == scores.max()]
         return best[:1] if policy.takes_first else best
 
