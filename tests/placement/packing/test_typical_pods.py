@@ -6,7 +6,7 @@ from tests.support.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.packing.typical_pods import RunningMix, TypicalPod, default_mix
+from webhook.placement.packing.typical_pods import RunningMix, TypicalPod, default_mix, expected_mix
 
 _GPU = "nvidia.com/gpu"
 _GIB = 2**30
@@ -67,3 +67,9 @@ def test_default_mix_requests_half_of_the_resources_of_its_cards() -> None:
 
 def test_default_mix_of_a_resource_that_no_node_has_is_empty() -> None:
     assert default_mix(Snapshot.of([node("a")]), _GPU) == {}
+
+
+def test_default_pods_count_beside_the_running_ones() -> None:
+    small, large = TypicalPod(4000, _GIB, 1), TypicalPod(32000, 8 * _GIB, 8)
+
+    assert expected_mix({small: 10}, {small: 1, large: 1 / 8}) == {small: 14, large: 1 / 2}

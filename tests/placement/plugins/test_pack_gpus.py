@@ -143,14 +143,19 @@ def test_cards_of_two_vendors_are_lost_each_for_its_own_pods() -> None:
 
 
 def test_mix_is_that_of_the_running_pods() -> None:
-    """Once a pod of eight cards runs, a whole node is worth more than two halves; before, the halves are equal."""
-    nodes = [gpus("a", 64, 8), gpus("b", 64, 8, pod(1, 4)), gpus("c", 64, 8)]
-    eight = updated(Snapshot.of(nodes), [gpus("c", 64, 8, pod(64, 8))], 2)
+    """Once many pods of three cards run, three free cards are worth more than four, which are kept otherwise."""
+    nodes = [gpus("a", 64, 3), gpus("b", 64, 4), gpus("c", 64, 60)]
+    threes = updated(Snapshot.of(nodes), [gpus("c", 64, 60, *[pod(1, 3)] * 20)], 2)
     packing = plugin()
 
-    found = [packing.score(pod_info(pod(1, 4)), each, np.arange(2)) for each in (Snapshot.of(nodes), eight)]
+    found = [packing.score(pod_info(pod(1, 1)), each, np.arange(2)) for each in (Snapshot.of(nodes), threes)]
 
-    assert [list(each) if each is not None else None for each in found] == [[99, 100], [0, 100]]
+    assert [list(each) if each is not None else None for each in found] == [[100, 0], [0, 100]]
+
+
+def test_cards_of_a_large_pod_are_kept_while_none_runs() -> None:
+    """Running pods of one card alone would value eight and nine free cards alike; the fewer would be taken."""
+    assert best(plugin(), pod(1, 1), gpus("eight", 64, 8), gpus("nine", 64, 10, pod(1, 1))) == "nine"
 
 
 @given(

@@ -13,7 +13,7 @@ from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.resource_names import CPU, MEMORY, is_extended_resource
 from webhook.placement.framework.interface import MAX_NODE_SCORE
 from webhook.placement.packing.fragmentation import Fragmentation, Free, Numbers
-from webhook.placement.packing.typical_pods import Mix, RunningMix, default_mix
+from webhook.placement.packing.typical_pods import Mix, RunningMix, default_mix, expected_mix
 from webhook.placement.pod.pod_info import PodInfo
 
 # Losses that differ by less are equal: they are sums of floating-point numbers.
@@ -24,7 +24,7 @@ _EPSILON = 1e-12
 class CardMixes:
     """The `resources` whose units are cards, as patterns, and the typical pods of some of them, by resource.
 
-    The mix of any other resource is that of the running pods.
+    The mix of any other resource is that of the running pods and a few default ones.
     """
 
     resources: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ class PackGpus:
         running = self._running.of(nodes.nodes)
         found = []
         for resource in sorted(filter(self._is_card, nodes.allocatable_columns)):
-            mix = self._mixes.get(resource) or running.get(resource) or default_mix(nodes, resource)
+            mix = self._mixes.get(resource) or expected_mix(running.get(resource, {}), default_mix(nodes, resource))
             if mix:
                 free = Free(_free(nodes, CPU), _free(nodes, MEMORY), _free(nodes, resource))
                 found.append(_Valued(resource, free.cards, Fragmentation(mix, free)))
