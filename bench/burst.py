@@ -121,7 +121,14 @@ def trace_burst(folder: Path, pod_list: str, nodes: int, asked: float, clients: 
 
 
 @contextmanager
-def serving(control_plane: ControlPlane, folder: Path, replicas: int = 1, **placement_check: Any) -> Iterator[Webhooks]:
+def serving(
+    control_plane: ControlPlane,
+    folder: Path,
+    replicas: int = 1,
+    *,
+    extender_profile: str = "none",
+    **placement_check: Any,
+) -> Iterator[Webhooks]:
     """Replicas that follow the cluster, behind a proxy if there is more than one.
 
     The policy is the built-in one without a scheduler of its own for training: kube-scheduler places all pods. Fields
@@ -144,6 +151,8 @@ def serving(control_plane: ControlPlane, folder: Path, replicas: int = 1, **plac
                 "log-level": "warning",
                 "replica": own.name,
             }
+            if extender_profile != "none":
+                flags["extender-profile"] = extender_profile
             arguments = [f"--{flag}={value}" for flag, value in flags.items()]
             stack.enter_context(_process("webhook", str(own / "best.json"), "serve", *arguments))
         port = ports[0]

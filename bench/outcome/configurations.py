@@ -5,22 +5,32 @@ from typing import NamedTuple
 
 from bench.clusters import DOMAIN
 from bench.outcome.arrivals import Object, Shape, TracePod
-from bench.outcome.fragmentation import Policy, fgd, fgd_exact, scarcity
+from bench.outcome.fragmentation import Policy, fgd, fgd_exact
 from webhook.placement.profile import BINPACK, DEFAULT, PACK_GPUS, Profile
+
+_PROFILES, _EXTENDER = "kube-scheduler-configuration.yaml", "kube-scheduler-extender.yaml"
 
 
 class Configuration(NamedTuple):
     """The hint of the webhook, and the scheduler of the pods.
 
-    `scheduler` is the profile that the pods choose in the real kube-scheduler, None if it is only simulated.
-    `profile` is its model in the simulation; `policy`, if there is one, replaces it there.
+    `file` in deploy/scheduler is the configuration of the real kube-scheduler; empty: it has none. `scheduler` is the
+    profile in it that the pods choose, None if the configuration is only simulated. `profile` is its model in the
+    simulation, whose `PackGpus` knows the mix of the pod list if `knows_mix`; `policy`, if there is one, replaces it.
     """
 
     name: str
     scheduler: str | None
+    file: str = ""
     profile: Profile = DEFAULT
     hint: bool = False
+    knows_mix: bool = False
     policy: Callable[[tuple[Shape, ...]], Policy] | None = None
+
+    @property
+    def extender_profile(self) -> str:
+        """The profile of the webhook's scheduler extender."""
+        return self.profile.name if self.file == _EXTENDER else "none"
 
     def pod(self, pod: TracePod) -> Object:
         """Return the pod as its user creates it."""
@@ -33,10 +43,10 @@ class Configuration(NamedTuple):
 CONFIGURATIONS = (
     Configuration("stock", "default-scheduler"),
     Configuration("hint", "default-scheduler", hint=True),
-    Configuration("profile", "binpack-scheduler", BINPACK),
-    Configuration("both", "binpack-scheduler", BINPACK, hint=True),
-    Configuration("PackGpus", None, PACK_GPUS),
+    Configuration("profile", "binpack-scheduler", _PROFILES, BINPACK),
+    Configuration("both", "binpack-scheduler", _PROFILES, BINPACK, hint=True),
+    Configuration("PackGpus", "default-scheduler", _EXTENDER, PACK_GPUS),
+    Configuration("PackGpus, known mix", None, profile=PACK_GPUS, knows_mix=True),
     Configuration("FGD", None, policy=fgd),
     Configuration("FGD, exact", None, policy=fgd_exact),
-    Configuration("scarcity", None, policy=scarcity),
 )

@@ -1,4 +1,4 @@
-"""Policies that choose a node by the free GPUs that become useless, to compare the configurations with."""
+"""The policy of the FGD paper, to compare the configurations with."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,20 +8,9 @@ import numpy as np
 from bench.outcome.arrivals import Shape
 from bench.outcome.figures import Amounts, Mix
 
-
-class Candidates(NamedTuple):
-    """The nodes that can take a pod: their free cores (thousandths), MiB and GPUs, in rows, and their capacity.
-
-    `everywhere` are the free amounts of all nodes.
-    """
-
-    free: Amounts
-    capacity: Amounts
-    everywhere: Amounts
-
-
-# Returns the score of each candidate.
-Scores = Callable[[Shape, Candidates], Amounts]
+# The score of each node for a pod, from the free amounts of the nodes that can take it: a row of cores (thousandths),
+# MiB and GPUs for each.
+Scores = Callable[[Shape, Amounts], Amounts]
 
 
 class Policy(NamedTuple):
@@ -43,8 +32,8 @@ def fgd(shapes: tuple[Shape, ...]) -> Policy:
     """
     mix = Mix((each._replace(memory=0) for each in shapes), covered=0.95)
 
-    def scores(pod: Shape, nodes: Candidates) -> Amounts:
-        decrease = mix.fragmentation(nodes.free) - mix.fragmentation(nodes.free - np.array(pod))
+    def scores(pod: Shape, free: Amounts) -> Amounts:
+        decrease = mix.fragmentation(free) - mix.fragmentation(free - np.array(pod))
         integers: Amounts = np.floor(100 / (1 + np.exp(-decrease)))
         return integers
 
@@ -58,31 +47,8 @@ def fgd_exact(shapes: tuple[Shape, ...]) -> Policy:
     """
     mix = Mix(shapes)
 
-    def scores(pod: Shape, nodes: Candidates) -> Amounts:
-        decrease = mix.fragmentation(nodes.free) - mix.fragmentation(nodes.free - np.array(pod))
+    def scores(pod: Shape, free: Amounts) -> Amounts:
+        decrease = mix.fragmentation(free) - mix.fragmentation(free - np.array(pod))
         return np.round(decrease, 12)
 
     return Policy(scores)
-
-
-def scarcity(shapes: tuple[Shape, ...]) -> Policy:
-    """Return the choice of the node where each shape loses the least of the GPUs that are left for it.
-
-    The loss of a shape on a node is the number of free GPUs that it can no longer use, divided by the free GPUs of the
-    cluster that it can use. Losses are weighted with the share of the shape among the pods.
-    """
-    mix = Mix(shapes)
-
-    def scores(pod: Shape, nodes: Candidates) -> Amounts:
-        left = np.maximum(mix.usable(nodes.everywhere).sum(axis=0), 1)
-        lost = mix.usable(nodes.free) - mix.usable(nodes.free - np.array(pod))
-        # Differences that stem from the order of additions are no differences.
-        by_loss: Amounts = -np.round(lost @ (mix.shares / left), 12)
-        return by_loss + 1e-12 * _most_allocated(pod, nodes) / 100
-
-    return Policy(scores)
-
-
-def _most_allocated(pod: Shape, nodes: Candidates) -> Amounts:
-    allocated: Amounts = (1 - (nodes.free - np.array(pod)) / nodes.capacity) @ np.array((1, 1, 5)) * 100 / 7
-    return allocated

@@ -5,14 +5,14 @@ from typing import Any
 
 import yaml
 
-from bench.burst import serving, settled
+from bench.burst import Webhooks, serving, settled
 from bench.outcome.arrivals import Trace, TracePod
 from bench.outcome.configurations import Configuration
 from bench.outcome.figures import Figures, Mix, figures
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 
-_PROFILES = Path(__file__).parents[2] / "deploy" / "scheduler" / "kube-scheduler-configuration.yaml"
+_FILES = Path(__file__).parents[2] / "deploy" / "scheduler"
 
 # Enough to tell which nodes the scheduler knows. Scores of every node would be hundreds of megabytes.
 _VERBOSITY = 4
@@ -32,14 +32,15 @@ def replayed(
     scheduler has decided on all of them. The pods that choose a profile of deploy/scheduler get a kube-scheduler with
     that file, the others one without a configuration.
     """
-    control_plane.start_scheduler(_scheduler_configuration(configuration), verbosity=_VERBOSITY)
     cluster = Cluster(control_plane)
     mix = Mix(trace.shapes)
     pods: list[TracePod] = []
     result = []
     try:
-        cluster.make_nodes(*trace.nodes)
-        with serving(control_plane, folder) as webhooks:
+        with serving(control_plane, folder, extender_profile=configuration.extender_profile) as webhooks:
+            scheduler = _scheduler_configuration(configuration, webhooks, folder)
+            control_plane.start_scheduler(scheduler, verbosity=_VERBOSITY)
+            cluster.make_nodes(*trace.nodes)
             webhooks.register(cluster, len(trace.nodes))
             for step, arriving in zip(steps, trace.arrivals(seed, steps), strict=True):
                 for pod in arriving:
@@ -52,8 +53,11 @@ def replayed(
     return result
 
 
-def _scheduler_configuration(configuration: Configuration) -> dict[str, Any]:
-    if configuration.scheduler == "default-scheduler":
+def _scheduler_configuration(configuration: Configuration, webhooks: Webhooks, folder: Path) -> dict[str, Any]:
+    if not configuration.file:
         return {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    content: dict[str, Any] = yaml.safe_load(_PROFILES.read_text())
+    content: dict[str, Any] = yaml.safe_load((_FILES / configuration.file).read_text())
+    for extender in content.get("extenders", ()):
+        extender["urlPrefix"] = f"https://127.0.0.1:{webhooks.port}/extender"
+        extender["tlsConfig"] = {"caFile": str(folder / "ca.crt"), "serverName": "localhost"}
     return content

@@ -1,20 +1,23 @@
 """Replay in this process: the scorer of this project, or a policy, places the pods one after the other."""
 
 import random
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from bench.outcome.arrivals import Object, Shape, Trace, TracePod
 from bench.outcome.configurations import Configuration
 from bench.outcome.figures import Amounts, Figures, Mix, figures
-from bench.outcome.fragmentation import Candidates, Policy
 from bench.packing import admitted
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.resource_names import CPU, MEMORY
+from webhook.placement.packing.typical_pods import TypicalPod
 from webhook.placement.pod_signature import PodSignature
+from webhook.placement.profile import Profile
 from webhook.placement.scheduler import Scheduler
 
 _GPU = "nvidia.com/gpu"
@@ -69,7 +72,7 @@ _Chooser = Callable[[Shape, PodSignature, Snapshot], Rows]
 
 def _chooser(trace: Trace, configuration: Configuration) -> _Chooser:
     """Return the function from a pod to the rows of the best nodes."""
-    scheduler = Scheduler(configuration.profile)
+    scheduler = Scheduler(_profile(trace, configuration))
 
     def by_profile(_: Shape, signature: PodSignature, snapshot: Snapshot) -> Rows:
         return scheduler.best_rows(signature, snapshot)
@@ -78,21 +81,28 @@ def _chooser(trace: Trace, configuration: Configuration) -> _Chooser:
         rows = np.flatnonzero(scheduler.feasible(signature, snapshot))
         if not len(rows):
             return rows
-        capacity, free = _amounts(snapshot)
-        scores = policy.scores(shape, Candidates(free[rows], capacity[rows], free))
+        scores = policy.scores(shape, _free(snapshot)[rows])
         best: Rows = rows[scores == scores.max()]
         return best[:1] if policy.takes_first else best
 
     if configuration.policy is None:
         return by_profile
-    policy: Policy = configuration.policy(trace.shapes)
+    policy = configuration.policy(trace.shapes)
     return by_policy
 
 
-def _amounts(snapshot: Snapshot) -> tuple[Amounts, Amounts]:
-    """Return the capacity and the free amounts of the nodes: cores (thousandths), MiB, GPUs."""
-    units = np.array((1, _MIB, 1))
-    names = (CPU, MEMORY, _GPU)
-    capacity = np.stack([snapshot.allocatable(name) for name in names], axis=1) / units
-    requested = np.stack([snapshot.requested(name) for name in names], axis=1) / units
-    return capacity, capacity - requested
+def _profile(trace: Trace, configuration: Configuration) -> Profile:
+    """Return the profile of a configuration; one of its own, since PackGpus remembers the pods of a cluster."""
+    profile = configuration.profile
+    args = profile.args
+    if configuration.knows_mix:
+        mix = Counter(TypicalPod(each.cpu, each.memory * _MIB, each.gpus) for each in trace.shapes)
+        args = replace(args, cards=replace(args.cards, mixes={_GPU: mix}))
+    return Profile.of(profile.name, args, profile.enabled)
+
+
+def _free(snapshot: Snapshot) -> Amounts:
+    """Return the free amounts of the nodes: cores (thousandths), MiB, GPUs."""
+    columns = [snapshot.allocatable(name) - snapshot.requested(name) for name in (CPU, MEMORY, _GPU)]
+    free: Amounts = np.stack(columns, axis=1) / np.array((1, _MIB, 1))
+    return free

@@ -18,8 +18,8 @@ MOST_KINDS = 64
 # The cards of the pods of `default_mix`.
 _DEFAULT_CARDS = (1, 2, 4, 8, 16)
 
-# The weight of `default_mix` beside the running pods. Measured by `python -m bench.outcome`: with 0, the first large pod
-# finds all nodes opened by small ones; with 16, the mix of a cluster of 150 nodes is learned too late.
+# The weight of `default_mix` beside the running pods. Measured with `python -m bench.outcome`: with 0, small pods have
+# opened all nodes when the first large pod arrives; with 16, a cluster of 150 nodes learns its own mix too late.
 _DEFAULT_WEIGHT = 4
 
 
