@@ -132,7 +132,7 @@ def serving(
     """Replicas that follow the cluster, behind a proxy if there is more than one.
 
     The policy is the built-in one without a scheduler of its own for training: kube-scheduler places all pods. Fields
-    of its `placementCheck` by keyword.
+    of its `placementCheck` by keyword. Unless it is `none`, the scheduler extender judges nodes by `extender_profile`.
     """
     certificate(folder)
     (folder / "policy.yaml").write_bytes(orjson.dumps(_policy(placement_check)))

@@ -24,6 +24,7 @@ from bench.outcome.report import tables
 from bench.outcome.results import Result
 from bench.outcome.simulation import simulated
 from tests.controlplane.binaries import find_or_build
+from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 
 _STEPS = (0.5, 1.0)
@@ -93,8 +94,12 @@ def _control_plane() -> Iterator[Runner]:
         with ControlPlane(programs, folder / "control-plane") as control_plane:
 
             def run(trace: Trace, configuration: Configuration, seed: int) -> list[Figures]:
-                own = Path(tempfile.mkdtemp(dir=folder))
-                return replayed(control_plane, own, trace, configuration, seed, _STEPS)
+                cluster = Cluster(control_plane)
+                try:
+                    own = Path(tempfile.mkdtemp(dir=folder))
+                    return replayed(cluster, own, trace, configuration, seed, _STEPS)
+                finally:
+                    cluster.remove_everything()
 
             yield run
 

@@ -10,7 +10,6 @@ from bench.outcome.arrivals import Trace, TracePod
 from bench.outcome.configurations import Configuration
 from bench.outcome.figures import Figures, Mix, figures
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.control_plane import ControlPlane
 
 _FILES = Path(__file__).parents[2] / "deploy" / "scheduler"
 
@@ -19,37 +18,28 @@ _VERBOSITY = 4
 
 
 def replayed(
-    control_plane: ControlPlane,
-    folder: Path,
-    trace: Trace,
-    configuration: Configuration,
-    seed: int,
-    steps: tuple[float, ...],
+    cluster: Cluster, folder: Path, trace: Trace, configuration: Configuration, seed: int, steps: tuple[float, ...]
 ) -> list[Figures]:
     """Return the figures of each of the `steps`, shares of the GPUs that the pods have requested until then.
 
     One client creates the pods one after the other, as fast as the API server answers. The state is read once the
-    scheduler has decided on all of them. The pods that choose a profile of deploy/scheduler get a kube-scheduler with
-    that file, the others one without a configuration.
+    scheduler has decided on all of them. Configurations with a file of deploy/scheduler get a kube-scheduler with that
+    file, and the webhook is its scheduler extender if the file has one; the others a kube-scheduler without a file.
     """
-    cluster = Cluster(control_plane)
     mix = Mix(trace.shapes)
     pods: list[TracePod] = []
     result = []
-    try:
-        with serving(control_plane, folder, extender_profile=configuration.extender_profile) as webhooks:
-            scheduler = _scheduler_configuration(configuration, webhooks, folder)
-            control_plane.start_scheduler(scheduler, verbosity=_VERBOSITY)
-            cluster.make_nodes(*trace.nodes)
-            webhooks.register(cluster, len(trace.nodes))
-            for step, arriving in zip(steps, trace.arrivals(seed, steps), strict=True):
-                for pod in arriving:
-                    cluster.client.create(configuration.pod(pod), namespace=cluster.namespace)
-                pods += arriving
-                nodes = {name: node for name, node in settled(cluster, len(pods)).items() if node}
-                result.append(figures(trace, mix, step, pods, nodes))
-    finally:
-        cluster.remove_everything()
+    with serving(cluster.control_plane, folder, extender_profile=configuration.extender_profile) as webhooks:
+        scheduler = _scheduler_configuration(configuration, webhooks, folder)
+        cluster.control_plane.start_scheduler(scheduler, verbosity=_VERBOSITY)
+        cluster.make_nodes(*trace.nodes)
+        webhooks.register(cluster, len(trace.nodes))
+        for step, arriving in zip(steps, trace.arrivals(seed, steps), strict=True):
+            for pod in arriving:
+                cluster.client.create(configuration.pod(pod), namespace=cluster.namespace)
+            pods += arriving
+            nodes = {name: node for name, node in settled(cluster, len(pods)).items() if node}
+            result.append(figures(trace, mix, step, pods, nodes))
     return result
 
 
