@@ -8,7 +8,7 @@ import pytest
 
 from tests.acceptance.conftest import Webhook, registered_as_shipped
 from tests.controlplane.cluster import Cluster
-from tests.support.admission import PRODUCT, TYPE, policy_with
+from tests.support.admission import DOMAIN, PRODUCT, TYPE, policy_with
 from tests.support.builders import make_pod
 from tests.support.workloads import APP, SAMPLES, Object, Sample
 from webhook.kube.pod_sets import pod_sets
@@ -45,7 +45,9 @@ def test_pods_of_a_controller_are_created_as_they_are_admitted(
     cluster: Cluster, registered: Webhook, sample: Sample
 ) -> None:
     cluster.control_plane.start_controller_manager()
-    applied(cluster, sample.object(template(), 2))
+    spread = template()
+    spread["metadata"]["annotations"][f"{DOMAIN}/spread"] = "host"
+    applied(cluster, sample.object(spread, 2))
     pods = cluster.wait_pods(2)
 
     records = [(each.kind, each.outcome) for each in registered.world.records]

@@ -49,8 +49,11 @@ def patched(content: Object, verdict: Advised) -> Object:
 
 
 @KINDS
-def test_pods_of_a_patched_template_are_unchanged_at_their_own_admission(sample: Sample) -> None:
-    content = sample.object(template(), 2)
+@pytest.mark.parametrize("annotations", [{}, {"spread": "host"}, {"queue": "q", "gang": "g", "gang_size": "2"}])
+def test_pods_of_a_patched_template_are_unchanged_at_their_own_admission(
+    sample: Sample, annotations: dict[str, str]
+) -> None:
+    content = sample.object(template(**annotations), 2)
     verdict = advised(content)
     if (sample.group, sample.kind) not in PATCHED_TEMPLATES:
         assert verdict.operations == ()
@@ -87,6 +90,13 @@ def test_template_of_a_job_that_exists_is_not_patched() -> None:
 
     assert advised(stored).operations
     assert advised(changed, old=stored).operations == ()
+
+
+def test_template_of_an_object_without_a_name_is_not_patched() -> None:
+    content = JOB.object(template(spread="host"))
+    content["metadata"] = {"generateName": "web-"}
+
+    assert advised(content).operations == ()
 
 
 def test_scheduler_of_the_object_is_not_written_into_its_templates() -> None:

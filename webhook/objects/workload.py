@@ -87,9 +87,11 @@ def _patch(
     """Return the rules for the pods of the object, and the patch of its templates, if the policy and the kind want one.
 
     An update is only patched if it changes a template: a change by this webhook alone would replace running pods.
+    Without a name, what is injected into the pods of the object is not known yet.
     """
     is_patched = request.operation in PATCHED_TEMPLATES.get((kind.group, kind.kind), ())
-    if not policy.spec.workload_objects.mutate_templates or not is_patched:
+    has_name = bool(value_of(request.object or {}, "metadata", "name"))
+    if not (policy.spec.workload_objects.mutate_templates and is_patched and has_name):
         return (), ()
     operations = template_patch(request.object or {}, findings.roles)
     if operations is None:
