@@ -25,9 +25,9 @@ from webhook.placement.cluster_warnings import PodReferences
 from webhook.placement.gang import GangRequest
 from webhook.placement.pod_signature import PodSignature, deadline_reader
 from webhook.pod_content import PodContent, fields_read
+from webhook.policy.patterns import matches_any
 from webhook.policy.placement_check import CheckMode
 from webhook.policy.policy import Policy, opt_out_namespaces
-from webhook.policy.products import matches_any
 from webhook.verdict import Bypassed, Denied
 
 JsonObject = dict[str, Any]

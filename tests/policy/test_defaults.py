@@ -74,6 +74,7 @@ def test_built_in_policy_matches_the_contract() -> None:
             "gpuMemoryTolerancePercent": 5,
             "withoutAccelerator": {"podAnnotations": "warn", "namespaceDefaults": "leave"},
             "allowedProducts": {},
+            "namespaceLimits": [],
             "binPacking": {
                 "labelKey": "jobtype",
                 "labelValue": "binpacked",

@@ -73,6 +73,7 @@ OTHERS = {
     "gpuMemoryTolerancePercent": 0,
     "withoutAccelerator": {"podAnnotations": "warn", "namespaceDefaults": "warn"},
     "allowedProducts": {"NVIDIA-H20": ["team-a"]},
+    "namespaceLimits": [{"namespaces": ["team-a"], "maxCardsPerPod": 8}],
     "binPacking": SPEC["binPacking"] | {"weight": 99},
     "topologyAliases": {},
     "allowedSchedulers": [*SPEC["allowedSchedulers"], "mine"],

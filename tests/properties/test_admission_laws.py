@@ -35,6 +35,9 @@ taints = st.fixed_dictionaries(
 POLICIES = {
     "default": policy_with(),
     "restricted products": policy_with(allowedProducts={"NVIDIA-H20": ["team-a"]}, invalidAnnotations="warn"),
+    "limits": policy_with(
+        namespaceLimits=[{"namespaces": ["*"], "products": ["NVIDIA-H20"]}], invalidAnnotations="warn"
+    ),
     "listed products": policy_with(allowedProducts={"*": [], "NVIDIA-A10": ["*"]}, invalidAnnotations="warn"),
     **{
         f"{mode} {form}": policy_with(

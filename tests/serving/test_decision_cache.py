@@ -26,7 +26,7 @@ from webhook.pod_content import PodContent, fields_read
 from webhook.policy.policy import Policy
 from webhook.serving.decision_cache import RESULT_CACHE_BYTES, DecisionCache
 from webhook.serving.reuse import UntilNextSnapshot
-from webhook.verdict import Bypassed, Patched, Verdict
+from webhook.verdict import Bypassed, Denied, Patched, Verdict
 
 POLICY = policy_with()
 TRAINING = make_pod("a").annotate(TYPE, "training")
@@ -322,3 +322,12 @@ def test_the_resources_of_a_bypassed_pod_are_not_read(reason: str) -> None:
     few, many = bypassed(0), bypassed(100)
     assert evaluate(many, POLICY) == Bypassed(reason)
     assert calls(many) == calls(few)
+
+
+def test_a_limit_of_cards_holds_behind_a_pod_that_differs_in_amounts_alone() -> None:
+    decisions = decision_cache()
+    policy = policy_with(namespaceLimits=[{"namespaces": ["*"], "maxCardsPerPod": 1}])
+
+    outcomes = [type(evaluated(decisions, TRAINING.gpu(cards), policy)) for cards in (1, 2, 1)]
+
+    assert outcomes == [Mutated, Denied, Mutated]

@@ -4,19 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from webhook.kube.field import FieldError, InvalidInput, forbidden
+from webhook.kube.field import FieldError, InvalidInput
 from webhook.kube.resources import extended_resource_names
 from webhook.mutation.annotations import Annotations
 from webhook.mutation.batch_scheduling import BatchScheduling, batch_warnings, read_batch_scheduling
 from webhook.mutation.card_request import CardRequest, without_card_warnings
+from webhook.mutation.permissions import allowed_defaults, limit_denials, read_products, read_type
 from webhook.mutation.spreading import Spreading, read_spreading
 from webhook.mutation.unused_keys import keys_without_type, misspelt_keys
 from webhook.policy.accelerator import Accelerator
 from webhook.policy.annotation_values import CardMemory
 from webhook.policy.keys import Keys
 from webhook.policy.placement_check import CheckMode
-from webhook.policy.policy import Policy, allows_namespace, opt_out_namespaces
-from webhook.policy.products import AnyProduct, accepted_products, any_product, may_use_product, namespaces_of_product
+from webhook.policy.policy import Policy, opt_out_namespaces
+from webhook.policy.products import AnyProduct, accepted_products, any_product
 from webhook.policy.workload_type import NodeUsage, WorkloadType
 
 STRICTNESS: Sequence[CheckMode] = ("off", "warn", "deny")
@@ -86,8 +87,9 @@ def read_workload(
     own: Mapping[str, str] = pod["metadata"].get("annotations") or {}
     request = CardRequest.of(pod, own, extended_resources, policy)
     applied = request.applicable_defaults(defaults, policy)
+    applied, denied_defaults = allowed_defaults(applied, own, namespace, policy)
     annotations = Annotations(own, namespace, applied, policy)
-    warnings = misspelt_keys(own, policy)
+    warnings = [*misspelt_keys(own, policy), *denied_defaults]
     key = policy.keys.workload_type
     if annotations.text(key) is None:
         reason = "no workload type"
@@ -95,7 +97,7 @@ def read_workload(
             reason = "no accelerator requested; the workload type is a default of the namespace"
         warnings += keys_without_type(own, policy, type_is_left_out=key in defaults)
         return WorkloadReading(None, None, warnings=tuple(warnings), bypass_reason=reason)
-    type_name, denials = _read_type(annotations, namespace, policy)
+    type_name, denials = read_type(annotations, namespace, policy)
     if annotations.ignored:
         warnings += [*annotations.ignored, *keys_without_type(own, policy)]
         return WorkloadReading(None, None, warnings=tuple(warnings), bypass_reason="invalid default of the namespace")
@@ -107,7 +109,9 @@ def read_workload(
     workload = _requested_workload(annotations, request, pod, type_name, namespace, policy, warnings, denials)
     workload = replace(workload, spreading=read_spreading(annotations, workload.type, pod, policy, warnings))
     warnings += annotations.ignored
-    is_usable = workload.type is not _ANY_TYPE
+    beyond_limits = list(limit_denials(annotations, pod, namespace, policy))
+    denials += beyond_limits
+    is_usable = workload.type is not _ANY_TYPE and not beyond_limits
     bypass_reason = "" if is_usable else "invalid annotations"
     if is_usable and not request.may_include_card:
         warnings += without_card_warnings(annotations, request, type_name, namespace, policy)
@@ -121,43 +125,6 @@ def read_workload(
         tuple(warnings),
         bypass_reason,
     )
-
-
-def _read_type(annotations: Annotations, namespace: str, policy: Policy) -> tuple[str, list[FieldError]]:
-    """Return the type, empty if it is invalid or not allowed, and the denial of a type of the pod's own."""
-    type_name = annotations.read(Keys.workload_type)
-    if type_name is None:
-        return "", []
-    workload_type = policy.spec.workload_types[type_name]
-    if allows_namespace(workload_type, namespace):
-        return type_name, []
-    key = policy.keys.workload_type
-    detail = f'namespace "{namespace}" may not ask for workload type "{type_name}"'
-    denial = _denial(annotations.path(key), detail, workload_type.allowed_namespaces)
-    if annotations.is_own(key):
-        return "", [denial]
-    annotations.ignore(denial)
-    return "", []
-
-
-def read_products(
-    annotations: Annotations, namespace: str, policy: Policy, denials: list[FieldError]
-) -> tuple[str, ...]:
-    """Return the products, none if the namespace may not use one of them, which is reported."""
-    key, products = policy.keys.gpu_product, annotations.read(Keys.gpu_product) or ()
-    denied = [product for product in products if not may_use_product(policy.spec, product, namespace)]
-    for product in denied:
-        detail = f'namespace "{namespace}" may not ask for product "{product}"'
-        denial = _denial(annotations.path(key), detail, namespaces_of_product(policy.spec, product) or ())
-        if annotations.is_own(key):
-            denials.append(denial)
-        else:
-            annotations.ignore(denial)
-    return () if denied else products
-
-
-def _denial(path: str, detail: str, allowed: Sequence[str]) -> FieldError:
-    return forbidden(path, f"{detail}; allowed namespaces: {', '.join(allowed) or 'none'}")
 
 
 # Placeholder for an unknown type, while the other annotations are validated.

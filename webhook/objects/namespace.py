@@ -7,8 +7,9 @@ from webhook.kube.admission import AdmissionRequest, Denial, JsonObject
 from webhook.kube.field import FieldError
 from webhook.kube.reader import Reader
 from webhook.mutation.annotations import Annotations
+from webhook.mutation.permissions import limit_denials, read_products
 from webhook.mutation.unused_keys import misspelt_keys
-from webhook.mutation.workload import WorkloadReading, read_products, read_workload
+from webhook.mutation.workload import WorkloadReading, read_workload
 from webhook.policy.keys import ANNOTATIONS
 from webhook.policy.policy import Policy
 from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict
@@ -54,7 +55,9 @@ def _reading(own: Mapping[str, str], name: str, policy: Policy) -> WorkloadReadi
     if policy.keys.workload_type not in own:
         # Pods can have types of their own, beside which the other defaults have an effect.
         denials: list[FieldError] = []
-        read_products(Annotations(own, name, {}, policy), name, policy, denials)
+        values = Annotations(own, name, {}, policy)
+        read_products(values, name, policy, denials)
+        denials += limit_denials(values, {"spec": {}}, name, policy)
         return WorkloadReading(None, None, denials=tuple(denials), warnings=tuple(misspelt_keys(own, policy)))
     pod = {"metadata": {"annotations": own}, "spec": {}}
     return read_workload(pod, name, {}, policy, policy.spec.accelerators[0].resources)

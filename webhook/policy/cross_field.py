@@ -8,6 +8,7 @@ from typing import Any
 
 from webhook.kube.documents import JsonObject, field
 from webhook.kube.field import FieldError, invalid
+from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.policy.bin_packing import BinPacking
 from webhook.policy.document import PolicySpec
 from webhook.policy.spread import Spread
@@ -96,6 +97,37 @@ def _packing_does_not_undo_spreading(spec: JsonObject) -> Iterator[FieldError]:
             yield invalid(f"spec.workloadTypes.{name}.spread.topology", topology, detail)
 
 
+def _limits_are_reached(spec: JsonObject) -> Iterator[FieldError]:
+    seen: dict[str, int] = {}
+    for index, each in _namespace_limits(spec):
+        namespaces = each.get("namespaces")
+        known = [name for name in namespaces if isinstance(name, str)] if isinstance(namespaces, list) else []
+        if known and (earlier := [seen[name] for name in known if name in seen]):
+            detail = (
+                f"spec.namespaceLimits[{earlier[0]}] comes first for one of them, so this entry does not hold for it"
+            )
+            yield invalid(f"spec.namespaceLimits[{index}].namespaces", namespaces, detail)
+        seen |= {name: index for name in known if name not in seen}
+
+
+def _limited_types_exist_and_have_their_schedulers(spec: JsonObject) -> Iterator[FieldError]:
+    types = dict(_workload_types(spec))
+    for index, each in _namespace_limits(spec):
+        path, allowed, schedulers = f"spec.namespaceLimits[{index}]", each.get("workloadTypes"), each.get("schedulers")
+        names = [name for name in allowed if isinstance(name, str)] if isinstance(allowed, list) else list(types)
+        if unknown := [name for name in names if name not in types]:
+            detail = f'has no workload type "{unknown[0]}": workloadTypes are {", ".join(types)}'
+            yield invalid(f"{path}.workloadTypes", allowed, detail)
+        if not isinstance(schedulers, list):
+            continue
+        chosen = {name: field(types[name], "schedulerName") for name in names if name in types}
+        missing = [(name, used) for name, used in chosen.items() if isinstance(used, str) and used not in schedulers]
+        for name, used in missing[:1]:
+            if used != DEFAULT_SCHEDULER:
+                detail = f'must hold "{used}", the schedulerName of workloadTypes.{name}, or workloadTypes must not'
+                yield invalid(f"{path}.schedulers", schedulers, detail)
+
+
 CROSS_FIELD_RULES: Sequence[CrossFieldRule] = (
     _preferred_usages_are_allowed,
     _chosen_schedulers_are_allowed,
@@ -103,6 +135,8 @@ CROSS_FIELD_RULES: Sequence[CrossFieldRule] = (
     _spread_topologies_are_known,
     _spread_fields_have_an_effect,
     _packing_does_not_undo_spreading,
+    _limits_are_reached,
+    _limited_types_exist_and_have_their_schedulers,
 )
 
 _DEFAULTS = PolicySpec().model_dump(mode="json", by_alias=True)
@@ -121,3 +155,10 @@ def _workload_types(spec: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     for name, each in types.items() if isinstance(types, dict) else ():
         if isinstance(each, dict):
             yield name, each
+
+
+def _namespace_limits(spec: JsonObject) -> Iterator[tuple[int, JsonObject]]:
+    limits: Any = spec["namespaceLimits"]
+    for index, each in enumerate(limits if isinstance(limits, list) else ()):
+        if isinstance(each, dict):
+            yield index, each

@@ -24,6 +24,7 @@ from webhook.policy.fields import (
     not_empty,
     wrong,
 )
+from webhook.policy.namespace_limits import NamespaceLimits
 from webhook.policy.node_template import NodeTemplate
 from webhook.policy.placement_check import PlacementCheck
 from webhook.policy.scheduler_settings import SchedulerSettings
@@ -98,6 +99,11 @@ class PolicySpec(StrictModel):
     are names or patterns with `*`. If several entries match a product, one entry that allows the namespace is enough.
     A product without a matching entry is allowed in every namespace. A restriction also holds for pods that name no
     product: see docs/annotations.md."""
+
+    namespace_limits: Annotated[tuple[NamespaceLimits, ...], Field(strict=False)] = ()
+    """Limits of the workload types, products, schedulers, queues and cards of a pod, by namespace. A pod beyond them is
+    denied with 403. Without an entry for its namespace, a pod has no limits but `allowedNamespaces` and
+    `allowedProducts`."""
 
     bin_packing: BinPacking = BinPacking()
     """Settings of bin-packing for pods of types with `binPacking: true`."""

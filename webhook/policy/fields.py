@@ -136,6 +136,13 @@ ProductPattern = Annotated[
         "must be a product like NVIDIA-H20, or a pattern with * such as NVIDIA-A100*",
     ),
 ]
+QueuePattern = Annotated[
+    str,
+    _checked(
+        lambda text: bool(text) and is_label_value(text.replace("*", "x")),
+        "must be a queue like research, or a pattern with * such as team-a-*",
+    ),
+]
 ProductSuffix = Annotated[
     str,
     _checked(

@@ -12,7 +12,7 @@ from webhook.kube.workload_kinds import Kinds, kinds_by_name
 from webhook.policy.accelerator import Accelerator
 from webhook.policy.document import PolicyDocument, PolicySpec
 from webhook.policy.keys import Keys
-from webhook.policy.products import matches_any
+from webhook.policy.patterns import matches_any
 from webhook.policy.workload_type import WorkloadType
 
 REVISION_LENGTH = 12
@@ -38,6 +38,7 @@ class Policy:
         self.policy_annotation = f"{document.spec.key_domain}/placement-policy"
         self.rules_annotation = f"{document.spec.key_domain}/placement-rules"
         self.spread_group_label = f"{document.spec.key_domain}/spread-group"
+        self.reads_amounts = any(each.max_cards_per_pod is not None for each in document.spec.namespace_limits)
         canonical = orjson.dumps(document.spec.model_dump(mode="json", by_alias=True), option=orjson.OPT_SORT_KEYS)
         self.revision = hashlib.sha256(canonical).hexdigest()[:REVISION_LENGTH]
         self.identity = f"{self.name}@{self.revision}"

@@ -6,6 +6,8 @@ from fnmatch import fnmatchcase
 
 from webhook.kube.names import is_label_value
 from webhook.policy.document import PolicySpec
+from webhook.policy.limits import limits_of
+from webhook.policy.patterns import matches_any
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,9 @@ class AnyProduct:
     listed: tuple[str, ...] | None = None
     """The products that the policy lists for the namespace, if a node selector cannot express those that it may not
     use; None: it can."""
+
+    is_required: bool = False
+    """The pod may run only on nodes with a product in `listed`: these are all that the namespace may use."""
 
 
 def namespaces_of_product(spec: PolicySpec, product: str) -> tuple[str, ...] | None:
@@ -35,7 +40,21 @@ def namespaces_of_product(spec: PolicySpec, product: str) -> tuple[str, ...] | N
 def may_use_product(spec: PolicySpec, product: str, namespace: str) -> bool:
     """Return whether pods of `namespace` may use `product`."""
     allowed = namespaces_of_product(spec, product) if spec.allowed_products else None
-    return allowed is None or matches_any(namespace, allowed)
+    if allowed is not None and not matches_any(namespace, allowed):
+        return False
+    return products_instead_of(spec, product, namespace) is None
+
+
+def products_instead_of(spec: PolicySpec, product: str, namespace: str) -> tuple[str, ...] | None:
+    """Return the products that the limits of `namespace` allow instead of `product`; None if they do not forbid it.
+
+    A product includes its variants.
+    """
+    limits = limits_of(spec, namespace)
+    if limits is None or limits.products is None:
+        return None
+    names = (product, *_bases(spec, product))
+    return None if any(_matches(pattern, names) for pattern in limits.products) else limits.products
 
 
 def accepted_products(spec: PolicySpec, products: Iterable[str], namespace: str) -> tuple[str, ...]:
@@ -49,6 +68,9 @@ def any_product(spec: PolicySpec, namespace: str) -> AnyProduct:
 
     A node selector can exclude label values, but not patterns of them, and only if the policy relies on labels.
     """
+    limits = limits_of(spec, namespace)
+    if limits is not None and limits.products is not None:
+        return _any_of(spec, namespace, limits.products)
     if not spec.allowed_products:
         return AnyProduct()
     patterns = sorted(spec.allowed_products)
@@ -63,9 +85,12 @@ def any_product(spec: PolicySpec, namespace: str) -> AnyProduct:
     return AnyProduct(excluded)
 
 
-def matches_any(namespace: str, patterns: Iterable[str]) -> bool:
-    """Return whether one of `patterns` matches `namespace`."""
-    return any(fnmatchcase(namespace, pattern) for pattern in patterns)
+def _any_of(spec: PolicySpec, namespace: str, products: tuple[str, ...]) -> AnyProduct:
+    """Return the choice for a namespace that may use only `products`, names or patterns."""
+    is_exact = not any("*" in product for product in products)
+    named = (each for each in (*products, *sorted(spec.allowed_products)) if "*" not in each)
+    listed = accepted_products(spec, dict.fromkeys(named), namespace)
+    return AnyProduct(listed=listed, is_required=is_exact and spec.product_affinity)
 
 
 def _matches(pattern: str, names: tuple[str, ...]) -> bool:

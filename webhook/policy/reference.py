@@ -191,6 +191,7 @@ _NAMED = {
     "Quantity": fields.Quantity,
     "namespace": fields.NamespacePattern,
     "product": fields.ProductPattern,
+    "queue": fields.QueuePattern,
     "path": workload_kind.FieldPath,
     "product suffix": fields.ProductSuffix,
 }

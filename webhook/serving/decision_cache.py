@@ -52,7 +52,7 @@ class DecisionKey(NamedTuple):
 
 
 class RulesKey(NamedTuple):
-    """All that the rules' result depends on; amounts, images and volumes of the pod are not part of it."""
+    """All that the rules' result depends on; containers and volumes of the pod only if the policy reads amounts."""
 
     namespace: str
     content: bytes
@@ -137,7 +137,8 @@ class DecisionCache:
     def _apply_rules(self, content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> RulesResult:
         if content.policy_data is None:
             return apply_rules(content, extended_resources, policy)
-        key = RulesKey(content.namespace, _short(content.policy_data), extended_resources, policy.revision)
+        data = content.data if policy.reads_amounts else content.policy_data
+        key = RulesKey(content.namespace, _short(data or b""), extended_resources, policy.revision)
         result = self._rules.get(key)
         if result is None:
             result = apply_rules(content, extended_resources, policy)

@@ -59,6 +59,8 @@ def _any_product(workload: Workload) -> Iterator[Edit]:
     for accelerator in workload.requested_accelerators:
         label = f"{accelerator.card}.product"
         if choice.listed is not None:
+            if choice.is_required and choice.listed:
+                yield RequireNode(NodeLabelRequirement(label, "In", choice.listed))
             yield from (AddToleration(label, product) for product in choice.listed)
             continue
         if choice.excluded:

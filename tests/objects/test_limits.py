@@ -1,0 +1,58 @@
+"""Limits of a namespace hold for workload objects and Namespaces when they are written."""
+
+from typing import Any
+
+from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
+from tests.support.builders import make_pod
+from webhook.objects.admission import admit_request
+from webhook.verdict import Advised, Denied
+
+POLICY = policy_with(
+    namespaceLimits=[{"namespaces": ["lab"], "queues": ["lab"], "schedulers": ["volcano"], "maxCardsPerPod": 1}]
+)
+METADATA = "spec.template.metadata.annotations"
+
+
+def deployment(queue: str, gpus: int, **spec: Any) -> dict[str, Any]:
+    pod = make_pod().annotate(TYPE, "inference").annotate(f"{DOMAIN}/queue", queue).gpu(gpus).spec(**spec)
+    content = {"replicas": 1, "template": pod.template()}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "llm"}, "spec": content}
+
+
+def admitted(obj: dict[str, Any], group: str = "") -> Any:
+    request = make_request(
+        obj, namespace="lab", kind=obj["kind"], resource="", name=obj["metadata"]["name"], group=group
+    )
+    return admit_request(request, POLICY, None)
+
+
+def test_a_deployment_beyond_the_limits_is_denied_with_the_paths_of_its_fields() -> None:
+    verdict = admitted(deployment("other", 2, schedulerName="kai-scheduler"), "apps")
+
+    assert isinstance(verdict, Denied)
+    assert verdict.denial.code == 403
+    assert verdict.denial.message.split("; ") == [
+        f'{METADATA}[{DOMAIN}/queue]: Forbidden: namespace "lab" may not use queue "other"',
+        "allowed queues: lab",
+        'spec.template.spec.schedulerName: Forbidden: namespace "lab" may not use scheduler "kai-scheduler"',
+        "allowed schedulers: volcano",
+        'spec.template.spec.containers: Forbidden: namespace "lab" may not request 2 cards in a pod',
+        "allowed: at most 1",
+    ]
+
+
+def test_a_deployment_within_the_limits_is_allowed() -> None:
+    assert isinstance(admitted(deployment("lab", 1), "apps"), Advised)
+
+
+def test_a_default_of_the_namespace_beyond_the_limits_is_denied() -> None:
+    for annotations in ({f"{DOMAIN}/queue": "other"}, {f"{DOMAIN}/queue": "other", TYPE: "inference"}):
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lab", "annotations": annotations}}
+
+        verdict = admitted(namespace)
+
+        assert isinstance(verdict, Denied)
+        assert verdict.denial.message == (
+            f"metadata.annotations[{DOMAIN}/queue]: Forbidden: "
+            'namespace "lab" may not use queue "other"; allowed queues: lab'
+        )
