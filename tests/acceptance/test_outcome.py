@@ -1,6 +1,7 @@
-"""Pods of a small trace fill a cluster, simulated and on the real kube-scheduler: the short form of `make bench-outcome`.
+"""Pods of a small trace fill a cluster, simulated and on the real kube-scheduler, as in `make bench-outcome`.
 
-Eight pods of one GPU and one of eight, for two nodes of eight. Only a scheduler that packs has a node for the large one.
+Eight pods of one GPU and one of eight, for two nodes of eight. Only a scheduler that packs has a node for the large
+one.
 """
 
 from pathlib import Path
