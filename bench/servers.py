@@ -51,7 +51,9 @@ def main() -> None:
     nodes, pods_per_node, admin_port = int(sys.argv[4]), int(sys.argv[5]), int((*sys.argv[6:], "0")[0])
     snapshot = snapshot_from_documents(cluster_documents(nodes, pods_per_node))
     listen, admin_listen = Address("127.0.0.1", port), Address("127.0.0.1", admin_port)
-    settings = Settings(tls_dir=folder, listen=listen, admin_listen=admin_listen, replica="bench")
+    settings = Settings(
+        tls_dir=folder, listen=listen, admin_listen=admin_listen, replica="bench", extender_profile="pack-gpus"
+    )
     metrics = Metrics()
     with AuditWriter(folder / f"audit-{nodes}.jsonl", on_result=metrics.count_audit_record) as audit:
         serve_until_signalled(build_server(settings, built_in_policy(), FixedView(snapshot), audit, metrics))

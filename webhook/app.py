@@ -26,6 +26,7 @@ from webhook.serving.certificate import Certificate
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.decision_ids import DecisionIds
 from webhook.serving.dispatcher import Dispatcher
+from webhook.serving.extender import Extender
 from webhook.serving.group_commit import GroupCommit
 from webhook.serving.health import Health
 from webhook.serving.http import REFUSALS, MutateEndpoint
@@ -139,12 +140,16 @@ def build_server(
     metrics.waiting_pods_follow(lambda: waiting.reserved, lambda: len(waiting) - waiting.reserved)
     cluster = ReservedView(throttle, waiting) if throttle else lambda: None
     dispatcher = Dispatcher(Admissions(dependencies, metrics), lambda: policy, cluster, small, large)
-    endpoint = MutateEndpoint(dispatcher, metrics, settings, group_commit.written, rfc3339_now)
+    extender = None
+    if settings.extender_profile != "none" and throttle:
+        extender = Extender(PROFILES[settings.extender_profile], throttle, metrics, time.monotonic)
+    endpoint = MutateEndpoint(dispatcher, metrics, settings, group_commit.written, rfc3339_now, extender)
     description = {
         "policy": policy.name,
         "revision": policy.revision,
         "cluster": settings.cluster,
         "audit": audit.path,
+        "extender": settings.extender_profile,
     }
     return Server(settings, certificate, endpoint, health, metrics, description)
 

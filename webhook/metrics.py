@@ -33,6 +33,8 @@ PREDICTION_RESULTS = (
     "foretold_waiting_but_bound",
     "foretold_feasible_but_pending",
 )
+EXTENDER_VERBS = ("filter", "prioritize")
+EXTENDER_RESULTS = ("scored", "neutral", "failed")
 RELOAD_RESULTS = ("success", "failure")
 # From a patch without a check, over a check in a very large cluster, to the timeout of the API server.
 _DURATION_BOUNDS_SECONDS = (
@@ -95,6 +97,15 @@ class Metrics:
         result=PREDICTION_RESULTS,
     )
     placement_seconds: Histogram = _durations("placement_duration_seconds", "Duration of a placement check.")
+    extender_requests: Counter = _counter(
+        "extender_requests",
+        "Calls of the scheduler extender, by verb and result.",
+        verb=EXTENDER_VERBS,
+        result=EXTENDER_RESULTS,
+    )
+    extender_seconds: Histogram = _durations(
+        "extender_duration_seconds", "Time from request to response of the scheduler extender."
+    )
     cluster_nodes: Gauge = _gauge("cluster_nodes", "Nodes in the cluster view.")
     cluster_pods: Gauge = _gauge("cluster_pods", "Running pods in the cluster view.")
     waiting_pods: Gauge = _gauge(

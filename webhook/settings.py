@@ -39,6 +39,8 @@ class Settings:
     One response in `answers_per_connection` closes its connection. The API server never closes its connections, so
     without that a replica added later would get no calls.
     `cluster` names the view of the cluster for the log.
+    `extender_profile` is the profile by which the scheduler extender judges nodes; `none`: there is no
+    extender.
     """
 
     tls_dir: Path
@@ -56,6 +58,7 @@ class Settings:
     answers_per_connection: int = 1000
     replica: str = ""
     cluster: str = "none"
+    extender_profile: str = "none"
 
 
 def parse_address(text: str) -> Address:

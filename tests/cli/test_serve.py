@@ -176,6 +176,12 @@ def test_the_audit_log_is_standard_output_by_default(tls_dir: Path) -> None:
             id="a cluster and none",
         ),
         pytest.param(
+            ("--tls-dir", "t", "--extender-profile", "pack-gpus"),
+            {},
+            "Error: --extender-profile needs a view; give --in-cluster, --kubeconfig or --cluster, too.",
+            id="an extender without a view",
+        ),
+        pytest.param(
             ("--tls-dir", "t", "--events"),
             {},
             "Error: --events needs a cluster to write to; give --in-cluster or --kubeconfig, too.",

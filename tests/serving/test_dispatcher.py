@@ -448,8 +448,8 @@ def test_only_work_beyond_one_time_slice_counts_as_an_overrun(seconds: float, ov
         site.dispatcher._complete(job, ZeroDivisionError(), seconds)
         with pytest.raises(ZeroDivisionError):
             await slow
-        assert site.dispatcher._overruns.used_seconds(job.flows) == pytest.approx(overrun_seconds)
-        assert site.dispatcher._usage.used_seconds(job.flows) == pytest.approx(seconds)
+        assert site.dispatcher._overruns.used_seconds(job.work.flows) == pytest.approx(overrun_seconds)
+        assert site.dispatcher._usage.used_seconds(job.work.flows) == pytest.approx(seconds)
 
     run(story)
 

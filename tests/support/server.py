@@ -24,6 +24,7 @@ from webhook.serving.admissions import Admissions, Answer, Dependencies
 from webhook.serving.certificate import Certificate
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.dispatcher import Dispatcher
+from webhook.serving.extender import Extender
 from webhook.serving.health import Health
 from webhook.serving.http import MutateEndpoint
 from webhook.serving.lanes import Lane, LargeLane, SmallLane
@@ -67,6 +68,7 @@ class World:
     utc_now: Callable[[], datetime] = utc_now
     audit: Callable[[Draft], None] | None = None
     events: EventRecorder | None = None
+    extender: Extender | None = None
     gate: asyncio.Event | None = None
     """An event that answers wait for, as they wait for their audit records."""
 
@@ -160,7 +162,7 @@ async def running(world: World, folder: Path, **settings: Any) -> AsyncIterator[
     has_pair = (folder / "tls.crt").exists()
     ca = KeyPair((folder / "ca.crt").read_bytes(), b"") if has_pair else write_certificate(folder)
     chosen = replace(Settings(tls_dir=folder, listen=LOOPBACK, admin_listen=LOOPBACK), **settings)
-    endpoint = MutateEndpoint(world.dispatcher(), world.metrics, chosen, world.written, world.now)
+    endpoint = MutateEndpoint(world.dispatcher(), world.metrics, chosen, world.written, world.now, world.extender)
     certificate = Certificate(folder, world.metrics, lambda: world.utc_now(), chosen.server_name)
     health = Health(world.metrics, certificate.invalid_reason, certificate.reload_failure)
     server = Server(chosen, certificate, endpoint, health, world.metrics)

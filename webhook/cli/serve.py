@@ -16,6 +16,7 @@ from webhook.cli.files import FILE, policy_option, read_policy
 from webhook.cli.logs import configure_logs
 from webhook.events.recorder import EventRecorder
 from webhook.metrics import Metrics
+from webhook.placement.profile import PROFILES
 from webhook.serving.event_loop import serve_until_signalled
 from webhook.serving.predictions import Predictions
 from webhook.serving.view import FixedView
@@ -60,6 +61,13 @@ _SECONDS = click.FloatRange(min=0)
     "or --in-cluster]",
 )
 @click.option("--no-cluster", is_flag=True, help="Do not check placement: only inject. The default.")
+@click.option(
+    "--extender-profile",
+    type=click.Choice(["none", *PROFILES]),
+    default=_DEFAULTS.extender_profile,
+    show_default=True,
+    help="Judge nodes for a kube-scheduler by this profile, at /extender/filter and /extender/prioritize.",
+)
 @click.option(
     "--audit", type=FILE, default="-", show_default=True, metavar="FILE|-", help="The audit log; - for standard output."
 )
@@ -211,7 +219,7 @@ def serve(
       placement-webhook serve --tls-dir tls --no-cluster --audit audit.jsonl
     """
     view = _chosen_view(ctx)
-    is_live = _is_live(view, events)
+    is_live = _is_live(view, events, settings["extender_profile"])
     configure_logs(log_format, log_level)
     rules = read_policy(policy)
     fixed = FixedView(read_cluster(cluster)) if cluster is not None and "cluster" in view else None
@@ -241,12 +249,14 @@ def serve(
         serve_until_signalled(server, live, recorder)
 
 
-def _is_live(view: frozenset[str], events: bool | None) -> bool:
+def _is_live(view: frozenset[str], events: bool | None, extender_profile: str) -> bool:
     """Return whether the options of `view` select a live cluster, which `events` need.
 
     Raises:
-        click.UsageError: there are to be Events without a cluster.
+        click.UsageError: there are to be Events without a live cluster, or an extender without any view.
     """
+    if extender_profile != "none" and view <= {"no_cluster"}:
+        raise click.UsageError("--extender-profile needs a view; give --in-cluster, --kubeconfig or --cluster, too.")
     is_live = "in_cluster" in view or "context" in view
     if events and not is_live:
         raise click.UsageError("--events needs a cluster to write to; give --in-cluster or --kubeconfig, too.")

@@ -11,7 +11,7 @@ import numpy as np
 from webhook.byte_cache import ByteCache
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Rows, Snapshot
-from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, in_time, never
+from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.placement.deny_exemption import deny_exemption
 from webhook.placement.diagnosis import NodeToStatus, explain, rejecting_plugins
 from webhook.placement.framework.filtering import pre_filter_rejection, run_filters, run_pre_filters
@@ -26,6 +26,7 @@ from webhook.placement.framework.result import (
     fit_error,
     with_templates,
 )
+from webhook.placement.framework.scoring import run_scores
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.pod_signature import ANSWER_CACHE_BYTES, PodSignature
 from webhook.placement.profile import DEFAULT, Profile
@@ -280,16 +281,7 @@ class Scheduler:
 
     def _score(self, info: PodInfo, snapshot: Snapshot, feasible: Mask, expired: Expired) -> ScoreTable:
         """Return the scores of the feasible nodes; a single node is not scored."""
-        rows = np.flatnonzero(feasible)
-        totals = np.zeros(len(rows), dtype=np.int64)
-        by_plugin = []
-        for plugin, weight in in_time(self._profile.scores if len(rows) > 1 else (), expired):
-            scores = None if plugin.skips(info) else plugin.score(info, snapshot, rows, expired)
-            if scores is not None:
-                weighted = scores if weight == 1 else scores * weight
-                totals += weighted
-                by_plugin.append((plugin.name, weighted))
-        return ScoreTable(rows, totals, tuple(by_plugin))
+        return run_scores(self._profile.scores, info, snapshot, np.flatnonzero(feasible), expired)
 
 
 def _named(names: frozenset[str], snapshot: Snapshot) -> Mask:

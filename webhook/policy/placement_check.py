@@ -23,7 +23,7 @@ class PlacementCheck(StrictModel):
 
     profile: ScorerProfile = "default"
     """The scheduler profile that is predicted: kube-scheduler's default, `binpack` (MostAllocated), or `pack-gpus`
-    (least fragmentation of GPUs): see docs/scorer.md."""
+    (least fragmentation of GPUs), for a kube-scheduler with the scheduler extender: see docs/extender.md."""
 
     work_budget_milliseconds: Annotated[int, Field(ge=1, le=10_000)] = 150
     """CPU time limit of the scorer for one pod, including parsing. A pod that needs more, such as one with thousands of

@@ -1,4 +1,4 @@
-"""Schedules reviews: small ones in the event loop, large and costly ones in a worker thread.
+"""Schedules reviews: small ones in the event loop, large and costly ones, and other work, in a worker thread.
 
 The event loop answers small reviews at once, or from a fair queue if too many arrive. A review waits in a fair queue
 for the worker thread if it is large, if its scorer needs more than one time slice, or if its user or namespace has
@@ -10,8 +10,9 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from webhook.allocator import give_memory_back
 from webhook.pipeline import ClusterView
@@ -54,19 +55,26 @@ class OverdueError(Exception):
     """The client has timed out."""
 
 
+class Work(NamedTuple):
+    """Work for the worker thread, which is charged to `flows`.
+
+    `begin` is called in the event loop when its turn has come, and returns what the worker thread does within the
+    budget. `finish` returns, in the event loop, the answer for the result.
+    """
+
+    flows: tuple[bytes, ...]
+    begin: Callable[[WorkBudget], Callable[[], Any]]
+    finish: Callable[[Any], Answer]
+
+
 class _Job:
-    """A review that waits for the worker or is processed by it."""
+    """Work that waits for the worker or is processed by it."""
 
-    def __init__(self, body: bytes, timeouts: Timeouts, now: str, answer: "asyncio.Future[Answer]") -> None:
-        self.body = body
+    def __init__(self, work: Work, timeouts: Timeouts, answer: "asyncio.Future[Answer]") -> None:
+        self.work = work
         self.timeouts = timeouts
-        self.now = now
         self.answer = answer
-        self.flows = flows(body)
         self.work_budget: WorkBudget | None = None
-
-
-Finished = Decision | BaseException
 
 
 class Dispatcher:
@@ -124,7 +132,14 @@ class Dispatcher:
                 self._overruns.charge(flows(body), _TIME_SLICE_SECONDS)
             finally:
                 self._charge_small(body, time.perf_counter() - began_seconds)
-        return await self._answer_in_worker(body, timeouts, now)
+        return await self.answer_in_worker(
+            Work(
+                flows(body),
+                partial(self._begin, body),
+                lambda decision: self._admissions.finish(decision, now, timeouts.arrived_seconds),
+            ),
+            timeouts,
+        )
 
     def close(self) -> None:
         """Stop the worker after its current review."""
@@ -170,9 +185,18 @@ class Dispatcher:
         decision = self._admissions.decide(self._small, body, self._policy(), self._cluster(), work_budget)
         return self._admissions.finish(decision, now, timeouts.arrived_seconds)
 
-    async def _answer_in_worker(self, body: bytes, timeouts: Timeouts, now: str) -> Answer:
-        job = _Job(body, timeouts, now, asyncio.get_running_loop().create_future())
-        self._queue.put(job, job.flows)
+    def _begin(self, body: bytes, work_budget: WorkBudget) -> Callable[[], Decision]:
+        policy, cluster = self._policy(), self._cluster()
+        return partial(self._admissions.decide, self._large, body, policy, cluster, work_budget)
+
+    async def answer_in_worker(self, work: Work, timeouts: Timeouts) -> Answer:
+        """Return the answer to a request whose `work` waits in the fair queue for the worker.
+
+        Raises:
+            OverdueError: the client timed out while the work waited.
+        """
+        job = _Job(work, timeouts, asyncio.get_running_loop().create_future())
+        self._queue.put(job, work.flows)
         self._start_next()
         try:
             return await job.answer
@@ -208,33 +232,31 @@ class Dispatcher:
                 job.answer.set_exception(error)
 
     def _start(self, job: _Job) -> None:
-        policy, cluster, work_budget = self._policy(), self._cluster(), self._work_budget(job.timeouts, None)
-        decide, lane = self._admissions.decide, self._large
+        work_budget = self._work_budget(job.timeouts, None)
+        task = job.work.begin(work_budget)
         if self._worker is None:
             self._worker = _Worker(asyncio.get_running_loop())
         job.work_budget, self._running = work_budget, job
-        self._worker.work(
-            lambda: decide(lane, job.body, policy, cluster, work_budget),
-            lambda finished, seconds: self._complete(job, finished, seconds),
-        )
+        self._worker.work(task, lambda finished, seconds: self._complete(job, finished, seconds))
 
-    def _complete(self, job: _Job, finished: Finished, seconds: float) -> None:
+    def _complete(self, job: _Job, finished: Any, seconds: float) -> None:
         self._running = None
-        self._usage.charge(job.flows, seconds)
-        self._overruns.charge(job.flows, max(0.0, seconds - _TIME_SLICE_SECONDS))
+        self._usage.charge(job.work.flows, seconds)
+        self._overruns.charge(job.work.flows, max(0.0, seconds - _TIME_SLICE_SECONDS))
         try:
             if not job.answer.done():
-                job.answer.set_result(self._answer_of(job, finished))
+                job.answer.set_result(_answer_of(job, finished))
         except Exception as error:
             if not job.answer.done():
                 job.answer.set_exception(error)
         finally:
             self._start_next()
 
-    def _answer_of(self, job: _Job, finished: Finished) -> Answer:
-        if isinstance(finished, BaseException):
-            raise finished
-        return self._admissions.finish(finished, job.now, job.timeouts.arrived_seconds)
+
+def _answer_of(job: _Job, finished: Any) -> Answer:
+    if isinstance(finished, BaseException):
+        raise finished
+    return job.work.finish(finished)
 
 
 class _Worker:
@@ -242,14 +264,12 @@ class _Worker:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._tasks: SimpleQueue[tuple[Callable[[], Decision], Callable[[Finished, float], None]] | None] = (
-            SimpleQueue()
-        )
+        self._tasks: SimpleQueue[tuple[Callable[[], Any], Callable[[Any, float], None]] | None] = SimpleQueue()
         # A daemon thread does not keep the process from exiting.
         self._thread = threading.Thread(target=self._run, name="large admissions", daemon=True)
         self._thread.start()
 
-    def work(self, task: Callable[[], Decision], done: Callable[[Finished, float], None]) -> None:
+    def work(self, task: Callable[[], Any], done: Callable[[Any, float], None]) -> None:
         """Run `task` in the thread, then `done` in the loop with its result and CPU time in seconds."""
         self._tasks.put((task, done))
 
@@ -261,7 +281,7 @@ class _Worker:
         while (given := self._tasks.get()) is not None:
             task, done = given
             began_seconds = time.thread_time()
-            finished: Finished
+            finished: Any
             try:
                 finished = task()
             except BaseException as error:

@@ -1,4 +1,4 @@
-"""`POST /mutate` over HTTP: checks content type, sizes and timeouts, then calls the dispatcher."""
+"""The webhook's port over HTTP: checks path, content type, sizes and timeouts, then calls the dispatcher."""
 
 import asyncio
 import time
@@ -13,6 +13,7 @@ from webhook.metrics import Metrics
 from webhook.serving.admissions import Answer
 from webhook.serving.body_budget import BodyBudget, BodyBudgetExceededError
 from webhook.serving.dispatcher import CLIENT_GONE, SMALL_BYTES, Dispatcher, OverdueError, Timeouts
+from webhook.serving.extender import EXTENDER_PATHS, TIMEOUT_SECONDS, Extender
 from webhook.serving.http_protocol import mark_processing
 from webhook.settings import Settings, parse_go_duration
 
@@ -36,6 +37,7 @@ class MutateEndpoint:
     """The webhook's endpoint. While `draining`, each answer closes its connection, so that callers use other replicas.
 
     An answer is sent only after `written()`: its audit record is written by then. `now` returns the time in RFC 3339.
+    Without an `extender`, its paths are not found.
     """
 
     def __init__(
@@ -45,8 +47,10 @@ class MutateEndpoint:
         settings: Settings,
         written: Callable[[], Awaitable[None]],
         now: Callable[[], str],
+        extender: Extender | None = None,
     ) -> None:
         self.draining = False
+        self._extender = extender
         self._written = written
         self._now = now
         self._dispatcher = dispatcher
@@ -77,6 +81,8 @@ class MutateEndpoint:
     async def _mutate(self, request: web.BaseRequest) -> web.Response:
         arrived_seconds = time.monotonic()
         limits = _time_limits(request.raw_path)
+        if limits.path != PATH and self._extender is None:
+            raise web.HTTPNotFound
         if request.method != hdrs.METH_POST:
             raise web.HTTPMethodNotAllowed(request.method, [hdrs.METH_POST])
         headers = request.headers
@@ -90,8 +96,7 @@ class MutateEndpoint:
             body = await (self._large_body(request, size_bytes) if reserved_bytes else self._body(request))
             try:
                 mark_processing(request)
-                answer = await self._dispatcher.answer(body, limits.timeouts(arrived_seconds), self._now())
-                await self._written()
+                answer = await self._answer_to(body, limits, arrived_seconds)
             except OverdueError as error:
                 text = f"its turn did not come within {limits.whole_seconds:g} s\n"
                 raise web.HTTPServiceUnavailable(text=text) from error
@@ -100,6 +105,16 @@ class MutateEndpoint:
         finally:
             self._in_flight -= 1
         return self._response(answer)
+
+    async def _answer_to(self, body: bytes, limits: "_TimeLimits", arrived_seconds: float) -> Answer:
+        timeouts = limits.timeouts(arrived_seconds)
+        if limits.path != PATH and self._extender is not None:
+            return await self._dispatcher.answer_in_worker(
+                self._extender.work(limits.path, body, arrived_seconds), timeouts
+            )
+        answer = await self._dispatcher.answer(body, timeouts, self._now())
+        await self._written()
+        return answer
 
     def _size_bytes(self, headers: Mapping[str, str]) -> int:
         """Return the size that is reserved for a request's body; for a chunked body that is the limit."""
@@ -183,8 +198,9 @@ class MutateEndpoint:
 
 
 class _TimeLimits(NamedTuple):
-    """The time for the whole answer and for the scorer, in seconds; None: no limit."""
+    """The path, and the time for the whole answer and for the scorer, in seconds; None: no limit."""
 
+    path: str
     whole_seconds: float
     scorer_seconds: float | None
 
@@ -196,22 +212,24 @@ class _TimeLimits(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _time_limits(target: str) -> _TimeLimits:
-    """Return the time limits from `?timeout=` of the URL. An API server always sends the same URL, hence the cache.
+    """Return the path and `?timeout=` of the URL. An API server always sends the same URL, hence the cache.
 
     Raises:
-        HTTPNotFound: the path is not `/mutate`.
+        HTTPNotFound: there is no such path.
     """
     try:
         url = urlsplit(target)
     except ValueError as error:  # an IPv6 address without its closing bracket
         raise web.HTTPNotFound from error
-    if unquote(url.path) != PATH:
+    path = unquote(url.path)
+    if path not in (PATH, *EXTENDER_PATHS):
         raise web.HTTPNotFound
+    longest_seconds = _MAX_TIMEOUT_SECONDS if path == PATH else TIMEOUT_SECONDS
     timeout_seconds = parse_go_duration(dict(parse_qsl(url.query)).get("timeout", ""))
     if timeout_seconds is None:
-        return _TimeLimits(_MAX_TIMEOUT_SECONDS, None)
+        return _TimeLimits(path, longest_seconds, None)
     margin_seconds = min(timeout_seconds * _MARGIN_RATIO, _MAX_MARGIN_SECONDS)
-    return _TimeLimits(min(timeout_seconds, _MAX_TIMEOUT_SECONDS), timeout_seconds - margin_seconds)
+    return _TimeLimits(path, min(timeout_seconds, longest_seconds), timeout_seconds - margin_seconds)
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,78 @@
+"""Pods that kube-scheduler has placed and that the view does not show yet."""
+
+from tests.support.builders import make_pod
+from tests.support.plugins import node
+from tests.support.server import Clock
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.serving.assumed_pods import AssumedPods, PodName
+
+_NOBODY = PodName("", "")
+
+
+def placed(name: str, on: str, gpus: int = 1) -> RunningPod:
+    return RunningPod.of(make_pod(name).node_name(on).gpu(gpus).obj())
+
+
+def view(*on_a: str) -> Snapshot:
+    return Snapshot.of([node("a", *(make_pod(name).node_name("a").gpu(1) for name in on_a)), node("b")])
+
+
+def used(snapshot: Snapshot) -> dict[str, int]:
+    columns = zip(snapshot.nodes, snapshot.requested("nvidia.com/gpu").tolist(), strict=True)
+    return {info.node.name: gpus for info, gpus in columns}
+
+
+def test_assumed_pods_use_their_nodes() -> None:
+    assumed, snapshot = AssumedPods(Clock()), view()
+    assumed.assume(placed("one", "a"), snapshot)
+    assumed.assume(placed("two", "b", 2), snapshot)
+
+    assert used(assumed.on(snapshot, _NOBODY)) == {"a": 1, "b": 2}
+    assert used(snapshot) == {"a": 0, "b": 0}
+
+
+def test_pod_that_the_view_shows_counts_once() -> None:
+    assumed = AssumedPods(Clock())
+    assumed.assume(placed("one", "a"), view())
+
+    assert used(assumed.on(view("one"), _NOBODY)) == {"a": 1, "b": 0}
+    assert len(assumed) == 0
+
+
+def test_pod_that_is_placed_again_is_not_in_its_own_way() -> None:
+    assumed, snapshot = AssumedPods(Clock()), view()
+    assumed.assume(placed("one", "a"), snapshot)
+
+    assert used(assumed.on(snapshot, PodName("default", "one"))) == {"a": 0, "b": 0}
+    assumed.assume(placed("one", "b"), snapshot)
+    assert used(assumed.on(snapshot, _NOBODY)) == {"a": 0, "b": 1}
+
+
+def test_pod_is_assumed_for_a_limited_time() -> None:
+    clock, snapshot = Clock(), view()
+    assumed = AssumedPods(clock)
+    assumed.assume(placed("one", "a"), snapshot)
+    clock.seconds += 6
+    assumed.assume(placed("two", "b"), snapshot)
+    clock.seconds += 6
+
+    assert used(assumed.on(snapshot, _NOBODY)) == {"a": 0, "b": 1}
+    assert len(assumed) == 1
+
+
+def test_pod_on_a_node_that_is_gone_is_forgotten() -> None:
+    assumed = AssumedPods(Clock())
+    assumed.assume(placed("one", "a"), view())
+
+    assert used(assumed.on(Snapshot.of([node("b")]), _NOBODY)) == {"b": 0}
+    assert len(assumed) == 0
+
+
+def test_number_of_pods_is_limited() -> None:
+    """Callers are not authenticated; the oldest pods are forgotten first."""
+    assumed, snapshot = AssumedPods(Clock()), view()
+    for number in range(1001):
+        assumed.assume(placed(f"pod-{number}", "a" if number == 0 else "b"), snapshot)
+
+    assert used(assumed.on(snapshot, _NOBODY)) == {"a": 0, "b": 1000}
