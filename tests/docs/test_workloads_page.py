@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from webhook.kube.patched_templates import PATCHED_TEMPLATES
 from webhook.kube.workload_kinds import BUILT_IN_KINDS
 from webhook.policy.generated_table import with_table
 from webhook.policy.workload_reference import HEAD, table
@@ -17,3 +18,16 @@ def test_each_kind_is_in_the_table_with_its_paths() -> None:
     text = PAGE.read_text()
 
     assert [kind.kind for kind in BUILT_IN_KINDS if f"| `{kind.kind}`" not in text] == []
+
+
+def test_each_kind_with_patched_templates_is_named_with_when_it_is_patched() -> None:
+    _, _, section = PAGE.read_text().partition("## Templates")
+    rows = [line for line in section.splitlines() if line.startswith("| ")]
+    always, on_creation = (
+        {name.strip() for name in row.split("|")[1].split(",")} for row in rows if "when it is created" in row
+    )
+
+    for (group, kind), operations in PATCHED_TEMPLATES.items():
+        name = "Volcano Job" if group == "batch.volcano.sh" else kind
+        assert name in (always if "UPDATE" in operations else on_creation), name
+    assert len(always | on_creation) == len(PATCHED_TEMPLATES)

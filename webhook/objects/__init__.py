@@ -1,1 +1,1 @@
-"""Admission of objects other than pods: objects that create pods, and Namespaces. Nothing here makes a patch."""
+"""Admission of objects other than pods: objects that create pods, and Namespaces. Only pod templates are patched."""
