@@ -13,7 +13,7 @@ JsonObject = dict[str, Any]
 _UNREAD_METADATA = {"name", "generateName", "uid", "creationTimestamp", "managedFields"}
 # A name of the wrong type is an error.
 _NAMES = {"name", "generateName"}
-_CONTAINER_FIELDS = ("image", "ports", "resources", "restartPolicy", "restartPolicyRules")
+_CONTAINER_FIELDS = ("name", "image", "ports", "resources", "restartPolicy", "restartPolicyRules")
 _CONTAINER_LISTS = ("containers", "initContainers")
 _PLAIN_VOLUME_KEYS = {"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"}
 _CONTAINERS_AND_VOLUMES = frozenset((*_CONTAINER_LISTS, "volumes"))

@@ -34,4 +34,5 @@ def test_rules_apply_in_the_order_of_the_contract() -> None:
         "BatchScheduler",
         "Priority",
         "Spread",
+        "Guaranteed",
     ]

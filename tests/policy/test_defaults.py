@@ -45,6 +45,7 @@ def workload_type(pool: str, scheduler: str | None, bin_packing: bool, topology:
             "maxSkew": 1,
             "weight": 100,
         },
+        "qos": {"class": None, "limitsFromRequests": False, "wholeCpus": False, "onMissing": "warn"},
         "allowedNamespaces": ["*"],
         "extraTolerations": [],
     }

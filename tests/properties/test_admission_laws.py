@@ -53,6 +53,15 @@ POLICIES = {
         for mode in ("preferred", "required")
         for form in ("antiAffinity", "topologySpread")
     },
+    "guaranteed": policy_with(
+        workloadTypes={
+            name: {
+                "nodeUsage": {"allow": [name, "hybrid"]},
+                "qos": {"class": "Guaranteed", "limitsFromRequests": True, "wholeCpus": True},
+            }
+            for name in ("training", "inference")
+        },
+    ),
     "priority classes": policy_with(
         defaultPriorityClass="normal",
         workloadTypes={

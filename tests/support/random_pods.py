@@ -135,6 +135,14 @@ def annotations() -> Strategy:
     )
 
 
+def amounts() -> Strategy:
+    """Return amounts of cpu and memory in several forms."""
+    return st.fixed_dictionaries(
+        {},
+        optional={"cpu": st.sampled_from(["0", "2", 2, "2000m", "500m"]), "memory": st.sampled_from(["1Gi", "1024Mi"])},
+    )
+
+
 def pods() -> Strategy:
     """Return pods with a valid workload type."""
     keys = ["jobtype", "app", "a/b~c", "job-name", "pod-template-hash", f"{DOMAIN}/spread-group"]
@@ -162,5 +170,6 @@ def pods() -> Strategy:
         },
         metadata,
         spec,
-        st.sampled_from([{}, {"limits": {"nvidia.com/gpu": "1"}}, {"limits": {"huawei.com/npu": "8"}}]),
+        st.sampled_from([{}, {"limits": {"nvidia.com/gpu": "1"}}, {"limits": {"huawei.com/npu": "8"}}])
+        | optional(requests=amounts(), limits=amounts()),
     )

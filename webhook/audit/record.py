@@ -90,6 +90,8 @@ class AuditRecord:
     """The values that the patch replaces, by JSON pointer (see webhook.audit.pointer)."""
     kind: str = POD
     """The kind of the object. A line without it is of a pod."""
+    qos_class: str | None = None
+    """The QoS class of the admitted pod. A line without it is of an object that was not evaluated as a pod."""
     truncated: tuple[str, ...] = ()
     """The places where content was left out because it was too large, and how much."""
     rotation: Rotation | None = None
@@ -109,6 +111,8 @@ class RecordTemplate(NamedTuple):
     before: bytes
     kind: bytes = b""
     """Empty for a pod."""
+    qos_class: bytes = b""
+    """Empty if there is none."""
     truncated: tuple[str, ...] = ()
     """The places truncated in these keys."""
 
@@ -132,6 +136,7 @@ class RecordTemplate(NamedTuple):
             % decided,
             truncator.items_json("before", record.before, _BEFORE_BYTES),
             b"" if record.kind == POD else text_json(truncator, "kind", record.kind),
+            b"" if record.qos_class is None else dump(record.qos_class),
             tuple(truncator.truncated),
         )
 
@@ -189,7 +194,7 @@ def seal(
         "previous": previous,
         "sequence": sequence,
     }
-    content = b'%b,"owner":%b,"user":%b,%b,%b,"before":%b%b%b%b' % (
+    content = b'%b,"owner":%b,"user":%b,%b,%b,"before":%b%b%b%b%b' % (
         dump(asked)[:-1],
         common.owner,
         dump(user),
@@ -197,6 +202,7 @@ def seal(
         dump(written)[1:-1],
         common.before,
         b',"kind":%b' % common.kind if common.kind else b"",
+        b',"qosClass":%b' % common.qos_class if common.qos_class else b"",
         b',"truncated":%b' % dump(truncated) if truncated else b"",
         b',"rotation":%b' % dump(rotation) if rotation else b"",
     )

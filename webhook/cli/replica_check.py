@@ -16,6 +16,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
 from webhook.kube.documents import Document, JsonObject
 from webhook.kube.field import InvalidInput
+from webhook.kube.qos import qos_class
 from webhook.kube.shape import check_pod
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod, partial_start_of_object
@@ -102,7 +103,8 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """Return the line of the pods in `check -o json`; for an object with its name and the count of replicas."""
-        line = to_check_json(self.workload.name, self.placement) | {"verdict": self.verdict}
+        qos = None if self.first is None else qos_class(self.first)
+        line = to_check_json(self.workload.name, self.placement) | {"verdict": self.verdict, "qosClass": qos}
         if self.reserved:
             line |= {"reserved": self.reserved.to_json()}
         if not self.workload.owner:

@@ -122,6 +122,15 @@ def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool 
     return PodResources(whole_units(requests), whole, whole_scored, by_container, without_pod_level)
 
 
+def read_pod_level_requests(reader: Reader, spec: Mapping[str, Any]) -> dict[str, int]:
+    """Return the requests of the pod as a whole, in thousandths, as the API server completes them."""
+    containers, init_containers = (
+        [_Container.of(reader, each, path) for path, each in reader.objects(spec.get(field), f"spec.{field}")]
+        for field in ("containers", "initContainers")
+    )
+    return _pod_level_requests(reader, spec, containers, init_containers)
+
+
 def _by_container(init_containers: list["_Container"], containers: list["_Container"]) -> tuple[ContainerRequests, ...]:
     """Return the requests of the containers that request an extended resource, which a DeviceClass may back."""
     return tuple(

@@ -7,6 +7,7 @@ from webhook.mutation.rules.batch_scheduler import BatchScheduler
 from webhook.mutation.rules.bin_packing import BinPacking
 from webhook.mutation.rules.extra_tolerations import ExtraTolerations
 from webhook.mutation.rules.gpu_product import GpuProduct
+from webhook.mutation.rules.guaranteed import Guaranteed
 from webhook.mutation.rules.node_usage_affinity import NodeUsageAffinity
 from webhook.mutation.rules.priority import Priority
 from webhook.mutation.rules.scheduler_name import SchedulerName
@@ -21,4 +22,5 @@ RULES: Sequence[type[Rule]] = (
     BatchScheduler,
     Priority,
     Spread,
+    Guaranteed,
 )

@@ -9,6 +9,7 @@ from webhook.kube.resources import extended_resource_names
 from webhook.mutation.annotations import Annotations
 from webhook.mutation.batch_scheduling import BatchScheduling, batch_warnings, read_batch_scheduling
 from webhook.mutation.card_request import CardRequest, without_card_warnings
+from webhook.mutation.guaranteed_qos import GuaranteedQos, read_guaranteed_qos
 from webhook.mutation.permissions import allowed_defaults, limit_denials, read_products, read_type
 from webhook.mutation.spreading import Spreading, read_spreading
 from webhook.mutation.unused_keys import keys_without_type, misspelt_keys
@@ -45,6 +46,8 @@ class Workload:
     check_mode: CheckMode
     batch: BatchScheduling
     """The scheduler that the pod will have, and what is requested of it."""
+    qos: GuaranteedQos | None = None
+    """What the pod lacks for its QoS class; None if its type asks for none."""
     spreading: Spreading | str = ""
     """How the replicas are spread, or the reason why they are not."""
 
@@ -107,10 +110,15 @@ def read_workload(
         warnings.append(f"{policy.keys.inject}: {detail}")
     # Read even if the type is invalid, so that all invalid annotations are reported at once.
     workload = _requested_workload(annotations, request, pod, type_name, namespace, policy, warnings, denials)
-    workload = replace(workload, spreading=read_spreading(annotations, workload.type, pod, policy, warnings))
+    workload = replace(
+        workload,
+        spreading=read_spreading(annotations, workload.type, pod, policy, warnings),
+        qos=read_guaranteed_qos(pod, type_name, workload.type),
+    )
     warnings += annotations.ignored
-    beyond_limits = list(limit_denials(annotations, pod, namespace, policy))
+    beyond_limits = [*limit_denials(annotations, pod, namespace, policy), *_denied_gaps(workload)]
     denials += beyond_limits
+    warnings += _warned_gaps(workload)
     is_usable = workload.type is not _ANY_TYPE and not beyond_limits
     bypass_reason = "" if is_usable else "invalid annotations"
     if is_usable and not request.may_include_card:
@@ -125,6 +133,16 @@ def read_workload(
         tuple(warnings),
         bypass_reason,
     )
+
+
+def _denied_gaps(workload: Workload) -> tuple[FieldError, ...]:
+    return workload.qos.gaps if workload.qos is not None and workload.type.qos.on_missing == "deny" else ()
+
+
+def _warned_gaps(workload: Workload) -> list[str]:
+    if workload.qos is None or workload.type.qos.on_missing == "deny":
+        return []
+    return [f"{each.path}: {each.detail}" for each in workload.qos.gaps]
 
 
 # Placeholder for an unknown type, while the other annotations are validated.

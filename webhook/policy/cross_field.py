@@ -11,8 +11,10 @@ from webhook.kube.field import FieldError, invalid
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.policy.bin_packing import BinPacking
 from webhook.policy.document import PolicySpec
+from webhook.policy.qos import Qos
 from webhook.policy.spread import Spread
 
+_DEFAULT_QOS = Qos().model_dump(mode="json", by_alias=True)
 _DEFAULT_WEIGHT = Spread().weight
 _DEFAULT_PACKING_KEY = BinPacking().topology_key
 
@@ -97,6 +99,16 @@ def _packing_does_not_undo_spreading(spec: JsonObject) -> Iterator[FieldError]:
             yield invalid(f"spec.workloadTypes.{name}.spread.topology", topology, detail)
 
 
+def _qos_fields_have_an_effect(spec: JsonObject) -> Iterator[FieldError]:
+    for name, each in _workload_types(spec):
+        qos = field(each, "qos")
+        if isinstance(qos, dict) and qos.get("class") is None:
+            for key in ("limitsFromRequests", "wholeCpus", "onMissing"):
+                if key in qos and qos[key] != _DEFAULT_QOS[key]:
+                    detail = "has no effect without class: Guaranteed"
+                    yield invalid(f"spec.workloadTypes.{name}.qos.{key}", qos[key], detail)
+
+
 def _limits_are_reached(spec: JsonObject) -> Iterator[FieldError]:
     seen: dict[str, int] = {}
     for index, each in _namespace_limits(spec):
@@ -135,6 +147,7 @@ CROSS_FIELD_RULES: Sequence[CrossFieldRule] = (
     _spread_topologies_are_known,
     _spread_fields_have_an_effect,
     _packing_does_not_undo_spreading,
+    _qos_fields_have_an_effect,
     _limits_are_reached,
     _limited_types_exist_and_have_their_schedulers,
 )

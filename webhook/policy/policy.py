@@ -38,7 +38,9 @@ class Policy:
         self.policy_annotation = f"{document.spec.key_domain}/placement-policy"
         self.rules_annotation = f"{document.spec.key_domain}/placement-rules"
         self.spread_group_label = f"{document.spec.key_domain}/spread-group"
-        self.reads_amounts = any(each.max_cards_per_pod is not None for each in document.spec.namespace_limits)
+        self.reads_amounts = any(each.max_cards_per_pod is not None for each in document.spec.namespace_limits) or any(
+            each.qos.class_ is not None for each in document.spec.workload_types.values()
+        )
         canonical = orjson.dumps(document.spec.model_dump(mode="json", by_alias=True), option=orjson.OPT_SORT_KEYS)
         self.revision = hashlib.sha256(canonical).hexdigest()[:REVISION_LENGTH]
         self.identity = f"{self.name}@{self.revision}"

@@ -4,6 +4,7 @@ from pydantic import Field
 
 from webhook.policy.extra_toleration import ExtraToleration
 from webhook.policy.fields import LabelValue, NamespacePattern, SomeValues, StrictModel, Subdomain, Values, Weight
+from webhook.policy.qos import Qos
 from webhook.policy.spread import Spread
 
 
@@ -37,6 +38,9 @@ class WorkloadType(StrictModel):
 
     spread: Spread = Spread()
     """How the replicas of one owner are kept apart."""
+
+    qos: Qos = Qos()
+    """The QoS class of pods of this type."""
 
     allowed_namespaces: Values[NamespacePattern] = ("*",)
     """Namespaces whose pods may use this type, each a name or a pattern with `*`. A type adds tolerations, and

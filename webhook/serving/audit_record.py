@@ -7,9 +7,10 @@ from webhook.audit.entries import GangEntry, Owner, PlacementEntry, PolicyName, 
 from webhook.audit.pointer import values_before
 from webhook.audit.record import POD, AuditRecord
 from webhook.kube.admission import AdmissionRequest
+from webhook.kube.qos import qos_class
 from webhook.placement.scheduler import Placement
 from webhook.policy.policy import Policy
-from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict, Patched, Verdict
+from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict, Patched, Unchanged, Verdict
 
 
 def audit_record(
@@ -52,6 +53,7 @@ def audit_record(
         duration_ms=duration_seconds * 1000,
         replica=replica,
         kind=request.kind or POD,
+        qos_class=qos_class(verdict.pod) if isinstance(verdict, Patched | Unchanged) else None,
         before=values_before(request.object or {}, replacements) if replacements else {},
     )
 

@@ -1,4 +1,4 @@
-"""Settings of spreading that contradict each other or have no effect."""
+"""Settings of a workload type that contradict each other or have no effect."""
 
 import json
 from typing import Any
@@ -76,3 +76,20 @@ def test_other_aliases_are_no_error_of_the_built_in_types() -> None:
     policy = parse_policy(json.dumps({**head, "spec": {"topologyAliases": {}}}), "p.yaml")
 
     assert policy.spec.topology_aliases == {}
+
+
+@pytest.mark.parametrize(
+    ("qos", "wanted"),
+    [
+        ({"class": "Guaranteed", "wholeCpus": True, "limitsFromRequests": True, "onMissing": "deny"}, []),
+        ({"wholeCpus": False, "onMissing": "warn"}, []),
+        ({"wholeCpus": True}, ["wholeCpus: Invalid value: true; has no effect without class: Guaranteed"]),
+        ({"onMissing": "deny"}, ['onMissing: Invalid value: "deny"; has no effect without class: Guaranteed']),
+        ({"class": "Burstable"}, ['class: Unsupported value: "Burstable"; supported values: "Guaranteed"']),
+    ],
+    ids=str,
+)
+def test_fields_of_the_qos_class_need_the_class(qos: dict[str, Any], wanted: list[str]) -> None:
+    found = [each.replace("p.yaml: spec.workloadTypes.t.qos.", "") for each in errors({}, {"qos": qos}, {})]
+
+    assert found == wanted

@@ -1,0 +1,24 @@
+"""Guaranteed: set the requests that the QoS class Guaranteed needs."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from webhook.mutation.edits import Edit
+from webhook.mutation.resource_edits import SetAmount
+from webhook.mutation.rule import Skipped
+from webhook.mutation.workload import Workload
+from webhook.policy.policy import Policy
+
+
+class Guaranteed:
+    """Sets missing requests of cpu and memory to the limits, and limits to requests if the policy says so."""
+
+    name: ClassVar[str] = "Guaranteed"
+
+    @staticmethod
+    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:  # noqa: ARG004 - the rules' signature
+        """Return an edit for each amount that follows from another."""
+        qos = workload.qos
+        if qos is None:
+            return Skipped("the type asks for no QoS class")
+        return [SetAmount(path, value) for path, value in qos.amounts] or Skipped("no limit or request to derive from")
