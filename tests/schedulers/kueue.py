@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -93,7 +94,7 @@ def running(cluster: Cluster, built: Built, folder: Path) -> Iterator[Kueue]:
     program = ("sh", "-c", _IN_AN_ETC_OF_ITS_OWN, "sh", str(certificates), str(built.program("kueue")))
     with Programs(folder) as programs:
         programs.start(
-            Path("/usr/bin/unshare"),
+            Path(shutil.which("unshare") or "unshare"),
             *("--user", "--map-root-user", "--mount", *program),
             *(f"--config={configuration}", "--feature-gates=VisibilityOnDemand=false"),
             ready="Serving webhook server",

@@ -1,0 +1,70 @@
+"""Ask the real Volcano about pods, one at a time, and restore the cluster after each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tests.controlplane.client import Object
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.polling import wait_for
+from tests.differential.dice import Dice
+from tests.differential.worlds import World, random_world
+from tests.schedulers.volcano import SCHEDULING, Volcano
+
+_SIZES = ((6, 12), (12, 30))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result for a pod: its `node`, or the `message` of Volcano; `scores` if more than one node was feasible."""
+
+    node: str | None
+    message: str
+    scores: Mapping[str, float]
+
+
+def world_for_volcano(dice: Dice) -> World:
+    """Return a random world without what the objects do not determine.
+
+    Volcano takes the number of nodes with an image when a node last changed, so its score of images depends on the
+    order in which nodes came. Claims would be bound by kube-scheduler's controllers, which do not run.
+    """
+    while (world := random_world(dice, _SIZES)).storage:
+        pass
+    return replace(world, nominated=(), nodes=tuple(_without_images(node) for node in world.nodes))
+
+
+def _without_images(node: Object) -> Object:
+    return {**node, "status": {key: value for key, value in node["status"].items() if key != "images"}}
+
+
+class AskedVolcano:
+    """The real Volcano, on a control plane that holds one world."""
+
+    def __init__(self, cluster: Cluster, volcano: Volcano) -> None:
+        self._cluster = cluster
+        self._client = cluster.client
+        self._volcano = volcano
+
+    def ask(self, pod: Object) -> tuple[Answer, Object]:
+        """Return Volcano's result for `pod`, and the pod as the API server stored it; delete it afterwards.
+
+        The next pod is asked about with this one gone: both come by the same watch, in order.
+        """
+        stored = self._cluster.create(pod).object
+        name, namespace = stored["metadata"]["name"], stored["metadata"]["namespace"]
+        node, message = wait_for(lambda: self._outcome(stored), f"an answer for {name}")
+        answer = Answer(node, message, self._volcano.scores(stored) if node else {})
+        self._cluster.delete_pod(stored)
+        for group in self._client.list("PodGroup", namespace, api_version=SCHEDULING):
+            self._client.delete("PodGroup", group["metadata"]["name"], namespace=namespace, api_version=SCHEDULING)
+        return answer, stored
+
+    def _outcome(self, pod: Object) -> tuple[str | None, str] | None:
+        current = self._client.get("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
+        if node := current["spec"].get("nodeName"):
+            return node, ""
+        conditions = current["status"].get("conditions", [])
+        messages = [
+            each["message"] for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"
+        ]
+        return (None, messages[0]) if messages else None
