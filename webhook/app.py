@@ -18,7 +18,7 @@ from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView, scheduler_for
 from webhook.placement.cluster_warnings import is_absent
 from webhook.placement.framework.result import PlacementVerdict
-from webhook.placement.profile import PROFILES
+from webhook.placement.policy_profiles import profiles_for
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
 from webhook.serving.admissions import Admissions, Dependencies
@@ -52,7 +52,7 @@ _WAITING_BYTES = 1024 * 1024
 def waiting_pods(policy: Policy) -> WaitingPods:
     """Return the pods that wait, which are placed as `policy` configures it."""
     check = policy.spec.placement_check
-    scheduler = Scheduler(PROFILES[check.profile], cache_bytes=_WAITING_BYTES)
+    scheduler = Scheduler(profiles_for(policy.spec)[check.profile], cache_bytes=_WAITING_BYTES)
     absent = partial(is_absent, schedulers=policy.spec.schedulers)
     return WaitingPods(scheduler, check.reservation_seconds, time.monotonic, time.thread_time, absent)
 
@@ -142,7 +142,7 @@ def build_server(
     dispatcher = Dispatcher(Admissions(dependencies, metrics), lambda: policy, cluster, small, large)
     extender = None
     if settings.extender_profile != "none" and throttle:
-        extender = Extender(PROFILES[settings.extender_profile], throttle, metrics, time.monotonic)
+        extender = Extender(profiles_for(policy.spec)[settings.extender_profile], throttle, metrics, time.monotonic)
     endpoint = MutateEndpoint(dispatcher, metrics, settings, group_commit.written, rfc3339_now, extender)
     description = {
         "policy": policy.name,

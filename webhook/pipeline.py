@@ -24,7 +24,7 @@ from webhook.placement.cluster_warnings import (
 )
 from webhook.placement.gang import GangRequest, gang_of, gang_placement, partial_start
 from webhook.placement.pod_signature import ANSWER_CACHE_BYTES
-from webhook.placement.profile import PROFILES
+from webhook.placement.policy_profiles import profiles_for
 from webhook.placement.reservations import Reservations
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.placement.templates import template_nodes
@@ -56,7 +56,10 @@ Evaluate = Callable[[PodContent, Policy, Expired], PolicyResult]
 
 def scheduler_for(policy: Policy, cache_bytes: int = ANSWER_CACHE_BYTES) -> Scheduler:
     """Return the scheduler that predicts at admission as `policy` configures it, with one suggestion."""
-    profile, templates = PROFILES[policy.spec.placement_check.profile], template_nodes(policy.spec.node_templates)
+    profile, templates = (
+        profiles_for(policy.spec)[policy.spec.placement_check.profile],
+        template_nodes(policy.spec.node_templates),
+    )
     return Scheduler(profile, templates=templates, suggestions=1, cache_bytes=cache_bytes)
 
 
@@ -156,7 +159,7 @@ def _in_gang(
         return placement
     return gang_placement(
         # That of the cluster view keeps answers for single pods. A suggestion for one more pod helps no gang.
-        Scheduler(PROFILES[policy.spec.placement_check.profile], cache_bytes=0),
+        Scheduler(profiles_for(policy.spec)[policy.spec.placement_check.profile], cache_bytes=0),
         gang_of(gang, pod, policy.spec.key_domain),
         pod,
         placement,

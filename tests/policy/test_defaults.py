@@ -101,6 +101,7 @@ def test_built_in_policy_matches_the_contract() -> None:
                 "maxViewAgeSeconds": 60,
                 "reservationSeconds": 60,
             },
+            "packGpus": {"mix": []},
             "nodeTemplates": [],
             "workloadKinds": [],
             "invalidAnnotations": "deny",

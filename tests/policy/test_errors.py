@@ -98,6 +98,10 @@ def with_card(**fields: Any) -> dict[str, Any]:
             'spec.placementCheck.mode: Unsupported value: "strict"; supported values: "off", "warn", "deny"',
         ),
         (
+            {"packGpus": {"mix": [{"cards": 0}]}},
+            "spec.packGpus.mix[0].cards: Invalid value: 0; must be in [1, 1000000]",
+        ),
+        (
             {"placementCheck": {"profile": "Default"}},
             (
                 'spec.placementCheck.profile: Unsupported value: "Default"; supported values: "default", "binpack", '

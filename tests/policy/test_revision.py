@@ -82,6 +82,7 @@ OTHERS = {
     "defaultPriorityClass": "normal",
     "optOutNamespaces": [],
     "placementCheck": SPEC["placementCheck"] | {"mode": "deny"},
+    "packGpus": {"mix": [{"cards": 8}]},
     "nodeTemplates": [{"name": "gpu-h20", "capacity": {"nvidia.com/gpu": 8}}],
     "workloadKinds": [
         {"group": "example.com", "kind": "FooJob", "resource": "foojobs", "templates": [{"path": "spec.template"}]}

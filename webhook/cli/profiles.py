@@ -158,8 +158,9 @@ def read_schedulers(
     name: str | None,
     templates: Sequence[TemplateNode] = (),
     suggestions: int = _SUGGESTIONS,
+    built_in: Mapping[str, Profile] = PROFILES,
 ) -> Schedulers:
-    """Return the profiles of the KubeSchedulerConfiguration file, or the built-in ones; `name` selects one for all.
+    """Return the profiles of the KubeSchedulerConfiguration file, or the `built_in` ones; `name` selects one for all.
 
     `templates` are the nodes that an autoscaler can add. A pod that cannot be placed gets up to `suggestions`.
 
@@ -167,7 +168,7 @@ def read_schedulers(
         InvalidInput: the file cannot be read or is not one valid KubeSchedulerConfiguration, or it has no
             profile `name`.
     """
-    profiles: Mapping[str, Profile] = PROFILES
+    profiles = built_in
     if configuration is None:
         name = name or "default"
     else:

@@ -189,15 +189,12 @@ def _pack_gpus() -> Enabled:
     return Enabled(defaults.pre_filter, defaults.filter, scores)
 
 
-# A profile of this project: kube-scheduler can use it through the scheduler extender.
-PACK_GPUS = Profile.of(
-    "pack-gpus",
-    PluginArgs(
-        default_constraints=(),
-        system_defaulted=False,
-        cards=CardMixes(tuple(name for each in BUILT_IN_ACCELERATORS for name in each.resources)),
-    ),
-    _pack_gpus(),
-)
+def pack_gpus(cards: CardMixes) -> Profile:
+    """Return the profile `pack-gpus` for `cards`. kube-scheduler uses it through the scheduler extender."""
+    args = PluginArgs(default_constraints=(), system_defaulted=False, cards=cards)
+    return Profile.of("pack-gpus", args, _pack_gpus())
+
+
+PACK_GPUS = pack_gpus(CardMixes(tuple(name for each in BUILT_IN_ACCELERATORS for name in each.resources)))
 
 PROFILES = {profile.name: profile for profile in (DEFAULT, BINPACK, PACK_GPUS)}

@@ -26,6 +26,7 @@ from webhook.policy.fields import (
 )
 from webhook.policy.namespace_limits import NamespaceLimits
 from webhook.policy.node_template import NodeTemplate
+from webhook.policy.pack_gpus import PackGpus
 from webhook.policy.placement_check import PlacementCheck
 from webhook.policy.scheduler_settings import SchedulerSettings
 from webhook.policy.spread import Spread
@@ -144,6 +145,9 @@ class PolicySpec(StrictModel):
 
     placement_check: PlacementCheck = PlacementCheck()
     """The placement check at admission."""
+
+    pack_gpus: PackGpus = PackGpus()
+    """Settings of the scheduler profile `pack-gpus`."""
 
     node_templates: Annotated[tuple[NodeTemplate, ...], Field(strict=False)] = ()
     """The nodes that an autoscaler can add. If no node of the cluster could ever run a pod, but an empty node of a
