@@ -15,7 +15,7 @@ from tests.schedulers.volcano import JOBS, Volcano
 from tests.support.registered import Webhook
 
 
-def volcano_job(name: str, replicas: int, queue: str, **keys: object) -> Object:
+def volcano_job(name: str, replicas: int, own_queue: str, **keys: object) -> Object:
     template = worker("unused", **keys).template()
     return {
         "apiVersion": JOBS,
@@ -24,7 +24,7 @@ def volcano_job(name: str, replicas: int, queue: str, **keys: object) -> Object:
         "spec": {
             "schedulerName": "volcano",
             "minAvailable": replicas,
-            "queue": queue,
+            "queue": own_queue,
             "tasks": [{"name": "worker", "replicas": replicas, "template": template}],
         },
     }
@@ -93,3 +93,17 @@ def test_a_job_of_volcano_starts_whole_in_its_queue_or_not_at_all(
     assert cluster.pods() == []
     cluster.make_nodes(gpu_node("n2", 1))
     assert sorted(wait_bound_all(cluster, cluster.wait_pods(4))) == ["n1", "n1", "n1", "n2"]
+
+
+def test_the_queue_of_a_job_of_volcano_is_its_own_and_not_that_of_its_pods(
+    cluster: Cluster, webhook: Webhook, volcano: Volcano
+) -> None:
+    cluster.make_nodes(gpu_node("n1", 1))
+    volcano.make_queue("research")
+
+    cluster.create(volcano_job("bert", 1, "default", queue="research"))
+
+    (pod,) = cluster.wait_pods(1)
+    assert cluster.wait_bound(pod) == "n1"
+    assert pod["metadata"]["annotations"]["scheduling.volcano.sh/queue-name"] == "research"
+    assert volcano.pod_group_of(pod)["spec"]["queue"] == "default"
