@@ -1,5 +1,7 @@
 """The scheduler configuration, as the real kube-scheduler reads it."""
 
+import json
+
 import pytest
 
 from tests.acceptance.pools import pool_node, training_pod
@@ -11,6 +13,7 @@ from tests.support.manifests import read_one
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import parse
 from webhook.kube.wellknown import HOSTNAME_LABEL
+from webhook.placement.config.loader import parse_profiles
 from webhook.placement.profile import BINPACK, DEFAULT, Profile
 from webhook.placement.scheduler import Scheduler
 from webhook.verdict import Patched
@@ -73,3 +76,15 @@ def test_packed_pods_on_a_hybrid_node_against_a_free_training_node(
     bound = configured.wait_bound(configured.create(pod).object)
 
     assert (predicted, bound) == (node, node)
+
+
+def test_extender_outweighs_the_score_plugins_of_its_example() -> None:
+    """One step of its score counts 10 times its weight, and a plugin up to 100 times its weight.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, prioritizeNodes
+    """
+    content = read_one("scheduler/kube-scheduler-extender.yaml")
+    (profile,) = parse_profiles(json.dumps(content), "example").values()
+    (extender,) = content["extenders"]
+
+    assert 10 * extender["weight"] > 100 * sum(weight for _, weight in profile.scores)

@@ -25,8 +25,8 @@ def used(snapshot: Snapshot) -> dict[str, int]:
 
 def test_assumed_pods_use_their_nodes() -> None:
     assumed, snapshot = AssumedPods(Clock()), view()
-    assumed.assume(placed("one", "a"), snapshot)
-    assumed.assume(placed("two", "b", 2), snapshot)
+    assumed.assume(placed("one", "a"), 1, snapshot)
+    assumed.assume(placed("two", "b", 2), 1, snapshot)
 
     assert used(assumed.on(snapshot, _NOBODY)) == {"a": 1, "b": 2}
     assert used(snapshot) == {"a": 0, "b": 0}
@@ -34,7 +34,7 @@ def test_assumed_pods_use_their_nodes() -> None:
 
 def test_pod_that_the_view_shows_counts_once() -> None:
     assumed = AssumedPods(Clock())
-    assumed.assume(placed("one", "a"), view())
+    assumed.assume(placed("one", "a"), 1, view())
 
     assert used(assumed.on(view("one"), _NOBODY)) == {"a": 1, "b": 0}
     assert len(assumed) == 0
@@ -42,19 +42,19 @@ def test_pod_that_the_view_shows_counts_once() -> None:
 
 def test_pod_that_is_placed_again_is_not_in_its_own_way() -> None:
     assumed, snapshot = AssumedPods(Clock()), view()
-    assumed.assume(placed("one", "a"), snapshot)
+    assumed.assume(placed("one", "a"), 1, snapshot)
 
     assert used(assumed.on(snapshot, PodName("default", "one"))) == {"a": 0, "b": 0}
-    assumed.assume(placed("one", "b"), snapshot)
+    assumed.assume(placed("one", "b"), 1, snapshot)
     assert used(assumed.on(snapshot, _NOBODY)) == {"a": 0, "b": 1}
 
 
 def test_pod_is_assumed_for_a_limited_time() -> None:
     clock, snapshot = Clock(), view()
     assumed = AssumedPods(clock)
-    assumed.assume(placed("one", "a"), snapshot)
+    assumed.assume(placed("one", "a"), 1, snapshot)
     clock.seconds += 6
-    assumed.assume(placed("two", "b"), snapshot)
+    assumed.assume(placed("two", "b"), 1, snapshot)
     clock.seconds += 6
 
     assert used(assumed.on(snapshot, _NOBODY)) == {"a": 0, "b": 1}
@@ -63,7 +63,7 @@ def test_pod_is_assumed_for_a_limited_time() -> None:
 
 def test_pod_on_a_node_that_is_gone_is_forgotten() -> None:
     assumed = AssumedPods(Clock())
-    assumed.assume(placed("one", "a"), view())
+    assumed.assume(placed("one", "a"), 1, view())
 
     assert used(assumed.on(Snapshot.of([node("b")]), _NOBODY)) == {"b": 0}
     assert len(assumed) == 0
@@ -72,7 +72,28 @@ def test_pod_on_a_node_that_is_gone_is_forgotten() -> None:
 def test_number_of_pods_is_limited() -> None:
     """Callers are not authenticated; the oldest pods are forgotten first."""
     assumed, snapshot = AssumedPods(Clock()), view()
-    for number in range(1001):
-        assumed.assume(placed(f"pod-{number}", "a" if number == 0 else "b"), snapshot)
+    for number in range(301):
+        assumed.assume(placed(f"pod-{number}", "a" if number == 0 else "b"), 1, snapshot)
 
-    assert used(assumed.on(snapshot, _NOBODY)) == {"a": 0, "b": 1000}
+    assert used(assumed.on(snapshot, _NOBODY)) == {"a": 0, "b": 300}
+
+
+def test_memory_of_the_pods_is_limited() -> None:
+    mebibyte, snapshot = 1024 * 1024, view()
+    assumed = AssumedPods(Clock())
+    assumed.assume(placed("oldest", "a"), 8 * mebibyte, snapshot)
+    assumed.assume(placed("newer", "a", 2), 8 * mebibyte, snapshot)
+    assumed.assume(placed("newest", "b"), 8 * mebibyte, snapshot)
+    assumed.assume(placed("too-large", "b"), 17 * mebibyte, snapshot)
+
+    assert used(assumed.on(snapshot, _NOBODY)) == {"a": 2, "b": 1}
+
+
+def test_pod_that_is_assumed_again_does_not_count_twice() -> None:
+    snapshot = view()
+    assumed = AssumedPods(Clock())
+    assumed.assume(placed("other", "a"), 8 * 1024 * 1024, snapshot)
+    for _ in range(5):
+        assumed.assume(placed("again", "b"), 8 * 1024 * 1024, snapshot)
+
+    assert used(assumed.on(snapshot, _NOBODY)) == {"a": 1, "b": 1}

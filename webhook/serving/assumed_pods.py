@@ -3,7 +3,7 @@
 kube-scheduler places the next pod before the last one is bound. Without this, the next pod would find the same nodes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from webhook.cluster.node_info import RunningPod
@@ -12,8 +12,9 @@ from webhook.placement.reservations import Reservation, Reservations
 
 # kube-scheduler binds a pod within milliseconds. A pod that it has placed elsewhere is forgotten after this time.
 _ASSUMED_SECONDS = 10.0
-# Callers are not authenticated, so the number of pods that they can name is limited.
-_MOST_PODS = 1000
+# Callers are not authenticated, so the number and the memory of the pods that they can name are limited.
+_MOST_PODS = 300
+_MOST_BYTES = 16 * 1024 * 1024
 
 
 class PodName(NamedTuple):
@@ -23,6 +24,11 @@ class PodName(NamedTuple):
     name: str
 
 
+class _Entry(NamedTuple):
+    since_seconds: float
+    size_bytes: int
+
+
 class AssumedPods:
     """The assumed pods, each on the node that was best for it. An instance is for one thread."""
 
@@ -30,10 +36,11 @@ class AssumedPods:
         self._monotonic_seconds = monotonic_seconds
         self._reservations: Reservations[PodName] | None = None
         # In the order of their time.
-        self._since: dict[PodName, float] = {}
+        self._entries: dict[PodName, _Entry] = {}
+        self._used_bytes = 0
 
     def __len__(self) -> int:
-        return len(self._since)
+        return len(self._entries)
 
     def on(self, snapshot: Snapshot, pod: PodName) -> Snapshot:
         """Return `snapshot` with the assumed pods, without `pod`, which is scheduled again."""
@@ -42,26 +49,37 @@ class AssumedPods:
             return snapshot
         known = known.on(snapshot)
         end_seconds = self._monotonic_seconds() - _ASSUMED_SECONDS
-        gone = [key for key, since_seconds in self._since.items() if since_seconds <= end_seconds or key == pod]
+        gone = [key for key, entry in self._entries.items() if entry.since_seconds <= end_seconds or key == pod]
         gone += [key for key, each in known.by_key.items() if _is_on_node(each.pod, snapshot)]
-        gone += [key for key in self._since if key not in known.by_key]
-        for key in gone:
-            self._since.pop(key, None)
+        gone += [key for key in self._entries if key not in known.by_key]
+        self._forget(gone)
         known = known.without(gone)
         self._reservations = known if len(known) else None
         return known.all_shown
 
-    def assume(self, pod: RunningPod, snapshot: Snapshot) -> None:
-        """Assume `pod` on its node, which is one of `snapshot`."""
+    def assume(self, pod: RunningPod, size_bytes: int, snapshot: Snapshot) -> None:
+        """Assume `pod`, which takes up to `size_bytes` of memory, on its node, which is one of `snapshot`."""
+        if size_bytes > _MOST_BYTES:
+            return
         key = PodName(pod.namespace, pod.name)
+        gone = [key]
+        self._forget(gone)
+        left, used_bytes = len(self._entries), self._used_bytes + size_bytes
+        for oldest, entry in self._entries.items():
+            if left < _MOST_PODS and used_bytes <= _MOST_BYTES:
+                break
+            gone.append(oldest)
+            left, used_bytes = left - 1, used_bytes - entry.size_bytes
+        self._forget(gone)
+        self._entries[key] = _Entry(self._monotonic_seconds(), size_bytes)
+        self._used_bytes += size_bytes
         known = Reservations[PodName](snapshot, {}) if self._reservations is None else self._reservations.on(snapshot)
-        if len(self._since) >= _MOST_PODS:
-            oldest = next(iter(self._since))
-            del self._since[oldest]
-            known = known.without((oldest,))
-        self._since.pop(key, None)
-        self._since[key] = self._monotonic_seconds()
-        self._reservations = known.without((key,)).with_reservation(key, Reservation(pod, 0))
+        self._reservations = known.without(gone).with_reservation(key, Reservation(pod, 0))
+
+    def _forget(self, keys: Iterable[PodName]) -> None:
+        for key in keys:
+            if entry := self._entries.pop(key, None):
+                self._used_bytes -= entry.size_bytes
 
 
 def _is_on_node(pod: RunningPod, snapshot: Snapshot) -> bool:

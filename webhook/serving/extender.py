@@ -22,7 +22,7 @@ from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView
 from webhook.placement.candidates import permanent_rejections, priorities
-from webhook.placement.pod_signature import PodSignature, deadline_reader
+from webhook.placement.pod_signature import PodSignature
 from webhook.placement.profile import Profile
 from webhook.serving.admissions import MAX_VALUES, Answer
 from webhook.serving.assumed_pods import AssumedPods, PodName
@@ -96,7 +96,7 @@ class Extender:
             return Judged(_neutral(verb, args), "neutral")
         judge = self._filter if verb == "filter" else self._prioritize
         try:
-            pod = PodSignature.read(deadline_reader(expired), args.pod, None, 0)
+            pod = PodSignature.of(args.pod, expired)
             return Judged(judge(args, pod, cluster.snapshot, expired), "scored")
         except DeadlineNearError:
             return Judged(_neutral(verb, args), "neutral")
@@ -112,7 +112,7 @@ class Extender:
         passing = set(args.node_names) - rejected.keys()
         if len(passing) == 1:
             # kube-scheduler does not ask for the priority of a single node.
-            self._assume(args, passing.pop(), view)
+            self._assume(args, pod, passing.pop(), view)
         return filter_result(args, rejected)
 
     def _prioritize(self, args: ExtenderArgs, pod: PodSignature, view: Snapshot, expired: Expired) -> bytes:
@@ -123,14 +123,14 @@ class Extender:
         if len(candidates):
             snapshot = self._assumed.on(view, PodName(args.namespace, args.pod_name))
             by_row[candidates] = priorities(self._profile, pod, snapshot, candidates, expired)
-            self._assume(args, view.nodes[by_row.argmax()].node.name, view)
+            self._assume(args, pod, view.nodes[by_row.argmax()].node.name, view)
         return host_priority_list(args.node_names, by_row[rows].tolist())
 
-    def _assume(self, args: ExtenderArgs, node: str, view: Snapshot) -> None:
+    def _assume(self, args: ExtenderArgs, signature: PodSignature, node: str, view: Snapshot) -> None:
         """Assume the pod on `node`: kube-scheduler picks the node with the highest priority."""
         if node in view.rows:
             pod = RunningPod.of({**args.pod, "spec": {**(args.pod.get("spec") or {}), "nodeName": node}})
-            self._assumed.assume(replace(pod, is_reserved=True), view)
+            self._assumed.assume(replace(pod, is_reserved=True), signature.size_bytes, view)
 
     def _finish(self, verb: str, judged: Judged | Answer, arrived_seconds: float) -> Answer:
         """Count the call and return its answer."""
