@@ -22,7 +22,7 @@ from tests.support.cluster_files import (
 from tests.support.command import Run
 from webhook.cli.mutate import to_yaml
 
-KEYS = ["pod", "verdict", "node", "nodes", "message", "scores", "suggestions", "unmodelled"]
+KEYS = ["pod", "verdict", "node", "nodes", "message", "scores", "suggestions", "unmodelled", "qosClass"]
 
 
 def write_cluster_with_room(folder: Path) -> Path:
@@ -68,6 +68,7 @@ def test_json_is_one_object_a_line_in_the_order_of_the_pods(run: Run, tmp_path: 
         "scores": {},
         "suggestions": infeasible["suggestions"],
         "unmodelled": [],
+        "qosClass": "BestEffort",
     }
     assert (feasible["pod"], feasible["verdict"], feasible["node"]) == ("team-a/feasible", "Feasible", "free")
     assert feasible["nodes"] == {"total": 2, "feasible": 1}
@@ -230,6 +231,7 @@ def test_a_pod_that_the_policy_denies_is_code_5_and_the_others_are_evaluated(run
         "scores": {},
         "suggestions": [],
         "unmodelled": [],
+        "qosClass": None,
     }
     assert refused == {"pod": "default/oops", "verdict": "Refused", "message": message} | nothing
     assert f'default/oops: metadata.annotations[{TYPE}]: Unsupported value: "trainning"' in outcome.errors

@@ -79,7 +79,8 @@ def test_text_says_how_many_replicas_fit_and_where(run: Run, tmp_path: Path) -> 
 def test_a_pod_has_the_keys_it_always_had(run: Run, tmp_path: Path) -> None:
     (line,) = lines(_check(run, tmp_path, make_pod().obj()).output)
 
-    assert list(line) == ["pod", "verdict", "node", "nodes", "message", "scores", "suggestions", "unmodelled"]
+    keys = ["pod", "verdict", "node", "nodes", "message", "scores", "suggestions", "unmodelled", "qosClass"]
+    assert list(line) == keys
 
 
 def test_sets_of_one_object_share_the_cluster_and_objects_do_not(run: Run, tmp_path: Path) -> None:

@@ -56,3 +56,16 @@ def test_a_default_of_the_namespace_beyond_the_limits_is_denied() -> None:
             f"metadata.annotations[{DOMAIN}/queue]: Forbidden: "
             'namespace "lab" may not use queue "other"; allowed queues: lab'
         )
+
+
+def test_what_a_template_lacks_for_its_qos_class_has_its_path_in_the_object() -> None:
+    usage = {"nodeUsage": {"allow": ["inference"]}, "qos": {"class": "Guaranteed"}}
+    request = make_request(deployment("lab", 1), namespace="lab", kind="Deployment", resource="", group="apps")
+
+    verdict = admit_request(request, policy_with(workloadTypes={"inference": usage}), None)
+
+    end = 'but workload type "inference" asks for QoS class Guaranteed'
+    assert [each for each in verdict.warnings if "QoS" in each] == [
+        f'spec.template.spec.containers[0].resources.limits.{name}: container "main" has no {name} limit, {end}'
+        for name in ("cpu", "memory")
+    ]
