@@ -30,6 +30,8 @@ from webhook.placement.waiting_pods import WaitingPod
 MOST_STEPS = 100
 """The number of pods that are placed one after the other, where pods on one node decide about other nodes."""
 
+# Filling so many takes about 20 ms.
+_NODES_AT_ONCE = 250
 _LONGEST_SHOWN = 32
 _SHARED_MODES = frozenset(("ReadWriteMany", "ReadOnlyMany"))
 
@@ -168,11 +170,18 @@ def _further(question: _Question, own: Placement, snapshot: Snapshot, left: int)
         return _Further(1, None, is_complete=False)
     if not are_nodes_independent(scheduler, pod.signature, snapshot):
         return _one_by_one(question, own, snapshot, left)
-    filled = fill(scheduler, pod.signature, pod.running, snapshot, most=left, expired=expired)
-    number = int(filled.copies.sum())
+    rows = scheduler.feasible_rows(pod.signature, snapshot, expired)
+    number = len(rows) if len(rows) >= left else 0
+    for start in range(0, len(rows), _NODES_AT_ONCE):
+        if number >= left:
+            break
+        among = np.zeros(len(snapshot.nodes), dtype=np.bool_)
+        among[rows[start : start + _NODES_AT_ONCE]] = True
+        filled = fill(scheduler, pod.signature, pod.running, snapshot, most=left, among=among, expired=expired)
+        number, snapshot = number + int(filled.copies.sum()), filled.snapshot
     if number >= left:
         return _Further(left, None)
-    return _Further(number, scheduler.answer(pod.signature, filled.snapshot, expired))
+    return _Further(number, scheduler.answer(pod.signature, snapshot, expired))
 
 
 def _one_by_one(question: _Question, own: Placement, snapshot: Snapshot, left: int) -> _Further:

@@ -78,11 +78,13 @@ def fill(
     snapshot: Snapshot,
     *,
     most: int = MOST_ON_A_NODE,
+    among: Mask | None = None,
     expired: Expired = never,
 ) -> Filled:
     """Return how many copies of `pod`, which has `signature`, fit on each node of `snapshot`, at most `most` on each.
 
-    The filters run a few times for each doubling of the largest number. `are_nodes_independent` must hold.
+    `among` is a mask of the nodes to fill; None: all. The filters run a few times for each doubling of the largest
+    number. `are_nodes_independent` must hold.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -93,7 +95,8 @@ def fill(
     with_nominated = nodes_with_nominated_pods(signature.info, snapshot, scheduler.profile.scheduler_names, expired)
     bases = [snapshot, with_nominated.snapshot] if with_nominated else [snapshot]
     bases = [replace(base, nominated=NO_NOMINATED_PODS) for base in bases]
-    one_fits = np.logical_and.reduce([scheduler.feasible(signature, base, expired) for base in bases])
+    fitting_one = [scheduler.feasible(signature, base, expired) for base in bases]
+    one_fits = np.logical_and.reduce(fitting_one if among is None else [*fitting_one, among])
     bases = [_with_one_running(base, pod, one_fits) for base in bases]
     # One more fits beside `fitting` copies in the load, and not beside `full`.
     most -= 1
