@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from webhook.annotation_suggestions import in_annotations
@@ -14,6 +15,7 @@ from webhook.kube.deadline import Expired, never
 from webhook.kube.field import InvalidInput
 from webhook.kube.json_patch import patched
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.batch_warnings import queue_warnings
 from webhook.placement.cluster_warnings import (
     absent_scheduler,
@@ -27,8 +29,9 @@ from webhook.placement.pod_signature import ANSWER_CACHE_BYTES
 from webhook.placement.policy_profiles import profiles_for
 from webhook.placement.reservations import Reservations
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
+from webhook.placement.scorer import Scorer
 from webhook.placement.templates import template_nodes
-from webhook.placement.waiting_pods import Scorer, WaitingPod, answer_among
+from webhook.placement.waiting_pods import WaitingPod, answer_among
 from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
@@ -54,13 +57,14 @@ class ClusterView:
 Evaluate = Callable[[PodContent, Policy, Expired], PolicyResult]
 
 
-def scheduler_for(policy: Policy, cache_bytes: int = ANSWER_CACHE_BYTES) -> Scheduler:
-    """Return the scheduler that predicts at admission as `policy` configures it, with one suggestion."""
-    profile, templates = (
-        profiles_for(policy.spec)[policy.spec.placement_check.profile],
-        template_nodes(policy.spec.node_templates),
-    )
-    return Scheduler(profile, templates=templates, suggestions=1, cache_bytes=cache_bytes)
+def scheduler_for(policy: Policy, cache_bytes: int = ANSWER_CACHE_BYTES, suggestions: int = 1) -> BackendSchedulers:
+    """Return the schedulers that predict at admission as `policy` configures it.
+
+    The cache of each has `cache_bytes`.
+    """
+    templates = template_nodes(policy.spec.node_templates)
+    make = partial(Scheduler, templates=templates, suggestions=suggestions, cache_bytes=cache_bytes)
+    return BackendSchedulers(make(profiles_for(policy.spec)[policy.spec.placement_check.profile]), {})
 
 
 def admit(request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, expired: Expired = never) -> Verdict:

@@ -72,9 +72,9 @@ def _of_scores(placement: Placement, answer: Answer, profile: Profile) -> Iterat
             yield Disagreement(f"scores of {plugin}", ours, theirs)
 
 
-def _by_plugin(scores: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+def _by_plugin(scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
     """Return `{plugin: {node: score}}`."""
-    found: dict[str, dict[str, int]] = {}
+    found: dict[str, dict[str, float]] = {}
     for node, each in scores.items():
         for plugin, score in each.items():
             found.setdefault(plugin, {})[node] = score

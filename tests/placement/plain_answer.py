@@ -12,5 +12,5 @@ def as_plain(placement: Placement) -> oracle.OracleAnswer:
         placement.total,
         placement.feasible,
         placement.message,
-        {node: dict(scores) for node, scores in placement.scores.items()},
+        {node: {plugin: int(score) for plugin, score in scores.items()} for node, scores in placement.scores.items()},
     )

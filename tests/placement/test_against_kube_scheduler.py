@@ -34,7 +34,7 @@ def _profile(pod: Object) -> Profile:
     return PROFILES["binpack" if pod["spec"]["schedulerName"] == "binpack" else "default"]
 
 
-def _predicted_scores(placement: Placement) -> dict[str, Mapping[str, int]]:
+def _predicted_scores(placement: Placement) -> dict[str, Mapping[str, float]]:
     """The scores as kube-scheduler logs them: it has no total, and does not score a single node."""
     if len(placement.scores) == 1:
         return {}

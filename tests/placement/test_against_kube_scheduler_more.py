@@ -48,9 +48,9 @@ def _predict(cluster: Cluster, pod: PodBuilder, profile: Profile = DEFAULT) -> P
     return Scheduler(profile).place(pod.namespace(cluster.namespace).obj(), snapshot_from_documents(documents))
 
 
-def _predicted_scores(placement: Placement) -> dict[str, Mapping[str, int]]:
+def _predicted_scores(placement: Placement) -> dict[str, Mapping[str, float]]:
     """The scores as kube-scheduler logs them: it has no total, and does not score a single node."""
-    scores: dict[str, Mapping[str, int]] = {
+    scores: dict[str, Mapping[str, float]] = {
         node: {plugin: score for plugin, score in each.items() if plugin != "total"}
         for node, each in placement.scores.items()
     }

@@ -53,6 +53,6 @@ def test_fast_and_plain_placement_agree_beside_nominated_pods(
             for each in (reason for of_node in reasons.values() for reason in of_node):
                 counts[each] = counts.get(each, 0) + 1
             refused = set(reasons.values()) if "terms conflict" in placement.message else set()
-            assert placement.message == fit_error(len(nodes), counts, *(each[0] for each in refused))
+            assert placement.message == fit_error(len(nodes), counts, "".join(each[0] for each in refused))
         else:
             assert reasons.keys().isdisjoint(placement.scores)

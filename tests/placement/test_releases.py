@@ -30,7 +30,7 @@ def snapshot_of(release: int, *objects: dict[str, Any] | PodBuilder) -> Snapshot
     return replace(snapshot, release=Release(release))
 
 
-def scores_of(plugin: str, placement: Placement) -> dict[str, int]:
+def scores_of(plugin: str, placement: Placement) -> dict[str, float]:
     return {node: scores[plugin] for node, scores in placement.scores.items()}
 
 

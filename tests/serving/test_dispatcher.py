@@ -19,7 +19,8 @@ from tests.support.server import Clock, World, review_bytes
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.pipeline import ClusterView, scheduler_for
-from webhook.placement.scheduler import Placement, PodSignature, Scheduler
+from webhook.placement.scheduler import Placement, PodSignature
+from webhook.placement.scorer import Scorer
 from webhook.serving.admissions import Answer
 from webhook.serving.dispatcher import SMALL_BYTES, Dispatcher, OverdueError, Timeouts
 from webhook.serving.lanes import LargeLane, SmallLane
@@ -44,7 +45,7 @@ def large(number: int = 0, user: str = "mallory") -> bytes:
 class Gate(ScorerOfNoNodes):
     """A scorer that waits until it is open, then calls the real scorer."""
 
-    framework: Scheduler = field(default_factory=lambda: scheduler_for(POLICY))
+    framework: Scorer = field(default_factory=lambda: scheduler_for(POLICY))
     open: threading.Event = field(default_factory=threading.Event)
     asked: int = 0
     stopped: int = 0

@@ -78,6 +78,8 @@ class Backend(Protocol):
     """The API groups that its CRDs have: none of them is served where it is not installed."""
     schedules_gangs: ClassVar[bool]
     """Whether the pods of a gang start together or not at all."""
+    profile: ClassVar[str]
+    """The profile that predicts its choice; empty: the one that is chosen for kube-scheduler."""
     queue_at: ClassVar[Sequence[tuple[str, str]]]
     """Where it reads the queue of a pod: `labels` or `annotations`, and the key; the first that is set counts."""
     group_at: ClassVar[Sequence[tuple[str, str]]]

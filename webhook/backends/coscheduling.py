@@ -21,6 +21,7 @@ class Coscheduling:
     name: ClassVar[str] = "coscheduling"
     api_groups: ClassVar[Sequence[str]] = ("scheduling.x-k8s.io",)
     schedules_gangs: ClassVar[bool] = True
+    profile: ClassVar[str] = ""
     queue_at: ClassVar[Sequence[tuple[str, str]]] = ()
     group_at: ClassVar[Sequence[tuple[str, str]]] = ()
     ignores: ClassVar[Sequence[str]] = ()

@@ -12,6 +12,7 @@ class Default:
     name: ClassVar[str] = "default"
     api_groups: ClassVar[Sequence[str]] = ()
     schedules_gangs: ClassVar[bool] = False
+    profile: ClassVar[str] = ""
     queue_at: ClassVar[Sequence[tuple[str, str]]] = ()
     group_at: ClassVar[Sequence[tuple[str, str]]] = ()
     ignores: ClassVar[Sequence[str]] = ()

@@ -32,6 +32,7 @@ class Kai:
     name: ClassVar[str] = "kai"
     api_groups: ClassVar[Sequence[str]] = ("scheduling.run.ai", "kai.scheduler")
     schedules_gangs: ClassVar[bool] = True
+    profile: ClassVar[str] = "kai"
     queue_at: ClassVar[Sequence[tuple[str, str]]] = (("labels", QUEUE), ("labels", PROJECT))
     group_at: ClassVar[Sequence[tuple[str, str]]] = (("annotations", GROUP),)
     ignores: ClassVar[Sequence[str]] = (PREFERRED_NODE_AFFINITY, SPREAD_CONSTRAINTS)

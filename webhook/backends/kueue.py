@@ -23,6 +23,7 @@ class Kueue:
     name: ClassVar[str] = "kueue"
     api_groups: ClassVar[Sequence[str]] = ("kueue.x-k8s.io",)
     schedules_gangs: ClassVar[bool] = True
+    profile: ClassVar[str] = ""
     queue_at: ClassVar[Sequence[tuple[str, str]]] = (("labels", QUEUE),)
     group_at: ClassVar[Sequence[tuple[str, str]]] = ()
     ignores: ClassVar[Sequence[str]] = ()

@@ -19,6 +19,7 @@ class Native:
     name: ClassVar[str] = "native"
     api_groups: ClassVar[Sequence[str]] = ()
     schedules_gangs: ClassVar[bool] = True
+    profile: ClassVar[str] = ""
     queue_at: ClassVar[Sequence[tuple[str, str]]] = ()
     group_at: ClassVar[Sequence[tuple[str, str]]] = ()
     ignores: ClassVar[Sequence[str]] = ()

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from webhook.backends.backend import BatchRequest, Expressed, annotation
+from webhook.kube.wellknown import VOLCANO_GROUP
 
 QUEUE = "scheduling.volcano.sh/queue-name"
-GROUP = "scheduling.k8s.io/group-name"
+GROUP = VOLCANO_GROUP
 PREEMPTABLE = "volcano.sh/preemptable"
 
 
@@ -23,6 +24,7 @@ class Volcano:
     name: ClassVar[str] = "volcano"
     api_groups: ClassVar[Sequence[str]] = ("scheduling.volcano.sh",)
     schedules_gangs: ClassVar[bool] = True
+    profile: ClassVar[str] = "volcano"
     queue_at: ClassVar[Sequence[tuple[str, str]]] = (("annotations", QUEUE),)
     group_at: ClassVar[Sequence[tuple[str, str]]] = (("annotations", GROUP),)
     ignores: ClassVar[Sequence[str]] = ()

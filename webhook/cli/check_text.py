@@ -12,7 +12,7 @@ from webhook.placement.diagnosis import NodeToStatus
 from webhook.placement.framework.result import Placement
 
 _COLOURS = {"Feasible": "green", "Waiting": "yellow", "Infeasible": "red", "Unknown": "magenta", "Refused": "red"}
-Scored = Mapping[str, int]
+Scored = Mapping[str, float]
 
 # Without a terminal, lines are not folded, and a table has the width of its cells.
 _WIDE = 10_000
@@ -138,7 +138,7 @@ def _table(
 def _spread(plugin: str, scored: Sequence[tuple[str, Scored]]) -> int:
     """Return how far the scores of the plugin are apart: the plugin decides little if they are close."""
     found = [scores.get(plugin, 0) for _, scores in scored]
-    return max(found) - min(found)
+    return int(max(found) - min(found))
 
 
 def _coloured(verdict: str) -> str:

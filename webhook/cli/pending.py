@@ -16,7 +16,7 @@ from webhook.kube.documents import field
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod_signature import PodSignature
 from webhook.placement.reservations import Reservations
-from webhook.placement.scheduler import Scheduler
+from webhook.placement.scorer import Scorer
 from webhook.placement.waiting_pods import place_pending, read_waiting
 
 Pending: TypeAlias = Reservations[PodKey]
@@ -156,7 +156,7 @@ class PendingQueue:
 
 
 def place_pending_pods(
-    snapshot: Snapshot, scheduler: Scheduler, *, counts: bool, most: int = MOST_PENDING
+    snapshot: Snapshot, scheduler: Scorer, *, counts: bool, most: int = MOST_PENDING
 ) -> PendingQueue:
     """Place the pending pods of `snapshot` that wait for a node, unless `counts` is false; progress goes to a terminal.
 
@@ -185,7 +185,7 @@ def _pending_pods(number: int) -> str:
 class _Counting:
     """Reports the number of answers of a scheduler as progress."""
 
-    def __init__(self, scheduler: Scheduler, progress: Progress) -> None:
+    def __init__(self, scheduler: Scorer, progress: Progress) -> None:
         self._scheduler = scheduler
         self._report = progress.of("pending pods")
         self._answers = 0

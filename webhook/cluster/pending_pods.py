@@ -10,7 +10,7 @@ import orjson
 from webhook.cluster.nominated_pods import NominatedPod, is_nominated
 from webhook.kube.documents import field
 from webhook.kube.gang_key import gang_annotations
-from webhook.kube.wellknown import DEFAULT_NAMESPACE, ENDED_PHASES
+from webhook.kube.wellknown import DEFAULT_NAMESPACE, ENDED_PHASES, VOLCANO_GROUP
 
 # What a scheduler does not read of containers can be large: environment, commands, probes.
 _CONTAINER_FIELDS = ("name", "image", "ports", "resources", "restartPolicy", "restartPolicyRules")
@@ -134,7 +134,7 @@ def scheduled_content(pod: Mapping[str, Any]) -> bytes:
     if isinstance(kept.get("volumes"), list):
         kept["volumes"] = [each for each in kept["volumes"] if not _is_plain(each)]
     kept_metadata = {name: metadata[name] for name in _METADATA_FIELDS if metadata.get(name)}
-    if annotations := gang_annotations(metadata.get("annotations")):
+    if annotations := gang_annotations(metadata.get("annotations")) | _group(metadata):
         kept_metadata["annotations"] = annotations
     content = {
         "metadata": kept_metadata,
@@ -167,6 +167,11 @@ def is_pending(pod: Mapping[str, Any]) -> bool:
 def _text(value: Any) -> str:
     text = str(value or "")
     return text if len(text) <= _LONGEST_TEXT else blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def _group(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    group = field(metadata, "annotations", VOLCANO_GROUP)
+    return {VOLCANO_GROUP: group} if group else {}
 
 
 def _container(container: Any) -> Any:

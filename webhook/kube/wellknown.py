@@ -13,4 +13,6 @@ ARCH_LABEL = "kubernetes.io/arch"
 MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
 # `kubectl create job --from=cronjob/NAME` sets it: a user, not the controller of the CronJob, has created the Job.
 MANUAL_JOB_ANNOTATION, MANUAL_JOB = "cronjob.kubernetes.io/instantiate", "manual"
+# The annotation with the PodGroup of a pod of Volcano. Its controller sets it on pods that name none.
+VOLCANO_GROUP = "scheduling.k8s.io/group-name"
 DEFAULT_NAMESPACE = "default"

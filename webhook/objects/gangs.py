@@ -106,7 +106,7 @@ def _most_possible(
     signatures: Sequence[tuple[PodSignature | str, int]], base: Snapshot, policy: Policy, expired: Expired
 ) -> int | None:
     """Return a number of pods that an empty cluster could not exceed; None if it is not known."""
-    scheduler, total = scheduler_for(policy, cache_bytes=0), 0
+    scheduler, total = scheduler_for(policy, cache_bytes=0).default, 0
     for signature, asked in signatures:
         try:
             most = None if isinstance(signature, str) else most_possible(scheduler, signature, base, expired)

@@ -38,6 +38,8 @@ def rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired: Expired
     named: list[tuple[int, str, frozenset[str]]] = []
     for step, pre_filter in enumerate(profile.pre_filters):
         result = pre_filter.pre_filter(pod, nodes)
+        if result.reason and result.is_summary:
+            continue
         if result.reason:
             every = np.ones(len(nodes.nodes), dtype=np.bool_)
             yield Rejection(step, pre_filter.name, result.reason, every)
@@ -93,15 +95,19 @@ def rejecting_plugins(profile: Profile, pod: PodInfo, nodes: Snapshot, row: int,
 def explain(profile: Profile, pod: PodInfo, nodes: Snapshot) -> NodeToStatus:
     """Return for each node that cannot take `pod` all reasons of the first plugin that rejects the node.
 
-    kube-scheduler's message counts these reasons. The reason of a pre-filter that rejects all nodes applies to every
-    node. If the pod's nominated node can take it, the nomination is the reason of all other nodes.
+    The message counts these reasons. A batch scheduler can have reasons of several plugins. The reason of a pre-filter
+    that rejects all nodes applies to every node. If the pod's nominated node can take it, the nomination is the reason
+    of all other nodes.
     """
     first: dict[int, int] = {}
     reasons: dict[int, list[str]] = {}
+    carry_on = profile.carry_on or frozenset()
     for step, _, reason, rejected in rejections(profile, pod, nodes):
         for row in np.flatnonzero(rejected).tolist():
-            if first.setdefault(row, step) == step:
-                reasons.setdefault(row, []).append(reason)
+            if first.get(row, step) == step:
+                reasons.setdefault(row, []).append(profile.wording.reason(reason))
+                if reason not in carry_on:
+                    first[row] = step
     nominated = pod.nomination.node_name
     if nominated in nodes.rows and nodes.rows[nominated] not in reasons:
         others = (info.node.name for info in nodes.nodes if info.node.name != nominated)

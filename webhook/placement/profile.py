@@ -13,6 +13,7 @@ from webhook.placement.framework.interface import (
     PreFilterPlugin,
     ScorePlugin,
 )
+from webhook.placement.framework.result import KUBE_SCHEDULER, Wording
 from webhook.placement.plugins.node_affinity import NodeAffinity
 from webhook.placement.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from webhook.placement.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy, most_requested_score
@@ -65,7 +66,8 @@ class Profile:
     """The plugins of one KubeSchedulerProfile, in order; `scores` with their weights.
 
     `enabled` is None if every plugin runs in the default order. `unmodelled_steps` are the steps that are not modelled,
-    such as extenders. `scheduler_names` are those of all profiles of the same kube-scheduler.
+    such as extenders. `scheduler_names` are those of all profiles of the same kube-scheduler. `carry_on` are the
+    reasons after which another scheduler runs the next filters all the same; None: it is kube-scheduler.
     """
 
     name: str
@@ -77,6 +79,8 @@ class Profile:
     pre_filters: tuple[PreFilterPlugin, ...] = field(compare=False)
     filters: tuple[FilterPlugin, ...] = field(compare=False)
     scores: tuple[tuple[ScorePlugin, int], ...] = field(compare=False)
+    carry_on: frozenset[str] | None = field(default=None, compare=False)
+    wording: Wording = field(default=KUBE_SCHEDULER, compare=False)
 
     @classmethod
     def of(

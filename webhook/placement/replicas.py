@@ -13,7 +13,8 @@ from webhook.kube.deadline import Expired, never
 from webhook.kube.release import Change
 from webhook.placement.framework.result import Placement
 from webhook.placement.replica_volumes import with_chosen_volumes
-from webhook.placement.scheduler import PodSignature, Scheduler
+from webhook.placement.scheduler import PodSignature
+from webhook.placement.scorer import Scorer
 
 # The number of replicas that are placed by default: more than a cluster has room for, on most of them.
 MOST_REPLICAS = 1000
@@ -90,7 +91,7 @@ def needs_devices(signature: PodSignature, snapshot: Snapshot) -> bool:
 
 
 def place_replicas(
-    scheduler: Scheduler,
+    scheduler: Scorer,
     snapshot: Snapshot,
     pods: Iterable[Mapping[str, Any]],
     asked: int,

@@ -11,7 +11,7 @@ from webhook.kube.deadline import Expired, never
 from webhook.placement.pod_signature import PodSignature
 from webhook.placement.replicas import MOST_REPLICAS, Replicas, place_replicas
 from webhook.placement.reservations import K, Reservations
-from webhook.placement.scheduler import Scheduler
+from webhook.placement.scorer import Scorer
 from webhook.placement.waiting_pods import among_waiting
 
 Pod = Mapping[str, Any]
@@ -30,7 +30,7 @@ class ReplicasAmong(Generic[K]):
 
 
 def place_replicas_among(
-    scheduler: Scheduler,
+    scheduler: Scorer,
     reservations: Reservations[K],
     pods: Iterable[Pod],
     asked: int,

@@ -141,7 +141,7 @@ class Scheduler:
         """
         info = signature.info.normalized_for(snapshot)
         table = self._score(info, snapshot, self._filter(info, snapshot, expired).feasible, expired)
-        return table.rows[table.totals == table.totals.max()] if len(table.rows) else table.rows
+        return table.best_rows() if len(table.rows) else table.rows
 
     def explain(self, signature: PodSignature, snapshot: Snapshot) -> NodeToStatus:
         """Return the reasons of each node of `snapshot` that rejects the pod, in the words that the message counts."""
@@ -205,9 +205,9 @@ class Scheduler:
         filtered = self._filter(info, snapshot, expired)
         feasible = int(np.count_nonzero(filtered.feasible))
         if feasible == 0:
-            message = fit_error(total, filtered.reasons, filtered.pre_filter_msg)
+            message = fit_error(total, filtered.reasons, filtered.pre_filter_msg, self._profile.wording)
             return self._none_feasible(info, snapshot, message, unmodelled, expired)
-        message = f"{feasible}/{total} nodes are available."
+        message = f"{feasible}/{total} nodes are available.{self._profile.wording.note}"
         scores = Scores(snapshot, partial(self._score, info, snapshot, filtered.feasible, never))
         if required:
             message += f" Whether one of them will do depends on {', '.join(sorted(required))}, which is not modelled."
@@ -232,6 +232,7 @@ class Scheduler:
         """Return Waiting if a node without its pods, or a new node of a template, can take the pod; else Infeasible."""
         total = len(snapshot.nodes)
         if total and self._filter(info, snapshot.without_pods(), expired, ignore_transient=True).feasible.any():
+            message += self._profile.wording.note
             return Placement("Waiting", None, total, 0, message, unmodelled=unmodelled)
         exemption = deny_exemption(info, snapshot, partial(self._fitting_when_empty, snapshot.without_pods(), expired))
         if not self._templates:
@@ -270,7 +271,8 @@ class Scheduler:
                 plugins |= rejecting_plugins(self._profile, info, snapshot, nominated, expired)
             reasons[pre_filter_rejection(plugins, is_disjoint=False)] = int(np.count_nonzero(left_out))
         with_nominated = nodes_with_nominated_pods(info, snapshot, self._profile.scheduler_names, expired)
-        run = partial(run_filters, self._profile.filters, info, snapshot, with_nominated, expired)
+        profile = self._profile
+        run = partial(run_filters, profile.filters, profile.carry_on, info, snapshot, with_nominated, expired)
         if nominated is not None:
             own = _named(frozenset((info.nomination.node_name,)), snapshot)
             if (alone := run(own, reasons)).any():

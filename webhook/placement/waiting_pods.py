@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple
 
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pending_pods import PendingPod, PodKey
-from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import DeadlineNearError, Expired, never
 from webhook.kube.field import InvalidInput
 from webhook.placement.framework.result import Placement
@@ -21,26 +21,11 @@ from webhook.placement.reservations import (
     tied_nodes,
     with_ties,
 )
+from webhook.placement.scorer import Scorer
 
 # The reason of a pod that waits for others, by their number.
 ONE_WAITS = "1 pod that waits before it needs"
 MANY_WAIT = "{} pods that wait before it need"
-
-
-class Scorer(Protocol):
-    """Predicts the node of a pod: the scheduler or a wrapper of it."""
-
-    def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Expired) -> Placement:
-        """Return the placement on `snapshot` of a pod with the signature `asked`."""
-        ...
-
-    def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Expired) -> Rows:
-        """Return the rows of the nodes of `snapshot` that pass every filter.
-
-        Raises:
-            DeadlineNearError: `expired()` holds.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

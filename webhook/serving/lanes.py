@@ -14,7 +14,7 @@ from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.admission import AdmissionRequest
 from webhook.pipeline import ClusterView
 from webhook.placement.scheduler import Placement, PodSignature
-from webhook.placement.waiting_pods import Scorer
+from webhook.placement.scorer import Scorer
 from webhook.policy.policy import Policy
 from webhook.serving.decision_cache import DecisionCache
 from webhook.serving.rendering import Rendered

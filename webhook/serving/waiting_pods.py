@@ -19,7 +19,8 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import field
 from webhook.placement.cluster_warnings import is_absent
 from webhook.placement.reservations import MOST_SCORED_NODES, Reservation, Reservations
-from webhook.placement.waiting_pods import Scorer, reserve, with_room
+from webhook.placement.scorer import Scorer
+from webhook.placement.waiting_pods import reserve, with_room
 from webhook.serving.admitted_pods import AdmittedPods
 from webhook.serving.candidate import Candidate
 from webhook.serving.placing_queue import PlacingQueue, QueueOrder
@@ -56,8 +57,7 @@ class WaitingPods:
         self._monotonic_seconds, self._cpu_seconds = monotonic_seconds, cpu_seconds
         self._is_absent = is_absent
         self._admitted = AdmittedPods()
-        self.find_admitted = self._admitted.find_same
-        self.reserves = self._admitted.has_place
+        self.find_admitted, self.reserves = self._admitted.find_same, self._admitted.has_place
         self._entries = Entries()
         self._number_of: dict[PodKey, int] = {}
         self._pending: Mapping[PodKey, PendingPod] = {}

@@ -68,6 +68,7 @@ def pre_filter_rejection(plugins: Collection[str], *, is_disjoint: bool) -> str:
 
 def run_filters(
     filters: Sequence[FilterPlugin],
+    carry_on: frozenset[str] | None,
     pod: PodInfo,
     nodes: Snapshot,
     with_nominated: NodesWithNominatedPods | None,
@@ -77,13 +78,15 @@ def run_filters(
 ) -> Mask:
     """Return the `candidates` that pass all `filters`; add to `reasons` how many of them fail for each reason.
 
-    The nodes of `with_nominated` must pass with their nominated pods and without them.
+    The nodes of `with_nominated` must pass with their nominated pods and without them. `carry_on` is that of a profile.
 
     Raises:
         DeadlineNearError: `expired()` holds.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods
     """
+    if carry_on is not None:
+        return _adding_up(filters, carry_on, pod, nodes, expired, candidates, reasons)
     feasible = candidates
     if with_nominated:
         for plugin in in_time(filters, expired):
@@ -102,3 +105,32 @@ def _without_rejected(feasible: Mask, failures: Iterable[Failure], reasons: Coun
             reasons[reason] += count
             left = left & ~newly_rejected
     return left
+
+
+def _adding_up(
+    filters: Sequence[FilterPlugin],
+    carry_on: frozenset[str],
+    pod: PodInfo,
+    nodes: Snapshot,
+    expired: Expired,
+    candidates: Mask,
+    reasons: Counter[str],
+) -> Mask:
+    """Return the `candidates` that pass all `filters`, of a scheduler that can count a node for several of them.
+
+    A node that is rejected for a reason in `carry_on` is given to the next filter all the same.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    feasible = evaluated = candidates
+    for plugin in in_time(filters, expired):
+        left = evaluated
+        for reason, rejected in plugin.filter(pod, nodes, expired):
+            newly_rejected = rejected & evaluated
+            if count := int(np.count_nonzero(newly_rejected)):
+                reasons[reason] += count
+                feasible = feasible & ~newly_rejected
+                left = left if reason in carry_on else left & ~newly_rejected
+        evaluated = left
+    return feasible

@@ -7,9 +7,10 @@ Unknown.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Column, Rows, Snapshot
@@ -17,6 +18,8 @@ from webhook.kube.deadline import Expired
 from webhook.placement.pod.pod_info import PodInfo
 
 MAX_NODE_SCORE = 100
+# kube-scheduler's scores are integers; those of batch schedulers are not.
+ScoreColumn: TypeAlias = Column | NDArray[np.float64]
 
 
 class Failure(NamedTuple):
@@ -32,11 +35,13 @@ class PreFilterResult:
 
     `node_names` are the only candidates; None: all nodes. `reason` is why the plugin rejects all nodes; empty: it does
     not. `is_transient`: the rejection can disappear without a change of a node, such as when a claim is bound.
+    `is_summary`: it is what the scheduler writes, and the filters have the reasons of each node.
     """
 
     node_names: frozenset[str] | None = None
     reason: str = ""
     is_transient: bool = False
+    is_summary: bool = False
 
 
 class Plugin(Protocol):
@@ -91,7 +96,7 @@ class ScorePlugin(Plugin, Protocol):
     def skips(self, pod: PodInfo) -> bool:
         """Return whether the plugin does not score `pod`, and is absent from the scores."""
 
-    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired) -> Column | None:
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired) -> ScoreColumn | None:
         """Return the score of each of the feasible `rows` of `nodes`, normalized to 0–MAX_NODE_SCORE, not weighted.
 
         None if the plugin does not score `pod` on these nodes, and is absent from the scores.

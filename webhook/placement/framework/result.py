@@ -7,11 +7,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.snapshot import Column, Rows, Snapshot
+from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.placement.framework.interface import ScoreColumn
 
 Bits = NDArray[np.uint8]
 PlacementVerdict = Literal["Feasible", "Waiting", "Infeasible", "Unknown"]
 
+# Sums of fractions differ by less than this where they are equal.
+_TIE = 1e-6
 NO_NODES = "no nodes available to schedule pods"
 
 
@@ -20,19 +23,19 @@ class ScoreTable:
     """The weighted scores of the feasible nodes; the n-th score of a plugin is that of the node in `rows[n]`."""
 
     rows: Rows
-    totals: Column
-    by_plugin: tuple[tuple[str, Column], ...]
+    totals: ScoreColumn
+    by_plugin: tuple[tuple[str, ScoreColumn], ...]
 
     def best_rows(self) -> Rows:
         """Return the rows with the highest total, in the order of the node names; kube-scheduler picks one at random.
 
         Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, selectHost
         """
-        best: Rows = self.rows[self.totals == self.totals.max()]
+        best: Rows = self.rows[self.totals >= self.totals.max() - _TIE]
         return best
 
 
-class Scores(Mapping[str, Mapping[str, int]]):
+class Scores(Mapping[str, Mapping[str, float]]):
     """The weighted scores of the feasible nodes, by node and plugin, with their `total`.
 
     The table is computed on first use: admission needs only the best node, and caches many placements.
@@ -50,13 +53,13 @@ class Scores(Mapping[str, Mapping[str, int]]):
             self._table = self._evaluate()
         return self._table
 
-    def __getitem__(self, name: str) -> Mapping[str, int]:
+    def __getitem__(self, name: str) -> Mapping[str, float]:
         table, row = self._scores(), self._nodes.rows[name]
         position = int(table.rows.searchsorted(row))
         if position == len(table.rows) or table.rows[position] != row:
             raise KeyError(name)
-        return {"total": int(table.totals[position])} | {
-            plugin: int(column[position]) for plugin, column in table.by_plugin
+        return {"total": _number(table.totals[position])} | {
+            plugin: _number(column[position]) for plugin, column in table.by_plugin
         }
 
     def __iter__(self) -> Iterator[str]:
@@ -67,6 +70,11 @@ class Scores(Mapping[str, Mapping[str, int]]):
 
     def __repr__(self) -> str:
         return f"Scores({dict(self)!r})"
+
+
+def _number(score: Any) -> float:
+    """Return a score as an integer, as kube-scheduler's are, else with two decimals."""
+    return int(score) if score == int(score) else round(float(score), 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +157,7 @@ class Placement:
     total: int
     feasible: int
     message: str
-    scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     unmodelled: tuple[str, ...] = ()
     suggestions: tuple[str, ...] = ()
     remedies: tuple[Remedy, ...] = ()
@@ -185,15 +193,36 @@ class Placement:
         return replace(self, scores={}, gang=gang)
 
 
-def fit_error(total: int, reasons: Mapping[str, int], pre_filter_msg: str = "") -> str:
-    """Return kube-scheduler's FailedScheduling text for `total` nodes, none of them feasible.
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The words of a scheduler: the `heading` before its reasons, and its own text for some reasons.
+
+    `pre_filter` returns the text for a number of nodes that a pre-filter rejects for a reason. `note` states which part
+    of the scheduling is predicted; empty: all.
+    """
+
+    heading: str = "0/{total} nodes are available"
+    reason: Callable[[str], str] = str
+    pre_filter: Callable[[int, str], str] = "0/{} nodes are available: {}.".format
+    note: str = ""
+
+
+KUBE_SCHEDULER = Wording()
+
+
+def fit_error(
+    total: int, reasons: Mapping[str, int], pre_filter_msg: str = "", wording: Wording = KUBE_SCHEDULER
+) -> str:
+    """Return the text of a scheduler about `total` nodes, none of them feasible: that of kube-scheduler's Event.
 
     `reasons` counts the nodes rejected for each reason. `pre_filter_msg` replaces them if a pre-filter rejected all.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, FitError.Error
     """
-    parts = pre_filter_msg or ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
-    return f"0/{total} nodes are available: {parts}."
+    if pre_filter_msg:
+        return wording.pre_filter(total, pre_filter_msg)
+    parts = ", ".join(sorted(f"{count} {wording.reason(reason)}" for reason, count in reasons.items()))
+    return f"{wording.heading.format(total=total)}: {parts}."
 
 
 def with_templates(message: str, templates: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.placement.framework.interface import ScorePlugin
+from webhook.placement.framework.interface import ScoreColumn, ScorePlugin
 from webhook.placement.framework.result import ScoreTable
 from webhook.placement.pod.pod_info import PodInfo
 
@@ -21,12 +21,12 @@ def run_scores(
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunScorePlugins
     """
-    totals = np.zeros(len(rows), dtype=np.int64)
+    totals: ScoreColumn = np.zeros(len(rows), dtype=np.int64)
     by_plugin = []
     for plugin, weight in in_time(plugins if len(rows) > 1 else (), expired):
         scores = None if plugin.skips(pod) else plugin.score(pod, nodes, rows, expired)
         if scores is not None:
             weighted = scores if weight == 1 else scores * weight
-            totals += weighted
+            totals = totals + weighted
             by_plugin.append((plugin.name, weighted))
     return ScoreTable(rows, totals, tuple(by_plugin))

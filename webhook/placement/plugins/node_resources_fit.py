@@ -74,6 +74,11 @@ class ScoringStrategy:
     counts_zeros: bool = True
 
 
+def insufficient(resource: str) -> str:
+    """Return the reason of a node that is short of `resource`."""
+    return _INSUFFICIENT + resource
+
+
 def missing_resource(reason: str) -> str | None:
     """Return the insufficient resource that `reason` names; None if it is another reason."""
     return reason.removeprefix(_INSUFFICIENT) if reason.startswith(_INSUFFICIENT) else None
@@ -111,7 +116,7 @@ class NodeResourcesFit:
                 if has_devices and nodes.devices.back(resource):
                     short &= offered > 0
                 # Yielded one by one: a pod can name ten thousand resources, and a mask has an entry for each node.
-                yield Failure(_INSUFFICIENT + resource, short)
+                yield Failure(insufficient(resource), short)
 
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended_resource(resource):

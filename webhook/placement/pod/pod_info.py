@@ -7,6 +7,7 @@ from webhook.cluster.index.images import normalized_image_name
 from webhook.cluster.index.node_selector import Term, WeightedTerm, read_node_affinity
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.amounts import Amounts
+from webhook.kube.documents import field
 from webhook.kube.ports import HostPort, read_host_ports
 from webhook.kube.reader import Reader
 from webhook.kube.release import Change
@@ -14,7 +15,7 @@ from webhook.kube.resource_names import is_schedulable_resource
 from webhook.kube.resources import ContainerRequests, PodResources, read_pod_resources
 from webhook.kube.taints import Toleration, Tolerations, with_default_tolerations
 from webhook.kube.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
-from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.kube.wellknown import DEFAULT_NAMESPACE, VOLCANO_GROUP
 from webhook.placement.pod.inter_pod_info import InterPodInfo
 from webhook.placement.pod.nomination import Nomination
 from webhook.placement.pod.preemption import Preemption
@@ -45,6 +46,7 @@ class PodInfo(NamedTuple):
     affinity; one without terms matches no node. `images` are those of containers and init containers, `image_volumes`
     those of image volumes; `containers` counts containers and init containers. `stored` identifies the pod if it is
     stored and requests extended resources. `tolerations` include those that the API server adds.
+    `has_group`: the pod names a PodGroup of Volcano.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -67,6 +69,7 @@ class PodInfo(NamedTuple):
     inter_pod: InterPodInfo
     preemption: Preemption
     nomination: Nomination
+    has_group: bool = False
 
     @classmethod
     def of(cls, reader: Reader, pod: Mapping[str, Any], resources: PodResources | None = None) -> "PodInfo":
@@ -100,6 +103,7 @@ class PodInfo(NamedTuple):
             inter_pod=InterPodInfo.of(reader, pod),
             preemption=Preemption.of(reader, spec),
             nomination=Nomination.of(reader, pod, spec),
+            has_group=bool(field(pod, "metadata", "annotations", VOLCANO_GROUP)),
         )
 
     def normalized_for(self, snapshot: Snapshot) -> "PodInfo":

@@ -1,0 +1,73 @@
+"""The one place that maps the name of a scheduler to what predicts its choice."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.backends.registry import BACKENDS
+from webhook.byte_cache import ByteCache
+from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.kube.deadline import Expired, never
+from webhook.placement.batch_profiles.kai import KAI
+from webhook.placement.batch_profiles.volcano import VOLCANO
+from webhook.placement.framework.result import Placement
+from webhook.placement.pod_signature import PodSignature
+from webhook.placement.profile import Profile
+from webhook.placement.scheduler import Scheduler
+from webhook.policy.scheduler_settings import BUILT_IN_SCHEDULERS, SchedulerSettings
+
+BATCH_PROFILES: Mapping[str, Profile] = {each.name: each for each in (VOLCANO, KAI)}
+
+
+def schedulers_by_name(
+    make: Callable[[Profile], Scheduler], settings: Mapping[str, SchedulerSettings]
+) -> dict[str, Scheduler]:
+    """Return a scheduler, which `make` makes of a profile, for each name whose backend has a profile of its own.
+
+    `settings` are those of the policy, over the built-in ones. Names with the same profile share a scheduler.
+    """
+    made: dict[str, Scheduler] = {}
+    found = {}
+    for name, each in {**BUILT_IN_SCHEDULERS, **settings}.items():
+        profile = BACKENDS[each.backend].profile
+        if profile:
+            if profile not in made:
+                made[profile] = make(BATCH_PROFILES[profile])
+            found[name] = made[profile]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class BackendSchedulers:
+    """Predicts with the scheduler of each pod: one of `by_name`, else kube-scheduler, `default`."""
+
+    default: Scheduler
+    by_name: Mapping[str, Scheduler]
+
+    @classmethod
+    def of(
+        cls, default: Scheduler, make: Callable[[Profile], Scheduler], settings: Mapping[str, SchedulerSettings]
+    ) -> "BackendSchedulers":
+        """Return the schedulers of the policy's `settings`, each of which `make` makes of a profile."""
+        return cls(default, schedulers_by_name(make, settings))
+
+    @property
+    def caches(self) -> tuple[ByteCache[Any, Any], ...]:
+        """The caches, for metrics."""
+        own = {id(each): each for each in (self.default, *self.by_name.values())}
+        return tuple(cache for each in own.values() for cache in each.caches)
+
+    def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Placement:
+        """Return the placement on `snapshot` of a pod with the signature `asked`."""
+        return self._of(asked).answer(asked, snapshot, expired)
+
+    def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Rows:
+        """Return the rows of the nodes of `snapshot` that pass every filter.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        return self._of(asked).feasible_rows(asked, snapshot, expired)
+
+    def _of(self, asked: PodSignature) -> Scheduler:
+        return self.by_name.get(asked.info.nomination.scheduler_name, self.default)

@@ -1,0 +1,1 @@
+"""The profiles of batch schedulers: their filters, scores and words, one file for each scheduler."""

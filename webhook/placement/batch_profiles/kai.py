@@ -1,0 +1,139 @@
+"""KAI, as far as node constraints go, read in and measured with KAI 0.12.0.
+
+It packs: a node with less that is free of the resource that the pod is for, GPUs or cpu, comes first.
+
+Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/conf_util/scheduler_conf_util.go, plugins/nodeplacement/pack.go,
+plugins/resourcetype, k8s_internal/predicates
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Rows, Snapshot
+from webhook.kube.deadline import Expired, in_time, never
+from webhook.kube.resource_names import CPU, MEMORY
+from webhook.placement.batch_profiles.parts import NOTE, ReasonsOnly, batch_profile
+from webhook.placement.framework.interface import Failure, PreFilterResult, ScoreColumn
+from webhook.placement.framework.result import Wording
+from webhook.placement.plugins.dynamic_resources import DynamicResources
+from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
+from webhook.placement.plugins.node_affinity import NodeAffinity
+from webhook.placement.plugins.node_ports import NodePorts
+from webhook.placement.plugins.node_resources_fit import (
+    ERR_REASON_TOO_MANY_PODS,
+    NodeResourcesFit,
+    insufficient,
+    missing_resource,
+)
+from webhook.placement.plugins.taint_toleration import TaintToleration
+from webhook.placement.plugins.volume_binding import VolumeBinding
+from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.registry import PluginArgs
+from webhook.placement.suggest.amount_text import amount_text
+
+_GPU = "nvidia.com/gpu"
+_HIGHEST_DENSITY = 9.0
+_RESOURCE_TYPE = 10
+_NAMES = {_GPU: "GPUs", CPU: "CPU cores", MEMORY: "memory"}
+_LARGEST = {_GPU: "GPU", CPU: "CPU", MEMORY: "memory"}
+
+
+class LargestNode:
+    """Rejects a pod that requests more of a resource than the largest node has.
+
+    Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/k8s_internal/predicates/maxNodeResources.go
+    """
+
+    name = "MaxNodePoolResources"
+
+    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
+        """Return the text about the first such resource."""
+        order = sorted(pod.requests, key=lambda each: [*_LARGEST, each[0]].index(each[0]))
+        for resource, amount in order:
+            most = int(nodes.allocatable(resource).max(initial=0))
+            if min(amount, LARGEST_AMOUNT) > most:
+                name = _LARGEST.get(resource, resource)
+                largest = f"Max {name} resources available in a single node is topped at {amount_text(resource, most)}"
+                reason = largest if most else f"No node has {name} resources"
+                return PreFilterResult(reason=reason, is_summary=True)
+        return PreFilterResult()
+
+
+class KaiFit(NodeResourcesFit):
+    """NodeResourcesFit as KAI filters: it counts every missing resource of a node; devices of a class do not count.
+
+    Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/api/common_info/pod_errors.go, NewFitErrorInsufficientResource
+    """
+
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
+        """Yield the nodes that are short of a resource or of pods, by resource."""
+        for resource, amount in in_time(pod.requests, expired):
+            free = nodes.allocatable(resource) - nodes.requested(resource)
+            yield Failure(insufficient(resource), free < min(amount, LARGEST_AMOUNT))
+        yield Failure(ERR_REASON_TOO_MANY_PODS, nodes.load.pods >= nodes.allowed_pods)
+
+
+class Pack:
+    """Score the nodes with the least that is free highest: of GPUs for a pod that requests them, else of cpu.
+
+    Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/plugins/nodeplacement/pack.go
+    """
+
+    name = "nodeplacement"
+
+    def skips(self, pod: PodInfo) -> bool:
+        """Return False: every pod is scored."""
+        return False
+
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> ScoreColumn:
+        """Return 0 to 9, not rounded; 0 for nodes that have none of the resource."""
+        resource = _GPU if dict(pod.requests).get(_GPU) else CPU
+        capacity = nodes.allocatable(resource).take(rows)
+        free = (capacity - nodes.requested(resource).take(rows)).astype(np.float64)
+        has = capacity > 0
+        if not has.any():
+            return np.zeros(len(rows), dtype=np.float64)
+        least, most = free[has].min(), free[has].max()
+        if most == 0:
+            return np.zeros(len(rows), dtype=np.float64)
+        density = np.ones(len(rows)) if least == most else 1 - (free - least) / (most - least)
+        return np.where(has, _HIGHEST_DENSITY * density, 0.0)
+
+
+class ResourceType:
+    """Score nodes without GPUs higher for pods that request none.
+
+    Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/plugins/resourcetype
+    """
+
+    name = "resourcetype"
+
+    def skips(self, pod: PodInfo) -> bool:
+        """Return whether the pod requests GPUs."""
+        return bool(dict(pod.requests).get(_GPU))
+
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> ScoreColumn:
+        """Return 10 for nodes without GPUs, 0 for the others."""
+        return np.where(nodes.allocatable(_GPU).take(rows) > 0, 0, _RESOURCE_TYPE)
+
+
+def _reason(reason: str) -> str:
+    resource = missing_resource(reason)
+    if reason == ERR_REASON_TOO_MANY_PODS:
+        resource = "pods"
+    return reason if resource is None else f"node(s) didn't have enough resources: {_NAMES.get(resource, resource)}"
+
+
+_NODE_AFFINITY, _AFFINITY, _VOLUMES, _DEVICES = NodeAffinity(), InterPodAffinity(), VolumeBinding(), DynamicResources()
+
+KAI = batch_profile(
+    "kai",
+    PluginArgs(),
+    (LargestNode(), *(ReasonsOnly(each) for each in (_NODE_AFFINITY, _VOLUMES, _DEVICES))),
+    (KaiFit(), NodePorts(), TaintToleration(), _NODE_AFFINITY, _AFFINITY, _VOLUMES, _DEVICES),
+    ((Pack(), 1), (ResourceType(), 1)),
+    frozenset(),
+    Wording("no nodes with enough resources were found", _reason, lambda _, reason: f"{reason}.", NOTE),
+)
+"""The profile of pods of KAI."""

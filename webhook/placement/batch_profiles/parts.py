@@ -1,0 +1,63 @@
+"""What the profiles of batch schedulers share."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.framework.interface import FilterPlugin, Plugin, PreFilterPlugin, PreFilterResult, ScorePlugin
+from webhook.placement.framework.result import Wording
+from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.profile import Enabled, Profile
+from webhook.placement.registry import PluginArgs
+
+NOTE = " Predicted: node constraints; the queue decides when it starts."
+
+
+class ReasonsOnly:
+    """Runs `plugin` as a pre-filter of a scheduler that ignores the nodes it names; `reason` words its rejection."""
+
+    def __init__(self, plugin: PreFilterPlugin, reason: str = "{reason}") -> None:
+        self.name = plugin.name
+        self._plugin = plugin
+        self._reason = reason
+
+    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
+        """Return the rejection of `plugin`, if any."""
+        result = self._plugin.pre_filter(pod, nodes)
+        if not result.reason:
+            return PreFilterResult()
+        return replace(result, node_names=None, reason=self._reason.format(name=self.name, reason=result.reason))
+
+
+def batch_profile(
+    name: str,
+    args: PluginArgs,
+    pre_filters: Sequence[PreFilterPlugin],
+    filters: Sequence[FilterPlugin],
+    scores: Sequence[tuple[ScorePlugin, int]],
+    carry_on: frozenset[str],
+    wording: Wording,
+) -> Profile:
+    """Return the profile `name` with these plugins, in order; pods with scheduling gates wait as in any other.
+
+    `carry_on` and `wording` are those of a profile.
+    """
+    enabled = Enabled(_names(pre_filters), _names(filters), tuple((plugin.name, weight) for plugin, weight in scores))
+    gates = Profile.of("gates").pre_enqueues
+    return Profile(
+        name,
+        args,
+        enabled,
+        unmodelled_steps=(),
+        scheduler_names=frozenset(),
+        pre_enqueues=gates,
+        pre_filters=tuple(pre_filters),
+        filters=tuple(filters),
+        scores=tuple(scores),
+        carry_on=carry_on,
+        wording=wording,
+    )
+
+
+def _names(plugins: Sequence[Plugin]) -> tuple[str, ...]:
+    return tuple(each.name for each in plugins)

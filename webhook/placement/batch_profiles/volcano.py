@@ -1,0 +1,190 @@
+"""Volcano with the default configuration of its chart, measured with Volcano 1.15.1.
+
+Source: volcano.sh/volcano/installer/helm/chart/volcano/config/volcano-scheduler.conf, pkg/scheduler/plugins/predicates,
+pkg/scheduler/plugins/nodeorder
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
+from webhook.kube.deadline import Expired, in_time, never
+from webhook.kube.release import Release
+from webhook.kube.resource_names import CPU, MEMORY
+from webhook.placement.batch_profiles.parts import NOTE, ReasonsOnly, batch_profile
+from webhook.placement.framework.interface import (
+    MAX_NODE_SCORE,
+    Failure,
+    PreFilterResult,
+    ScoreColumn,
+)
+from webhook.placement.framework.result import Wording
+from webhook.placement.plugins import inter_pod_affinity, node_ports, node_volume_limits, pod_topology_spread
+from webhook.placement.plugins.dynamic_resources import DynamicResources
+from webhook.placement.plugins.image_locality import ImageLocality
+from webhook.placement.plugins.node_affinity import NodeAffinity
+from webhook.placement.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from webhook.placement.plugins.node_resources_fit import ERR_REASON_TOO_MANY_PODS, NodeResourcesFit, insufficient
+from webhook.placement.plugins.node_unschedulable import NodeUnschedulable
+from webhook.placement.plugins.taint_toleration import TaintToleration
+from webhook.placement.plugins.volume_binding import VolumeBinding
+from webhook.placement.plugins.volume_zone import VolumeZone
+from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.registry import PluginArgs
+
+NOT_ENQUEUED = "pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Unschedulable"
+ERR_REASON_PODS_NUMBER = "node(s) pod number exceeded"
+_PRE_PREDICATE = "plugin {name} pre-predicates failed {reason}"
+# The release of the Kubernetes libraries that Volcano is linked with, whatever the release of the API server is.
+_LINKED_MINOR = 35
+_OVERCOMMIT_FACTOR = 1.2
+# A shortage that no smaller request removes. Volcano has one text for both.
+_OVERUSED = "overused "
+_GPU = "nvidia.com/gpu"
+
+
+class Overcommit:
+    """Holds a pod back while its requests exceed the cluster: 1.2 times the allocatable amounts, less what is in use.
+
+    A pod of a named group is admitted with its group, whose requests are not known here.
+
+    Source: volcano.sh/volcano/pkg/scheduler/plugins/overcommit/overcommit.go
+    """
+
+    name = "overcommit"
+
+    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
+        """Return the text of a pod whose group is not enqueued."""
+        if pod.has_group:
+            return PreFilterResult()
+        for resource, amount in pod.requests:
+            most = _OVERCOMMIT_FACTOR * float(nodes.allocatable(resource).sum())
+            if amount > most - float(nodes.requested(resource).sum()):
+                held = f"{NOT_ENQUEUED}. Its group is not enqueued: {resource} of the cluster would be overcommitted"
+                return PreFilterResult(reason=held, is_transient=True, is_summary=True)
+        return PreFilterResult()
+
+
+class VolcanoFit(NodeResourcesFit):
+    """NodeResourcesFit as Volcano's action `allocate` filters: each node has its first missing resource as a reason.
+
+    Resources that devices back do not count. A pod without requests is placed by the action `backfill`, which checks
+    the number of pods alone.
+
+    Source: volcano.sh/volcano/pkg/scheduler/actions/allocate/allocate.go, predicate
+    """
+
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
+        """Yield the nodes that are short of a resource: of cpu, memory, another one, then of pods.
+
+        A node whose pods request more cpu or memory than it has takes no pod with requests.
+        """
+        full = nodes.load.pods >= nodes.allowed_pods
+        if not pod.requests:
+            yield Failure(ERR_REASON_PODS_NUMBER, full)
+            return
+        requests = {CPU: 0, MEMORY: 0} | dict(pod.requests)
+        left = np.ones(len(nodes.nodes), dtype=np.bool_)
+        for resource, amount in in_time(requests.items(), expired):
+            free = nodes.allocatable(resource) - nodes.requested(resource)
+            short = left & (free < min(amount, LARGEST_AMOUNT))
+            yield Failure(insufficient(resource) if amount else _OVERUSED + resource, short)
+            left &= ~short
+        yield Failure(ERR_REASON_TOO_MANY_PODS, left & full)
+
+
+class LinkedBalancedAllocation(NodeResourcesBalancedAllocation):
+    """NodeResourcesBalancedAllocation of the release that Volcano is linked with."""
+
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
+        """Return the scores of that release."""
+        linked = Release(min(_LINKED_MINOR, nodes.release.minor))
+        return super().score(pod, replace(nodes, release=linked), rows, expired)
+
+
+class Binpack:
+    """Score by the used share of cpu and memory, with the pod; a node that lacks one of them scores 0 for it.
+
+    Source: volcano.sh/volcano/pkg/scheduler/plugins/binpack/binpack.go, BinPackingScore
+    """
+
+    name = "binpack"
+
+    def skips(self, pod: PodInfo) -> bool:
+        """Return whether the pod requests neither cpu nor memory: then no node scores."""
+        return not self._requests(pod)
+
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> ScoreColumn:
+        """Return the mean of the shares in percent, not rounded."""
+        requests = self._requests(pod)
+        total = np.zeros(len(rows), dtype=np.float64)
+        for resource, amount in in_time(requests, expired):
+            capacity = nodes.allocatable(resource).take(rows)
+            used = nodes.requested(resource).take(rows) + min(amount, LARGEST_AMOUNT)
+            total += np.where(capacity > 0, used / np.maximum(capacity, 1), 0.0)
+        return total / len(requests) * MAX_NODE_SCORE
+
+    @staticmethod
+    def _requests(pod: PodInfo) -> list[tuple[str, int]]:
+        return [each for each in pod.requests if each[0] in (CPU, MEMORY)]
+
+
+def _reason(reason: str) -> str:
+    if reason == ERR_REASON_TOO_MANY_PODS:
+        return insufficient("pods")
+    return insufficient(reason.removeprefix(_OVERUSED)) if reason.startswith(_OVERUSED) else reason
+
+
+def _pre_filter(total: int, reason: str) -> str:
+    return f"{reason}." if reason.startswith(NOT_ENQUEUED) else f"0/{total} nodes are unavailable: {total} {reason}."
+
+
+_ARGS = PluginArgs(balanced_resources=(CPU, MEMORY, _GPU), hard_pod_affinity_weight=0)
+_AFFINITY = inter_pod_affinity.InterPodAffinity(_ARGS.hard_pod_affinity_weight)
+_SPREAD = pod_topology_spread.PodTopologySpread(_ARGS.default_constraints, system_defaulted=True)
+_FIT, _NODE_AFFINITY, _TAINTS = VolcanoFit(), NodeAffinity(), TaintToleration()
+_VOLUMES, _ZONE, _DEVICES = VolumeBinding(), VolumeZone(), DynamicResources()
+
+VOLCANO = batch_profile(
+    "volcano",
+    _ARGS,
+    (Overcommit(), *(ReasonsOnly(each, _PRE_PREDICATE) for each in (_NODE_AFFINITY, _VOLUMES, _ZONE, _DEVICES))),
+    (
+        _FIT,
+        NodeUnschedulable(),
+        _NODE_AFFINITY,
+        _TAINTS,
+        node_ports.NodePorts(),
+        _AFFINITY,
+        node_volume_limits.NodeVolumeLimits(),
+        _ZONE,
+        _SPREAD,
+        _VOLUMES,
+        _DEVICES,
+    ),
+    (
+        (_FIT, 1),
+        (LinkedBalancedAllocation(_ARGS.balanced_resources), 1),
+        (_NODE_AFFINITY, 2),
+        (ImageLocality(), 1),
+        (_AFFINITY, 2),
+        (_TAINTS, 3),
+        (_SPREAD, 2),
+        (Binpack(), 1),
+    ),
+    # Upstream, these are Unschedulable, and most others UnschedulableAndUnresolvable.
+    frozenset(
+        (
+            node_ports.ERR_REASON,
+            inter_pod_affinity.ERR_REASON_ANTI_AFFINITY,
+            inter_pod_affinity.ERR_REASON_EXISTING_ANTI_AFFINITY,
+            node_volume_limits.ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED,
+            pod_topology_spread.ERR_REASON_CONSTRAINTS_NOT_MATCH,
+            ERR_REASON_PODS_NUMBER,
+        )
+    ),
+    Wording("0/{total} nodes are unavailable", _reason, _pre_filter, NOTE),
+)
+"""The profile of pods of Volcano."""
