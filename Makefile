@@ -58,7 +58,7 @@ differential-capacity: $(STAMP) ## compare the counts of 200 random pods with th
 differential-moves: $(STAMP) ## make the moves of 100 random clusters on the real kube-scheduler (make test: 4)
 	DIFFERENTIAL_MOVES=100 $(BIN)/python -m pytest tests/placement/capacity/test_moves_against_kube_scheduler.py
 
-test-schedulers: $(STAMP) ## run the real Volcano, KAI and Kueue beside the control plane, built if need be
+test-schedulers: $(STAMP) ## run the real Volcano, KAI, Kueue and Coscheduling, built if need be
 	TEST_SCHEDULERS=1 REQUIRE_CONTROL_PLANE=1 $(BIN)/python -m pytest tests/schedulers $(PYTEST_ARGS)
 
 upstream-tables: $(STAMP) ## compare our results with kube-scheduler's unit-test tables, by plugin

@@ -23,18 +23,24 @@ class Answer:
 
 
 def world_for_volcano(dice: Dice) -> World:
-    """Return a random world without what the objects do not determine.
+    """Return a random world without what the objects do not determine, and what Volcano does not read.
 
     Volcano takes the number of nodes with an image when a node last changed, so its score of images depends on the
-    order in which nodes came. Claims would be bound by kube-scheduler's controllers, which do not run.
+    order in which nodes came. Claims would be bound by controllers that do not run. Volcano, linked with libraries of
+    1.35, does not count what a pod as a whole was resized to.
     """
     while (world := random_world(dice, _SIZES)).storage:
         pass
-    return replace(world, nominated=(), nodes=tuple(_without_images(node) for node in world.nodes))
+    nodes = tuple(_without(node, {"images"}) for node in world.nodes)
+    pods = tuple(_without(pod, {"resources", "allocatedResources"}) for pod in world.pods)
+    return replace(world, nominated=(), nodes=nodes, pods=pods)
 
 
-def _without_images(node: Object) -> Object:
-    return {**node, "status": {key: value for key, value in node["status"].items() if key != "images"}}
+def _without(obj: Object, fields: set[str]) -> Object:
+    """Return the object without fields of its status."""
+    if not fields & obj.get("status", {}).keys():
+        return obj
+    return {**obj, "status": {key: value for key, value in obj["status"].items() if key not in fields}}
 
 
 class AskedVolcano:

@@ -65,7 +65,10 @@ VOLCANO = Recipe(
 )
 KAI = Recipe("kai", "github.com/NVIDIA/KAI-scheduler", ("deployments/kai-scheduler/crds",))
 KUEUE = Recipe("kueue", "sigs.k8s.io/kueue", ("config/components/crd/bases", "config/components/webhook"))
-RECIPES = (VOLCANO, KAI, KUEUE)
+COSCHEDULING = Recipe(
+    "coscheduling", "sigs.k8s.io/scheduler-plugins", ("config/crd/bases/scheduling.x-k8s.io_podgroups.yaml",)
+)
+RECIPES = (VOLCANO, KAI, KUEUE, COSCHEDULING)
 
 
 @dataclass(frozen=True, slots=True)

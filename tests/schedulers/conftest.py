@@ -9,10 +9,12 @@ import pytest
 
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
+from tests.schedulers import coscheduling as coscheduling_program
 from tests.schedulers import kai as kai_program
 from tests.schedulers import kueue as kueue_program
 from tests.schedulers import volcano as volcano_program
-from tests.schedulers.build import KAI, KUEUE, RECIPES, VOLCANO, Built, built
+from tests.schedulers.build import COSCHEDULING, KAI, KUEUE, RECIPES, VOLCANO, Built, built
+from tests.schedulers.coscheduling import Coscheduling
 from tests.schedulers.kai import Kai
 from tests.schedulers.kueue import Kueue
 from tests.schedulers.volcano import Volcano
@@ -78,6 +80,19 @@ def kueue_programs(pytestconfig: pytest.Config) -> Built:
 def kueue(cluster: Cluster, kueue_programs: Built, tmp_path: Path) -> Iterator[Kueue]:
     """The real Kueue, running for the test."""
     with kueue_program.running(cluster, kueue_programs, tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+def coscheduling_programs(pytestconfig: pytest.Config) -> Built:
+    """The program and the file of scheduler-plugins."""
+    return pytestconfig.stash[_BUILT][COSCHEDULING.name]
+
+
+@pytest.fixture
+def coscheduling(cluster: Cluster, coscheduling_programs: Built, tmp_path: Path) -> Iterator[Coscheduling]:
+    """The real Coscheduling plugin in a kube-scheduler, running for the test."""
+    with coscheduling_program.running(cluster, coscheduling_programs, tmp_path) as started:
         yield started
 
 

@@ -1,0 +1,36 @@
+"""The real Coscheduling plugin starts gangs that are annotated with our keys alone."""
+
+import pytest
+
+from tests.controlplane.cluster import Cluster
+from tests.schedulers.coscheduling import NAME, Coscheduling
+from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, wait_refused, worker
+from tests.support.admission import policy_with
+from tests.support.registered import Webhook
+
+TO_COSCHEDULING = policy_with(
+    schedulers={NAME: {"backend": "coscheduling"}},
+    workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "schedulerName": NAME}},
+)
+
+
+@pytest.fixture(autouse=True)
+def _sends_training_pods_to_it(webhook: Webhook) -> None:
+    webhook.world.policy = TO_COSCHEDULING
+
+
+@pytest.mark.parametrize(("gpus", "started"), [(3, 0), (4, 4)])
+def test_a_gang_starts_whole_or_not_at_all(
+    cluster: Cluster, coscheduling: Coscheduling, gpus: int, started: int
+) -> None:
+    """Cards that come later are no part of it: the plugin took more than 90 s to try again."""
+    cluster.make_nodes(gpu_node("n1", gpus))
+    coscheduling.make_pod_group("bert", 4)
+
+    pods = [cluster.create(worker(f"bert-{number}", gang="bert", gang_size=4)).object for number in range(4)]
+
+    if started:
+        assert wait_bound_all(cluster, pods) == ["n1"] * started
+    else:
+        wait_refused(cluster, pods)
+        assert bound(cluster, pods) == 0
