@@ -9,11 +9,12 @@ import pytest
 
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
+from tests.controlplane.go_command import BuildFailed
 from tests.schedulers import coscheduling as coscheduling_program
 from tests.schedulers import kai as kai_program
 from tests.schedulers import kueue as kueue_program
 from tests.schedulers import volcano as volcano_program
-from tests.schedulers.build import COSCHEDULING, KAI, KUEUE, RECIPES, VOLCANO, Built, built
+from tests.schedulers.build import COSCHEDULING, KAI, KUEUE, RECIPES, VOLCANO, Built, Recipe, built
 from tests.schedulers.coscheduling import Coscheduling
 from tests.schedulers.kai import Kai
 from tests.schedulers.kueue import Kueue
@@ -33,8 +34,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     found = {}
     for recipe in RECIPES:
         if f"{recipe.name}_programs" in asked and not session.config.option.collectonly:
-            found[recipe.name] = built(recipe, os.environ, lambda line: print(line, file=sys.stderr, flush=True))
+            found[recipe.name] = _built(recipe)
     session.config.stash[_BUILT] = found
+
+
+def _built(recipe: Recipe) -> Built:
+    try:
+        return built(recipe, os.environ, lambda line: print(line, file=sys.stderr, flush=True))
+    except (BuildFailed, OSError) as failure:
+        pytest.exit(f"{recipe.name}: the build failed: {failure}", returncode=2)
 
 
 @pytest.fixture
