@@ -25,8 +25,8 @@ def tables(results: Iterable[Result]) -> Iterator[str]:
     for workload, group in groupby(ordered, _workload):
         runs = list(group)
         pod_list, every, first = workload
-        part = "all of them" if every == 1 else f"one of {every}, from number {first}"
-        yield f"\n{pod_list}: {runs[0].nodes} nodes ({part}), {runs[0].gpus} GPUs\n"
+        part = "all" if every == 1 else f"one of {every}, from number {first} on"
+        yield f"\n### {pod_list}: {runs[0].nodes} nodes ({part}), {runs[0].gpus} GPUs\n"
         yield _HEADER
         for _, rows in groupby(runs, lambda each: (each.configuration, each.placed_by)):
             yield _row(list(rows))
