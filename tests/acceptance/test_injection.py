@@ -39,12 +39,20 @@ def assert_is_training_pod(pod: dict[str, Any], webhook: Webhook) -> None:
 
 
 def assert_is_inference_pod(pod: dict[str, Any], webhook: Webhook) -> None:
-    wanted = by_hand("inference")
-    assert pod["spec"]["affinity"] == wanted["affinity"]
+    wanted, group = by_hand("inference"), pod["metadata"].get("labels", {}).get("pod-template-hash")
+    spread = {"podAntiAffinity": spread_over_hosts(group)} if group else {}
+    assert pod["spec"]["affinity"] == wanted["affinity"] | spread
     assert own_tolerations(pod) == wanted["tolerations"]
     assert pod["spec"]["schedulerName"] == "default-scheduler"
     assert "jobtype" not in pod["metadata"].get("labels", {})
-    assert provenance(pod) == (webhook.world.policy.identity, "NodeUsageAffinity,GpuProduct")
+    rules = "NodeUsageAffinity,GpuProduct,Spread" if group else "NodeUsageAffinity,GpuProduct"
+    assert provenance(pod) == (webhook.world.policy.identity, rules)
+
+
+def spread_over_hosts(group: str) -> dict[str, Any]:
+    """The preference for nodes without another replica of a revision of a Deployment."""
+    term = {"labelSelector": {"matchLabels": {"pod-template-hash": group}}, "topologyKey": "kubernetes.io/hostname"}
+    return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}
 
 
 def own_tolerations(pod: dict[str, Any]) -> list[dict[str, Any]]:
