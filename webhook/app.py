@@ -55,7 +55,7 @@ def waiting_pods(policy: Policy) -> WaitingPods:
     check = policy.spec.placement_check
     # Without templates and suggestions: only the node counts.
     make = partial(Scheduler, cache_bytes=_WAITING_BYTES)
-    scheduler = BackendSchedulers(make(profiles_for(policy.spec)[check.profile]), {})
+    scheduler = BackendSchedulers.of(make(profiles_for(policy.spec)[check.profile]), make, policy.spec.schedulers)
     absent = partial(is_absent, schedulers=policy.spec.schedulers)
     return WaitingPods(scheduler, check.reservation_seconds, time.monotonic, time.thread_time, absent)
 

@@ -64,7 +64,9 @@ def scheduler_for(policy: Policy, cache_bytes: int = ANSWER_CACHE_BYTES, suggest
     """
     templates = template_nodes(policy.spec.node_templates)
     make = partial(Scheduler, templates=templates, suggestions=suggestions, cache_bytes=cache_bytes)
-    return BackendSchedulers(make(profiles_for(policy.spec)[policy.spec.placement_check.profile]), {})
+    return BackendSchedulers.of(
+        make(profiles_for(policy.spec)[policy.spec.placement_check.profile]), make, policy.spec.schedulers
+    )
 
 
 def admit(request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, expired: Expired = never) -> Verdict:

@@ -191,7 +191,7 @@ def test_the_policy_is_applied_before_the_count(run: Run, tmp_path: Path) -> Non
 def test_a_scheduler_without_a_profile_gives_no_count(run: Run, tmp_path: Path) -> None:
     configuration = tmp_path / "scheduler.yaml"
     configuration.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
-    pod = ONE.scheduler("volcano")
+    pod = ONE.scheduler("other")
 
     outcome = _capacity(run, _cluster(tmp_path, 8), pod, options=("--scheduler-config", str(configuration)))
 

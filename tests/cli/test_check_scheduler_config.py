@@ -22,7 +22,7 @@ def files(tmp_path: Path) -> Path:
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*nodes, running.obj()]}))
     pods = [
         make_pod(name).requests(cpu="1", memory="1Gi").scheduler(scheduler).obj()
-        for name, scheduler in (("a", "default-scheduler"), ("b", "binpack-scheduler"), ("c", "volcano"))
+        for name, scheduler in (("a", "default-scheduler"), ("b", "binpack-scheduler"), ("c", "other"))
     ]
     (tmp_path / "pods.yaml").write_text(yaml.safe_dump_all(pods))
     return tmp_path
@@ -41,7 +41,7 @@ def test_each_pod_is_evaluated_with_the_profile_of_its_scheduler(check: Run) -> 
         ("Feasible", "used"),
         ("Unknown", None),
     ]
-    assert lines(result.output)[2]["message"] == "the configuration has no profile for the schedulerName volcano"
+    assert lines(result.output)[2]["message"] == "the configuration has no profile for the schedulerName other"
     assert result.code == 3
 
 
@@ -77,3 +77,24 @@ def test_an_unknown_profile_is_reported(check: Run, arguments: tuple[str, ...], 
     result = check(*arguments)
     assert result.code == 2
     assert error in result.errors
+
+
+def test_pods_of_a_batch_scheduler_are_predicted_by_its_rules(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "cluster.json").write_text(json.dumps(make_node_object("a")))
+    pods = [
+        make_pod(scheduler).requests(cpu="1").node_selector("pool", "x").scheduler(scheduler).obj()
+        for scheduler in ("volcano", "kai-scheduler", "default-scheduler")
+    ]
+    (tmp_path / "pods.yaml").write_text(yaml.safe_dump_all(pods))
+    arguments = ("check", "-f", tmp_path / "pods.yaml", "--cluster", tmp_path / "cluster.json", "-o", "json")
+    reason = "1 node(s) didn't match Pod's node affinity/selector."
+
+    def messages(*options: str) -> list[str]:
+        return [answer["message"] for answer in lines(run(*arguments, *options).output)]
+
+    assert messages() == [
+        f"0/1 nodes are unavailable: {reason}",
+        f"no nodes with enough resources were found: {reason}",
+        f"0/1 nodes are available: {reason}",
+    ]
+    assert messages("--scheduler-profile", "default") == [f"0/1 nodes are available: {reason}"] * 3

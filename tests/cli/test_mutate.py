@@ -228,7 +228,7 @@ def test_a_cluster_file_gives_defaults_and_the_check(run: Run, tmp_path: Path) -
 
     (pod,) = documents(outcome.output)
     assert (outcome.code, pod["spec"]["schedulerName"]) == (0, "volcano")
-    assert outcome.errors.startswith("Warning: ml/a: placement check: Infeasible: 0/2 nodes are available: ")
+    assert outcome.errors.startswith("Warning: ml/a: placement check: Infeasible: 0/2 nodes are unavailable: ")
 
 
 def test_a_pod_that_the_check_denies_is_code_5(run: Run, tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_the_verdict_is_of_the_object_as_a_whole(sample: Sample) -> None:
     first, second = warnings_of(verdict)
     assert first == (
         "placement check: Waiting: 4 of 8 replicas fit now; "
-        "the next: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+        "the next: 0/2 nodes are unavailable: 2 Insufficient nvidia.com/gpu."
     )
     assert second.startswith("placement check: suggestion: ")
     assert isinstance(verdict, Advised)
@@ -130,7 +130,7 @@ def test_the_verdict_is_of_the_object_as_a_whole(sample: Sample) -> None:
 def test_a_single_pod_has_the_words_of_a_pod() -> None:
     first, *_ = warnings_of(admitted(DEPLOYMENT.object(template(16)), TWO_NODES))
 
-    assert first == "placement check: Infeasible: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+    assert first == "placement check: Infeasible: 0/2 nodes are unavailable: 2 Insufficient nvidia.com/gpu."
 
 
 def waiting(*pods: PodBuilder) -> ClusterView:
@@ -147,7 +147,7 @@ def test_pods_that_wait_take_their_places_first() -> None:
     verdict = admitted(DEPLOYMENT.object(template(4), 4), waiting(make_pod("waits").gpu(8)))
 
     assert warnings_of(verdict)[0] == (
-        "placement check: Waiting: 2 of 4 replicas fit now; the next: 0/2 nodes are available: "
+        "placement check: Waiting: 2 of 4 replicas fit now; the next: 0/2 nodes are unavailable: "
         "2 Insufficient nvidia.com/gpu. It would fit, but 1 pod that waits before it needs the room."
     )
     assert warnings_of(admitted(DEPLOYMENT.object(template(4), 4), TWO_NODES)) == ()
@@ -173,7 +173,7 @@ def test_roles_are_placed_together() -> None:
 
     assert first == (
         "placement check: Waiting: head 1 of 1, gpu 1 of 2 replicas fit now; "
-        "the next gpu: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+        "the next gpu: 0/2 nodes are unavailable: 2 Insufficient nvidia.com/gpu."
     )
 
 
@@ -256,7 +256,7 @@ REPLACING = [
 ]
 CANNOT_START = (
     "placement check: Waiting: the rolling update cannot start beside the running pods: "
-    "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+    "0/2 nodes are unavailable: 2 Insufficient nvidia.com/gpu."
 )
 KEEPS_ALL = (
     "placement check: maxUnavailable is 0: a new pod starts before an old one ends; "
@@ -429,7 +429,7 @@ def test_defaults_of_the_namespace_apply() -> None:
 
     first, *_ = warnings_of(admitted(DEPLOYMENT.object(make_pod("").gpu(16).template()), cluster))
 
-    assert first == "placement check: Infeasible: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
+    assert first == "placement check: Infeasible: 0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu."
 
 
 def test_an_object_with_a_controller_is_left_alone() -> None:
@@ -500,7 +500,7 @@ def test_claims_of_a_stateful_set_are_created_with_its_pods() -> None:
     first, *_ = warnings_of(admitted(stateful_set(3), cluster))
     assert first == (
         "placement check: Waiting: 2 of 3 replicas fit now; "
-        "the next: 0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
+        "the next: 0/2 nodes are unavailable: 2 node(s) didn't find available persistent volumes to bind."
     )
 
 
@@ -544,7 +544,7 @@ def test_long_names_of_roles_leave_room_for_the_reason() -> None:
     first, *_ = warnings_of(admitted(RAY.object(template()) | {"spec": spec}, TWO_NODES))
 
     assert len(first) < 256
-    assert first.endswith("0/2 nodes are available: 2 Insufficient nvidia.com/gpu.")
+    assert first.endswith("0/2 nodes are unavailable: 2 Insufficient nvidia.com/gpu.")
 
 
 @pytest.mark.parametrize(
@@ -562,7 +562,7 @@ def test_the_verdict_on_a_suspended_object_is_for_the_pods_that_it_will_create(r
     first = warnings_of(admitted(content, TWO_NODES))[0]
 
     verdict = "Waiting" if replicas > 1 else "Infeasible"
-    assert first == (f"placement check: {verdict}: {said}0/2 nodes are available: 2 Insufficient nvidia.com/gpu.")
+    assert first == (f"placement check: {verdict}: {said}0/2 nodes are unavailable: 2 Insufficient nvidia.com/gpu.")
 
 
 def test_the_record_of_a_suspended_object_whose_pods_would_fit_says_that_there_are_none_now() -> None:

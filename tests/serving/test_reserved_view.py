@@ -61,7 +61,7 @@ def test_a_pod_that_waits_for_others_is_told_so() -> None:
     for _ in range(16):
         burst.admit()
     assert burst.admit().message == (
-        "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. "
+        "0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu. "
         "It would fit, but 16 pods that wait before it need the room."
     )
 

@@ -103,7 +103,10 @@ def capacity(
     files = (("--filename", each) for each in filenames)
     check_standard_input(*files, ("--cluster", cluster), ("--scheduler-config", scheduler_config))
     rules = read_policy(policy)
-    schedulers = read_schedulers(scheduler_config, scheduler_profile, suggestions=0, built_in=profiles_for(rules.spec))
+    profiles, settings = profiles_for(rules.spec), rules.spec.schedulers
+    schedulers = read_schedulers(
+        scheduler_config, scheduler_profile, suggestions=0, built_in=profiles, settings=settings
+    )
     moving = Moving(schedulers, text_console(), max_nodes, with_room, pending == "count", output == "json")
     queue = moving.read((*drained, *nodes), cluster, kubeconfig, context, release)
     workloads = read_pods(filenames, rules.kinds) if filenames else []

@@ -69,7 +69,8 @@ def check(
     check_standard_input(*files, ("--cluster", cluster), ("--scheduler-config", scheduler_config))
     rules = read_policy(policy)
     templates, profiles = template_nodes(rules.spec.node_templates), profiles_for(rules.spec)
-    schedulers = read_schedulers(scheduler_config, scheduler_profile, templates, built_in=profiles)
+    settings = rules.spec.schedulers
+    schedulers = read_schedulers(scheduler_config, scheduler_profile, templates, built_in=profiles, settings=settings)
     snapshot = read_cluster_or_live(cluster, kubeconfig, context, release)
     workloads = read_pods(filenames, rules.kinds)
     print_misplaced(workloads, rules)

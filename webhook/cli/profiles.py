@@ -1,6 +1,7 @@
 """Scheduler profiles of `check` and `capacity`: built in, or of a KubeSchedulerConfiguration file."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -11,17 +12,20 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput, unsupported
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
+from webhook.placement.backend_schedulers import BackendSchedulers, schedulers_by_name
 from webhook.placement.config.loader import parse_profiles
 from webhook.placement.diagnosis import NodeToStatus
 from webhook.placement.gang import GangRequest, gang_of, gang_placement
-from webhook.placement.profile import PROFILES, Profile
+from webhook.placement.profile import DEFAULT, PROFILES, Profile
 from webhook.placement.replicas import Replicas
 from webhook.placement.replicas_among import ReplicasAmong, place_replicas_among
 from webhook.placement.reservations import Reservations
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler, never
+from webhook.placement.scorer import Scorer
 from webhook.placement.templates import TemplateNode, template_nodes
 from webhook.placement.waiting_pods import WaitingPod
 from webhook.policy.policy import Policy
+from webhook.policy.scheduler_settings import BUILT_IN_SCHEDULERS, SchedulerSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 K = TypeVar("K", bound=Hashable)
@@ -31,9 +35,9 @@ _SUGGESTIONS = 3
 _profile_option = click.option(
     "--scheduler-profile",
     metavar="NAME",
-    help="`default` (of kube-scheduler, the default), `binpack` (MostAllocated) or `pack-gpus` (least fragmentation of "
-    "GPUs). With --scheduler-config: one of its "
-    "profiles; default: the schedulerName of each pod.",
+    help="`default` (of kube-scheduler), `binpack` (MostAllocated) or `pack-gpus` (least fragmentation of GPUs). With "
+    "--scheduler-config: one of its profiles. Default: the schedulerName of each pod; pods of Volcano and KAI are "
+    "predicted by their rules.",
 )
 _configuration_option = click.option(
     "--scheduler-config",
@@ -49,7 +53,10 @@ def scheduler_options(command: F) -> F:
 
 
 class Schedulers:
-    """A scheduler for each profile. The chosen profile evaluates a pod, else the profile of its schedulerName."""
+    """A scheduler for each profile. The chosen profile evaluates a pod, else the profile of its schedulerName.
+
+    Without a profile of that name, it is that of the backend that `settings` name, else the profile `fallback`.
+    """
 
     def __init__(
         self,
@@ -57,12 +64,13 @@ class Schedulers:
         chosen: str | None,
         templates: Sequence[TemplateNode] = (),
         suggestions: int = _SUGGESTIONS,
+        settings: Mapping[str, SchedulerSettings] = BUILT_IN_SCHEDULERS,
+        fallback: str | None = None,
     ) -> None:
-        self._schedulers = {
-            name: Scheduler(profile, templates=templates, suggestions=suggestions) for name, profile in profiles.items()
-        }
-        self._profiles = profiles
-        self._chosen = chosen
+        make = partial(Scheduler, templates=templates, suggestions=suggestions)
+        self._schedulers = {name: make(profile) for name, profile in profiles.items()}
+        self._by_backend = schedulers_by_name(make, settings)
+        self._profiles, self._chosen, self._settings, self._fallback = profiles, chosen, settings, fallback
 
     def place(self, pod: Mapping[str, Any], snapshot: Snapshot) -> Placement:
         """Return the placement of the pod.
@@ -74,23 +82,28 @@ class Schedulers:
 
     def answer(self, signature: PodSignature, pod: Mapping[str, Any], snapshot: Snapshot) -> Placement:
         """Return the placement of a pod with this signature by the scheduler of `pod`."""
-        name = self.name_for(pod)
-        scheduler = self._schedulers.get(name)
+        scheduler = self.scheduler_of(pod)
         if scheduler is None:
+            name = field(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
             return Placement.unknown(f"the configuration has no profile for the schedulerName {name}")
         return scheduler.answer(signature, snapshot, never)
 
     def scheduler_of(self, pod: Mapping[str, Any]) -> Scheduler | None:
         """Return the scheduler of `pod`; None without a profile for it."""
-        return self._schedulers.get(self.name_for(pod))
+        if self._chosen is not None:
+            return self._schedulers.get(self._chosen)
+        name: str = field(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
+        return self._schedulers.get(name) or self._by_backend.get(name) or self._schedulers.get(self._fallback or "")
 
-    def for_pending(self) -> Scheduler:
+    def for_pending(self) -> Scorer:
         """Return a scheduler for the pending pods of the cluster, whose nodes are asked for alone.
 
-        It has the chosen profile, else the default one: a pod of another scheduler takes room, too.
+        It has the chosen profile, else that of each pod, else the default one: a pod of another scheduler takes room,
+        too.
         """
-        name = self._chosen or DEFAULT_SCHEDULER
-        return Scheduler(self._profiles.get(name) or next(iter(self._profiles.values())))
+        name = self._chosen or self._fallback or DEFAULT_SCHEDULER
+        scheduler = Scheduler(self._profiles.get(name) or next(iter(self._profiles.values())))
+        return scheduler if self._chosen else BackendSchedulers.of(scheduler, Scheduler, self._settings)
 
     def place_replicas(
         self, pods: Iterable[Mapping[str, Any]], asked: int, reservations: Reservations[K]
@@ -102,8 +115,7 @@ class Schedulers:
         """
         left = iter(pods)
         first = next(left)
-        name = self.name_for(first)
-        scheduler = self._schedulers.get(name)
+        scheduler = self.scheduler_of(first)
         if scheduler is None:
             snapshot = reservations.base
             unknown = self.place(first, snapshot)
@@ -124,27 +136,27 @@ class Schedulers:
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
         """
-        profile = self._profiles.get(self.name_for(pod))
-        if profile is None:
+        scheduler = self.scheduler_of(pod)
+        if scheduler is None:
             return own
         waiting = WaitingPod.of(pod)
         found, templates = gang_of(gang, waiting, policy.spec.key_domain), template_nodes(policy.spec.node_templates)
-        return gang_placement(Scheduler(profile), found, waiting, own, reservations, templates=templates)
+        return gang_placement(Scheduler(scheduler.profile), found, waiting, own, reservations, templates=templates)
 
     def explain(self, pod: Mapping[str, Any], snapshot: Snapshot) -> NodeToStatus:
         """Return the reasons of each node that cannot take the pod; empty without a profile for the pod."""
-        scheduler = self._schedulers.get(self.name_for(pod))
+        scheduler = self.scheduler_of(pod)
         return scheduler.explain(PodSignature.of(pod), snapshot) if scheduler else {}
 
     def fitting_nodes(self, pod: Mapping[str, Any], snapshot: Snapshot) -> tuple[str, ...]:
         """Return the nodes that can take the pod; none without a profile for the pod."""
-        scheduler = self._schedulers.get(self.name_for(pod))
+        scheduler = self.scheduler_of(pod)
         rows = scheduler.feasible_rows(PodSignature.of(pod), snapshot) if scheduler else ()
         return tuple(snapshot.nodes[row].node.name for row in rows)
 
     def nodes_without_pods(self, pod: Mapping[str, Any], snapshot: Snapshot) -> tuple[str, ...]:
         """Return the nodes that could take the pod if no pod was running; none without a profile for the pod."""
-        scheduler = self._schedulers.get(self.name_for(pod))
+        scheduler = self.scheduler_of(pod)
         return scheduler.nodes_without_pods(PodSignature.of(pod), snapshot) if scheduler else ()
 
     def name_for(self, pod: Mapping[str, Any]) -> str:
@@ -159,21 +171,22 @@ def read_schedulers(
     templates: Sequence[TemplateNode] = (),
     suggestions: int = _SUGGESTIONS,
     built_in: Mapping[str, Profile] = PROFILES,
+    settings: Mapping[str, SchedulerSettings] = BUILT_IN_SCHEDULERS,
 ) -> Schedulers:
     """Return the profiles of the KubeSchedulerConfiguration file, or the `built_in` ones; `name` selects one for all.
 
-    `templates` are the nodes that an autoscaler can add. A pod that cannot be placed gets up to `suggestions`.
+    Without `name`, a pod of a batch scheduler of the policy's `settings` has its profile. `templates` are the nodes
+    that an autoscaler can add. A pod that cannot be placed gets up to `suggestions`.
 
     Raises:
         InvalidInput: the file cannot be read or is not one valid KubeSchedulerConfiguration, or it has no
             profile `name`.
     """
     profiles = built_in
-    if configuration is None:
-        name = name or "default"
-    else:
+    fallback = DEFAULT.name if configuration is None else None
+    if configuration is not None:
         place = "<stdin>" if configuration == STANDARD_INPUT else configuration
         profiles = parse_profiles(read_text(configuration, "--scheduler-config"), place)
     if name is not None and name not in profiles:
         raise InvalidInput([unsupported("--scheduler-profile", name, profiles)])
-    return Schedulers(profiles, name, templates, suggestions)
+    return Schedulers(profiles, name, templates, suggestions, settings, fallback)

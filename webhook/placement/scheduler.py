@@ -232,7 +232,6 @@ class Scheduler:
         """Return Waiting if a node without its pods, or a new node of a template, can take the pod; else Infeasible."""
         total = len(snapshot.nodes)
         if total and self._filter(info, snapshot.without_pods(), expired, ignore_transient=True).feasible.any():
-            message += self._profile.wording.note
             return Placement("Waiting", None, total, 0, message, unmodelled=unmodelled)
         exemption = deny_exemption(info, snapshot, partial(self._fitting_when_empty, snapshot.without_pods(), expired))
         if not self._templates:

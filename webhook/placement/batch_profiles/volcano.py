@@ -4,7 +4,7 @@ Source: volcano.sh/volcano/installer/helm/chart/volcano/config/volcano-scheduler
 pkg/scheduler/plugins/nodeorder
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +17,6 @@ from webhook.placement.batch_profiles.parts import NOTE, ReasonsOnly, batch_prof
 from webhook.placement.framework.interface import (
     MAX_NODE_SCORE,
     Failure,
-    PreFilterResult,
     ScoreColumn,
 )
 from webhook.placement.framework.result import Wording
@@ -34,7 +33,6 @@ from webhook.placement.plugins.volume_zone import VolumeZone
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.registry import PluginArgs
 
-NOT_ENQUEUED = "pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Unschedulable"
 ERR_REASON_PODS_NUMBER = "node(s) pod number exceeded"
 _PRE_PREDICATE = "plugin {name} pre-predicates failed {reason}"
 # The release of the Kubernetes libraries that Volcano is linked with, whatever the release of the API server is.
@@ -55,16 +53,20 @@ class Overcommit:
 
     name = "overcommit"
 
-    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
-        """Return the text of a pod whose group is not enqueued."""
-        if pod.has_group:
-            return PreFilterResult()
-        for resource, amount in pod.requests:
+    def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
+        """Return whether `pod` has requests and names no group."""
+        return bool(pod.requests) and not pod.has_group
+
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
+        """Return every node if the cluster lacks a resource. Volcano then writes that the pod group is not ready."""
+        if not self.is_relevant(pod, nodes):
+            return ()
+        for resource, amount in in_time(pod.requests, expired):
             most = _OVERCOMMIT_FACTOR * float(nodes.allocatable(resource).sum())
             if amount > most - float(nodes.requested(resource).sum()):
-                held = f"{NOT_ENQUEUED}. Its group is not enqueued: {resource} of the cluster would be overcommitted"
-                return PreFilterResult(reason=held, is_transient=True, is_summary=True)
-        return PreFilterResult()
+                every = np.ones(len(nodes.nodes), dtype=np.bool_)
+                return (Failure(f"not enqueued: {resource} of the cluster is overcommitted", every),)
+        return ()
 
 
 class VolcanoFit(NodeResourcesFit):
@@ -138,7 +140,7 @@ def _reason(reason: str) -> str:
 
 
 def _pre_filter(total: int, reason: str) -> str:
-    return f"{reason}." if reason.startswith(NOT_ENQUEUED) else f"0/{total} nodes are unavailable: {total} {reason}."
+    return f"0/{total} nodes are unavailable: {total} {reason}."
 
 
 _ARGS = PluginArgs(balanced_resources=(CPU, MEMORY, _GPU), hard_pod_affinity_weight=0)
@@ -150,7 +152,7 @@ _VOLUMES, _ZONE, _DEVICES = VolumeBinding(), VolumeZone(), DynamicResources()
 VOLCANO = batch_profile(
     "volcano",
     _ARGS,
-    (Overcommit(), *(ReasonsOnly(each, _PRE_PREDICATE) for each in (_NODE_AFFINITY, _VOLUMES, _ZONE, _DEVICES))),
+    tuple(ReasonsOnly(each, _PRE_PREDICATE) for each in (_NODE_AFFINITY, _VOLUMES, _ZONE, _DEVICES)),
     (
         _FIT,
         NodeUnschedulable(),
@@ -163,6 +165,8 @@ VOLCANO = batch_profile(
         _SPREAD,
         _VOLUMES,
         _DEVICES,
+        # Last, so that the reasons of the nodes come first.
+        Overcommit(),
     ),
     (
         (_FIT, 1),

@@ -46,6 +46,8 @@ _CORDON = NodeUnschedulable.name
 _PORTS = NodePorts.name
 _TAINTS = TaintToleration.name
 _OTHER = "other"
+# It rejects every node of a full cluster, whatever the node. A change that makes the pod fit is proven with it, too.
+_OVERCOMMIT = "overcommit"
 
 # The changes of the pod that remove a reason.
 _CHANGE_BY_REASON: Mapping[str, Change] = {
@@ -95,7 +97,8 @@ def node_groups(profile: Profile, scenario: Scenario, most: int, expired: Expire
     pod, nodes = scenario
     if not nodes.nodes:
         return []
-    masks = _masks(rejections(profile, pod, nodes, expired), scenario, expired)
+    found = (each for each in rejections(profile, pod, nodes, expired) if each.plugin != _OVERCOMMIT)
+    masks = _masks(found, scenario, expired)
     needs, need_of = _needs(pod, nodes) if masks.pop(_TAINTS, None) is not None else ([()], None)
     encoded = [key for key in masks if key != _OTHER]
     codes = np.zeros(len(nodes.nodes), dtype=np.int64) if need_of is None else need_of << len(encoded)
