@@ -165,7 +165,7 @@ def _in_gang(
         return placement
     return gang_placement(
         # That of the cluster view keeps answers for single pods. A suggestion for one more pod helps no gang.
-        Scheduler(profiles_for(policy.spec)[policy.spec.placement_check.profile], cache_bytes=0),
+        scheduler_for(policy, cache_bytes=0, suggestions=0).scheduler_of(pod.signature),
         gang_of(gang, pod, policy.spec.key_domain),
         pod,
         placement,

@@ -106,10 +106,12 @@ def _most_possible(
     signatures: Sequence[tuple[PodSignature | str, int]], base: Snapshot, policy: Policy, expired: Expired
 ) -> int | None:
     """Return a number of pods that an empty cluster could not exceed; None if it is not known."""
-    scheduler, total = scheduler_for(policy, cache_bytes=0).default, 0
+    schedulers, total = scheduler_for(policy, cache_bytes=0), 0
     for signature, asked in signatures:
         try:
-            most = None if isinstance(signature, str) else most_possible(scheduler, signature, base, expired)
+            if isinstance(signature, str):
+                return None
+            most = most_possible(schedulers.scheduler_of(signature), signature, base, expired)
         except DeadlineNearError:
             return None
         if most is None:

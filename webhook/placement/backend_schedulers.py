@@ -59,7 +59,7 @@ class BackendSchedulers:
 
     def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Placement:
         """Return the placement on `snapshot` of a pod with the signature `asked`."""
-        return self._of(asked).answer(asked, snapshot, expired)
+        return self.scheduler_of(asked).answer(asked, snapshot, expired)
 
     def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Rows:
         """Return the rows of the nodes of `snapshot` that pass every filter.
@@ -67,7 +67,8 @@ class BackendSchedulers:
         Raises:
             DeadlineNearError: `expired()` holds.
         """
-        return self._of(asked).feasible_rows(asked, snapshot, expired)
+        return self.scheduler_of(asked).feasible_rows(asked, snapshot, expired)
 
-    def _of(self, asked: PodSignature) -> Scheduler:
+    def scheduler_of(self, asked: PodSignature) -> Scheduler:
+        """Return the scheduler that predicts for a pod with the signature `asked`."""
         return self.by_name.get(asked.info.nomination.scheduler_name, self.default)
