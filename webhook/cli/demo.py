@@ -28,9 +28,10 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import JsonObject, parse
 from webhook.kube.pod_set import pod_name
 from webhook.metrics import Metrics
-from webhook.placement.profile import PROFILES
-from webhook.placement.scheduler import Scheduler
+from webhook.placement.backend_schedulers import BackendSchedulers
+from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.policy.loader import built_in_policy
+from webhook.policy.scheduler_settings import BUILT_IN_SCHEDULERS
 from webhook.serving.server import Server
 from webhook.serving.view import FixedView
 from webhook.settings import Address, Settings
@@ -187,7 +188,8 @@ def _print_placement(console: Console, step: Step, snapshot: Snapshot) -> None:
     colour = _COLOURS[placement.verdict]
     where = f" on [bold]{placement.node}[/bold]" if placement.node else ""
     console.print(f"   verdict   [{colour}]{placement.verdict}[/{colour}]{where}: {marked(placement.message)}")
-    scored = Scheduler(PROFILES["default"]).place(_patched(step), snapshot)
+    schedulers = BackendSchedulers.of(Scheduler(), Scheduler, BUILT_IN_SCHEDULERS)
+    scored = schedulers.answer(PodSignature.of(_patched(step)), snapshot)
     ranked = sorted(scored.scores.items(), key=lambda item: (-item[1]["total"], item[0]))
     for rank, (node, scores) in enumerate(ranked):
         parts = ", ".join(f"{plugin} {score}" for plugin, score in scores.items() if plugin != "total")
