@@ -56,7 +56,7 @@ def test_kubectl_apply_prints_the_verdict_for_the_object(cluster: Cluster, regis
     assert code == 0
     counts = "" if sample.kind in ("Notebook", "Workflow") else "0 of 2 replicas fit now; the first: "
     assert said[0] == (
-        f"Warning: placement check: Infeasible: {counts}0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+        f"Warning: placement check: Infeasible: {counts}0/2 nodes are unavailable: 2 Insufficient nvidia.com/gpu."
     )
     assert said[1].startswith("Warning: placement check: suggestion: ")
     assert kinds_of_records(registered) == [sample.kind]
@@ -93,7 +93,7 @@ def test_dry_runs_and_generated_names(cluster: Cluster, registered: Webhook, fie
 
     assert done.stderr.startswith(
         "Warning: placement check: Waiting: 2 of 3 replicas fit now; "
-        "the next: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu.\n"
+        "the next: 0/2 nodes are unavailable: 2 Insufficient nvidia.com/gpu.\n"
     )
     assert [record.dry_run for record in registered.world.records] == [True]
 
@@ -113,10 +113,11 @@ def test_a_rolling_update_without_room_for_a_new_pod_waits_as_the_warning_says(
     names = {pod["metadata"]["name"] for pod in running}
     (new,) = [pod for pod in cluster.wait_pods(3, "app=web") if pod["metadata"]["name"] not in names]
     refusal = cluster.wait_unschedulable(new)
-    reason = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
-    assert refusal.startswith(reason)
+    reason = "2 Insufficient nvidia.com/gpu."
+    assert refusal.startswith(f"0/2 nodes are available: {reason}")
     assert said[0] == (
-        f"Warning: placement check: Waiting: the rolling update cannot start beside the running pods: {reason}"
+        "Warning: placement check: Waiting: the rolling update cannot start beside the running pods: "
+        f"0/2 nodes are unavailable: {reason}"
     )
 
 
