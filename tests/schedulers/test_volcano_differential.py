@@ -16,15 +16,12 @@ from tests.schedulers.asked import Answer, AskedVolcano, world_for_volcano
 from tests.schedulers.build import Built
 from tests.schedulers.running import KUBE_SCHEDULER_ALONE
 from webhook.cluster.snapshot import Snapshot
+from webhook.placement.batch_profiles.volcano import VOLCANO
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
 
 PODS_PER_WORLD = 25
 FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
-# Pods of Volcano are predicted by kube-scheduler's default profile, whose scores are others: 81 % were measured.
-LEAST_SHARE_ON_A_BEST_NODE = 0.75
-# Volcano holds a pod back, without a look at the nodes, that does not fit into 1.2 times what the cluster has in all.
-HELD_BACK = "pod group is not ready, 1 Pending"
 WORLDS = max(1, int(os.environ.get("DIFFERENTIAL_VOLCANO", "300")) // PODS_PER_WORLD)
 
 
@@ -38,8 +35,6 @@ class Compared(NamedTuple):
 
     @property
     def agrees_on_binding(self) -> bool:
-        if HELD_BACK in self.answer.message:
-            return True
         return (self.placement.verdict == "Feasible") == (self.answer.node is not None)
 
     @property
@@ -53,7 +48,7 @@ class Compared(NamedTuple):
 
 
 def predicted(pod: Object, snapshot: Snapshot) -> Placement:
-    return Scheduler().place(pod, snapshot)
+    return Scheduler(VOLCANO).place(pod, snapshot)
 
 
 def compared(cluster: Cluster, kube_scheduler: KubeScheduler, seed: int, built: Built, folder: Path) -> list[Compared]:
@@ -86,4 +81,4 @@ def test_predictions_for_random_pods_match_volcano(cluster: Cluster, volcano_pro
     best = sum(each.is_best for each in bound)
     print(f"{len(found)} pods, {len(bound)} bound, {best} on a best node")
     assert [str(each) for each in found if not each.agrees_on_binding] == []
-    assert best >= LEAST_SHARE_ON_A_BEST_NODE * len(bound)
+    assert best >= 0.95 * len(bound)
