@@ -16,7 +16,7 @@ from webhook.events.recorder import EventRecorder
 from webhook.kube.admission import AdmissionRequest
 from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView, scheduler_for
-from webhook.placement.backend_schedulers import BackendSchedulers
+from webhook.placement.backend_schedulers import MOST_SCHEDULERS, BackendSchedulers
 from webhook.placement.cluster_warnings import is_absent
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.policy_profiles import profiles_for
@@ -54,7 +54,7 @@ def waiting_pods(policy: Policy) -> WaitingPods:
     """Return the pods that wait, which are placed as `policy` configures it."""
     check = policy.spec.placement_check
     # Without templates and suggestions: only the node counts.
-    make = partial(Scheduler, cache_bytes=_WAITING_BYTES)
+    make = partial(Scheduler, cache_bytes=_WAITING_BYTES // MOST_SCHEDULERS)
     scheduler = BackendSchedulers.of(make(profiles_for(policy.spec)[check.profile]), make, policy.spec.schedulers)
     absent = partial(is_absent, schedulers=policy.spec.schedulers)
     return WaitingPods(scheduler, check.reservation_seconds, time.monotonic, time.thread_time, absent)

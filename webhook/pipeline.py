@@ -15,7 +15,7 @@ from webhook.kube.deadline import Expired, never
 from webhook.kube.field import InvalidInput
 from webhook.kube.json_patch import patched
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
-from webhook.placement.backend_schedulers import BackendSchedulers
+from webhook.placement.backend_schedulers import MOST_SCHEDULERS, BackendSchedulers
 from webhook.placement.batch_warnings import queue_warnings
 from webhook.placement.cluster_warnings import (
     absent_scheduler,
@@ -60,10 +60,10 @@ Evaluate = Callable[[PodContent, Policy, Expired], PolicyResult]
 def scheduler_for(policy: Policy, cache_bytes: int = ANSWER_CACHE_BYTES, suggestions: int = 1) -> BackendSchedulers:
     """Return the schedulers that predict at admission as `policy` configures it.
 
-    The cache of each has `cache_bytes`.
+    Their caches have `cache_bytes` together.
     """
     templates = template_nodes(policy.spec.node_templates)
-    make = partial(Scheduler, templates=templates, suggestions=suggestions, cache_bytes=cache_bytes)
+    make = partial(Scheduler, templates=templates, suggestions=suggestions, cache_bytes=cache_bytes // MOST_SCHEDULERS)
     return BackendSchedulers.of(
         make(profiles_for(policy.spec)[policy.spec.placement_check.profile]), make, policy.spec.schedulers
     )

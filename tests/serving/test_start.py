@@ -90,7 +90,7 @@ def test_the_budget_of_each_cache_is_shown(tmp_path: Path) -> None:
     start = 'placement_webhook_cache_budget_bytes{cache="'
     lines = [line.removeprefix(start) for line in metrics.render().decode().splitlines() if line.startswith(start)]
     mib = {name: float(value) / 1024**2 for name, _, value in (line.partition('"} ') for line in lines)}
-    assert mib == {"decisions": 12.0, "renderings": 8.0, "large_decisions": 6.0, "placements": 9.0}
+    assert mib == pytest.approx({"decisions": 12, "renderings": 8, "large_decisions": 6, "placements": 9}, rel=1e-6)
 
 
 OUTCOMES = ("Patched", "Unchanged", "Denied", "Bypassed", "Error")

@@ -17,6 +17,7 @@ from webhook.placement.scheduler import Scheduler
 from webhook.policy.scheduler_settings import BUILT_IN_SCHEDULERS, SchedulerSettings
 
 BATCH_PROFILES: Mapping[str, Profile] = {each.name: each for each in (VOLCANO, KAI)}
+MOST_SCHEDULERS = 1 + len(BATCH_PROFILES)
 
 
 def schedulers_by_name(
