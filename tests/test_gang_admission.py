@@ -72,7 +72,9 @@ def test_later_pods_report_the_count_alone() -> None:
 
 
 def test_scheduler_of_gangs_starts_none_in_part() -> None:
-    assert warnings(admitted(of(4), OTHER, policy=policy_for("volcano"))) == [COUNT + BLOCK + MESSAGE]
+    assert warnings(admitted(of(4), OTHER, policy=policy_for("volcano"))) == [
+        COUNT + BLOCK + MESSAGE.replace("available", "unavailable")
+    ]
 
 
 @pytest.mark.parametrize(("size", "is_denied"), [(4, False), (5, True)])

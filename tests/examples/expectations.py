@@ -35,7 +35,7 @@ def expectation(manifest: Path) -> str:
     """Return what the webhook makes of each pod template of `manifest`, and the verdict on its replicas."""
     policy = built_in_policy()
     snapshot = snapshot_from_documents(parse(CLUSTER.read_bytes(), CLUSTER.name))
-    schedulers = read_schedulers(None, None, template_nodes(policy.spec.node_templates))
+    schedulers = read_schedulers(None, None, policy, template_nodes(policy.spec.node_templates))
     workloads = read_pods([str(manifest)], policy.kinds)
     pending = place_pending_pods(snapshot, schedulers.for_pending(), counts=False)
     answers = Checks(policy, snapshot, schedulers, with_policy=True, pending=pending).answers(workloads)

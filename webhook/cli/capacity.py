@@ -15,7 +15,6 @@ from webhook.cli.terminal import echo_json
 from webhook.cli.workloads import Workload, print_misplaced, read_pods
 from webhook.kube.release import Release
 from webhook.placement.capacity.free_blocks import largest_free_blocks
-from webhook.placement.policy_profiles import profiles_for
 
 _REFUSED = 5
 
@@ -103,10 +102,7 @@ def capacity(
     files = (("--filename", each) for each in filenames)
     check_standard_input(*files, ("--cluster", cluster), ("--scheduler-config", scheduler_config))
     rules = read_policy(policy)
-    profiles, settings = profiles_for(rules.spec), rules.spec.schedulers
-    schedulers = read_schedulers(
-        scheduler_config, scheduler_profile, suggestions=0, built_in=profiles, settings=settings
-    )
+    schedulers = read_schedulers(scheduler_config, scheduler_profile, rules, suggestions=0)
     moving = Moving(schedulers, text_console(), max_nodes, with_room, pending == "count", output == "json")
     queue = moving.read((*drained, *nodes), cluster, kubeconfig, context, release)
     workloads = read_pods(filenames, rules.kinds) if filenames else []

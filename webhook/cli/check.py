@@ -13,7 +13,6 @@ from webhook.cli.replica_check import Checks
 from webhook.cli.terminal import echo_json
 from webhook.cli.workloads import print_misplaced, read_pods
 from webhook.kube.release import Release
-from webhook.placement.policy_profiles import profiles_for
 from webhook.placement.templates import template_nodes
 
 _EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Unknown": 3, "Infeasible": 4, "Refused": 5}
@@ -68,9 +67,7 @@ def check(
     files = [("--filename", filename) for filename in filenames]
     check_standard_input(*files, ("--cluster", cluster), ("--scheduler-config", scheduler_config))
     rules = read_policy(policy)
-    templates, profiles = template_nodes(rules.spec.node_templates), profiles_for(rules.spec)
-    settings = rules.spec.schedulers
-    schedulers = read_schedulers(scheduler_config, scheduler_profile, templates, built_in=profiles, settings=settings)
+    schedulers = read_schedulers(scheduler_config, scheduler_profile, rules, template_nodes(rules.spec.node_templates))
     snapshot = read_cluster_or_live(cluster, kubeconfig, context, release)
     workloads = read_pods(filenames, rules.kinds)
     print_misplaced(workloads, rules)

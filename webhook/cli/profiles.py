@@ -16,7 +16,8 @@ from webhook.placement.backend_schedulers import BackendSchedulers, schedulers_b
 from webhook.placement.config.loader import parse_profiles
 from webhook.placement.diagnosis import NodeToStatus
 from webhook.placement.gang import GangRequest, gang_of, gang_placement
-from webhook.placement.profile import DEFAULT, PROFILES, Profile
+from webhook.placement.policy_profiles import profiles_for
+from webhook.placement.profile import DEFAULT, Profile
 from webhook.placement.replicas import Replicas
 from webhook.placement.replicas_among import ReplicasAmong, place_replicas_among
 from webhook.placement.reservations import Reservations
@@ -168,25 +169,24 @@ class Schedulers:
 def read_schedulers(
     configuration: str | None,
     name: str | None,
+    policy: Policy,
     templates: Sequence[TemplateNode] = (),
     suggestions: int = _SUGGESTIONS,
-    built_in: Mapping[str, Profile] = PROFILES,
-    settings: Mapping[str, SchedulerSettings] = BUILT_IN_SCHEDULERS,
 ) -> Schedulers:
-    """Return the profiles of the KubeSchedulerConfiguration file, or the `built_in` ones; `name` selects one for all.
+    """Return the profiles of the KubeSchedulerConfiguration file, or the built-in ones; `name` selects one for all.
 
-    Without `name`, a pod of a batch scheduler of the policy's `settings` has its profile. `templates` are the nodes
-    that an autoscaler can add. A pod that cannot be placed gets up to `suggestions`.
+    Without `name`, a pod of a batch scheduler of `policy` has its profile. `templates` are the nodes that an autoscaler
+    can add. A pod that cannot be placed gets up to `suggestions`.
 
     Raises:
         InvalidInput: the file cannot be read or is not one valid KubeSchedulerConfiguration, or it has no
             profile `name`.
     """
-    profiles = built_in
+    profiles = profiles_for(policy.spec)
     fallback = DEFAULT.name if configuration is None else None
     if configuration is not None:
         place = "<stdin>" if configuration == STANDARD_INPUT else configuration
         profiles = parse_profiles(read_text(configuration, "--scheduler-config"), place)
     if name is not None and name not in profiles:
         raise InvalidInput([unsupported("--scheduler-profile", name, profiles)])
-    return Schedulers(profiles, name, templates, suggestions, settings, fallback)
+    return Schedulers(profiles, name, templates, suggestions, policy.spec.schedulers, fallback)

@@ -88,7 +88,8 @@ def with_gang(
     if fit.fit == fit.size or not fit.is_complete or placement.verdict not in ("Waiting", "Infeasible"):
         return replace(placement, gang=fit), warnings
     signatures = [(each.role.result.signature, each.found.asked) for each in placed]
-    most = None if policy.spec.node_templates else _most_possible(signatures, base, policy, expired)
+    is_open = placement.verdict == "Waiting" and not policy.spec.node_templates
+    most = _most_possible(signatures, base, policy, expired) if is_open else None
     if most is not None and most < gang.size:
         fit = replace(fit, most=most)
         never = f"no more than {most} of the {gang.size} pods that must run together would fit on an empty cluster"
