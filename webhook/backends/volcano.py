@@ -13,6 +13,8 @@ from webhook.kube.wellknown import VOLCANO_GROUP
 QUEUE = "scheduling.volcano.sh/queue-name"
 GROUP = VOLCANO_GROUP
 PREEMPTABLE = "volcano.sh/preemptable"
+# The PodGroup of a Volcano Job, which has the queue of the Job, decides for its pods.
+JOB_LABEL = "volcano.sh/job-name"
 
 
 class Volcano:

@@ -7,6 +7,7 @@ from typing import Any
 from webhook.backends.backend import PREFERRED_NODE_AFFINITY, Backend, BatchRequest, PodField
 from webhook.backends.kueue import Kueue
 from webhook.backends.registry import backend_of, queueing_backend_of
+from webhook.backends.volcano import JOB_LABEL, Volcano
 from webhook.kube.field import invalid
 from webhook.kube.text import cut
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
@@ -56,9 +57,13 @@ def read_batch_scheduling(
 
 
 def batch_warnings(
-    annotations: Annotations, batch: BatchScheduling, workload_type: WorkloadType, policy: Policy
+    annotations: Annotations,
+    labels: Mapping[str, str],
+    batch: BatchScheduling,
+    workload_type: WorkloadType,
+    policy: Policy,
 ) -> list[str]:
-    """Return the warnings about what the scheduler cannot express or ignores.
+    """Return the warnings about what the scheduler cannot express or ignores, for a pod with `labels`.
 
     A default of the namespace is for pods of several schedulers, so there is none about it.
     """
@@ -70,6 +75,9 @@ def batch_warnings(
             key = policy.keys.of(getattr(Keys, attribute))
             if annotations.is_own(key):
                 warnings.append(f"{key} has no effect: {holder} {missing}")
+        queue = policy.keys.of(Keys.queue)
+        if backend is Volcano and part.queue is not None and annotations.is_own(queue) and JOB_LABEL in labels:
+            warnings.append(f"{queue} has no effect: the queue of a Volcano Job is its spec.queue")
     if PREFERRED_NODE_AFFINITY in backend_of(policy.spec, batch.scheduler).ignores and workload_type.node_usage.prefer:
         preferred = ", ".join(workload_type.node_usage.prefer)
         ignored = f"the preference for nodes of {preferred} has no effect"

@@ -174,7 +174,7 @@ def _requested_workload(
     batch = read_batch_scheduling(annotations, pod, scheduler_name, accelerators, policy)
     if request.has_share:
         accelerators = policy.spec.accelerators[:1]
-    warnings += batch_warnings(annotations, batch, workload_type, policy)
+    warnings += batch_warnings(annotations, pod["metadata"].get("labels") or {}, batch, workload_type, policy)
     any_will_do = policy.spec.tolerate_any_product and accelerators and not names_product
     return Workload(
         type_name=type_name,
