@@ -97,6 +97,10 @@ def field_error(detail: ErrorDetails, unknown_field: str = _UNKNOWN_FIELD) -> Fi
         return FieldError(path, "Unsupported value", value, f"supported values: {expected}")
     if kind == "string_type" and isinstance(value, int | float):
         return invalid(path, value, "must be text; put it in quotes")
+    if kind == "greater_than_equal":
+        return invalid(path, value, f"must be at least {context['ge']}")
+    if kind == "less_than_equal":
+        return invalid(path, value, f"must be at most {context['le']}")
     return invalid(path, value, _TYPES.get(kind) or context.get("detail") or detail["msg"])
 
 
