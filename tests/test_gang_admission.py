@@ -117,7 +117,7 @@ def test_gang_without_a_name_is_that_of_the_controller() -> None:
 
 @pytest.mark.parametrize(("scheduler", "node"), [(None, "a"), ("volcano", None)])
 def test_room_is_reserved_for_what_the_scheduler_binds(scheduler: str | None, node: str | None) -> None:
-    """kube-scheduler binds the pod whatever becomes of its gang, a scheduler of gangs does not."""
+    """kube-scheduler binds the pod even if its gang does not fit; a scheduler of gangs does not."""
     candidate = candidate_of(admitted(of(4), OTHER, policy=policy_for(scheduler)), "default")
 
     assert (candidate.placement.node if candidate else None) == node

@@ -8,7 +8,7 @@ from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.cluster_files import as_list, lines
 from tests.support.command import Run
 
-# Nobody places the pods of this scheduler, so they wait.
+# No scheduler places these pods, so they wait.
 IDLE = "idle-scheduler"
 
 

@@ -135,7 +135,7 @@ def running(count: int) -> list[PodBuilder]:
 
 
 def test_later_pods_of_a_gang_ask_for_the_rest() -> None:
-    """Six cards: the gang of eight finds five at its fourth pod, three of which it has."""
+    """Six cards: the gang of eight has three at its fourth pod, and five fit."""
     cluster = on(gpus("a", 4, *running(3)), gpus("b", 4, make_pod("other").gpu(2)))
 
     assert counted(asked(WORKER, 6, cluster)) == ("Feasible", 6, 3)

@@ -67,7 +67,7 @@ def remove_all(client: Client, api_version: str, kind: str, *, but: Collection[s
 
 
 def free_port() -> int:
-    """Return a port of loopback for a program that shares it with nobody."""
+    """Return a free port of the loopback address."""
     port = HeldPort()
     port.close()
     return port.number

@@ -414,7 +414,7 @@ class TestPodsOfASchedulerThatDoesNotRun:
     @staticmethod
     def pod() -> Object:
         content = pod("p")
-        content["spec"]["schedulerName"] = "nobody"
+        content["spec"]["schedulerName"] = "absent-scheduler"
         return content
 
     @pytest.mark.parametrize(
@@ -422,7 +422,7 @@ class TestPodsOfASchedulerThatDoesNotRun:
         [
             pytest.param(None, 4, id="it is not known which schedulers run"),
             pytest.param(NO_SCHEDULERS, 0, id="it does not run"),
-            pytest.param(SchedulerEvidence(frozenset(), "nobody-1"), 4, id="it runs"),
+            pytest.param(SchedulerEvidence(frozenset(), "absent-scheduler-1"), 4, id="it runs"),
         ],
     )
     def test_room_is_given_up_in_time(self, evidence: SchedulerEvidence | None, gpus: int) -> None:
@@ -442,6 +442,6 @@ class TestPodsOfASchedulerThatDoesNotRun:
         cluster.now_seconds = 62.0
         assert cluster.gpus() == [0]
         cluster.now_seconds = 65.0
-        cluster.cache.put_scheduler_evidence(SchedulerEvidence(frozenset(), "nobody-1"))
+        cluster.cache.put_scheduler_evidence(SchedulerEvidence(frozenset(), "absent-scheduler-1"))
         cluster.waiting.settle(cluster.cache.snapshot())
         assert cluster.gpus() == [4]

@@ -1,4 +1,4 @@
-"""A profile of kube-scheduler, or a scheduler of which nothing else is known."""
+"""A profile of kube-scheduler, or an unknown scheduler."""
 
 from collections.abc import Sequence
 from typing import ClassVar

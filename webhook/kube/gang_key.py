@@ -1,4 +1,4 @@
-"""The gangs that the annotations of a pod name, whatever the key domain of the policy is."""
+"""The gangs that the annotations of a pod name, in any key domain."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

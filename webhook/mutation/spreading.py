@@ -26,7 +26,7 @@ class Spreading:
     def is_undone_by(self, packing: BinPacking) -> bool:
         """Return whether the packing hint prefers the domain that this avoids.
 
-        A required spread holds whatever a pod prefers, so the hint then only selects among the other domains.
+        A required spread holds in any case, so the hint then only selects among the other domains.
         """
         return self.settings.mode == "preferred" and packing.topology_key == self.topology_key
 

@@ -122,7 +122,7 @@ def _most_possible(
 
 
 def fit_of_object(gang: GangRequest, found: Sequence[Replicas]) -> GangFit:
-    """Return how many pods of a gang fit now, of which the replicas of each template were placed."""
+    """Return how many pods of a gang fit now; `found` are the placed replicas of each template."""
     placed = sum(each.placed for each in found)
     is_complete = placed >= gang.size or all(each.is_complete for each in found)
     return GangFit(gang.name, gang.size, min(placed, gang.size), 0, is_complete)

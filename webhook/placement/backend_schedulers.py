@@ -49,7 +49,7 @@ class BackendSchedulers:
     def of(
         cls, default: Scheduler, make: Callable[[Profile], Scheduler], settings: Mapping[str, SchedulerSettings]
     ) -> "BackendSchedulers":
-        """Return the schedulers of the policy's `settings`, each of which `make` makes of a profile."""
+        """Return the schedulers of the policy's `settings`; `make` makes each of a profile."""
         return cls(default, schedulers_by_name(make, settings))
 
     @property

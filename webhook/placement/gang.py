@@ -95,7 +95,7 @@ def gang_of(request: GangRequest, pod: WaitingPod, key_domain: str) -> Gang:
 
 
 def partial_start(request: GangRequest, placement: Placement) -> tuple[str, ...]:
-    """Return the warning at the first pod of a gang of which only some pods would start; none otherwise."""
+    """Return the warning at the first pod of a gang that would start in part; none otherwise."""
     fit = placement.gang
     if fit is None or fit.placed or not fit.starts_in_part:
         return ()

@@ -18,7 +18,7 @@ from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE
 
 
 def most_on_empty_nodes(info: PodInfo, snapshot: Snapshot, feasible: Mask, expired: Expired) -> int:
-    """Return a number of pods with `info` that `snapshot` cannot hold more than, whatever else is gone.
+    """Return a number of pods with `info` that `snapshot` cannot exceed, even without its running pods.
 
     `feasible` is a mask of the nodes that can take one of them without other pods. The pods must have no claims, and no
     devices but extended resources that nodes offer.

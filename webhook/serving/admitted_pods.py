@@ -62,7 +62,7 @@ class AdmittedPods:
         return self.take(identity) if identity.name or identity.token_volume else None
 
     def find_same(self, identity: PodIdentity) -> int | None:
-        """Return the number of the pod of which `identity` proves that it is the same; other threads may call this."""
+        """Return the number of the pod that `identity` proves to be the same; other threads may call this."""
         key = next(identity_keys(identity))
         if not identity.name and not identity.token_volume:
             return None

@@ -142,9 +142,9 @@ class WaitingPods:
             self._retry_at_seconds = now_seconds + _RETRY_SECONDS
 
     def _is_abandoned(self, number: int, scheduler: str) -> bool:
-        """Return whether a pod has waited for long for a scheduler of which there is no sign.
+        """Return whether a pod has waited for long for a scheduler that shows no sign of running.
 
-        If it kept its room, anybody could make all other pods wait with a name that no scheduler has.
+        If it kept its room, any user could make all other pods wait with a name that no scheduler has.
         """
         until_seconds = self._entries[number].since_seconds + self._admitted_seconds
         return self._monotonic_seconds() >= until_seconds and self._is_absent(scheduler, self._reservations.base)

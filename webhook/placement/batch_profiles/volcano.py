@@ -35,7 +35,7 @@ from webhook.placement.registry import PluginArgs
 
 ERR_REASON_PODS_NUMBER = "node(s) pod number exceeded"
 _PRE_PREDICATE = "plugin {name} pre-predicates failed {reason}"
-# The release of the Kubernetes libraries that Volcano is linked with, whatever the release of the API server is.
+# The release of the Kubernetes libraries that Volcano is linked with. The release of the API server can differ.
 _LINKED_MINOR = 35
 _OVERCOMMIT_FACTOR = 1.2
 # A shortage that no smaller request removes. Volcano has one text for both.

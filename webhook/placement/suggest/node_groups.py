@@ -46,7 +46,7 @@ _CORDON = NodeUnschedulable.name
 _PORTS = NodePorts.name
 _TAINTS = TaintToleration.name
 _OTHER = "other"
-# It rejects every node of a full cluster, whatever the node. A change that makes the pod fit is proven with it, too.
+# It rejects every node of a full cluster. A change that makes the pod fit is proven with it, too.
 _OVERCOMMIT = "overcommit"
 
 # The changes of the pod that remove a reason.
