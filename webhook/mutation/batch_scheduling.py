@@ -1,10 +1,17 @@
 """Read what a pod requests of a batch scheduler, and express it in the terms of the scheduler."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from webhook.backends.backend import PREFERRED_NODE_AFFINITY, Backend, BatchRequest, PodField
+from webhook.backends.backend import (
+    PREFERRED_NODE_AFFINITY,
+    SPREAD_CONSTRAINTS,
+    Backend,
+    BatchRequest,
+    Expressed,
+    PodField,
+)
 from webhook.backends.kueue import Kueue
 from webhook.backends.registry import backend_of, queueing_backend_of
 from webhook.backends.volcano import JOB_LABEL, Volcano
@@ -13,6 +20,8 @@ from webhook.kube.text import cut
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.mutation.annotations import Annotations
 from webhook.mutation.node_terms import LONGEST_SHOWN
+from webhook.mutation.spread_edits import CONSTRAINTS
+from webhook.mutation.spreading import Spreading
 from webhook.policy.accelerator import Accelerator
 from webhook.policy.keys import Keys
 from webhook.policy.policy import Policy
@@ -38,51 +47,73 @@ def read_batch_scheduling(
     scheduler: str | None,
     accelerators: Sequence[Accelerator],
     policy: Policy,
+    warnings: list[str],
 ) -> BatchScheduling:
     """Return the batch scheduling of `pod`, for which the policy chooses `scheduler`.
 
-    Errors of its annotations are reported to `annotations`.
+    Errors of its annotations are reported to `annotations`; what the scheduler cannot express is added to `warnings`.
     """
     own = pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
     name = own if own != DEFAULT_SCHEDULER else scheduler or DEFAULT_SCHEDULER
     request = _read_request(annotations, accelerators)
-    backend = queueing_backend_of(policy.spec, name)
+    expressed = [(backend, backend.express(part)) for backend, part in _parts(request, name, policy)]
+    warnings += _missing(annotations, expressed, name, policy)
+    if request.queue is not None and _is_of_volcano_job(pod, name, policy) and annotations.is_own(policy.keys.queue):
+        warnings.append(f"{policy.keys.queue} has no effect: the queue of a Volcano Job is its spec.queue")
     return BatchScheduling(
         name,
         request,
-        tuple(field for each, part in _parts(request, name, policy) for field in each.express(part).fields),
-        backend.schedules_gangs,
+        tuple(field for _, each in expressed for field in each.fields),
+        queueing_backend_of(policy.spec, name).schedules_gangs,
         settings_of(policy.spec.schedulers, name).bin_packing_hint,
     )
 
 
-def batch_warnings(
-    annotations: Annotations,
-    labels: Mapping[str, str],
-    batch: BatchScheduling,
+def ignored_constraints(
+    scheduler: str,
     workload_type: WorkloadType,
+    spreading: Spreading | str,
+    pod: Mapping[str, Any],
     policy: Policy,
-) -> list[str]:
-    """Return the warnings about what the scheduler cannot express or ignores, for a pod with `labels`.
+) -> Iterator[str]:
+    """Yield the warnings about constraints of the type or of `pod` that `scheduler` ignores."""
+    ignores, shown = backend_of(policy.spec, scheduler).ignores, f"scheduler {cut(scheduler, LONGEST_SHOWN)} ignores"
+    if PREFERRED_NODE_AFFINITY in ignores and workload_type.node_usage.prefer:
+        preferred = ", ".join(workload_type.node_usage.prefer)
+        yield f"{shown} {PREFERRED_NODE_AFFINITY}: the preference for nodes of {preferred} has no effect"
+    if SPREAD_CONSTRAINTS in ignores and (_is_hard_constraint(spreading) or _has_hard_constraint(pod)):
+        yield f"{shown} {SPREAD_CONSTRAINTS}: the pods can run in one domain"
+
+
+def _is_hard_constraint(spreading: Spreading | str) -> bool:
+    return isinstance(spreading, Spreading) and (spreading.settings.form, spreading.settings.mode) == (
+        "topologySpread",
+        "required",
+    )
+
+
+def _has_hard_constraint(pod: Mapping[str, Any]) -> bool:
+    return any(each.get("whenUnsatisfiable") == "DoNotSchedule" for each in pod["spec"].get(CONSTRAINTS[-1]) or ())
+
+
+def _missing(
+    annotations: Annotations, expressed: Sequence[tuple[type[Backend], Expressed]], scheduler: str, policy: Policy
+) -> Iterator[str]:
+    """Yield the warnings about what cannot be expressed.
 
     A default of the namespace is for pods of several schedulers, so there is none about it.
     """
-    warnings = []
-    scheduler = f"scheduler {cut(batch.scheduler, LONGEST_SHOWN)}"
-    for backend, part in _parts(batch.request, batch.scheduler, policy):
-        holder = "Kueue" if backend is Kueue else scheduler
-        for attribute, missing in backend.express(part).missing:
+    for backend, each in expressed:
+        holder = "Kueue" if backend is Kueue else f"scheduler {cut(scheduler, LONGEST_SHOWN)}"
+        for attribute, missing in each.missing:
             key = policy.keys.of(getattr(Keys, attribute))
             if annotations.is_own(key):
-                warnings.append(f"{key} has no effect: {holder} {missing}")
-        queue = policy.keys.of(Keys.queue)
-        if backend is Volcano and part.queue is not None and annotations.is_own(queue) and JOB_LABEL in labels:
-            warnings.append(f"{queue} has no effect: the queue of a Volcano Job is its spec.queue")
-    if PREFERRED_NODE_AFFINITY in backend_of(policy.spec, batch.scheduler).ignores and workload_type.node_usage.prefer:
-        preferred = ", ".join(workload_type.node_usage.prefer)
-        ignored = f"the preference for nodes of {preferred} has no effect"
-        warnings.append(f"{scheduler} ignores {PREFERRED_NODE_AFFINITY}: {ignored}")
-    return warnings
+                yield f"{key} has no effect: {holder} {missing}"
+
+
+def _is_of_volcano_job(pod: Mapping[str, Any], scheduler: str, policy: Policy) -> bool:
+    labels = pod["metadata"].get("labels") or {}
+    return JOB_LABEL in labels and queueing_backend_of(policy.spec, scheduler) is Volcano
 
 
 def _parts(request: BatchRequest, scheduler: str, policy: Policy) -> list[tuple[type[Backend], BatchRequest]]:

@@ -7,7 +7,7 @@ from typing import Any
 from webhook.kube.field import FieldError, InvalidInput
 from webhook.kube.resources import extended_resource_names
 from webhook.mutation.annotations import Annotations
-from webhook.mutation.batch_scheduling import BatchScheduling, batch_warnings, read_batch_scheduling
+from webhook.mutation.batch_scheduling import BatchScheduling, ignored_constraints, read_batch_scheduling
 from webhook.mutation.card_request import CardRequest, without_card_warnings
 from webhook.mutation.guaranteed_qos import GuaranteedQos, read_guaranteed_qos
 from webhook.mutation.permissions import allowed_defaults, limit_denials, read_products, read_type
@@ -115,6 +115,7 @@ def read_workload(
         spreading=read_spreading(annotations, workload.type, pod, policy, warnings),
         qos=read_guaranteed_qos(pod, type_name, workload.type),
     )
+    warnings += ignored_constraints(workload.batch.scheduler, workload.type, workload.spreading, pod, policy)
     warnings += annotations.ignored
     beyond_limits = [*limit_denials(annotations, pod, namespace, policy), *_denied_gaps(workload)]
     denials += beyond_limits
@@ -171,10 +172,9 @@ def _requested_workload(
     # A product of the pod's own that is ignored is still one that it wants: not every other product will do.
     names_product = bool(products) or annotations.is_own(policy.keys.gpu_product)
     scheduler_name = workload_type.scheduler_name if scheduler is None else scheduler
-    batch = read_batch_scheduling(annotations, pod, scheduler_name, accelerators, policy)
+    batch = read_batch_scheduling(annotations, pod, scheduler_name, accelerators, policy, warnings)
     if request.has_share:
         accelerators = policy.spec.accelerators[:1]
-    warnings += batch_warnings(annotations, pod["metadata"].get("labels") or {}, batch, workload_type, policy)
     any_will_do = policy.spec.tolerate_any_product and accelerators and not names_product
     return Workload(
         type_name=type_name,
