@@ -1,7 +1,7 @@
 """Read the workload from the annotations of a pod and the defaults of its namespace."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from webhook.kube.field import FieldError, InvalidInput
@@ -110,12 +110,6 @@ def read_workload(
         warnings.append(f"{policy.keys.inject}: {detail}")
     # Read even if the type is invalid, so that all invalid annotations are reported at once.
     workload = _requested_workload(annotations, request, pod, type_name, namespace, policy, warnings, denials)
-    workload = replace(
-        workload,
-        spreading=read_spreading(annotations, workload.type, pod, policy, warnings),
-        qos=read_guaranteed_qos(pod, type_name, workload.type),
-    )
-    warnings += ignored_constraints(workload.batch.scheduler, workload.type, workload.spreading, pod, policy)
     warnings += annotations.ignored
     beyond_limits = [*limit_denials(annotations, pod, namespace, policy), *_denied_gaps(workload)]
     denials += beyond_limits
@@ -176,7 +170,7 @@ def _requested_workload(
     if request.has_share:
         accelerators = policy.spec.accelerators[:1]
     any_will_do = policy.spec.tolerate_any_product and accelerators and not names_product
-    return Workload(
+    workload = Workload(
         type_name=type_name,
         type=workload_type,
         accelerator=(accelerators or policy.spec.accelerators)[0],
@@ -191,7 +185,11 @@ def _requested_workload(
         scheduler_is_requested=scheduler is not None,
         check_mode=_check_mode(annotations.read(Keys.placement_check), policy, warnings),
         batch=batch,
+        spreading=read_spreading(annotations, workload_type, pod, policy, warnings),
+        qos=read_guaranteed_qos(pod, type_name, workload_type),
     )
+    warnings += ignored_constraints(batch.scheduler, workload_type, workload.spreading, pod, policy)
+    return workload
 
 
 def _extended_resources(pod: Mapping[str, Any]) -> Sequence[str]:
