@@ -4,10 +4,11 @@ Measured with scheduler-plugins 0.34.7: it reads the group from this label alone
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 from webhook.backends.backend import BatchRequest, Expressed, label
-from webhook.backends.default import Default
+from webhook.backends.default import with_group
 
 GROUP = "scheduling.x-k8s.io/pod-group"
 
@@ -29,9 +30,4 @@ class Coscheduling:
     @staticmethod
     def express(request: BatchRequest) -> Expressed:
         """Return the label; apart from gangs, it is kube-scheduler."""
-        missing = [each for each in Default.express(request).missing if each[0] != "gang"]
-        if request.gang is not None:
-            return Expressed((label(GROUP, request.gang),), missing)
-        if request.gang_size is not None:
-            missing.append(("gang_size", "reads the size of a gang from minMember of its PodGroup: name it"))
-        return Expressed((), missing)
+        return with_group(request, partial(label, GROUP), "minMember")

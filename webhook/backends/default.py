@@ -1,9 +1,9 @@
 """A profile of kube-scheduler, or an unknown scheduler."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from webhook.backends.backend import BatchRequest, Expressed
+from webhook.backends.backend import BatchRequest, Expressed, PodField
 
 
 class Default:
@@ -30,3 +30,16 @@ class Default:
         if request.preemptible is not None:
             missing.append(("preemptible", "preempts by spec.priorityClassName alone"))
         return Expressed((), missing)
+
+
+def with_group(request: BatchRequest, field: Callable[[str], PodField], size_field: str) -> Expressed:
+    """Return `request` in the terms of a kube-scheduler that schedules gangs: `field` names the PodGroup.
+
+    `size_field` is the field of the PodGroup with the size of the gang.
+    """
+    missing = [each for each in Default.express(request).missing if each[0] != "gang"]
+    if request.gang is not None:
+        return Expressed((field(request.gang),), missing)
+    if request.gang_size is not None:
+        missing.append(("gang_size", f"reads the size of a gang from {size_field} of its PodGroup: name it"))
+    return Expressed((), missing)

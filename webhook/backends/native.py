@@ -4,10 +4,11 @@ A pod of a missing PodGroup is held before the queue without a word. An API serv
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 from webhook.backends.backend import BatchRequest, Expressed, PodField
-from webhook.backends.default import Default
+from webhook.backends.default import with_group
 
 
 class Native:
@@ -27,9 +28,4 @@ class Native:
     @staticmethod
     def express(request: BatchRequest) -> Expressed:
         """Return the field; apart from gangs, it is kube-scheduler."""
-        missing = [each for each in Default.express(request).missing if each[0] != "gang"]
-        if request.gang is not None:
-            return Expressed((PodField(("spec", "schedulingGroup", "podGroupName"), request.gang),), missing)
-        if request.gang_size is not None:
-            missing.append(("gang_size", "reads the size of a gang from minCount of its PodGroup: name it"))
-        return Expressed((), missing)
+        return with_group(request, partial(PodField, ("spec", "schedulingGroup", "podGroupName")), "minCount")
