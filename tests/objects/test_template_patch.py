@@ -69,6 +69,19 @@ def test_pods_of_a_patched_template_are_unchanged_at_their_own_admission(
     assert advised(after).operations == ()
 
 
+def test_priority_that_the_api_server_resolved_for_another_class_is_removed_from_a_template() -> None:
+    training = {"nodeUsage": {"allow": ["training"]}, "priorityClassName": "high"}
+    policy = policy_with(workloadTypes={"training": training}, workloadObjects={"mutateTemplates": True})
+    pod_template = template()
+    pod_template["spec"] |= {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}
+    content = DEPLOYMENT.object(pod_template, 2)
+
+    spec = patched(content, advised(content, policy))["spec"]["template"]["spec"]
+
+    assert spec["priorityClassName"] == "high"
+    assert not spec.keys() & {"priority", "preemptionPolicy"}
+
+
 @KINDS
 def test_templates_are_left_alone_by_default(sample: Sample) -> None:
     verdict = advised(sample.object(template()), policy_with())

@@ -7,6 +7,8 @@ with a warning, because a value on a Namespace must not deny its pods.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from webhook.backends.kueue import Kueue
+from webhook.backends.registry import backend_of
 from webhook.kube.field import FieldError, InvalidInput, forbidden
 from webhook.kube.resources import pod_requests
 from webhook.kube.text import cut
@@ -76,13 +78,14 @@ def allowed_defaults(
 
 
 def limit_denials(
-    annotations: Annotations, pod: Mapping[str, Any], namespace: str, policy: Policy
+    annotations: Annotations, pod: Mapping[str, Any], scheduler_name: str, namespace: str, policy: Policy
 ) -> Iterator[FieldError]:
-    """Yield the denials of queue, scheduler and number of cards of `pod`."""
+    """Yield the denials of queue, scheduler and number of cards of `pod`, which `scheduler_name` will schedule."""
     limits = limits_of(policy.spec, namespace)
     if limits is None:
         return
     yield from (denial for _, denial in _denied_annotations(annotations, namespace, policy))
+    yield from _denied_queues(pod["metadata"], scheduler_name, namespace, policy)
     scheduler = pod["spec"].get("schedulerName")
     if scheduler and not _may_use_scheduler(scheduler, limits.schedulers):
         detail = f'namespace "{namespace}" may not use scheduler "{cut(scheduler, LONGEST_SHOWN)}"'
@@ -107,6 +110,18 @@ def _denied_annotations(annotations: Annotations, namespace: str, policy: Policy
     if scheduler and not _may_use_scheduler(scheduler, limits.schedulers):
         detail = f'namespace "{namespace}" may not use scheduler "{cut(scheduler, LONGEST_SHOWN)}"'
         yield key, _of_values(annotations.path(key), detail, "schedulers", limits.schedulers or ())
+
+
+def _denied_queues(metadata: Mapping[str, Any], scheduler: str, namespace: str, policy: Policy) -> Iterator[FieldError]:
+    """Yield the denials of queues that the pod names in the terms of its scheduler, or of Kueue."""
+    limits = limits_of(policy.spec, namespace)
+    if limits is None or limits.queues is None:
+        return
+    for holder, key in (*backend_of(policy.spec, scheduler).queue_at, *Kueue.queue_at):
+        queue = (metadata.get(holder) or {}).get(key)
+        if queue and not matches_any(queue, limits.queues):
+            detail = f'namespace "{namespace}" may not use queue "{cut(queue, LONGEST_SHOWN)}"'
+            yield _of_values(f"metadata.{holder}[{key}]", detail, "queues", limits.queues)
 
 
 def _may_use_scheduler(scheduler: str, allowed: Sequence[str] | None) -> bool:

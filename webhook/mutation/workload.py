@@ -111,7 +111,8 @@ def read_workload(
     # Read even if the type is invalid, so that all invalid annotations are reported at once.
     workload = _requested_workload(annotations, request, pod, type_name, namespace, policy, warnings, denials)
     warnings += annotations.ignored
-    beyond_limits = [*limit_denials(annotations, pod, namespace, policy), *_denied_gaps(workload)]
+    beyond_limits = [*limit_denials(annotations, pod, workload.batch.scheduler, namespace, policy)]
+    beyond_limits += _denied_gaps(workload)
     denials += beyond_limits
     warnings += _warned_gaps(workload)
     is_usable = workload.type is not _ANY_TYPE and not beyond_limits

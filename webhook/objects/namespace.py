@@ -6,6 +6,7 @@ from dataclasses import replace
 from webhook.kube.admission import AdmissionRequest, Denial, JsonObject
 from webhook.kube.field import FieldError
 from webhook.kube.reader import Reader
+from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.mutation.annotations import Annotations
 from webhook.mutation.permissions import limit_denials, read_products
 from webhook.mutation.unused_keys import misspelt_keys
@@ -57,7 +58,7 @@ def _reading(own: Mapping[str, str], name: str, policy: Policy) -> WorkloadReadi
         denials: list[FieldError] = []
         values = Annotations(own, name, {}, policy)
         read_products(values, name, policy, denials)
-        denials += limit_denials(values, {"spec": {}}, name, policy)
+        denials += limit_denials(values, {"metadata": {}, "spec": {}}, DEFAULT_SCHEDULER, name, policy)
         return WorkloadReading(None, None, denials=tuple(denials), warnings=tuple(misspelt_keys(own, policy)))
     pod = {"metadata": {"annotations": own}, "spec": {}}
     return read_workload(pod, name, {}, policy, policy.spec.accelerators[0].resources)

@@ -48,6 +48,9 @@ def _of_template(content: JsonObject, role: Role) -> Iterator[JsonObject]:
     for name, value in after["spec"].items():
         if name not in _CONTAINERS and value != before["spec"].get(name):
             yield _set(f"{pointer}/spec", template["spec"], name, value)
+    for name in before["spec"].keys() - after["spec"].keys():
+        if name in template["spec"]:
+            yield {"op": "remove", "path": f"{pointer}/spec/{_escaped(name)}"}
     # Containers can have secrets in their environment, so only what changes in them is in the patch and on record.
     for operation in role.result.injection.operations:
         if operation["path"].startswith(tuple(f"/spec/{name}/" for name in _CONTAINERS)):
