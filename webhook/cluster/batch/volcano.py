@@ -39,7 +39,6 @@ class VolcanoPodGroup(NamedTuple):
     name: str
     queue: str
     phase: str
-    min_member: int
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "VolcanoPodGroup":
@@ -49,7 +48,6 @@ class VolcanoPodGroup(NamedTuple):
             fields.text(content, "metadata", "name"),
             fields.text(content, "spec", "queue") or DEFAULT_QUEUE,
             fields.text(content, "status", "phase"),
-            int(fields.number(content, "spec", "minMember") or 0),
         )
 
 
