@@ -72,6 +72,12 @@ def test_content_is_what_a_scheduler_reads() -> None:
     assert read["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1"}
 
 
+def test_annotations_of_schedulers_are_kept_and_others_are_not() -> None:
+    read = {"scheduling.k8s.io/group-name": "g", "gpu-fraction": "0.5", "gpu-memory": "2000"}
+    pod = with_fields(pending(), {"annotations": {**read, "note": "x"}})
+    assert PendingPod.of(pod).object()["metadata"]["annotations"] == read
+
+
 @pytest.mark.parametrize("pod", [{}, {"metadata": 7, "spec": {}}, {"metadata": {}, "spec": []}])
 def test_malformed_pod_has_no_content(pod: Object) -> None:
     assert scheduled_content(pod) == b""

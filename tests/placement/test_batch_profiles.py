@@ -173,6 +173,39 @@ def test_kai_ignores_spreading_and_preferred_node_affinity() -> None:
     assert Scheduler(DEFAULT).place(pod.obj(), made_anew(objects)).node == "b"
 
 
+@pytest.mark.parametrize("key", ["gpu-fraction", "gpu-memory"])
+def test_kai_needs_a_node_with_cards_for_a_share_of_one_and_which_will_do_is_unknown(key: str) -> None:
+    pod = make_pod().requests(cpu="1").annotate(key, "0.5")
+    some = kai(pod, sized_node("a", gpus=8), sized_node("b"))
+    assert (some.verdict, some.node, some.unmodelled) == ("Unknown", None, ("GPU sharing",))
+    assert some.message == (
+        f"1/2 nodes are available.{NOTE} Whether one of them will do depends on GPU sharing, which is not modelled."
+    )
+    none = kai(pod, sized_node("b"))
+    assert (none.verdict, none.message) == ("Infeasible", "No node has GPU resources.")
+
+
+def test_a_share_of_a_card_is_for_kai_alone() -> None:
+    pod = make_pod().requests(cpu="1").annotate("gpu-fraction", "0.5")
+    assert volcano(pod, sized_node("b")).verdict == "Feasible"
+    assert Scheduler(DEFAULT).place(pod.obj(), made_anew([sized_node("b")])).verdict == "Feasible"
+
+
+def test_kai_names_nodes_without_cards_beside_other_reasons() -> None:
+    placement = kai(
+        make_pod().requests(cpu="1").annotate("gpu-fraction", "0.5"),
+        *(sized_node("a", gpus=8, taints=["k=v:NoSchedule"]), sized_node("b")),
+    )
+    assert (placement.verdict, placement.suggestions) == (
+        "Infeasible",
+        ("1 node would fit if the pod tolerated k=v",),
+    )
+    assert placement.message == (
+        "no nodes with enough resources were found: 1 node(s) didn't have enough resources: GPUs, "
+        "1 node(s) had untolerated taint(s)."
+    )
+
+
 def test_scheduler_of_a_pod_is_that_of_the_backend_of_its_name() -> None:
     settings = {"mine": SchedulerSettings(backend="volcano"), "volcano": SchedulerSettings(backend="default")}
     schedulers = BackendSchedulers.of(Scheduler(), Scheduler, settings)

@@ -15,12 +15,13 @@ from webhook.backends.backend import (
     annotation,
     label,
 )
+from webhook.kube.wellknown import KAI_SHARES
 
 QUEUE = "kai.scheduler/queue"
 PROJECT = "project"
 GROUP = "pod-group-name"
 PREEMPTIBILITY = "kai.scheduler/preemptibility"
-GPU_FRACTION = "gpu-fraction"
+GPU_FRACTION, _ = KAI_SHARES
 
 
 class Kai:

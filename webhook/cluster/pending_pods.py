@@ -10,7 +10,7 @@ import orjson
 from webhook.cluster.nominated_pods import NominatedPod, is_nominated
 from webhook.kube.documents import field
 from webhook.kube.gang_key import gang_annotations
-from webhook.kube.wellknown import DEFAULT_NAMESPACE, ENDED_PHASES, VOLCANO_GROUP
+from webhook.kube.wellknown import DEFAULT_NAMESPACE, ENDED_PHASES, KAI_SHARES, VOLCANO_GROUP
 
 # What a scheduler does not read of containers can be large: environment, commands, probes.
 _CONTAINER_FIELDS = ("name", "image", "ports", "resources", "restartPolicy", "restartPolicyRules")
@@ -134,7 +134,7 @@ def scheduled_content(pod: Mapping[str, Any]) -> bytes:
     if isinstance(kept.get("volumes"), list):
         kept["volumes"] = [each for each in kept["volumes"] if not _is_plain(each)]
     kept_metadata = {name: metadata[name] for name in _METADATA_FIELDS if metadata.get(name)}
-    if annotations := gang_annotations(metadata.get("annotations")) | _group(metadata):
+    if annotations := gang_annotations(metadata.get("annotations")) | _of_scheduler(metadata):
         kept_metadata["annotations"] = annotations
     content = {
         "metadata": kept_metadata,
@@ -169,9 +169,9 @@ def _text(value: Any) -> str:
     return text if len(text) <= _LONGEST_TEXT else blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-def _group(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    group = field(metadata, "annotations", VOLCANO_GROUP)
-    return {VOLCANO_GROUP: group} if group else {}
+def _of_scheduler(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    found = {key: field(metadata, "annotations", key) for key in (VOLCANO_GROUP, *KAI_SHARES)}
+    return {key: value for key, value in found.items() if value}
 
 
 def _container(container: Any) -> Any:

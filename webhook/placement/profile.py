@@ -49,15 +49,18 @@ class UnmodelledStep:
     """A step of kube-scheduler that is named but not modelled, such as an extender.
 
     It applies to pods that request one of `resources`; if that is empty, to every pod. `scores_only`: it excludes no
-    node.
+    node. `of_shares`: it applies to pods that request a share of a card alone.
     """
 
     name: str
     resources: frozenset[str] = frozenset()
     scores_only: bool = False
+    of_shares: bool = False
 
     def applies_to(self, info: PodInfo) -> bool:
         """Return whether the step applies to the pod."""
+        if self.of_shares and not info.shares_card:
+            return False
         return not self.resources or any(resource in self.resources for resource, _ in info.requests)
 
 

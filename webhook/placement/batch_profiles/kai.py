@@ -29,6 +29,7 @@ from webhook.placement.plugins.node_resources_fit import (
 from webhook.placement.plugins.taint_toleration import TaintToleration
 from webhook.placement.plugins.volume_binding import VolumeBinding
 from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.profile import UnmodelledStep
 from webhook.placement.registry import PluginArgs
 from webhook.placement.suggest.amount_text import amount_text
 
@@ -37,6 +38,9 @@ _HIGHEST_DENSITY = 9.0
 _RESOURCE_TYPE = 10
 _NAMES = {_GPU: "GPUs", CPU: "CPU cores", MEMORY: "memory"}
 _LARGEST = {_GPU: "GPU", CPU: "CPU", MEMORY: "memory"}
+_NOT_ENOUGH = "node(s) didn't have enough resources: {}"
+# A shortage that no smaller request removes.
+_NO_CARDS = _NOT_ENOUGH.format(_NAMES[_GPU])
 
 
 class LargestNode:
@@ -48,7 +52,9 @@ class LargestNode:
     name = "MaxNodePoolResources"
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
-        """Return the text about the first such resource."""
+        """Return the text about the first such resource. A share of a card is less than one card."""
+        if pod.shares_card and not nodes.allocatable(_GPU).any():
+            return PreFilterResult(reason=f"No node has {_LARGEST[_GPU]} resources", is_summary=True)
         order = sorted(pod.requests, key=lambda each: [*_LARGEST, each[0]].index(each[0]))
         for resource, amount in order:
             most = int(nodes.allocatable(resource).max(initial=0))
@@ -71,6 +77,8 @@ class KaiFit(NodeResourcesFit):
         for resource, amount in in_time(pod.requests, expired):
             free = nodes.allocatable(resource) - nodes.requested(resource)
             yield Failure(insufficient(resource), free < min(amount, LARGEST_AMOUNT))
+        if pod.shares_card:
+            yield Failure(_NO_CARDS, nodes.allocatable(_GPU) == 0)
         yield Failure(ERR_REASON_TOO_MANY_PODS, nodes.load.pods >= nodes.allowed_pods)
 
 
@@ -110,8 +118,8 @@ class ResourceType:
     name = "resourcetype"
 
     def skips(self, pod: PodInfo) -> bool:
-        """Return whether the pod requests GPUs."""
-        return bool(dict(pod.requests).get(_GPU))
+        """Return whether the pod requests GPUs, or a share of one."""
+        return pod.shares_card or bool(dict(pod.requests).get(_GPU))
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> ScoreColumn:
         """Return 10 for nodes without GPUs, 0 for the others."""
@@ -122,7 +130,7 @@ def _reason(reason: str) -> str:
     resource = missing_resource(reason)
     if reason == ERR_REASON_TOO_MANY_PODS:
         resource = "pods"
-    return reason if resource is None else f"node(s) didn't have enough resources: {_NAMES.get(resource, resource)}"
+    return reason if resource is None else _NOT_ENOUGH.format(_NAMES.get(resource, resource))
 
 
 _NODE_AFFINITY, _AFFINITY, _VOLUMES, _DEVICES = NodeAffinity(), InterPodAffinity(), VolumeBinding(), DynamicResources()
@@ -135,5 +143,6 @@ KAI = batch_profile(
     ((Pack(), 1), (ResourceType(), 1)),
     frozenset(),
     Wording("no nodes with enough resources were found", _reason, lambda _, reason: f"{reason}.", NOTE),
+    (UnmodelledStep("GPU sharing", of_shares=True),),
 )
 """The profile of pods of KAI."""

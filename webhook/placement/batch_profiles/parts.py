@@ -7,7 +7,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.interface import FilterPlugin, Plugin, PreFilterPlugin, PreFilterResult, ScorePlugin
 from webhook.placement.framework.result import Wording
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.profile import Enabled, Profile
+from webhook.placement.profile import Enabled, Profile, UnmodelledStep
 from webhook.placement.registry import PluginArgs
 
 NOTE = " Predicted: node constraints; the queue decides when it starts."
@@ -37,10 +37,11 @@ def batch_profile(
     scores: Sequence[tuple[ScorePlugin, int]],
     carry_on: frozenset[str],
     wording: Wording,
+    unmodelled_steps: tuple[UnmodelledStep, ...] = (),
 ) -> Profile:
     """Return the profile `name` with these plugins, in order; pods with scheduling gates wait as in any other.
 
-    `carry_on` and `wording` are those of a profile.
+    `carry_on`, `wording` and `unmodelled_steps` are those of a profile.
     """
     enabled = Enabled(_names(pre_filters), _names(filters), tuple((plugin.name, weight) for plugin, weight in scores))
     gates = Profile.of("gates").pre_enqueues
@@ -48,7 +49,7 @@ def batch_profile(
         name,
         args,
         enabled,
-        unmodelled_steps=(),
+        unmodelled_steps=unmodelled_steps,
         scheduler_names=frozenset(),
         pre_enqueues=gates,
         pre_filters=tuple(pre_filters),
