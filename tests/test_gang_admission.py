@@ -63,12 +63,25 @@ def test_first_pod_warns_of_a_partial_start() -> None:
     assert warnings(admitted(of(4), OTHER)) == [COUNT + BLOCK + MESSAGE, PARTIAL]
 
 
-def test_later_pods_report_the_count_alone() -> None:
-    member = of(4).label("job", "train")
+@pytest.mark.parametrize(
+    ("members", "block"), [(1, "largest free block: 1 nvidia.com/gpu on 1 node"), (2, "no nvidia.com/gpu is free")]
+)
+def test_later_pods_warn_of_it_too_whether_or_not_they_fit_themselves(members: int, block: str) -> None:
+    running = [of(4).label("job", "train")] * members
 
-    assert warnings(admitted(of(4), OTHER, member)) == [
-        f"{COUNT}largest free block: 1 nvidia.com/gpu on 1 node; the next: {MESSAGE}"
-    ]
+    assert warnings(admitted(of(4), OTHER, *running)) == [f"{COUNT}{block}; the next: {MESSAGE}", PARTIAL]
+
+
+def test_gang_that_waits_as_a_whole_holds_nothing() -> None:
+    found = warnings(admitted(of(4), OTHER, OTHER))
+
+    assert [each.partition(";")[0] for each in found] == ["placement check: Waiting: 0 of 4 pods of gang train fit now"]
+
+
+def test_gang_that_has_started_whole_has_no_warning_at_a_further_pod() -> None:
+    running = [of(2).label("job", "train")] * 2
+
+    assert PARTIAL not in warnings(admitted(of(2), OTHER, *running))
 
 
 def test_scheduler_of_gangs_starts_none_in_part() -> None:

@@ -95,9 +95,9 @@ def gang_of(request: GangRequest, pod: WaitingPod, key_domain: str) -> Gang:
 
 
 def partial_start(request: GangRequest, placement: Placement) -> tuple[str, ...]:
-    """Return the warning at the first pod of a gang that would start in part; none otherwise."""
+    """Return the warning at a pod of a gang that would start in part; none otherwise."""
     fit = placement.gang
-    if fit is None or fit.placed or not fit.starts_in_part:
+    if fit is None or not fit.starts_in_part:
         return ()
     name, scheduler = cut(fit.name, _LONGEST_SHOWN), cut(request.scheduler, _LONGEST_SHOWN)
     gang = f"gang {name}" if name else "the gang"

@@ -131,8 +131,8 @@ class GangFit:
 
     @property
     def starts_in_part(self) -> bool:
-        """Return whether pods of the gang get nodes and hold them while the others wait."""
-        return self.own is not None and self.own.verdict == "Feasible" and self.fit < self.size and self.is_complete
+        """Return whether pods of the gang have or get nodes and hold them while the others wait."""
+        return self.own is not None and self.is_complete and 0 < self.fit < self.size
 
     def to_json(self) -> dict[str, Any]:
         """Return the value of `gang` in `check -o json` and in the audit record."""
