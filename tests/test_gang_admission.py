@@ -90,6 +90,63 @@ def test_scheduler_of_gangs_starts_none_in_part() -> None:
     ]
 
 
+def in_part(pod: PodBuilder, policy: Policy) -> list[str]:
+    """Return the warnings of a start in part of a gang of four pods like `pod`, of which two fit."""
+    pod = pod.annotate(TYPE, "training").annotate(f"{DOMAIN}/gang-size", "4").gpu(1)
+    return [each for each in admitted(pod, OTHER, policy=policy).warnings if "two such gangs can deadlock" in each]
+
+
+NAMED = {f"{DOMAIN}/gang": "train"}
+QUEUED = {**NAMED, f"{DOMAIN}/queue": "q"}
+
+
+@pytest.mark.parametrize(
+    ("backend", "queueing", "annotations", "is_whole"),
+    [
+        ("volcano", "scheduler", {}, False),
+        ("volcano", "scheduler", NAMED, True),
+        ("kai", "scheduler", {}, False),
+        ("kai", "scheduler", NAMED, True),
+        ("coscheduling", "scheduler", {}, False),
+        ("coscheduling", "scheduler", NAMED, True),
+        ("native", "scheduler", {}, False),
+        ("native", "scheduler", NAMED, True),
+        ("default", "scheduler", QUEUED, False),
+        ("default", "kueue", NAMED, False),
+        ("default", "kueue", {f"{DOMAIN}/queue": "q"}, False),
+        ("default", "kueue", QUEUED, True),
+        ("volcano", "kueue", NAMED, False),
+        ("volcano", "kueue", QUEUED, True),
+        ("volcano", "kueue", {"scheduling.k8s.io/group-name": "own"}, True),
+    ],
+)
+def test_gang_starts_whole_only_if_its_scheduler_or_kueue_knows_it(
+    backend: str, queueing: str, annotations: dict[str, str], is_whole: bool
+) -> None:
+    policy = policy_for("gangs", schedulers={"gangs": {"backend": backend}}, queueing=queueing)
+    pod = make_pod("train-0").owner("Job", "train")
+    for key, value in annotations.items():
+        pod = pod.annotate(key, value)
+
+    assert bool(in_part(pod, policy)) is not is_whole
+
+
+def test_pods_of_a_volcano_job_are_a_gang_without_a_name() -> None:
+    pod = make_pod("train-0").label("volcano.sh/job-name", "train").owner("Job", "train")
+
+    assert in_part(pod, policy_for("volcano")) == []
+    assert in_part(pod, policy_for()) != []
+    of_job = pod.annotate(TYPE, "training").annotate(f"{DOMAIN}/gang-size", "4").gpu(1)
+    assert [each for each in admitted(of_job, policy=policy_for("volcano")).warnings if "no effect" in each] == []
+
+
+def test_kai_makes_a_gang_of_the_pods_of_a_training_operator() -> None:
+    pod = make_pod("train-0").owner("TFJob", "train", api_version="kubeflow.org/v1")
+
+    assert in_part(pod, policy_for("kai-scheduler")) == []
+    assert in_part(pod, policy_for("volcano")) != []
+
+
 @pytest.mark.parametrize(("size", "is_denied"), [(4, False), (5, True)])
 def test_only_a_gang_that_even_an_empty_cluster_cannot_hold_is_denied(size: int, is_denied: bool) -> None:
     verdict = admitted(of(size), OTHER, policy=policy_for(placementCheck={"mode": "deny"}))

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from webhook.backends.registry import backend_of, batch_names_of
+from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.byte_cache import parsed_bytes
 from webhook.kube.admission import Denial
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
@@ -47,6 +47,8 @@ class Injection:
     references: PodReferences
     """The names in the pod that are looked up in the view of the cluster."""
     gang: GangRequest | None = None
+    starts_whole: bool = False
+    """Whether the pod starts with the others of its gang or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
     except PodTooLargeError as error:
         return Denied(Denial(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
     scheduler = mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
+    is_whole = starts_whole(mutation.pod, policy.spec, scheduler)
     return Injection(
         reading.workload.type_name,
         reading.workload.check_mode,
@@ -114,17 +117,17 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
             mutation.pod["spec"].get("priorityClassName") or "",
             batch_names_of(mutation.pod, backend_of(policy.spec, scheduler)),
         ),
-        _gang(reading.workload.batch),
+        _gang(reading.workload.batch, is_whole),
+        is_whole,
     )
 
 
-def _gang(batch: BatchScheduling) -> GangRequest | None:
+def _gang(batch: BatchScheduling, is_whole: bool) -> GangRequest | None:
     """Return the gang that is requested; None without a size."""
     request = batch.request
     if request.gang_size is None:
         return None
-    starts_whole = batch.schedules_gangs and request.gang is not None
-    return GangRequest(request.gang or "", request.gang_size, batch.scheduler, starts_whole)
+    return GangRequest(request.gang or "", request.gang_size, batch.scheduler, is_whole)
 
 
 def evaluate(

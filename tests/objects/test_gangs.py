@@ -87,6 +87,47 @@ def test_scheduler_of_gangs_starts_no_job_in_part() -> None:
     assert [each for each in warnings(advised(job(VOLCANO_JOB, 8), view(cards=8, free=4))) if "deadlock" in each] == []
 
 
+KUEUE = policy_with(workloadTypes={"training": TRAINING}, queueing="kueue")
+VOLCANO = policy_with(workloadTypes={"training": {**TRAINING, "schedulerName": "volcano"}})
+KAI = policy_with(workloadTypes={"training": {**TRAINING, "schedulerName": "kai-scheduler"}})
+
+
+@pytest.mark.parametrize(
+    ("sample", "policy", "annotations", "starts_whole"),
+    [
+        pytest.param(TF_JOB, VOLCANO, {}, False, id="Volcano knows no gang"),
+        pytest.param(TF_JOB, VOLCANO, {"gang": "g", "gang_size": "8"}, True, id="Volcano knows the PodGroup"),
+        pytest.param(JOB, KAI, {"gang_size": "8"}, False, id="KAI knows no gang"),
+        pytest.param(JOB, KAI, {"gang_size": "8", "gang": "g"}, True, id="KAI knows the PodGroup"),
+        pytest.param(TF_JOB, KAI, {}, True, id="KAI makes a gang of a TFJob"),
+        pytest.param(TF_JOB, KUEUE, {}, False, id="Kueue has no queue"),
+        pytest.param(JOB, KUEUE, {"gang": "g", "gang_size": "8"}, False, id="Kueue has a gang and no queue"),
+        pytest.param(JOB, KUEUE, {"queue": "q", "gang_size": "8"}, False, id="Kueue has a queue and no gang"),
+        pytest.param(JOB, KUEUE, {"queue": "q", "gang": "g", "gang_size": "8"}, True, id="Kueue has both"),
+        pytest.param(VOLCANO_JOB, VOLCANO, {"gang_size": "8"}, True, id="a Volcano Job has a PodGroup"),
+        pytest.param(VOLCANO_JOB, KUEUE, {}, True, id="a Volcano Job is for Volcano"),
+    ],
+)
+def test_job_starts_whole_only_if_its_scheduler_or_kueue_knows_its_gang(
+    sample: Sample, policy: Policy, annotations: dict[str, str], starts_whole: bool
+) -> None:
+    found = warnings(advised(job(sample, 8, **annotations), view(cards=8, free=4), policy))
+
+    assert any("two such jobs can deadlock" in each for each in found) is not starts_whole
+
+
+@pytest.mark.parametrize(("sample", "starts_whole"), [(TF_JOB, True), (VOLCANO_JOB, False)])
+def test_job_that_kueue_suspends_starts_whole(sample: Sample, starts_whole: bool) -> None:
+    content = job(sample, 8)
+    content["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+    if sample is VOLCANO_JOB:
+        content["spec"]["schedulerName"] = "default-scheduler"
+
+    found = warnings(advised(content, view(cards=8, free=4)))
+
+    assert any("two such jobs can deadlock" in each for each in found) is not starts_whole
+
+
 def test_pods_that_are_useful_by_themselves_are_no_gang() -> None:
     assert warnings(advised(job(DEPLOYMENT, 9), view(cards=8, free=4))) == [FITS.format(9)]
 

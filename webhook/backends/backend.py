@@ -25,6 +25,9 @@ class BatchRequest:
 _NOTHING = BatchRequest()
 
 
+FieldPath = tuple[str, ...]
+
+
 class PodField(NamedTuple):
     """A text field of a pod, by its path, and the value that a scheduler reads there."""
 
@@ -76,8 +79,10 @@ class Backend(Protocol):
     name: ClassVar[str]
     api_groups: ClassVar[Sequence[str]]
     """The API groups that its CRDs have: none of them is served where it is not installed."""
-    schedules_gangs: ClassVar[bool]
-    """Whether the pods of a gang start together or not at all."""
+    gang_fields: ClassVar[Sequence[Sequence[FieldPath]]]
+    """The fields by which it starts the pods of a gang together or not at all: a pod has all of one of these sets."""
+    gang_owners: ClassVar[Sequence[tuple[str, str]]]
+    """The API groups and kinds of the controllers whose pods it makes a gang of by itself."""
     profile: ClassVar[str]
     """The profile that predicts its choice; empty: the one that is chosen for kube-scheduler."""
     queue_at: ClassVar[Sequence[tuple[str, str]]]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
-from webhook.backends.backend import BatchRequest, Expressed, label
+from webhook.backends.backend import BatchRequest, Expressed, FieldPath, label
 from webhook.backends.default import with_group
 
 GROUP = "scheduling.x-k8s.io/pod-group"
@@ -21,7 +21,8 @@ class Coscheduling:
 
     name: ClassVar[str] = "coscheduling"
     api_groups: ClassVar[Sequence[str]] = ("scheduling.x-k8s.io",)
-    schedules_gangs: ClassVar[bool] = True
+    gang_fields: ClassVar[Sequence[Sequence[FieldPath]]] = ((("metadata", "labels", GROUP),),)
+    gang_owners: ClassVar[Sequence[tuple[str, str]]] = ()
     profile: ClassVar[str] = ""
     queue_at: ClassVar[Sequence[tuple[str, str]]] = ()
     group_at: ClassVar[Sequence[tuple[str, str]]] = ()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from webhook.backends.backend import BatchRequest, Expressed, PodField
+from webhook.backends.backend import BatchRequest, Expressed, FieldPath, PodField
 
 
 class Default:
@@ -11,7 +11,8 @@ class Default:
 
     name: ClassVar[str] = "default"
     api_groups: ClassVar[Sequence[str]] = ()
-    schedules_gangs: ClassVar[bool] = False
+    gang_fields: ClassVar[Sequence[Sequence[FieldPath]]] = ()
+    gang_owners: ClassVar[Sequence[tuple[str, str]]] = ()
     profile: ClassVar[str] = ""
     queue_at: ClassVar[Sequence[tuple[str, str]]] = ()
     group_at: ClassVar[Sequence[tuple[str, str]]] = ()

@@ -12,6 +12,7 @@ from webhook.backends.backend import (
     SPREAD_CONSTRAINTS,
     BatchRequest,
     Expressed,
+    FieldPath,
     annotation,
     label,
 )
@@ -22,6 +23,8 @@ PROJECT = "project"
 GROUP = "pod-group-name"
 PREEMPTIBILITY = "kai.scheduler/preemptibility"
 GPU_FRACTION, _ = KAI_SHARES
+# Source: github.com/NVIDIA/KAI-scheduler/pkg/podgrouper/podgrouper/hub/hub.go, plugins/kubeflow/distributed_common.go
+GROUPED = tuple(("kubeflow.org", kind) for kind in ("TFJob", "PyTorchJob", "XGBoostJob", "JAXJob", "MPIJob"))
 
 
 class Kai:
@@ -32,7 +35,8 @@ class Kai:
 
     name: ClassVar[str] = "kai"
     api_groups: ClassVar[Sequence[str]] = ("scheduling.run.ai", "kai.scheduler")
-    schedules_gangs: ClassVar[bool] = True
+    gang_fields: ClassVar[Sequence[Sequence[FieldPath]]] = ((("metadata", "annotations", GROUP),),)
+    gang_owners: ClassVar[Sequence[tuple[str, str]]] = GROUPED
     profile: ClassVar[str] = "kai"
     queue_at: ClassVar[Sequence[tuple[str, str]]] = (("labels", QUEUE), ("labels", PROJECT))
     group_at: ClassVar[Sequence[tuple[str, str]]] = (("annotations", GROUP),)

@@ -7,11 +7,17 @@ group until all of them exist and fit the quota. A missing LocalQueue is reporte
 from collections.abc import Sequence
 from typing import ClassVar
 
-from webhook.backends.backend import BatchRequest, Expressed, annotation, label
+from webhook.backends.backend import BatchRequest, Expressed, FieldPath, annotation, label
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 GROUP = "kueue.x-k8s.io/pod-group-name"
 TOTAL_COUNT = "kueue.x-k8s.io/pod-group-total-count"
+# The objects that it suspends until all of their pods have quota, if the object itself has the label of the queue, see
+# sigs.k8s.io/kueue/pkg/controller/jobs.
+_KUBEFLOW = ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob")
+QUEUED_WHOLE = frozenset(
+    (("batch", "Job"), ("jobset.x-k8s.io", "JobSet"), *(("kubeflow.org", kind) for kind in _KUBEFLOW))
+)
 
 
 class Kueue:
@@ -22,7 +28,10 @@ class Kueue:
 
     name: ClassVar[str] = "kueue"
     api_groups: ClassVar[Sequence[str]] = ("kueue.x-k8s.io",)
-    schedules_gangs: ClassVar[bool] = True
+    gang_fields: ClassVar[Sequence[Sequence[FieldPath]]] = (
+        (("metadata", "labels", QUEUE), ("metadata", "labels", GROUP), ("metadata", "annotations", TOTAL_COUNT)),
+    )
+    gang_owners: ClassVar[Sequence[tuple[str, str]]] = ()
     profile: ClassVar[str] = ""
     queue_at: ClassVar[Sequence[tuple[str, str]]] = (("labels", QUEUE),)
     group_at: ClassVar[Sequence[tuple[str, str]]] = ()

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
-from webhook.backends.backend import BatchRequest, Expressed, PodField
+from webhook.backends.backend import BatchRequest, Expressed, FieldPath, PodField
 from webhook.backends.default import with_group
+
+GROUP = ("spec", "schedulingGroup", "podGroupName")
 
 
 class Native:
@@ -19,7 +21,8 @@ class Native:
 
     name: ClassVar[str] = "native"
     api_groups: ClassVar[Sequence[str]] = ()
-    schedules_gangs: ClassVar[bool] = True
+    gang_fields: ClassVar[Sequence[Sequence[FieldPath]]] = ((GROUP,),)
+    gang_owners: ClassVar[Sequence[tuple[str, str]]] = ()
     profile: ClassVar[str] = ""
     queue_at: ClassVar[Sequence[tuple[str, str]]] = ()
     group_at: ClassVar[Sequence[tuple[str, str]]] = ()
@@ -28,4 +31,4 @@ class Native:
     @staticmethod
     def express(request: BatchRequest) -> Expressed:
         """Return the field; apart from gangs, it is kube-scheduler."""
-        return with_group(request, partial(PodField, ("spec", "schedulingGroup", "podGroupName")), "minCount")
+        return with_group(request, partial(PodField, GROUP), "minCount")

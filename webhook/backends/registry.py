@@ -10,6 +10,7 @@ from webhook.backends.kai import Kai
 from webhook.backends.kueue import Kueue
 from webhook.backends.native import Native
 from webhook.backends.volcano import Volcano
+from webhook.kube.documents import field
 from webhook.policy.document import PolicySpec
 from webhook.policy.scheduler_settings import SchedulerSettings, settings_of
 
@@ -50,6 +51,23 @@ def batch_names_of(pod: Mapping[str, Any], backend: type[Backend]) -> tuple[Batc
         if each.queue_at and (queue or each is not Kueue):
             found.append(BatchNames(each.name, queue, group, bool(metadata.get("ownerReferences"))))
     return tuple(found)
+
+
+def starts_whole(pod: Mapping[str, Any], spec: PolicySpec, scheduler: str) -> bool:
+    """Return whether the admitted `pod` of a gang starts with the others or not at all: `scheduler` or Kueue holds it.
+
+    A batch scheduler starts the pods of a gang that it does not know one by one, like any other.
+    """
+    owners = {_kind(each) for each in field(pod, "metadata", "ownerReferences") or () if field(each, "controller")}
+    return any(
+        any(all(field(pod, *path) for path in paths) for paths in each.gang_fields)
+        or not owners.isdisjoint(each.gang_owners)
+        for each in (backend_of(spec, scheduler), Kueue)
+    )
+
+
+def _kind(owner: Mapping[str, Any]) -> tuple[str, str]:
+    return str(owner.get("apiVersion")).rpartition("/")[0], str(owner.get("kind"))
 
 
 def _first(metadata: Mapping[str, Any], places: Sequence[tuple[str, str]]) -> str:

@@ -7,7 +7,7 @@ Measured with Volcano 1.15.1: it reads the queue from this annotation alone, the
 from collections.abc import Sequence
 from typing import ClassVar
 
-from webhook.backends.backend import BatchRequest, Expressed, annotation
+from webhook.backends.backend import BatchRequest, Expressed, FieldPath, annotation
 from webhook.kube.wellknown import VOLCANO_GROUP
 
 QUEUE = "scheduling.volcano.sh/queue-name"
@@ -25,7 +25,11 @@ class Volcano:
 
     name: ClassVar[str] = "volcano"
     api_groups: ClassVar[Sequence[str]] = ("scheduling.volcano.sh",)
-    schedules_gangs: ClassVar[bool] = True
+    gang_fields: ClassVar[Sequence[Sequence[FieldPath]]] = (
+        (("metadata", "annotations", GROUP),),
+        (("metadata", "labels", JOB_LABEL),),
+    )
+    gang_owners: ClassVar[Sequence[tuple[str, str]]] = ()
     profile: ClassVar[str] = "volcano"
     queue_at: ClassVar[Sequence[tuple[str, str]]] = (("annotations", QUEUE),)
     group_at: ClassVar[Sequence[tuple[str, str]]] = (("annotations", GROUP),)

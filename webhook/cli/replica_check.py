@@ -6,6 +6,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
+from webhook.backends.registry import starts_whole
 from webhook.cli.admission import admit_document, in_annotations_of, print_verdict
 from webhook.cli.check_text import Section
 from webhook.cli.mutate_hint import MutateHint
@@ -19,7 +20,13 @@ from webhook.kube.field import InvalidInput
 from webhook.kube.qos import qos_class
 from webhook.kube.shape import check_pod
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
-from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod, partial_start_of_object
+from webhook.objects.gangs import (
+    fit_of_object,
+    gang_of_object,
+    gang_of_pod,
+    object_starts_whole,
+    partial_start_of_object,
+)
 from webhook.objects.own_pods import without_own_pods, without_own_waiting
 from webhook.pipeline import ClusterView
 from webhook.placement.diagnosis import NodeToStatus
@@ -170,7 +177,9 @@ class Checks:
         found = [replicas for _, replicas, _ in counted]
         scheduler, pods = self.schedulers.name_for(counted[0][2]), sum(each.asked for each in found)
         content = counted[0][0].workload.source.content
-        gang = gang_of_object(content, kind, requests, pods, scheduler, self.policy)
+        wholes = [starts_whole(first, self.policy.spec, self.schedulers.name_for(first)) for *_, first in counted]
+        is_whole = object_starts_whole(content, kind, wholes, scheduler, self.policy)
+        gang = gang_of_object(content, kind, requests, pods, scheduler, is_whole)
         if gang is None:
             return answers
         fit = fit_of_object(gang, found)

@@ -36,8 +36,6 @@ class BatchScheduling:
     scheduler: str
     request: BatchRequest
     fields: tuple[PodField, ...]
-    schedules_gangs: bool
-    """Whether the pods of a gang start together or not at all."""
     adds_packing_hint: bool
 
 
@@ -56,15 +54,17 @@ def read_batch_scheduling(
     own = pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
     name = own if own != DEFAULT_SCHEDULER else scheduler or DEFAULT_SCHEDULER
     request = _read_request(annotations, accelerators)
-    expressed = [(backend, backend.express(part)) for backend, part in _parts(request, name, policy)]
+    is_of_job = _is_of_volcano_job(pod, name, policy)
+    # The Job has a PodGroup, which no annotation needs to name.
+    asked = replace(request, gang_size=None) if is_of_job and request.gang is None else request
+    expressed = [(backend, backend.express(part)) for backend, part in _parts(asked, name, policy)]
     warnings += _missing(annotations, expressed, name, policy)
-    if request.queue is not None and _is_of_volcano_job(pod, name, policy) and annotations.is_own(policy.keys.queue):
+    if request.queue is not None and is_of_job and annotations.is_own(policy.keys.queue):
         warnings.append(f"{policy.keys.queue} has no effect: the queue of a Volcano Job is its spec.queue")
     return BatchScheduling(
         name,
         request,
         tuple(field for _, each in expressed for field in each.fields),
-        queueing_backend_of(policy.spec, name).schedules_gangs,
         settings_of(policy.spec.schedulers, name).bin_packing_hint,
     )
 

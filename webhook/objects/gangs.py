@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from webhook.backends.registry import queueing_backend_of
+from webhook.backends.kueue import QUEUE, QUEUED_WHOLE
+from webhook.backends.registry import backend_of, starts_whole
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.deadline import DeadlineNearError, Expired
@@ -36,7 +37,7 @@ def gang_of_pod(pod: Mapping[str, Any], policy: Policy) -> GangRequest | None:
     except ValueError:
         return None
     name = name if isinstance(name, str) else ""
-    return GangRequest(name, number, scheduler, bool(name) and _schedules_gangs(policy, scheduler))
+    return GangRequest(name, number, scheduler, starts_whole(pod, policy.spec, scheduler))
 
 
 def gang_of_object(
@@ -45,23 +46,38 @@ def gang_of_object(
     requests: Sequence[GangRequest | None],
     pods: int,
     scheduler: str,
-    policy: Policy,
+    is_whole: bool,
 ) -> GangRequest | None:
     """Return the gang of an object of `kind` with so many `pods`, whose templates ask for `requests`.
 
-    Without an annotation it is as large as the object states, if it states that its pods run together.
+    Without an annotation it is as large as the object states, if it states that its pods run together. `is_whole`: each
+    of its pods starts with the others or not at all.
     """
     annotated = [each for each in requests if each is not None]
     name = field(content, "metadata", "name")
     name = name if isinstance(name, str) else ""
     if annotated:
         largest = max(annotated, key=lambda each: each.size)
-        return largest._replace(name=largest.name or name) if largest.size > 1 else None
+        is_whole = is_whole or largest.starts_whole
+        return largest._replace(name=largest.name or name, starts_whole=is_whole) if largest.size > 1 else None
     try:
         size = gang_size(content, kind, pods)
     except InvalidInput:
         return None
-    return None if size is None else GangRequest(name, size, scheduler, _schedules_gangs(policy, scheduler))
+    return None if size is None else GangRequest(name, size, scheduler, is_whole)
+
+
+def object_starts_whole(
+    content: JsonObject, kind: WorkloadKind, pods: Sequence[bool], scheduler: str, policy: Policy
+) -> bool:
+    """Return whether the pods of an object of `kind` start together or not at all.
+
+    `pods` are the same for a pod of each template. KAI makes a gang of the pods of some kinds by itself, and Kueue
+    suspends an object with the label of a queue until all of its pods have quota.
+    """
+    found = (kind.group, kind.kind)
+    is_queued = found in QUEUED_WHOLE and bool(field(content, "metadata", "labels", QUEUE))
+    return all(pods) or is_queued or found in backend_of(policy.spec, scheduler).gang_owners
 
 
 def with_gang(
@@ -80,7 +96,9 @@ def with_gang(
     """
     injections, content = [each.role.result.injection for each in placed], request.object or {}
     pods, scheduler = sum(each.found.asked for each in placed), injections[0].references.scheduler
-    gang = gang_of_object(content, kind, [each.gang for each in injections], pods, scheduler, policy)
+    pods_whole = [each.starts_whole for each in injections]
+    is_whole = object_starts_whole(content, kind, pods_whole, scheduler, policy)
+    gang = gang_of_object(content, kind, [each.gang for each in injections], pods, scheduler, is_whole)
     placement, warnings = advice
     if gang is None:
         return advice
@@ -136,7 +154,3 @@ def partial_start_of_object(gang: GangRequest, fit: GangFit) -> str:
         f"{fit.fit} of the {fit.size} pods that must run together would start and hold what they request while the "
         f"others wait, and two such jobs can deadlock: scheduler {gang.scheduler} starts pods one by one"
     )
-
-
-def _schedules_gangs(policy: Policy, scheduler: str) -> bool:
-    return queueing_backend_of(policy.spec, scheduler).schedules_gangs
