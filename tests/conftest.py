@@ -27,7 +27,7 @@ _TABLES = pytest.StashKey[Path | ExtractionFailed]()
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that need the control plane, or are extracted from what it is built of, before `-m` selects."""
     for item in items:
-        if {"control_plane", "upstream_tables"} & {*getattr(item, "fixturenames", ())}:
+        if {"control_plane_programs", "upstream_tables"} & {*getattr(item, "fixturenames", ())}:
             item.add_marker(pytest.mark.control_plane)
 
 
@@ -51,12 +51,18 @@ def _leave_out(items: Iterable[pytest.Item], reason: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def control_plane(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """The control plane of this run, with its scheduler running."""
+def control_plane_programs(pytestconfig: pytest.Config) -> Programs:
+    """The programs of a control plane, by name."""
     programs = _programs(pytestconfig)
     if isinstance(programs, MissingPrograms):
         pytest.fail(f"no control plane: {programs}", pytrace=False)
-    with ControlPlane(programs, tmp_path_factory.mktemp("control-plane")) as running:
+    return programs
+
+
+@pytest.fixture(scope="session")
+def control_plane(control_plane_programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """The control plane of this run, with its scheduler running."""
+    with ControlPlane(control_plane_programs, tmp_path_factory.mktemp("control-plane")) as running:
         yield running
 
 

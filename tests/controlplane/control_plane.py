@@ -4,7 +4,7 @@ import datetime as dt
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -28,15 +28,20 @@ class ControlPlane:
     """A control plane of its own in `folder`, which also keeps every log; a context manager.
 
     Nodes are Node objects and nothing runs on them. There is no kubelet and, of the controllers, only those of
-    Deployments, ReplicaSets and Jobs, once a test asks for them.
+    Deployments, ReplicaSets and Jobs, once a test asks for them. The feature gates `features` are on, and the versions
+    of API groups in `served`, such as `scheduling.k8s.io/v1alpha2`, are served.
     """
 
-    def __init__(self, programs: Mapping[str, Path], folder: Path) -> None:
+    def __init__(
+        self, programs: Mapping[str, Path], folder: Path, *, features: Iterable[str] = (), served: Iterable[str] = ()
+    ) -> None:
         self.folder = folder
         self.audit_log = folder / "audit.log"
         self.kubeconfig = folder / "kubeconfig"
         self.scheduler_log = SchedulerLog(folder / "kube-scheduler.log")
         self._programs = programs
+        self._gates = [f"--feature-gates={feature}=true" for feature in features]
+        self._served = [f"--runtime-config={version}=true" for version in served]
         self._ports = {name: HeldPort() for name in ("etcd-peer", *programs)}
         self._processes: dict[str, Process] = {}
         self._scheduler_is_changed = False
@@ -95,7 +100,8 @@ class ControlPlane:
                 "clientConnection": {"kubeconfig": str(self.kubeconfig), "qps": 1000, "burst": 1000},
             },
         )
-        self._start("kube-scheduler", f"--config={file}", f"-v={verbosity}", *self._serving("kube-scheduler"))
+        flags = (f"--config={file}", f"-v={verbosity}", *self._gates)
+        self._start("kube-scheduler", *flags, *self._serving("kube-scheduler"))
 
     def stop_scheduler(self) -> None:
         """Let pods stay Pending from now on."""
@@ -214,6 +220,8 @@ class ControlPlane:
             "--allow-privileged",
             f"--audit-policy-file={policy}",
             f"--audit-log-path={self.audit_log}",
+            *self._gates,
+            *self._served,
             *self._serving("kube-apiserver"),
         )
 
