@@ -17,9 +17,11 @@ from webhook.kube.admission import AdmissionRequest
 from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView, scheduler_for
 from webhook.placement.backend_schedulers import MOST_SCHEDULERS, BackendSchedulers
+from webhook.placement.capacity.free_cards import FreeCardsByProduct
 from webhook.placement.cluster_warnings import is_absent
 from webhook.placement.framework.result import PlacementVerdict
-from webhook.placement.policy_profiles import profiles_for
+from webhook.placement.packing.typical_pods import ExpectedMixes
+from webhook.placement.policy_profiles import card_mixes, profiles_for
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
 from webhook.serving.admissions import Admissions, Dependencies
@@ -28,6 +30,7 @@ from webhook.serving.clock import rfc3339_now
 from webhook.serving.decision_ids import DecisionIds
 from webhook.serving.dispatcher import Dispatcher
 from webhook.serving.extender import Extender
+from webhook.serving.free_card_gauges import FreeCardGauges
 from webhook.serving.group_commit import GroupCommit
 from webhook.serving.health import Health
 from webhook.serving.http import REFUSALS, MutateEndpoint
@@ -115,13 +118,14 @@ def build_server(
         InvalidInput: the certificate cannot be served.
     """
     certificate = Certificate(settings.tls_dir, metrics, lambda: datetime.now(UTC), settings.server_name)
-    health = Health(metrics, certificate.invalid_reason, certificate.reload_failure)
     metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS)
     metrics.policy.info({"name": policy.name, "revision": policy.revision})
     metrics.policy_reloads.labels("success").inc()
     small_scheduler, large_scheduler = scheduler_for(policy), scheduler_for(policy, _LARGE_BYTES)
     waiting = waiting_pods(policy) if waiting is None else waiting
     throttle = _throttle(view, policy, TimedScorer(small_scheduler, metrics.placement_seconds.observe), metrics)
+    before_scrape = {"before_scrape": _free_cards(throttle, policy, metrics).refresh} if throttle else {}
+    health = Health(metrics, certificate.invalid_reason, certificate.reload_failure, **before_scrape)
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
     group_commit = GroupCommit(audit)
     dependencies = Dependencies(
@@ -155,6 +159,13 @@ def build_server(
         "extender": settings.extender_profile,
     }
     return Server(settings, certificate, endpoint, health, metrics, description)
+
+
+def _free_cards(throttle: SnapshotThrottle, policy: Policy, metrics: Metrics) -> FreeCardGauges:
+    """Return the gauges of the free cards in the view of `throttle`, for the typical pods of `policy`."""
+    mixes = ExpectedMixes(card_mixes(policy.spec))
+    counted = FreeCardsByProduct(policy.node_usage_key, policy.spec.accelerators, mixes)
+    return FreeCardGauges(lambda: throttle().snapshot, counted.of, metrics, time.monotonic)
 
 
 def _throttle(view: View | None, policy: Policy, scorer: TimedScorer, metrics: Metrics) -> SnapshotThrottle | None:

@@ -116,6 +116,20 @@ class Metrics:
     cluster_age_seconds: Gauge = _gauge(
         "cluster_age_seconds", "Age of the stalest watch of the cluster view in seconds; NaN without a view."
     )
+    free_cards: Gauge = _gauge("free_cards", "Free cards, by pool and product.", pool=(), product=())
+    nodes_by_free_cards: Gauge = _gauge(
+        "nodes_by_free_cards",
+        "Nodes with this number of free cards, by pool and product.",
+        pool=(),
+        product=(),
+        free=(),
+    )
+    unusable_free_cards_share: Gauge = _gauge(
+        "unusable_free_cards_share",
+        "Share of the free cards that typical pods cannot use, by pool and product.",
+        pool=(),
+        product=(),
+    )
     feed_faults: Counter = _counter(
         "feed_faults", "Internal errors of the webhook while it watched the cluster; its log has the details."
     )

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from webhook.kube.quantity import milli_value
-from webhook.placement.packing.typical_pods import Mix, TypicalPod
-from webhook.placement.plugins.pack_gpus import CardMixes
+from webhook.placement.packing.typical_pods import CardMixes, Mix, TypicalPod
 from webhook.placement.profile import PACK_GPUS, PROFILES, Profile, pack_gpus
 from webhook.policy.document import PolicySpec
 from webhook.policy.pack_gpus import TypicalPodSpec
@@ -13,7 +12,16 @@ from webhook.policy.pack_gpus import TypicalPodSpec
 
 def profiles_for(spec: PolicySpec) -> Mapping[str, Profile]:
     """Return the built-in profiles by name; `PackGpus` has the accelerators and the mix of `spec`."""
-    return _profiles(tuple(name for each in spec.accelerators for name in each.resources), spec.pack_gpus.mix)
+    return _profiles(_resources(spec), spec.pack_gpus.mix)
+
+
+def card_mixes(spec: PolicySpec) -> CardMixes:
+    """Return the resources whose units are cards, and the typical pods that `spec` states."""
+    return CardMixes(_resources(spec), _mixes(spec.pack_gpus.mix))
+
+
+def _resources(spec: PolicySpec) -> tuple[str, ...]:
+    return tuple(name for each in spec.accelerators for name in each.resources)
 
 
 # Plugins remember what they have counted, so a profile is made once.

@@ -14,11 +14,12 @@ from webhook.placement.framework.interface import (
     ScorePlugin,
 )
 from webhook.placement.framework.result import KUBE_SCHEDULER, Wording
+from webhook.placement.packing.typical_pods import CardMixes
 from webhook.placement.plugins.node_affinity import NodeAffinity
 from webhook.placement.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from webhook.placement.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy, most_requested_score
 from webhook.placement.plugins.node_volume_limits import NodeVolumeLimits
-from webhook.placement.plugins.pack_gpus import CardMixes, PackGpus
+from webhook.placement.plugins.pack_gpus import PackGpus
 from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
 from webhook.placement.plugins.taint_toleration import TaintToleration
 from webhook.placement.pod.pod_info import PodInfo

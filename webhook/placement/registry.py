@@ -11,6 +11,7 @@ from typing import NamedTuple
 from webhook.cluster.index.node_selector import NodeAffinityTerms
 from webhook.kube.resource_names import CPU, MEMORY
 from webhook.placement.framework.interface import Plugin
+from webhook.placement.packing.typical_pods import CardMixes
 from webhook.placement.plugin_args import (
     Args,
     DefaultPreemptionArgs,
@@ -32,7 +33,7 @@ from webhook.placement.plugins.node_resources_balanced_allocation import NodeRes
 from webhook.placement.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy
 from webhook.placement.plugins.node_unschedulable import NodeUnschedulable
 from webhook.placement.plugins.node_volume_limits import NodeVolumeLimits
-from webhook.placement.plugins.pack_gpus import CardMixes, PackGpus
+from webhook.placement.plugins.pack_gpus import PackGpus
 from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
 from webhook.placement.plugins.scheduling_gates import SchedulingGates
 from webhook.placement.plugins.taint_toleration import TaintToleration

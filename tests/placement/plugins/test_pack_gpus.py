@@ -10,8 +10,8 @@ from tests.support.plugins import node, pod_info, scores
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
-from webhook.placement.packing.typical_pods import Mix, TypicalPod
-from webhook.placement.plugins.pack_gpus import CardMixes, PackGpus
+from webhook.placement.packing.typical_pods import CardMixes, Mix, TypicalPod
+from webhook.placement.plugins.pack_gpus import PackGpus
 from webhook.placement.profile import DEFAULT, PACK_GPUS
 from webhook.placement.scheduler import Scheduler
 

@@ -34,13 +34,13 @@ def largest_free_blocks(
     accelerators = tuple(accelerators)
     found: dict[tuple[str | None, str, str | None], Counter[int]] = {}
     for resource in snapshot.allocatable_columns:
-        card = _card(resource, accelerators)
-        if card is None:
+        accelerator = accelerator_of(resource, accelerators)
+        if accelerator is None:
             continue
         offered, free = snapshot.allocatable(resource), free_amounts(snapshot, resource)
         for row in offered.nonzero()[0].tolist():
             labels = snapshot.nodes[row].node.labels
-            kind = (labels.get(pool_label), resource, labels.get(f"{card}.product"))
+            kind = (labels.get(pool_label), resource, labels.get(f"{accelerator.card}.product"))
             found.setdefault(kind, Counter())[int(free[row])] += 1
     blocks = [FreeBlock(*kind, max(sizes), sizes[max(sizes)]) for kind, sizes in found.items()]
     return tuple(sorted(blocks, key=lambda each: (each.pool or "", each.resource, each.product or "")))
@@ -53,9 +53,9 @@ def free_amounts(snapshot: Snapshot, resource: str) -> Column:
     return free
 
 
-def _card(resource: str, accelerators: Iterable[Accelerator]) -> str | None:
-    """Return the `card` of the accelerator that `resource` requests; None if it is another resource."""
+def accelerator_of(resource: str, accelerators: Iterable[Accelerator]) -> Accelerator | None:
+    """Return the first accelerator that `resource` requests; None if it is another resource."""
     for accelerator in accelerators:
         if any(fnmatchcase(resource, pattern) for pattern in accelerator.resources):
-            return accelerator.card
+            return accelerator
     return None

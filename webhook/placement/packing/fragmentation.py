@@ -22,30 +22,65 @@ class Free(NamedTuple):
     cards: Column
 
 
+class _RequestTable:
+    """A table over the distinct requests of a mix, which is not empty; one cell is one request of each amount.
+
+    The pods that fit on a node with certain free amounts have requests that are not greater. So what holds for all
+    pods that fit is a cumulative sum over the table, and one look-up answers for any node.
+    """
+
+    def __init__(self, mix: Mix) -> None:
+        kinds = most_frequent(mix)
+        self.requests = [
+            np.array([min(each, LARGEST_AMOUNT) for each in column]) for column in zip(*kinds, strict=True)
+        ]
+        weights = np.array(list(kinds.values()), dtype=np.float64)
+        self.shares: Numbers = weights / weights.sum()
+        # The first cell of each axis is for nodes with less than the smallest request.
+        self._axes = [np.unique(column) for column in self.requests]
+        self._shape = tuple(len(axis) + 1 for axis in self._axes)
+        self.wanted = self.cells(self.requests)
+
+    def cells(self, amounts: Sequence[Column]) -> _Cells:
+        """Return the cells of nodes with these amounts, or of pods with these requests."""
+        return tuple(
+            np.searchsorted(axis, column, side="right") for axis, column in zip(self._axes, amounts, strict=True)
+        )
+
+    def of_fitting(self, values: Numbers) -> Numbers:
+        """Return for each cell the sum of `values`, one for each kind of pod, over the kinds that fit there."""
+        sums = self._sums(self.wanted, values)
+        for axis in range(len(self._shape)):
+            np.cumsum(sums, axis=axis, out=sums)
+        return sums
+
+    def usable_cards(self, cells: _Cells, cards: Column) -> Numbers:
+        """Return for each cell the number of `cards`, in `cells`, that a pod with its requests can use."""
+        usable = self._sums(cells, cards)
+        for axis in range(len(self._shape)):
+            usable = np.flip(np.cumsum(np.flip(usable, axis), axis=axis), axis)
+        return usable
+
+    def _sums(self, cells: _Cells, amounts: NDArray[Any]) -> Numbers:
+        flat = np.ravel_multi_index(cells, self._shape)
+        sums = np.bincount(flat, amounts.astype(np.float64), math.prod(self._shape))
+        return sums.reshape(self._shape).astype(np.float64, copy=False)
+
+
 class Fragmentation:
     """The value of free cards for a mix of typical pods.
 
     A typical pod can use all free cards of a node that has enough CPU, memory and cards for it. Each kind of pod
     values its usable cards equally, and all of them together at its share of the mix. So the fewer cards a kind can
     still use, the more each of them is worth.
-
-    The pods that fit on a node with certain free amounts have requests that are not greater. So their values are sums
-    over a table of the distinct requests, which answers for any node with one look-up.
     """
 
     def __init__(self, mix: Mix, free: Free) -> None:
         """Value the cards of nodes with the amounts `free` for `mix`, which is not empty."""
-        kinds = most_frequent(mix)
-        requests = [np.array([min(each, LARGEST_AMOUNT) for each in column]) for column in zip(*kinds, strict=True)]
-        shares = np.array(list(kinds.values()), dtype=np.float64)
-        # The first cell of each axis is for nodes with less than the smallest request.
-        self._axes = [np.unique(column) for column in requests]
-        self._shape = tuple(len(axis) + 1 for axis in self._axes)
-        cells, wanted = self._cells(free), self._cells(requests)
-        weights = shares / shares.sum() / np.maximum(self._usable_cards(cells, free.cards)[wanted], requests[2])
-        self._table = self._sums(wanted, weights)
-        for axis in range(len(self._shape)):
-            np.cumsum(self._table, axis=axis, out=self._table)
+        self._requests = table = _RequestTable(mix)
+        cells = table.cells(free)
+        usable = table.usable_cards(cells, free.cards)[table.wanted]
+        self._table = table.of_fitting(table.shares / np.maximum(usable, table.requests[2]))
         self.values = free.cards * self._table[cells]
         """The share of the cards that typical pods can use which is on each node: the expected share over the mix."""
 
@@ -53,23 +88,13 @@ class Fragmentation:
         """Return the values of nodes if they had the amounts `free`."""
         values = np.zeros(len(free.cards))
         rows = np.flatnonzero(free.cards > 0)
-        values[rows] = free.cards[rows] * self._table[self._cells([column[rows] for column in free])]
+        cells = self._requests.cells([column[rows] for column in free])
+        values[rows] = free.cards[rows] * self._table[cells]
         return values
 
-    def _cells(self, amounts: Sequence[Column]) -> _Cells:
-        return tuple(
-            np.searchsorted(axis, column, side="right") for axis, column in zip(self._axes, amounts, strict=True)
-        )
 
-    def _usable_cards(self, cells: _Cells, cards: Column) -> Numbers:
-        """Return for each cell of the table the number of cards that a pod with these requests can use."""
-        usable = self._sums(cells, cards)
-        for axis in range(len(self._shape)):
-            usable = np.flip(np.cumsum(np.flip(usable, axis), axis=axis), axis)
-        return usable
-
-    def _sums(self, cells: _Cells, amounts: NDArray[Any]) -> Numbers:
-        """Return the table with the sum of `amounts` in each cell."""
-        flat = np.ravel_multi_index(cells, self._shape)
-        sums = np.bincount(flat, amounts.astype(np.float64), math.prod(self._shape))
-        return sums.reshape(self._shape).astype(np.float64, copy=False)
+def fitting_shares(mix: Mix, free: Free) -> Numbers:
+    """Return for each node with the amounts `free` the share of the pods of `mix`, not empty, that fit on it."""
+    table = _RequestTable(mix)
+    shares: Numbers = table.of_fitting(table.shares)[table.cells(free)]
+    return shares

@@ -2,6 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import lru_cache
 from itertools import compress
 from operator import is_not
 from typing import NamedTuple
@@ -10,7 +13,7 @@ import numpy as np
 
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.resource_names import CPU, MEMORY
+from webhook.kube.resource_names import CPU, MEMORY, is_extended_resource
 
 # More kinds of pods would make a placement slower. Those that request the most cards in total are kept.
 MOST_KINDS = 64
@@ -33,6 +36,17 @@ class TypicalPod(NamedTuple):
 
 # The weight of each kind of pod, such as the number of its pods.
 Mix = Mapping[TypicalPod, float]
+
+
+@dataclass(frozen=True, slots=True)
+class CardMixes:
+    """The `resources` whose units are cards, as patterns, and the typical pods of some of them, by resource.
+
+    The mix of any other resource is that of the running pods and a few default ones.
+    """
+
+    resources: tuple[str, ...] = ()
+    mixes: Mapping[str, Mix] = field(default_factory=dict)
 
 
 class RunningMix:
@@ -71,6 +85,28 @@ class RunningMix:
                         counter[kind] += step
                         if not counter[kind]:
                             del counter[kind]
+
+
+class ExpectedMixes:
+    """The mix to expect for each resource whose units are cards. It remembers what it has counted."""
+
+    def __init__(self, cards: CardMixes) -> None:
+        @lru_cache(maxsize=1024)
+        def is_card(resource: str) -> bool:
+            return is_extended_resource(resource) and any(fnmatchcase(resource, each) for each in cards.resources)
+
+        self._is_card = is_card
+        self._mixes = cards.mixes
+        self._running = RunningMix(is_card)
+
+    def of(self, nodes: Snapshot) -> Mapping[str, Mix]:
+        """Return the mixes, none of them empty, of the resources of `nodes`, in the order of their names."""
+        running = self._running.of(nodes.nodes)
+        mixes = {
+            resource: self._mixes.get(resource) or expected_mix(running.get(resource, {}), default_mix(nodes, resource))
+            for resource in sorted(filter(self._is_card, nodes.allocatable_columns))
+        }
+        return {resource: mix for resource, mix in mixes.items() if mix}
 
 
 def expected_mix(running: Mix, default: Mix) -> Mix:

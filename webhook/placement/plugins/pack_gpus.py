@@ -1,34 +1,19 @@
 """PackGpus: prefer the node where the pod takes away the fewest cards that other pods could use."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.kube.resource_names import CPU, MEMORY, is_extended_resource
+from webhook.kube.resource_names import CPU, MEMORY
 from webhook.placement.framework.interface import MAX_NODE_SCORE
 from webhook.placement.packing.fragmentation import Fragmentation, Free, Numbers
-from webhook.placement.packing.typical_pods import Mix, RunningMix, default_mix, expected_mix
+from webhook.placement.packing.typical_pods import CardMixes, ExpectedMixes
 from webhook.placement.pod.pod_info import PodInfo
 
 # Losses that differ by less are equal: they are sums of floating-point numbers.
 _EPSILON = 1e-12
-
-
-@dataclass(frozen=True, slots=True)
-class CardMixes:
-    """The `resources` whose units are cards, as patterns, and the typical pods of some of them, by resource.
-
-    The mix of any other resource is that of the running pods and a few default ones.
-    """
-
-    resources: tuple[str, ...] = ()
-    mixes: Mapping[str, Mix] = field(default_factory=dict)
 
 
 class _Valued(NamedTuple):
@@ -57,13 +42,7 @@ class PackGpus:
     name = "PackGpus"
 
     def __init__(self, cards: CardMixes) -> None:
-        @lru_cache(maxsize=1024)
-        def is_card(resource: str) -> bool:
-            return is_extended_resource(resource) and any(fnmatchcase(resource, each) for each in cards.resources)
-
-        self._is_card = is_card
-        self._mixes = cards.mixes
-        self._running = RunningMix(is_card)
+        self._mixes = ExpectedMixes(cards)
         # The values for the last snapshot, written in one step: threads share a profile.
         self._last: tuple[Snapshot | None, tuple[_Valued, ...]] = (None, ())
 
@@ -90,13 +69,10 @@ class PackGpus:
         last, valued = self._last
         if last is nodes:
             return valued
-        running = self._running.of(nodes.nodes)
         found = []
-        for resource in sorted(filter(self._is_card, nodes.allocatable_columns)):
-            mix = self._mixes.get(resource) or expected_mix(running.get(resource, {}), default_mix(nodes, resource))
-            if mix:
-                free = Free(_free(nodes, CPU), _free(nodes, MEMORY), _free(nodes, resource))
-                found.append(_Valued(resource, free.cards, Fragmentation(mix, free)))
+        for resource, mix in self._mixes.of(nodes).items():
+            free = Free(_free(nodes, CPU), _free(nodes, MEMORY), _free(nodes, resource))
+            found.append(_Valued(resource, free.cards, Fragmentation(mix, free)))
         self._last = (nodes, tuple(found))
         return self._last[1]
 

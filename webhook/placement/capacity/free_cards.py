@@ -1,0 +1,122 @@
+"""The free cards of each pool and product: how many, on how many nodes, and the part that typical pods cannot use."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from webhook.cluster.snapshot import Column, Snapshot
+from webhook.kube.resource_names import CPU, MEMORY
+from webhook.placement.capacity.free_blocks import accelerator_of, free_amounts
+from webhook.placement.packing.fragmentation import Free, Numbers, fitting_shares
+from webhook.placement.packing.typical_pods import ExpectedMixes
+from webhook.policy.accelerator import Accelerator
+
+NONE = "none"
+"""The pool or the product of nodes without the label."""
+
+OTHER = "other"
+"""The pool and the product of all that are beyond the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreeCards:
+    """The free cards of one `product` in one `pool`.
+
+    `nodes` is the number of nodes by their number of free cards. `unusable` is the number of free cards that a typical
+    pod cannot use, in the mean over the mix. `offered` is the number of cards, free or not; `most` is the largest
+    number of cards on one node.
+    """
+
+    pool: str
+    product: str
+    nodes: Mapping[int, int]
+    unusable: float
+    offered: int
+    most: int
+
+    @property
+    def free(self) -> int:
+        """Return the number of free cards."""
+        return sum(cards * nodes for cards, nodes in self.nodes.items())
+
+    @property
+    def unusable_share(self) -> float:
+        """Return the share of the free cards that typical pods cannot use; 0 if no card is free."""
+        return self.unusable / self.free if self.free else 0.0
+
+
+class FreeCardsByProduct:
+    """Counts the free cards of a snapshot.
+
+    `pool_label` is the label of a node with its pool. `mixes` are the typical pods of each resource. `most` is the
+    largest number of pairs of pool and product; those with the fewest cards beyond it are counted together.
+
+    A typical pod can use all free cards of a node that has enough free CPU, memory and cards for it, and none of the
+    others: the definition of fragmentation of Fragmentation Gradient Descent.
+
+    Source: Weng et al., Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent,
+    USENIX ATC 2023
+    """
+
+    def __init__(
+        self, pool_label: str, accelerators: Iterable[Accelerator], mixes: ExpectedMixes, most: int = 64
+    ) -> None:
+        self._pool_label = pool_label
+        self._accelerators = tuple(accelerators)
+        self._mixes = mixes
+        self._most = most
+
+    def of(self, snapshot: Snapshot) -> Sequence[FreeCards]:
+        """Return the free cards of each pool and product, in the order of their names.
+
+        The product of a resource other than the first one of its accelerator is followed by the resource. Nodes that
+        are unschedulable or that run as many pods as they may have nothing free.
+        """
+        found: dict[tuple[str, str], list[FreeCards]] = {}
+        for resource, mix in self._mixes.of(snapshot).items():
+            accelerator = accelerator_of(resource, self._accelerators)
+            if accelerator is None:
+                continue
+            milli_cpu, memory_bytes = (snapshot.allocatable(each) - snapshot.requested(each) for each in (CPU, MEMORY))
+            free = free_amounts(snapshot, resource)
+            unusable = free * (1 - fitting_shares(mix, Free(milli_cpu, memory_bytes, free)))
+            for kind, rows in self._rows(snapshot, resource, accelerator).items():
+                found.setdefault(kind, []).append(
+                    _free_cards(kind, rows, snapshot.allocatable(resource), free, unusable)
+                )
+        return self._bounded([_joined(kind, parts) for kind, parts in found.items()])
+
+    def _rows(self, snapshot: Snapshot, resource: str, accelerator: Accelerator) -> Mapping[tuple[str, str], list[int]]:
+        """Return the rows of the nodes that offer `resource`, by pool and product."""
+        suffix = "" if fnmatchcase(resource, accelerator.resources[0]) else f" {resource}"
+        product_label = f"{accelerator.card}.product"
+        rows: dict[tuple[str, str], list[int]] = {}
+        for row in np.flatnonzero(snapshot.allocatable(resource)).tolist():
+            labels = snapshot.nodes[row].node.labels
+            kind = (labels.get(self._pool_label) or NONE, (labels.get(product_label) or NONE) + suffix)
+            rows.setdefault(kind, []).append(row)
+        return rows
+
+    def _bounded(self, found: list[FreeCards]) -> Sequence[FreeCards]:
+        if len(found) > self._most:
+            found.sort(key=lambda each: (-each.offered, each.pool, each.product))
+            kept, rest = found[: self._most], found[self._most :]
+            found = [*kept, _joined((OTHER, OTHER), rest)]
+        return sorted(found, key=lambda each: (each.pool, each.product))
+
+
+def _free_cards(kind: tuple[str, str], rows: list[int], offered: Column, free: Column, unusable: Numbers) -> FreeCards:
+    nodes = Counter(free[rows].tolist())
+    return FreeCards(*kind, nodes, float(unusable[rows].sum()), int(offered[rows].sum()), int(offered[rows].max()))
+
+
+def _joined(kind: tuple[str, str], parts: Sequence[FreeCards]) -> FreeCards:
+    """Return the sum of `parts`, at least one, as the free cards of `kind`."""
+    nodes: Counter[int] = Counter()
+    for part in parts:
+        nodes.update(part.nodes)
+    unusable = sum(part.unusable for part in parts)
+    return FreeCards(*kind, nodes, unusable, sum(part.offered for part in parts), max(part.most for part in parts))
