@@ -15,10 +15,12 @@ from webhook.backends.backend import (
 from webhook.backends.kueue import Kueue
 from webhook.backends.registry import backend_of, queueing_backend_of
 from webhook.backends.volcano import JOB_LABEL, Volcano
+from webhook.kube.documents import field
 from webhook.kube.field import invalid
 from webhook.kube.text import cut
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.mutation.annotations import Annotations
+from webhook.mutation.node_edits import PREFERRED_NODES
 from webhook.mutation.node_terms import LONGEST_SHOWN
 from webhook.mutation.spread_edits import CONSTRAINTS
 from webhook.mutation.spreading import Spreading
@@ -78,9 +80,12 @@ def ignored_constraints(
 ) -> Iterator[str]:
     """Yield the warnings about constraints of the type or of `pod` that `scheduler` ignores."""
     ignores, shown = backend_of(policy.spec, scheduler).ignores, f"scheduler {cut(scheduler, LONGEST_SHOWN)} ignores"
-    if PREFERRED_NODE_AFFINITY in ignores and workload_type.node_usage.prefer:
-        preferred = ", ".join(workload_type.node_usage.prefer)
-        yield f"{shown} {PREFERRED_NODE_AFFINITY}: the preference for nodes of {preferred} has no effect"
+    if PREFERRED_NODE_AFFINITY in ignores:
+        pools = workload_type.node_usage.prefer
+        if pools:
+            yield f"{shown} {PREFERRED_NODE_AFFINITY}: the preference for nodes of {', '.join(pools)} has no effect"
+        if _has_own_preference(pod, policy.node_usage_key if pools else ""):
+            yield f"{shown} {PREFERRED_NODE_AFFINITY}: the pod's own has no effect"
     if SPREAD_CONSTRAINTS in ignores and (_is_hard_constraint(spreading) or _has_hard_constraint(pod)):
         yield f"{shown} {SPREAD_CONSTRAINTS}: the pods can run in one domain"
 
@@ -94,6 +99,19 @@ def _is_hard_constraint(spreading: Spreading | str) -> bool:
 
 def _has_hard_constraint(pod: Mapping[str, Any]) -> bool:
     return any(each.get("whenUnsatisfiable") == "DoNotSchedule" for each in pod["spec"].get(CONSTRAINTS[-1]) or ())
+
+
+def _has_own_preference(pod: Mapping[str, Any], pool_key: str) -> bool:
+    """Return whether the pod has a preferred node affinity term that is not about the label `pool_key` alone.
+
+    Those can be the preference of the type, added at an earlier admission.
+    """
+    for term in field(pod, *PREFERRED_NODES) or ():
+        preference = term.get("preference") or {}
+        expressions = preference.get("matchExpressions") or ()
+        if preference.get("matchFields") or any(each.get("key") != pool_key for each in expressions):
+            return True
+    return False
 
 
 def _missing(
