@@ -29,7 +29,7 @@ from rich.table import Table
 
 from bench.__main__ import await_port, certificate, free_port
 from bench.burst_outcome import Outcome, Prediction, decisions_by_pod, predictions_by_decision
-from bench.burst_trace import MAX_NODES, gpus_of, trace_nodes, trace_pods
+from bench.burst_trace import MAX_NODES, gpus_of, trace_nodes, trace_option, trace_pods
 from bench.clusters import DOMAIN
 from tests.controlplane.binaries import find_or_build
 from tests.controlplane.cluster import Cluster
@@ -246,14 +246,7 @@ def _is_decided(pod: Object) -> bool:
 
 
 @click.command()
-@click.option(
-    "--trace",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default="../shared/data/openb",
-    show_default=True,
-    envvar="OPENB_TRACE",
-    help="Folder with the CSV files of the openb trace.",
-)
+@trace_option
 @click.option("--pod-list", default="openb_pod_list_default.csv", show_default=True, help="The pods in that folder.")
 @click.option("--nodes", type=click.IntRange(1, MAX_NODES), default=80, show_default=True, help="Nodes of the trace.")
 @click.option("--asked", default=1.15, show_default=True, help="GPUs requested, as a multiple of those of the nodes.")

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import click
+
 from bench.clusters import DOMAIN
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 
@@ -23,6 +25,15 @@ _GPU = "nvidia.com/gpu"
 _PRODUCT = "nvidia.com/gpu.product"
 _USAGE = f"{DOMAIN}/node.usage"
 _POOLS = ("training", "training", "hybrid", "inference")
+
+trace_option = click.option(
+    "--trace",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default="../shared/data/openb",
+    show_default=True,
+    envvar="OPENB_TRACE",
+    help="Folder with the CSV files of the openb trace.",
+)
 
 
 def trace_nodes(folder: Path, count: int, seed: int) -> list[Object]:

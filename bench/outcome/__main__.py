@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 import orjson
 
+from bench.burst_trace import trace_option
 from bench.outcome.arrivals import Sample, Trace
 from bench.outcome.configurations import CONFIGURATIONS, Configuration
 from bench.outcome.figures import Figures
@@ -33,14 +34,7 @@ Runner = Callable[[Trace, Configuration, int], list[Figures]]
 
 
 @click.command()
-@click.option(
-    "--trace",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default="../shared/data/openb",
-    show_default=True,
-    envvar="OPENB_TRACE",
-    help="Folder with the CSV files of the openb trace.",
-)
+@trace_option
 @click.option("--pod-list", multiple=True, default=["multigpu50", "default"], show_default=True)
 @click.option("--every", type=click.IntRange(1), default=8, show_default=True, help="Take every n-th node.")
 @click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="The first node to take.")

@@ -13,7 +13,7 @@ from tests.controlplane.cluster import Cluster
 
 _FILES = Path(__file__).parents[2] / "deploy" / "scheduler"
 
-# Enough to tell which nodes the scheduler knows. Scores of every node would be hundreds of megabytes.
+# Enough to log the nodes that the scheduler knows. Scores of every node would be hundreds of megabytes.
 _VERBOSITY = 4
 
 

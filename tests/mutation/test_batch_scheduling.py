@@ -1,4 +1,4 @@
-"""What a pod requests of a batch scheduler, in the terms of each backend."""
+"""Requests of a pod to a batch scheduler, in the terms of each backend."""
 
 from typing import Any, get_args
 

@@ -1,4 +1,4 @@
-"""Which pods are replicas of one owner: equal for all pods of a template, and of no other."""
+"""The group of the replicas of one owner: equal for all pods of a template, and of no other."""
 
 from typing import Any
 

@@ -8,6 +8,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.differential.dice import Dice
 from tests.differential.worlds import World, random_world
+from tests.schedulers.jobs import refusal
 from tests.schedulers.volcano import SCHEDULING, Volcano
 
 _SIZES = ((6, 12), (12, 30))
@@ -69,8 +70,5 @@ class AskedVolcano:
         current = self._client.get("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
         if node := current["spec"].get("nodeName"):
             return node, ""
-        conditions = current["status"].get("conditions", [])
-        messages = [
-            each["message"] for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"
-        ]
-        return (None, messages[0]) if messages else None
+        message = refusal(current)
+        return None if message is None else (None, message)

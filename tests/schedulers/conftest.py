@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from tests.schedulers import coscheduling as coscheduling_program
 from tests.schedulers import kai as kai_program
 from tests.schedulers import kueue as kueue_program
 from tests.schedulers import volcano as volcano_program
-from tests.schedulers.build import COSCHEDULING, KAI, KUEUE, RECIPES, VOLCANO, Built, Recipe, built
+from tests.schedulers.build import RECIPES, Built, Recipe, built
 from tests.schedulers.coscheduling import Coscheduling
 from tests.schedulers.kai import Kai
 from tests.schedulers.kueue import Kueue
@@ -45,10 +45,16 @@ def _built(recipe: Recipe) -> Built:
         pytest.exit(f"{recipe.name}: the build failed: {failure}", returncode=2)
 
 
-@pytest.fixture
-def volcano_programs(pytestconfig: pytest.Config) -> Built:
-    """The programs and files of Volcano."""
-    return pytestconfig.stash[_BUILT][VOLCANO.name]
+def _programs(recipe: Recipe) -> Callable[[pytest.Config], Built]:
+    @pytest.fixture(name=f"{recipe.name}_programs")
+    def programs(pytestconfig: pytest.Config) -> Built:
+        """The programs and files of the scheduler."""
+        return pytestconfig.stash[_BUILT][recipe.name]
+
+    return programs
+
+
+volcano_programs, kai_programs, kueue_programs, coscheduling_programs = map(_programs, RECIPES)
 
 
 @pytest.fixture
@@ -56,12 +62,6 @@ def volcano(cluster: Cluster, volcano_programs: Built, tmp_path: Path) -> Iterat
     """The real Volcano, running for the test."""
     with volcano_program.running(cluster, volcano_programs, tmp_path) as started:
         yield started
-
-
-@pytest.fixture
-def kai_programs(pytestconfig: pytest.Config) -> Built:
-    """The programs and files of KAI."""
-    return pytestconfig.stash[_BUILT][KAI.name]
 
 
 @pytest.fixture
@@ -79,22 +79,10 @@ def kai_admission(cluster: Cluster, kai_programs: Built, tmp_path: Path) -> Iter
 
 
 @pytest.fixture
-def kueue_programs(pytestconfig: pytest.Config) -> Built:
-    """The programs and files of Kueue."""
-    return pytestconfig.stash[_BUILT][KUEUE.name]
-
-
-@pytest.fixture
 def kueue(cluster: Cluster, kueue_programs: Built, tmp_path: Path) -> Iterator[Kueue]:
     """The real Kueue, running for the test."""
     with kueue_program.running(cluster, kueue_programs, tmp_path) as started:
         yield started
-
-
-@pytest.fixture
-def coscheduling_programs(pytestconfig: pytest.Config) -> Built:
-    """The program and the file of scheduler-plugins."""
-    return pytestconfig.stash[_BUILT][COSCHEDULING.name]
 
 
 @pytest.fixture

@@ -57,15 +57,16 @@ def wait_bound_all(cluster: Cluster, pods: Objects) -> list[str]:
 
 
 def wait_refused(cluster: Cluster, pods: Objects) -> list[str]:
-    """Return the message of each pod, once the scheduler has said of each that it does not bind it."""
+    """Return the message of each pod, once its condition PodScheduled is False."""
     return [_wait_refused(cluster, pod) for pod in pods]
 
 
 def _wait_refused(cluster: Cluster, pod: Object) -> str:
-    return wait_for(lambda: _refusal(_current(cluster, pod)), f"no node for {_name(pod)}")
+    return wait_for(lambda: refusal(_current(cluster, pod)), f"no node for {_name(pod)}")
 
 
-def _refusal(pod: Object) -> str | None:
+def refusal(pod: Object) -> str | None:
+    """Return the message of the condition PodScheduled, if it is False."""
     conditions = pod["status"].get("conditions", [])
     found = [each for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"]
     return found[0]["message"] if found else None

@@ -9,7 +9,14 @@ from tests.controlplane.client import Client, Object, Objects
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.schedulers.build import Built
-from tests.schedulers.running import Programs, apply_definitions, free_port, remove_all, serving_certificate
+from tests.schedulers.running import (
+    Programs,
+    apply_definitions,
+    free_port,
+    pod_group_of,
+    remove_all,
+    serving_certificate,
+)
 
 QUEUES = "scheduling.run.ai/v2"
 POD_GROUPS = "scheduling.run.ai/v2alpha2"
@@ -47,13 +54,7 @@ class Kai:
 
     def pod_group_of(self, pod: Object) -> Object:
         """Return the PodGroup of a pod, once the pod grouper, or the pod's author, has given it one."""
-
-        def named() -> Object | None:
-            current = self._client.get("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
-            name = current["metadata"].get("annotations", {}).get("pod-group-name")
-            return next((each for each in self.pod_groups() if each["metadata"]["name"] == name), None)
-
-        return wait_for(named, f"a PodGroup of {pod['metadata']['name']}")
+        return pod_group_of(self._client, pod, "pod-group-name", self.pod_groups)
 
     def wait_refused(self, group: str) -> str:
         """Return the scheduler's message on a PodGroup that it cannot start."""

@@ -1,12 +1,13 @@
-"""What the schedulers have in common: processes, definitions of their kinds, and removal of their objects."""
+"""The processes, the definitions of kinds and the removal of objects, for all schedulers."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
-from tests.controlplane.client import Client
+from tests.controlplane.client import Client, Object, Objects
 from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.polling import wait_for
 from tests.controlplane.process import HeldPort, Process
 from tests.support.server import write_certificate
 
@@ -64,6 +65,17 @@ def remove_all(client: Client, api_version: str, kind: str, *, but: Collection[s
             body = {"metadata": {"finalizers": None}}
             client.patch(kind, name, body, namespace=namespace, api_version=api_version)
         client.delete(kind, name, namespace=namespace, api_version=api_version)
+
+
+def pod_group_of(client: Client, pod: Object, annotation: str, groups: Callable[[], Objects]) -> Object:
+    """Return the PodGroup that `annotation` of the pod names, once it is set and one of `groups()`."""
+
+    def named() -> Object | None:
+        current = client.get("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
+        name = current["metadata"].get("annotations", {}).get(annotation)
+        return next((each for each in groups() if each["metadata"]["name"] == name), None)
+
+    return wait_for(named, f"a PodGroup of {pod['metadata']['name']}")
 
 
 def free_port() -> int:

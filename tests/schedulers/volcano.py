@@ -9,7 +9,7 @@ from tests.controlplane.client import Client, Object, Objects
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.schedulers.build import Built
-from tests.schedulers.running import KUBE_SCHEDULER_ALONE, Programs, apply_definitions, remove_all
+from tests.schedulers.running import KUBE_SCHEDULER_ALONE, Programs, apply_definitions, pod_group_of, remove_all
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
 JOBS = "batch.volcano.sh/v1alpha1"
@@ -48,13 +48,7 @@ class Volcano:
 
     def pod_group_of(self, pod: Object) -> Object:
         """Return the PodGroup of a pod, once Volcano's controller, or the pod's author, has given it one."""
-
-        def named() -> Object | None:
-            current = self._client.get("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
-            name = current["metadata"].get("annotations", {}).get("scheduling.k8s.io/group-name")
-            return next((each for each in self.pod_groups() if each["metadata"]["name"] == name), None)
-
-        return wait_for(named, f"a PodGroup of {pod['metadata']['name']}")
+        return pod_group_of(self._client, pod, "scheduling.k8s.io/group-name", self.pod_groups)
 
     def wait_group_is_held(self, job: str) -> Object:
         """Return the PodGroup of a Job of Volcano, once the scheduler has refused to start it."""

@@ -4,7 +4,7 @@ import gc
 import weakref
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -13,9 +13,10 @@ from tests.support.work import calls_of
 from webhook.cluster.node_info import Node, NodeInfo
 from webhook.cluster.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
+from webhook.metrics import PREDICTION_RESULTS
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
-from webhook.serving.predictions import Predictions
+from webhook.serving.predictions import PredictionResult, Predictions
 
 NOW_SECONDS = 1_800_000_000.0
 SNAPSHOT = Snapshot.of(
@@ -27,6 +28,10 @@ SNAPSHOT = Snapshot.of(
 def pod(cpu: str = "4", name: str = "") -> PodBuilder:
     made = make_pod(name) if name else make_pod().generate_name("worker-")
     return made.namespace("x").owner("Job", "train").requests(cpu=cpu)
+
+
+def test_the_metric_has_every_result() -> None:
+    assert get_args(PredictionResult) == PREDICTION_RESULTS
 
 
 def remember(

@@ -403,7 +403,7 @@ def test_pods_that_were_left_out_are_placed_when_there_are_fewer() -> None:
 
 
 class TestPodsOfASchedulerThatDoesNotRun:
-    """Nothing binds them, and nothing tells that they are unschedulable."""
+    """Nothing binds them, and nothing reports that they are unschedulable."""
 
     @staticmethod
     def cluster(evidence: SchedulerEvidence | None) -> Cluster:

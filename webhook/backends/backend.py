@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple, Protocol
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """What the annotations of a pod request of a batch scheduler; None if there is no annotation."""
+    """The requests of a pod's annotations to a batch scheduler; None if there is no annotation."""
 
     queue: str | None = None
     gang: str | None = None
@@ -86,9 +86,9 @@ class Backend(Protocol):
     profile: ClassVar[str]
     """The profile that predicts its choice; empty: the one that is chosen for kube-scheduler."""
     queue_at: ClassVar[Sequence[tuple[str, str]]]
-    """Where it reads the queue of a pod: `labels` or `annotations`, and the key; the first that is set counts."""
+    """The places of the queue of a pod: `labels` or `annotations`, and the key; the first that is set counts."""
     group_at: ClassVar[Sequence[tuple[str, str]]]
-    """Where it reads the name of a PodGroup, likewise."""
+    """The places of the name of a PodGroup, in the same form."""
     ignores: ClassVar[Sequence[str]]
     """The constraints of a pod that it does not follow, among PREFERRED_NODE_AFFINITY and SPREAD_CONSTRAINTS."""
 

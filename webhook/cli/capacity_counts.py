@@ -119,8 +119,8 @@ class Counts:
     def next_pod(self, counted: Counted) -> tuple[Pod, Snapshot]:
         """Return the first further pod of a template, as it is created, and the cluster that it finds, with its claims.
 
-        For a pod that does not fit now, all pending pods with room are in their places: whatever their priority is,
-        they are bound before another pod is moved.
+        For a pod that does not fit now, all pending pods with room are in their places: they are bound, at any
+        priority, before another pod is moved.
 
         Raises:
             InvalidInput: a claim is malformed.

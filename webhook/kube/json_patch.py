@@ -35,6 +35,11 @@ def patched(document: Mapping[str, Any], operations: Iterable[Mapping[str, Any]]
     return result
 
 
+def escaped(step: str) -> str:
+    """Return `step` as a token of a JSON pointer (RFC 6901)."""
+    return step.replace("~", "~0").replace("/", "~1")
+
+
 def _steps(path: str) -> list[str]:
     steps = path.split("/")[1:]
     return steps if "~" not in path else [step.replace("~1", "/").replace("~0", "~") for step in steps]

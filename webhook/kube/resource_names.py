@@ -4,6 +4,7 @@ CPU = "cpu"
 MEMORY = "memory"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
+NVIDIA_GPU = "nvidia.com/gpu"
 HUGE_PAGES_PREFIX = "hugepages-"
 
 _VOLUMES_PREFIX = "attachable-volumes-"

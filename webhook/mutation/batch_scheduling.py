@@ -106,7 +106,7 @@ def _has_own_preference(pod: Mapping[str, Any], pool_key: str) -> bool:
 
     Those can be the preference of the type, added at an earlier admission.
     """
-    for term in field(pod, *PREFERRED_NODES) or ():
+    for term in field(pod, *map(str, PREFERRED_NODES)) or ():
         preference = term.get("preference") or {}
         expressions = preference.get("matchExpressions") or ()
         if preference.get("matchFields") or any(each.get("key") != pool_key for each in expressions):

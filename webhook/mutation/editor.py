@@ -6,6 +6,7 @@ The edits record their operations, since a comparison of two documents is much m
 from functools import lru_cache
 from typing import Any
 
+from webhook.kube.json_patch import escaped
 from webhook.kube.taints import Toleration
 
 JsonObject = dict[str, Any]
@@ -92,4 +93,4 @@ class PodEditor:
 
 @lru_cache(maxsize=256)
 def _pointer(path: Path) -> str:
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
+    return "".join("/" + escaped(str(step)) for step in path)

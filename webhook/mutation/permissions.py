@@ -1,4 +1,4 @@
-"""What the pods of a namespace may ask for: workload types, products, schedulers, queues, cards.
+"""Check a pod against the limits of its namespace: workload types, products, schedulers, queues, cards.
 
 A value of the pod's own that is not allowed is a denial. A default of the namespace that is not allowed is ignored,
 with a warning, because a value on a Namespace must not deny its pods.

@@ -44,7 +44,7 @@ def read_spreading(
         return "the type does not spread its pods"
     group = replica_group(pod, policy.spread_group_label)
     if group is None:
-        reason = f"no label and no owner tells the replicas of the pod; the label {policy.spread_group_label} can"
+        reason = f"no label and no owner identifies the replicas of the pod; the label {policy.spread_group_label} can"
         if requested is not None:
             warnings.append(f"{policy.keys.spread} has no effect: {reason}")
         return reason

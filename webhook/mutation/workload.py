@@ -47,9 +47,9 @@ class Workload:
     batch: BatchScheduling
     """The scheduler that the pod will have, and what is requested of it."""
     qos: GuaranteedQos | None = None
-    """What the pod lacks for its QoS class; None if its type asks for none."""
+    """The amounts to set and the gaps for its QoS class; None if its type asks for none."""
     spreading: Spreading | str = ""
-    """How the replicas are spread, or the reason why they are not."""
+    """The spreading of the replicas, or the reason why they are not spread."""
 
 
 @dataclass(frozen=True, slots=True)

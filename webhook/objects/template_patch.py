@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from webhook.kube.documents import JsonObject
-from webhook.kube.json_patch import patched
+from webhook.kube.json_patch import escaped, patched
 from webhook.kube.object_path import segments
 from webhook.objects.roles import Role
 
@@ -50,7 +50,7 @@ def _of_template(content: JsonObject, role: Role) -> Iterator[JsonObject]:
             yield _set(f"{pointer}/spec", template["spec"], name, value)
     for name in before["spec"].keys() - after["spec"].keys():
         if name in template["spec"]:
-            yield {"op": "remove", "path": f"{pointer}/spec/{_escaped(name)}"}
+            yield {"op": "remove", "path": f"{pointer}/spec/{escaped(name)}"}
     # Containers can have secrets in their environment, so only what changes in them is in the patch and on record.
     for operation in role.result.injection.operations:
         if operation["path"].startswith(tuple(f"/spec/{name}/" for name in _CONTAINERS)):
@@ -78,7 +78,7 @@ def _of_metadata(
 
 
 def _set(pointer: str, holder: Mapping[str, Any], name: str, value: Any) -> JsonObject:
-    return {"op": "replace" if name in holder else "add", "path": f"{pointer}/{_escaped(name)}", "value": value}
+    return {"op": "replace" if name in holder else "add", "path": f"{pointer}/{escaped(name)}", "value": value}
 
 
 def _template(content: JsonObject, path: str) -> tuple[str, Mapping[str, Any] | None]:
@@ -92,9 +92,5 @@ def _template(content: JsonObject, path: str) -> tuple[str, Mapping[str, Any] | 
             value = value[step]
         else:
             return "", None
-        pointer += f"/{_escaped(step)}"
+        pointer += f"/{escaped(step)}"
     return pointer, value if isinstance(value, Mapping) and isinstance(value.get("spec"), Mapping) else None
-
-
-def _escaped(step: str) -> str:
-    return step.replace("~", "~0").replace("/", "~1")

@@ -7,6 +7,8 @@ from webhook.kube.taints import CONDITION_DOMAINS, UNSCHEDULABLE, Toleration, To
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.unmodelled import unknown_resources
 
+CORDONED = "cordoned, not ready or not well"
+
 
 def deny_exemption(info: PodInfo, snapshot: Snapshot, count_fitting: Callable[[PodInfo], int]) -> str:
     """Return the reason not to deny an Infeasible pod, `info`; empty if there is none.
@@ -16,7 +18,7 @@ def deny_exemption(info: PodInfo, snapshot: Snapshot, count_fitting: Callable[[P
     tolerating = tolerating_conditions(info, snapshot)
     if tolerating is not info and (count := count_fitting(tolerating)):
         nodes = "1 node" if count == 1 else f"{count} nodes"
-        return f"{nodes} would do that {'is' if count == 1 else 'are'} cordoned, not ready or not well"
+        return f"{nodes} would do that {'is' if count == 1 else 'are'} {CORDONED}"
     unknown = unknown_resources(info, snapshot)
     if not unknown:
         return ""

@@ -17,12 +17,12 @@ from webhook.kube.gang_key import GANG, GangKey
 from webhook.kube.text import cut
 from webhook.placement.capacity.free_blocks import free_amounts
 from webhook.placement.capacity.independent_nodes import are_nodes_independent, fill
-from webhook.placement.deny_exemption import tolerating_conditions
+from webhook.placement.deny_exemption import CORDONED, tolerating_conditions
 from webhook.placement.framework.result import GangFit, Placement, with_templates
 from webhook.placement.gang_bound import most_on_empty_nodes
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.replicas import FillingCluster, needs_devices
-from webhook.placement.reservations import Reservations
+from webhook.placement.reservations import Reservations, isolated
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.templates import TemplateNode
 from webhook.placement.waiting_pods import WaitingPod
@@ -58,7 +58,7 @@ class Gang:
 
 
 class _Further(NamedTuple):
-    """How many further pods of a gang fit; `stopped` is the placement of the first one that does not.
+    """The number of further pods of a gang that fit; `stopped` is the placement of the first one that does not.
 
     Unless `is_complete`, at least `number` fit.
     """
@@ -70,7 +70,7 @@ class _Further(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What is asked about the pods of a gang, which are all like `pod`."""
+    """A question about the pods of a gang, which are all like `pod`."""
 
     scheduler: Scheduler
     gang: Gang
@@ -131,7 +131,7 @@ def gang_placement(
         return own
     question = _Question(scheduler, gang, pod, templates, expired)
     # The pods may never run: users decide how many labels they have.
-    before = _isolated(reservations.before_pod(pod.preemption))
+    before = isolated(reservations.before_pod(pod.preemption))
     placed = min(members_on(before, gang.key), gang.size)
     known = own.verdict != "Unknown"
     fit = GangFit(gang.key.name, gang.size, placed, placed, known, own=None if gang.starts_whole else own)
@@ -150,10 +150,6 @@ def gang_placement(
     except DeadlineNearError as error:
         unknown = Placement.unknown(str(error), is_final=isinstance(error, BudgetSpentError))
         return replace(unknown, gang=replace(fit, is_complete=False))
-
-
-def _isolated(snapshot: Snapshot) -> Snapshot:
-    return replace(snapshot, pods=snapshot.pods.isolated())
 
 
 def _further(question: _Question, own: Placement, snapshot: Snapshot, left: int) -> _Further:
@@ -254,7 +250,7 @@ def _waiting_before(question: _Question, reservations: Reservations[Any]) -> int
     others = reservations.count_before(reservations.priority_of(question.pod.preemption)) - own
     if others <= 0:
         return 0
-    base = _isolated(base)
+    base = isolated(base)
     left = max(1, question.gang.size - members_on(base, key))
     first = question.scheduler.answer(question.pod.signature, base, question.expired)
     found = _further(question, first, base, left)
@@ -294,4 +290,4 @@ def _exemption(question: _Question, base: Snapshot, size: int) -> str:
     nodes = question.scheduler.feasible(asked, base.without_pods(), question.expired)
     if most_on_empty_nodes(tolerating, base, nodes, question.expired) < size:
         return ""
-    return "nodes would do that are cordoned, not ready or not well"
+    return f"nodes would do that are {CORDONED}"

@@ -8,10 +8,12 @@ from webhook.kube.resource_names import CPU, MEMORY
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.framework.interface import (
     MAX_NODE_SCORE,
+    CrossNodeFilterPlugin,
     FilterPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
     ScorePlugin,
+    UncertainScorePlugin,
 )
 from webhook.placement.framework.result import KUBE_SCHEDULER, Wording
 from webhook.placement.packing.typical_pods import CardMixes
@@ -72,6 +74,7 @@ class Profile:
     `enabled` is None if every plugin runs in the default order. `unmodelled_steps` are the steps that are not modelled,
     such as extenders. `scheduler_names` are those of all profiles of the same kube-scheduler. `carry_on` are the
     reasons after which another scheduler runs the next filters all the same; None: it is kube-scheduler.
+    `cross_node_filters` and `uncertain_scores` are those of `filters` and `scores` with these protocols.
     """
 
     name: str
@@ -85,6 +88,15 @@ class Profile:
     scores: tuple[tuple[ScorePlugin, int], ...] = field(compare=False)
     carry_on: frozenset[str] | None = field(default=None, compare=False)
     wording: Wording = field(default=KUBE_SCHEDULER, compare=False)
+    cross_node_filters: tuple[CrossNodeFilterPlugin, ...] = field(init=False, compare=False, repr=False)
+    uncertain_scores: tuple[UncertainScorePlugin, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # isinstance() with a protocol takes ten microseconds, so the plugins are asked once for each profile.
+        filters = tuple(each for each in self.filters if isinstance(each, CrossNodeFilterPlugin))
+        scores = tuple(each for each, _ in self.scores if isinstance(each, UncertainScorePlugin))
+        object.__setattr__(self, "cross_node_filters", filters)
+        object.__setattr__(self, "uncertain_scores", scores)
 
     @classmethod
     def of(

@@ -174,8 +174,8 @@ class Reservations(Generic[K]):
 
     def isolated(self) -> "Reservations[K]":
         """Return the same reservations for placing pods that never run; see `RunningPods.isolated`."""
-        snapshots = {level: _isolated(each) for level, each in dict(self._snapshots).items()}
-        return Reservations(_isolated(self.base), self.by_key, snapshots, self._counts)
+        snapshots = {level: isolated(each) for level, each in dict(self._snapshots).items()}
+        return Reservations(isolated(self.base), self.by_key, snapshots, self._counts)
 
     def count_on(self, rows: Iterable[int], priority: int) -> int:
         """Return how many pods have room on the nodes in `rows` and come before a new pod of `priority`."""
@@ -232,7 +232,8 @@ def _has_old_classes(snapshot: Snapshot, pods: int) -> bool:
     return snapshot.pods.classes.own_count > pods + _MOST_OLD_CLASSES
 
 
-def _isolated(snapshot: Snapshot) -> Snapshot:
+def isolated(snapshot: Snapshot) -> Snapshot:
+    """Return `snapshot` for placing pods that never run; see `RunningPods.isolated`."""
     return replace(snapshot, pods=snapshot.pods.isolated())
 
 

@@ -15,7 +15,6 @@ from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, 
 from webhook.placement.deny_exemption import deny_exemption
 from webhook.placement.diagnosis import NodeToStatus, explain, rejecting_plugins
 from webhook.placement.framework.filtering import pre_filter_rejection, run_filters, run_pre_filters
-from webhook.placement.framework.interface import CrossNodeFilterPlugin, UncertainScorePlugin
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.result import (
     NO_NODES,
@@ -66,7 +65,6 @@ class Scheduler:
         suggestions: int = 0,
     ) -> None:
         self._profile = profile
-        self._uncertain = [each for each, _ in profile.scores if isinstance(each, UncertainScorePlugin)]
         self._templates = templates
         self._suggestions = suggestions
         self._answers: ByteCache[PodSignature, Placement] = ByteCache(cache_bytes)
@@ -165,7 +163,7 @@ class Scheduler:
     def reads_other_nodes(self, signature: PodSignature, snapshot: Snapshot) -> bool:
         """Return true if pods on other nodes, or claims, decide whether a node of `snapshot` can take the pod."""
         info = signature.info.normalized_for(snapshot)
-        across = [each for each in self._profile.filters if isinstance(each, CrossNodeFilterPlugin)]
+        across = self._profile.cross_node_filters
         return bool(info.volumes.claims) or any(each.is_relevant(info, snapshot, never) for each in across)
 
     def suggest(
@@ -191,7 +189,7 @@ class Scheduler:
         self, info: PodInfo, unsupported: UnsupportedFeatures, snapshot: Snapshot, expired: Expired
     ) -> Placement:
         required, preferred = self._profile.unmodelled(info, *unsupported.on(snapshot, info, expired))
-        for plugin in self._uncertain if info.by_container else ():
+        for plugin in self._profile.uncertain_scores if info.by_container else ():
             certainty = plugin.certainty(info, snapshot, expired)
             required |= frozenset() if certainty.verdict else {plugin.name}
             preferred |= frozenset() if certainty.scores else {plugin.name}

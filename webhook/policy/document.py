@@ -131,8 +131,8 @@ class PolicySpec(StrictModel):
     except for `volcano` and `kai-scheduler`, whose backends are `volcano` and `kai`."""
 
     queueing: Literal["scheduler", "kueue"] = "scheduler"
-    """What the annotations `queue` and `gang` are for: the scheduler of the pod, or Kueue, which admits pods before any
-    scheduler sees them."""
+    """The reader of the annotations `queue` and `gang`: the scheduler of the pod, or Kueue, which admits pods before
+    any scheduler sees them."""
     default_priority_class: Subdomain | None = None
     """The PriorityClass with `globalDefault` of the cluster, if it has one. The API server gives it to every pod that
     names no class, before the webhook sees the pod. With this field, a pod with that class counts as one that names

@@ -16,7 +16,7 @@ from webhook.policy.fields import (
 
 
 class NamespaceLimits(StrictModel):
-    """What pods of some namespaces may ask for; a field that is absent sets no limit.
+    """The limits of the pods of some namespaces; a field that is absent sets no limit.
 
     The limits hold for pods with a workload type, beside `allowedNamespaces` of the types and `allowedProducts`: what
     one of them forbids is forbidden.

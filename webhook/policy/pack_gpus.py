@@ -34,7 +34,7 @@ class TypicalPodSpec(StrictModel):
     """Cards that such a pod requests."""
 
     weight: Count = 1
-    """How often such pods come, relative to the others of the same resource."""
+    """The frequency of such pods, relative to the others of the same resource."""
 
 
 class PackGpus(StrictModel):

@@ -8,7 +8,7 @@ from webhook.policy.fields import LabelKey, StrictModel, Weight
 
 
 class Spread(StrictModel):
-    """How the replicas of one owner are kept apart, for pods of a type.
+    """The rule that keeps the replicas of one owner apart, for pods of a type.
 
     docs/annotations.md states which pods are replicas of one owner.
     """

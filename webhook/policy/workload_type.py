@@ -37,7 +37,7 @@ class WorkloadType(StrictModel):
     """Let pods of this type prefer nodes that already run packed pods."""
 
     spread: Spread = Spread()
-    """How the replicas of one owner are kept apart."""
+    """The rule that keeps the replicas of one owner apart."""
 
     qos: Qos = Qos()
     """The QoS class of pods of this type."""

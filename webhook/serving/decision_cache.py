@@ -32,7 +32,7 @@ _RESULT_BYTES = 6144
 _OPERATION_BYTES = 1024
 # The fixed size of the name of a product.
 _PRODUCT_BYTES = 64
-# A place in a set, of which up to three quarters are empty.
+# A place in a set; up to three quarters of the places are empty.
 _NODE_BYTES = 64
 
 

@@ -51,7 +51,7 @@ _NO_BITS: Bits = np.empty(0, dtype=np.uint8)
 
 @dataclass(slots=True, eq=False)
 class _Predicted:
-    """What is compared of a placement, which equal pods share: without its snapshot, which is large.
+    """The part of a placement that is compared, shared by equal pods: without its snapshot, which is large.
 
     `rows` are those of the nodes in the view by name, `best` and `feasible` sets of them: a bit for each. With
     `is_beside_others`, the other nodes can be infeasible because of the predicted places of pods that wait.

@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 from webhook.cluster.batch import fields
 from webhook.kube.amounts import Amounts
-from webhook.kube.resource_names import CPU, MEMORY
+from webhook.kube.resource_names import CPU, MEMORY, NVIDIA_GPU
 
-GPU = "nvidia.com/gpu"
 # The units of a queue: GPUs, thousandths of a core, megabytes.
-_UNITS = (("gpu", GPU, 1.0), ("cpu", CPU, 1.0), ("memory", MEMORY, 1e6))
+_UNITS = (("gpu", NVIDIA_GPU, 1.0), ("cpu", CPU, 1.0), ("memory", MEMORY, 1e6))
 
 
 class KaiQueue(NamedTuple):

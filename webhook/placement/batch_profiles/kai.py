@@ -12,7 +12,7 @@ import numpy as np
 
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.kube.resource_names import CPU, MEMORY
+from webhook.kube.resource_names import CPU, MEMORY, NVIDIA_GPU
 from webhook.placement.batch_profiles.parts import NOTE, ReasonsOnly, batch_profile
 from webhook.placement.framework.interface import Failure, PreFilterResult, ScoreColumn
 from webhook.placement.framework.result import Wording
@@ -33,14 +33,13 @@ from webhook.placement.profile import UnmodelledStep
 from webhook.placement.registry import PluginArgs
 from webhook.placement.suggest.amount_text import amount_text
 
-_GPU = "nvidia.com/gpu"
 _HIGHEST_DENSITY = 9.0
 _RESOURCE_TYPE = 10
-_NAMES = {_GPU: "GPUs", CPU: "CPU cores", MEMORY: "memory"}
-_LARGEST = {_GPU: "GPU", CPU: "CPU", MEMORY: "memory"}
+_NAMES = {NVIDIA_GPU: "GPUs", CPU: "CPU cores", MEMORY: "memory"}
+_LARGEST = {NVIDIA_GPU: "GPU", CPU: "CPU", MEMORY: "memory"}
 _NOT_ENOUGH = "node(s) didn't have enough resources: {}"
 # A shortage that no smaller request removes.
-_NO_CARDS = _NOT_ENOUGH.format(_NAMES[_GPU])
+_NO_CARDS = _NOT_ENOUGH.format(_NAMES[NVIDIA_GPU])
 
 
 class LargestNode:
@@ -53,8 +52,8 @@ class LargestNode:
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """Return the text about the first such resource. A share of a card is less than one card."""
-        if pod.shares_card and not nodes.allocatable(_GPU).any():
-            return PreFilterResult(reason=f"No node has {_LARGEST[_GPU]} resources", is_summary=True)
+        if pod.shares_card and not nodes.allocatable(NVIDIA_GPU).any():
+            return PreFilterResult(reason=f"No node has {_LARGEST[NVIDIA_GPU]} resources", is_summary=True)
         order = sorted(pod.requests, key=lambda each: [*_LARGEST, each[0]].index(each[0]))
         for resource, amount in order:
             most = int(nodes.allocatable(resource).max(initial=0))
@@ -78,7 +77,7 @@ class KaiFit(NodeResourcesFit):
             free = nodes.allocatable(resource) - nodes.requested(resource)
             yield Failure(insufficient(resource), free < min(amount, LARGEST_AMOUNT))
         if pod.shares_card:
-            yield Failure(_NO_CARDS, nodes.allocatable(_GPU) == 0)
+            yield Failure(_NO_CARDS, nodes.allocatable(NVIDIA_GPU) == 0)
         yield Failure(ERR_REASON_TOO_MANY_PODS, nodes.load.pods >= nodes.allowed_pods)
 
 
@@ -96,7 +95,7 @@ class Pack:
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> ScoreColumn:
         """Return 0 to 9, not rounded; 0 for nodes that have none of the resource."""
-        resource = _GPU if dict(pod.requests).get(_GPU) else CPU
+        resource = NVIDIA_GPU if dict(pod.requests).get(NVIDIA_GPU) else CPU
         capacity = nodes.allocatable(resource).take(rows)
         free = (capacity - nodes.requested(resource).take(rows)).astype(np.float64)
         has = capacity > 0
@@ -119,11 +118,11 @@ class ResourceType:
 
     def skips(self, pod: PodInfo) -> bool:
         """Return whether the pod requests GPUs, or a share of one."""
-        return pod.shares_card or bool(dict(pod.requests).get(_GPU))
+        return pod.shares_card or bool(dict(pod.requests).get(NVIDIA_GPU))
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> ScoreColumn:
         """Return 10 for nodes without GPUs, 0 for the others."""
-        return np.where(nodes.allocatable(_GPU).take(rows) > 0, 0, _RESOURCE_TYPE)
+        return np.where(nodes.allocatable(NVIDIA_GPU).take(rows) > 0, 0, _RESOURCE_TYPE)
 
 
 def _reason(reason: str) -> str:

@@ -1,4 +1,4 @@
-"""What the profiles of batch schedulers share."""
+"""The parts that the profiles of batch schedulers share."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -12,7 +12,7 @@ import numpy as np
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.release import Release
-from webhook.kube.resource_names import CPU, MEMORY
+from webhook.kube.resource_names import CPU, MEMORY, NVIDIA_GPU
 from webhook.placement.batch_profiles.parts import NOTE, ReasonsOnly, batch_profile
 from webhook.placement.framework.interface import (
     MAX_NODE_SCORE,
@@ -40,7 +40,6 @@ _LINKED_MINOR = 35
 _OVERCOMMIT_FACTOR = 1.2
 # A shortage that no smaller request removes. Volcano has one text for both.
 _OVERUSED = "overused "
-_GPU = "nvidia.com/gpu"
 
 
 class Overcommit:
@@ -143,7 +142,7 @@ def _pre_filter(total: int, reason: str) -> str:
     return f"0/{total} nodes are unavailable: {total} {reason}."
 
 
-_ARGS = PluginArgs(balanced_resources=(CPU, MEMORY, _GPU), hard_pod_affinity_weight=0)
+_ARGS = PluginArgs(balanced_resources=(CPU, MEMORY, NVIDIA_GPU), hard_pod_affinity_weight=0)
 _AFFINITY = inter_pod_affinity.InterPodAffinity(_ARGS.hard_pod_affinity_weight)
 _SPREAD = pod_topology_spread.PodTopologySpread(_ARGS.default_constraints, system_defaulted=True)
 _FIT, _NODE_AFFINITY, _TAINTS = VolcanoFit(), NodeAffinity(), TaintToleration()

@@ -91,7 +91,7 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class GangFit:
-    """How many pods of a gang of `size` fit together now: `fit`, of which `placed` have a place already.
+    """The number of pods of a gang of `size` that fit together now, `fit`; `placed` of them have a place already.
 
     Unless `is_complete`, the count ended early, and at least `fit` fit. `most` is the number that even an empty cluster
     cannot hold more than; None unless it is below `size`. If the gang does not fit, `next_message` is about the first

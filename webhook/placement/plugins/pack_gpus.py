@@ -28,9 +28,9 @@ class PackGpus:
     """Score by the loss of cards that typical pods can use: fragmentation gradient descent.
 
     The loss of a node is the expected share, over the mix of typical pods, of the cards that a pod can use before the
-    placement and cannot use after it. Cards whose node has too little CPU or memory left are lost, too. Upstream's
-    loss counts cards; here, those of which a typical pod has few left weigh more. Ties go to the node with the fewest
-    free cards, then to the one with the least free CPU.
+    placement and cannot use after it. Cards whose node has too little CPU or memory left are lost, too. The loss of the
+    paper counts cards; here, cards of a kind that has few left weigh more. Ties go to the node with the fewest free
+    cards, then to the one with the least free CPU.
 
     It is not a plugin of kube-scheduler. Shares of one card are not modelled.
 
