@@ -54,11 +54,23 @@ def lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines()]
 
 
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        (make_pod("worker"), "BestEffort"),
+        (make_pod("worker").requests(cpu="1"), "Burstable"),
+        (make_pod("worker").limits(cpu="1", memory="1Gi"), "Guaranteed"),
+    ],
+)
+def test_qos_class_of_the_pod_is_named(check: Check, pod: PodBuilder, expected: str) -> None:
+    assert f"  QoS class: {expected}" in lines(check(pod).output)
+
+
 def test_nodes_that_fit_come_first_with_their_scores_and_the_others_with_their_reasons(check: Check) -> None:
     ran = check(make_pod("worker").requests(cpu="4", memory="8Gi").gpu(2))
 
     assert ran.code == 0
-    headline, counts, message, head, *rows = lines(ran.output)
+    headline, counts, message, head, *rows, _ = lines(ran.output)
     assert [headline, counts, message] == [
         "default/worker: Feasible on idle",
         "  2 of 5 nodes can take it",
@@ -90,6 +102,7 @@ def test_a_pod_that_fits_nowhere_gets_suggestions_below(check: Check) -> None:
         "  plain   Insufficient nvidia.com/gpu",
         "  other   node(s) had untolerated taint(s)",
         "  vision  node(s) had untolerated taint(s)",
+        "  QoS class: BestEffort",
         "  suggestions:",
         "    - ask for 8 nvidia.com/gpu instead of 16: the largest free block is 8",
     ]
@@ -123,7 +136,7 @@ def test_a_pod_that_fits_nowhere_gets_suggestions_below(check: Check) -> None:
 def test_the_table_is_cut_and_the_rest_is_counted_by_reason(check: Check, most: str, shown: list[str]) -> None:
     ran = check(make_pod("worker").gpu(2), arguments=("--max-nodes", most))
 
-    rows = lines(ran.output)[3:]
+    rows = lines(ran.output)[3:-1]
     assert [row if row.startswith("  and") else row.split()[0] for row in rows if "total" not in row] == shown
 
 

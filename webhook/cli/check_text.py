@@ -28,7 +28,7 @@ class Section:
     `replicas` is the object that creates the pod with the count of its replicas; empty for a Pod. `without_pods` are
     the nodes that could take a waiting pod if no pod was running, `without_pending` those that could take it without
     the pending pods before it. `reserved` is the text about these; empty if there are none. `gang` are lines about the
-    pods that must run together.
+    pods that must run together. `qos_class` is None if it is not known.
     """
 
     pod: str
@@ -39,6 +39,7 @@ class Section:
     without_pending: Sequence[str] = ()
     reserved: str = ""
     gang: Sequence[str] = ()
+    qos_class: str | None = None
 
 
 def text_console() -> Console:
@@ -66,6 +67,8 @@ def print_section(console: Console, section: Section, max_nodes: int) -> None:
     if placement.unmodelled:
         console.print(f"  not looked at: {', '.join(placement.unmodelled)}")
     _print_nodes(console, section, max_nodes)
+    if section.qos_class:
+        console.print(f"  QoS class: {section.qos_class}")
     if placement.suggestions:
         console.print("  suggestions:")
         for suggestion in placement.suggestions:

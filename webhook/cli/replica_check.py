@@ -96,7 +96,12 @@ class Answer:
             self.without_pending,
             self.reserved.text,
             self._gang_lines(),
+            self._qos_class,
         )
+
+    @property
+    def _qos_class(self) -> str | None:
+        return None if self.first is None else qos_class(self.first)
 
     def _gang_lines(self) -> list[str]:
         """Return the count of the pods that must run together, if the message does not have it, and its consequence."""
@@ -110,8 +115,8 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """Return the line of the pods in `check -o json`; for an object with its name and the count of replicas."""
-        qos = None if self.first is None else qos_class(self.first)
-        line = to_check_json(self.workload.name, self.placement) | {"verdict": self.verdict, "qosClass": qos}
+        line = to_check_json(self.workload.name, self.placement)
+        line |= {"verdict": self.verdict, "qosClass": self._qos_class}
         if self.reserved:
             line |= {"reserved": self.reserved.to_json()}
         if not self.workload.owner:
