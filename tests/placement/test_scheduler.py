@@ -36,6 +36,28 @@ def test_pod_that_fits_now_is_feasible() -> None:
 
 
 @pytest.mark.parametrize(
+    ("pod", "verdict", "message"),
+    [
+        (make_pod().gpu(8), "Feasible", "1/1 nodes are available."),
+        (make_pod().gpu(9), "Infeasible", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."),
+        (
+            make_pod().spec(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]),
+            "Waiting",
+            "Scheduling is blocked due to non-empty scheduling gates.",
+        ),
+    ],
+)
+def test_message_on_a_pod_of_a_queue_of_kueue_leaves_its_admission_open(
+    pod: PodBuilder, verdict: str, message: str
+) -> None:
+    placement = _place(pod.label("kueue.x-k8s.io/queue-name", "q"), node("a", capacity=_SMALL))
+    assert (placement.verdict, placement.message) == (
+        verdict,
+        f"{message} Not predicted: when Kueue admits the pod, by quota.",
+    )
+
+
+@pytest.mark.parametrize(
     ("pod", "running"),
     [
         pytest.param(make_pod().gpu(8), make_pod().gpu(1), id="cards are taken"),

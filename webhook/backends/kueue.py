@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from webhook.backends.backend import BatchRequest, Expressed, FieldPath, annotation, label
+from webhook.kube.wellknown import KUEUE_QUEUE
 
-QUEUE = "kueue.x-k8s.io/queue-name"
+QUEUE = KUEUE_QUEUE
 GROUP = "kueue.x-k8s.io/pod-group-name"
 TOTAL_COUNT = "kueue.x-k8s.io/pod-group-total-count"
 # The objects that it suspends until all of their pods have quota, if the object itself has the label of the queue, see

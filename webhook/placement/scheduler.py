@@ -18,6 +18,7 @@ from webhook.placement.framework.filtering import pre_filter_rejection, run_filt
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.result import (
     NO_NODES,
+    QUEUED,
     Placement,
     PlacementVerdict,
     Scores,
@@ -99,6 +100,8 @@ class Scheduler:
             return answer
         try:
             answer = self._answer(normalized.info, normalized.unsupported, snapshot, expired)
+            if normalized.info.is_queued:
+                answer = replace(answer, message=f"{answer.message.removesuffix('.')}. {QUEUED}")
         except BudgetSpentError as error:
             answer = Placement.unknown(str(error))
         except DeadlineNearError as error:

@@ -16,6 +16,8 @@ PlacementVerdict = Literal["Feasible", "Waiting", "Infeasible", "Unknown"]
 # Sums of fractions differ by less than this where they are equal.
 _TIE = 1e-6
 NO_NODES = "no nodes available to schedule pods"
+# Kueue does so before any scheduler looks for a node.
+QUEUED = "Not predicted: when Kueue admits the pod, by quota."
 
 
 @dataclass(frozen=True, slots=True, eq=False)

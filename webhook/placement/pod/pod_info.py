@@ -15,7 +15,7 @@ from webhook.kube.resource_names import is_schedulable_resource
 from webhook.kube.resources import ContainerRequests, PodResources, read_pod_resources
 from webhook.kube.taints import Toleration, Tolerations, with_default_tolerations
 from webhook.kube.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
-from webhook.kube.wellknown import DEFAULT_NAMESPACE, KAI_SHARES, VOLCANO_GROUP
+from webhook.kube.wellknown import DEFAULT_NAMESPACE, KAI_SHARES, KUEUE_QUEUE, VOLCANO_GROUP
 from webhook.placement.pod.inter_pod_info import InterPodInfo
 from webhook.placement.pod.nomination import Nomination
 from webhook.placement.pod.preemption import Preemption
@@ -47,6 +47,7 @@ class PodInfo(NamedTuple):
     those of image volumes; `containers` counts containers and init containers. `stored` identifies the pod if it is
     stored and requests extended resources. `tolerations` include those that the API server adds.
     `has_group`: the pod names a PodGroup of Volcano. `shares_card`: it requests a share of a card of KAI.
+    `is_queued`: it names a queue of Kueue.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -71,6 +72,7 @@ class PodInfo(NamedTuple):
     nomination: Nomination
     has_group: bool = False
     shares_card: bool = False
+    is_queued: bool = False
 
     @classmethod
     def of(cls, reader: Reader, pod: Mapping[str, Any], resources: PodResources | None = None) -> "PodInfo":
@@ -106,6 +108,7 @@ class PodInfo(NamedTuple):
             nomination=Nomination.of(reader, pod, spec),
             has_group=bool(field(pod, "metadata", "annotations", VOLCANO_GROUP)),
             shares_card=any(field(pod, "metadata", "annotations", key) for key in KAI_SHARES),
+            is_queued=bool(field(pod, "metadata", "labels", KUEUE_QUEUE)),
         )
 
     def normalized_for(self, snapshot: Snapshot) -> "PodInfo":
