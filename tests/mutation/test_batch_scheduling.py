@@ -29,20 +29,88 @@ def test_the_policy_can_name_every_backend_but_kueue() -> None:
     assert set(get_args(BackendName)) == set(BACKENDS) - {"kueue"}
 
 
-@given(backend=st.sampled_from(sorted(BACKENDS)), request=_requests)
-def test_a_backend_expresses_each_request_or_names_what_is_missing(backend: str, request: BatchRequest) -> None:
+# What each backend writes for one attribute alone. None: a warning names it; empty: only the placement check reads it.
+_QUEUE, _GANG, _SIZE = {"queue": "q"}, {"gang": "g"}, {"gang_size": 4}
+_SHARE, _LOW, _KEPT = {"gpu_fraction": "0.5"}, {"preemptible": True}, {"preemptible": False}
+_WRITTEN: dict[str, list[tuple[dict[str, Any], str | None]]] = {
+    "default": [(_QUEUE, None), (_GANG, None), (_SIZE, ""), (_SHARE, None), (_LOW, None), (_KEPT, None)],
+    "volcano": [
+        (_QUEUE, "annotation scheduling.volcano.sh/queue-name=q"),
+        (_GANG, "annotation scheduling.k8s.io/group-name=g"),
+        (_SIZE, None),
+        (_SHARE, None),
+        (_LOW, "annotation volcano.sh/preemptable=true"),
+        (_KEPT, "annotation volcano.sh/preemptable=false"),
+    ],
+    "kai": [
+        (_QUEUE, "label kai.scheduler/queue=q"),
+        (_GANG, "annotation pod-group-name=g"),
+        (_SIZE, None),
+        (_SHARE, "annotation gpu-fraction=0.5"),
+        (_LOW, "label kai.scheduler/preemptibility=preemptible"),
+        (_KEPT, "label kai.scheduler/preemptibility=non-preemptible"),
+    ],
+    "coscheduling": [
+        (_QUEUE, None),
+        (_GANG, "label scheduling.x-k8s.io/pod-group=g"),
+        (_SIZE, None),
+        (_SHARE, None),
+        (_LOW, None),
+        (_KEPT, None),
+    ],
+    "native": [
+        (_QUEUE, None),
+        (_GANG, "spec.schedulingGroup.podGroupName g"),
+        (_SIZE, None),
+        (_SHARE, None),
+        (_LOW, None),
+        (_KEPT, None),
+    ],
+    # The scheduler of the pod gets the last two, Kueue the others.
+    "kueue": [(_QUEUE, "label kueue.x-k8s.io/queue-name=q"), (_GANG, None), (_SIZE, None)],
+}
+
+
+def test_the_table_has_every_backend() -> None:
+    assert _WRITTEN.keys() == BACKENDS.keys()
+
+
+@pytest.mark.parametrize(
+    ("backend", "attribute", "written"),
+    [(backend, attribute, written) for backend, rows in _WRITTEN.items() for attribute, written in rows],
+    ids=str,
+)
+def test_each_attribute_alone_is_written_or_named_as_missing(
+    backend: str, attribute: dict[str, Any], written: str | None
+) -> None:
+    expressed = BACKENDS[backend].express(BatchRequest(**attribute))
+
+    assert [str(each) for each in expressed.fields] == ([written] if written else [])
+    assert {name for name, _ in expressed.missing} == (set(attribute) if written is None else set())
+
+
+@given(backend=st.sampled_from(sorted(set(BACKENDS) - {"kueue"})), request=_requests)
+def test_attributes_are_expressed_each_by_itself(backend: str, request: BatchRequest) -> None:
+    """The size of a gang is the exception: the PodGroup that a gang names has it."""
+    parts = {each: getattr(request, each) for each in BatchRequest.__slots__}
+    alone = [BACKENDS[backend].express(BatchRequest(**{name: value})) for name, value in parts.items()]
+
     expressed = BACKENDS[backend].express(request)
 
-    paths = [field.path for field in expressed.fields]
-    assert len(set(paths)) == len(paths)
-    assert {attribute for attribute, _ in expressed.missing} <= set(BatchRequest.__slots__)
-    # Kueue gets neither of the other two.
-    if (
-        request.queue
-        or request.gang
-        or ((request.gpu_fraction or request.preemptible is not None) and backend != "kueue")
-    ):
-        assert expressed.fields or expressed.missing
+    assert {*expressed.fields} == {field for each in alone for field in each.fields}
+    missing = {each for part in alone for each in part.missing if each[0] != "gang_size" or request.gang is None}
+    assert {*expressed.missing} == missing
+
+
+def test_kueue_needs_queue_name_and_size_of_a_gang_together() -> None:
+    expressed = BACKENDS["kueue"].express(BatchRequest(queue="q", gang="g", gang_size=4))
+
+    assert [str(each) for each in expressed.fields] == [
+        "label kueue.x-k8s.io/queue-name=q",
+        "label kueue.x-k8s.io/pod-group-name=g",
+        "annotation kueue.x-k8s.io/pod-group-total-count=4",
+    ]
+    assert expressed.missing == []
 
 
 @pytest.mark.parametrize(("text", "shortest"), [("0.5", "0.5"), (".25", "0.25"), ("0.500", "0.5"), ("0.05", "0.05")])
