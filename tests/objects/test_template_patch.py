@@ -48,25 +48,54 @@ def patched(content: Object, verdict: Advised) -> Object:
     return applied
 
 
+GANG = {"queue": "q", "gang": "g", "gang_size": "2"}
+ANNOTATIONS: tuple[dict[str, str], ...] = ({}, {"spread": "host"}, GANG)
+
+
+def patching(*, queueing: str = "scheduler", backend: str = "default", **training: Any) -> Policy:
+    """Return a policy that patches templates; pods of the type training have these fields and this backend."""
+    training = {"nodeUsage": {"allow": ["training"]}, "schedulerName": "gangs"} | training
+    return policy_with(
+        workloadTypes={"training": training},
+        schedulers={"gangs": {"backend": backend}},
+        queueing=queueing,
+        workloadObjects={"mutateTemplates": True},
+    )
+
+
+POLICIES = {
+    "default": POLICY,
+    "priority": patching(priorityClassName="high"),
+    "qos": patching(qos={"class": "Guaranteed"}),
+    "spread": patching(spread={"topology": "rack", "mode": "required", "form": "topologySpread"}),
+    "anti-affinity": patching(spread={"topology": "host"}),
+    **{each: patching(backend=each) for each in ("volcano", "kai", "coscheduling", "native")},
+    "kueue": patching(queueing="kueue"),
+}
+
+
 @KINDS
-@pytest.mark.parametrize("annotations", [{}, {"spread": "host"}, {"queue": "q", "gang": "g", "gang_size": "2"}])
-def test_pods_of_a_patched_template_are_unchanged_at_their_own_admission(
-    sample: Sample, annotations: dict[str, str]
-) -> None:
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_pods_of_a_patched_template_are_unchanged_at_their_own_admission(sample: Sample, policy: Policy) -> None:
+    for annotations in ANNOTATIONS:
+        check_patched_once(sample, annotations, policy)
+
+
+def check_patched_once(sample: Sample, annotations: dict[str, str], policy: Policy) -> None:
     content = sample.object(template(**annotations), 2)
-    verdict = advised(content)
+    verdict = advised(content, policy)
     if (sample.group, sample.kind) not in PATCHED_TEMPLATES:
         assert verdict.operations == ()
         return
 
     assert verdict.outcome == "Patched"
     after = patched(content, verdict)
-    kinds = POLICY.kinds
+    kinds = policy.kinds
     pods = [(old.pod, new.pod) for old, new in zip(pod_sets(content, kinds), pod_sets(after, kinds), strict=True)]
     changed = [new for old, new in pods if TYPE in old["metadata"].get("annotations", {})]
     assert changed
-    assert [type(admit_pod(pod, POLICY, namespace="team-a")) for pod in changed] == [Unchanged] * len(changed)
-    assert advised(after).operations == ()
+    assert [type(admit_pod(pod, policy, namespace="team-a")) for pod in changed] == [Unchanged] * len(changed)
+    assert advised(after, policy).operations == ()
 
 
 def test_priority_that_the_api_server_resolved_for_another_class_is_removed_from_a_template() -> None:
