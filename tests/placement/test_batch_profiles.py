@@ -132,6 +132,47 @@ def test_volcano_ignores_how_the_release_of_the_cluster_scores_balance() -> None
     assert scores["NodeResourcesBalancedAllocation"] > 80
 
 
+def ending(name: str, on: str, **requests: str) -> Object:
+    pod = running(name, on, **requests)
+    return {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "selector", "reason"),
+    [
+        (110, "x", "node(s) didn't match Pod's node affinity/selector"),
+        (110, "", "node(s) without enough idle resources"),
+        (1, "", "node(s) pod number exceeded"),
+    ],
+)
+def test_volcano_reserves_what_pods_that_are_being_deleted_will_leave(pods: int, selector: str, reason: str) -> None:
+    pod = make_pod().requests(cpu="2")
+    placement = volcano(
+        pod.node_selector("pool", selector) if selector else pod,
+        sized_node("a", pods=pods),
+        ending("old", "a", cpu="3" if pods > 1 else "1"),
+    )
+    assert placement.message == f"0/1 nodes are unavailable: 1 {reason}."
+    assert placement.verdict == ("Infeasible" if selector else "Waiting")
+
+
+def test_volcano_binds_no_pod_without_requests_to_a_node_that_is_over_its_cpu() -> None:
+    placement = volcano(make_pod(), sized_node("a"), sized_node("b"), running("r", "a", cpu="5"))
+    assert (placement.verdict, placement.node, placement.feasible) == ("Feasible", "b", 1)
+
+
+def test_volcano_balances_the_requests_of_containers_alone() -> None:
+    nodes = made_anew([sized_node("a"), sized_node("b", "64")])
+    plain = make_pod().requests(cpu="1").obj()
+    whole = {**plain, "spec": {**plain["spec"], "resources": {"requests": {"cpu": "2", "memory": "8Gi"}}}}
+
+    def balance(pod: Object) -> list[float]:
+        scores = Scheduler(VOLCANO).place(pod, nodes).scores
+        return [scores[node]["NodeResourcesBalancedAllocation"] for node in ("a", "b")]
+
+    assert balance(whole) == balance(plain) == [87, 99]
+
+
 def test_kai_reports_the_largest_node() -> None:
     placement = kai(make_pod().gpu(9), sized_node("a", gpus=8), sized_node("b"))
     assert placement.message == "Max GPU resources available in a single node is topped at 8."

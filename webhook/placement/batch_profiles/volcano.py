@@ -4,11 +4,11 @@ Source: volcano.sh/volcano/installer/helm/chart/volcano/config/volcano-scheduler
 pkg/scheduler/plugins/nodeorder
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.release import Release
@@ -34,6 +34,7 @@ from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.registry import PluginArgs
 
 ERR_REASON_PODS_NUMBER = "node(s) pod number exceeded"
+ERR_REASON_NOT_IDLE = "node(s) without enough idle resources"
 _PRE_PREDICATE = "plugin {name} pre-predicates failed {reason}"
 # The release of the Kubernetes libraries that Volcano is linked with. The release of the API server can differ.
 _LINKED_MINOR = 35
@@ -71,8 +72,8 @@ class Overcommit:
 class VolcanoFit(NodeResourcesFit):
     """NodeResourcesFit as Volcano's action `allocate` filters: each node has its first missing resource as a reason.
 
-    Resources that devices back do not count. A pod without requests is placed by the action `backfill`, which checks
-    the number of pods alone.
+    Resources that devices back do not count, and what pods that are being deleted request counts as free. A pod without
+    requests is placed by the action `backfill`, which checks the number of pods alone.
 
     Source: volcano.sh/volcano/pkg/scheduler/actions/allocate/allocate.go, predicate
     """
@@ -86,23 +87,81 @@ class VolcanoFit(NodeResourcesFit):
         if not pod.requests:
             yield Failure(ERR_REASON_PODS_NUMBER, full)
             return
-        requests = {CPU: 0, MEMORY: 0} | dict(pod.requests)
         left = np.ones(len(nodes.nodes), dtype=np.bool_)
-        for resource, amount in in_time(requests.items(), expired):
-            free = nodes.allocatable(resource) - nodes.requested(resource)
-            short = left & (free < min(amount, LARGEST_AMOUNT))
-            yield Failure(insufficient(resource) if amount else _OVERUSED + resource, short)
-            left &= ~short
-        yield Failure(ERR_REASON_TOO_MANY_PODS, left & full)
+        releasing = _releasing(nodes)
+        for resource, amount in in_time(_asked(pod), expired):
+            short = left & (_free(nodes, resource, releasing) < min(amount, LARGEST_AMOUNT))
+            # Most pods find no node that is short of most resources.
+            if short.any():
+                yield Failure(insufficient(resource) if amount else _OVERUSED + resource, short)
+                left &= ~short
+        if full.any():
+            stays_full = full.copy()
+            for row, pods in releasing.items():
+                stays_full[row] = nodes.load.pods[row] - len(pods) >= nodes.allowed_pods[row]
+            yield Failure(ERR_REASON_TOO_MANY_PODS, left & stays_full)
+            yield Failure(ERR_REASON_PODS_NUMBER, left & full & ~stays_full)
+
+
+class IdleResources:
+    """Rejects nodes on which Volcano does not bind the pod now, after all else.
+
+    Volcano reserves a node for a pod that fits once pods that are being deleted have gone. Binding a pod without
+    requests fails on a node whose pods request more cpu or memory than it has.
+
+    Source: volcano.sh/volcano/pkg/scheduler/api/node_info.go, FutureIdle and AddTask
+    """
+
+    name = "idle"
+
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
+        """Yield the nodes with too little that is free now; `VolcanoFit` rejects those with too little later."""
+        if not pod.requests or nodes.pods.terminating().any():
+            for resource, amount in in_time(_asked(pod), expired):
+                free = nodes.allocatable(resource) - nodes.requested(resource)
+                yield Failure(ERR_REASON_NOT_IDLE, free < min(amount, LARGEST_AMOUNT))
+
+
+def _asked(pod: PodInfo) -> Iterable[tuple[str, int]]:
+    return ({CPU: 0, MEMORY: 0} | dict(pod.requests)).items()
+
+
+def _releasing(nodes: Snapshot) -> dict[int, list[RunningPod]]:
+    """Return the pods that are being deleted, by the row of their node."""
+    classes = nodes.pods.terminating()
+    if not classes.any():
+        return {}
+    rows = np.unique(nodes.pods.rows_of(classes)).tolist()
+    return {row: [each for each in nodes.nodes[row].pods if each.is_terminating] for row in rows}
+
+
+def _free(nodes: Snapshot, resource: str, releasing: Mapping[int, Sequence[RunningPod]]) -> Column:
+    free: Column = nodes.allocatable(resource) - nodes.requested(resource)
+    for row, pods in releasing.items():
+        free[row] += min(sum(each.requests.get(resource, 0) for each in pods), LARGEST_AMOUNT)
+    return free
 
 
 class LinkedBalancedAllocation(NodeResourcesBalancedAllocation):
-    """NodeResourcesBalancedAllocation of the release that Volcano is linked with."""
+    """NodeResourcesBalancedAllocation of the release that Volcano is linked with, without pod-level resources.
+
+    Source: volcano.sh/volcano/pkg/scheduler/plugins/nodeorder/nodeorder.go, whose features omit PodLevelResources
+    """
+
+    def skips(self, pod: PodInfo) -> bool:
+        """Return whether the containers of `pod` request none of the resources."""
+        return super().skips(_of_containers(pod))
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """Return the scores of that release."""
-        linked = Release(min(_LINKED_MINOR, nodes.release.minor))
-        return super().score(pod, replace(nodes, release=linked), rows, expired)
+        return super().score(_of_containers(pod), nodes, rows, expired)
+
+    def _is_compared(self, release: Release) -> bool:
+        return super()._is_compared(Release(min(_LINKED_MINOR, release.minor)))
+
+
+def _of_containers(pod: PodInfo) -> PodInfo:
+    return pod if pod.container_requests is None else pod._replace(requests=pod.container_requests)
 
 
 class Binpack:
@@ -164,6 +223,7 @@ VOLCANO = batch_profile(
         _SPREAD,
         _VOLUMES,
         _DEVICES,
+        IdleResources(),
         # Last, so that the reasons of the nodes come first.
         Overcommit(),
     ),

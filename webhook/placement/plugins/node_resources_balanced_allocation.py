@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
-from webhook.kube.release import Change
+from webhook.kube.release import Change, Release
 from webhook.kube.resource_names import CPU, MEMORY, is_scalar_resource
 from webhook.placement.dra.extended_resource_totals import amounts, are_totals_known, counts_devices
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Certainty
@@ -44,13 +44,16 @@ class NodeResourcesBalancedAllocation:
             all(each is not None and not each.selectors for each in classes),
         )
 
+    def _is_compared(self, release: Release) -> bool:
+        return release.has(Change.BALANCE_IS_COMPARED)
+
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """Return about 75 if `pod` does not change the balance, up to 100 if it improves it, down to 50 otherwise.
 
         Before 1.36: return the balance with `pod`, from 50 to 100.
         Resources that a node does not have do not count; nor do extended ones that `pod` does not request.
         """
-        is_compared = nodes.release.has(Change.BALANCE_IS_COMPARED)
+        is_compared = self._is_compared(nodes.release)
         requested = dict(pod.requests)
         counted = [each for each in self._resources if requested.get(each) or not is_scalar_resource(each)]
         offered = [amounts(pod, each, nodes.requested(each), nodes, expired) for each in counted]
@@ -98,6 +101,11 @@ def _deviation(shares: list[_Shares], has: list[Mask]) -> _Shares:
     """Return the standard deviation over the resources of each node, summed in kube-scheduler's order."""
     if not shares:
         return np.zeros(0, dtype=np.float64)
+    if len(shares) > 2 and all(present.all() for present in has):
+        mean = sum(shares[1:], shares[0]) / len(shares)
+        distances = [(share - mean) * (share - mean) for share in shares]
+        deviation: _Shares = np.sqrt(sum(distances[1:], distances[0]) / len(shares))
+        return deviation
     count = np.sum(has, axis=0)
     total = np.zeros(len(count), dtype=np.float64)
     for share, present in zip(shares, has, strict=True):

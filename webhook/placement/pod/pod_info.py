@@ -116,12 +116,12 @@ class PodInfo(NamedTuple):
         devices, release = snapshot.devices, snapshot.release
         has_devices = bool(self.by_container) and release.has(Change.DEVICES_BACK_EXTENDED_RESOURCES)
         is_backed = has_devices and devices.back_any(self.requests)
-        requests = self.requests
-        if self.container_requests is not None and not release.has(Change.POD_LEVEL_RESOURCES):
-            requests = self.container_requests
+        requests, of_containers = self.requests, self.container_requests
+        if of_containers is not None and not release.has(Change.POD_LEVEL_RESOURCES):
+            requests, of_containers = of_containers, None
         return self._replace(
             requests=requests,
-            container_requests=None,
+            container_requests=of_containers,
             by_container=self.by_container if is_backed else (),
             stored=self.stored if is_backed and self.stored in devices.extended_claims else None,
             inter_pod=self.inter_pod.normalized_for(snapshot),
