@@ -1,7 +1,10 @@
-"""Ask the real Volcano about pods, one at a time, and restore the cluster after each."""
+"""Ask a real batch scheduler about pods, one at a time, and restore the cluster after each."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import pytest
 
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
@@ -9,26 +12,28 @@ from tests.controlplane.polling import wait_for
 from tests.differential.dice import Dice
 from tests.differential.worlds import World, random_world
 from tests.schedulers.jobs import refusal
-from tests.schedulers.volcano import SCHEDULING, Volcano
+from webhook.placement.framework.result import Placement
 
 _SIZES = ((6, 12), (12, 30))
+# Predicted scores have two decimals.
+_ROUNDING = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result for a pod: its `node`, or the `message` of Volcano; `scores` if more than one node was feasible."""
+    """The result for a pod: its `node`, or the `message` of the scheduler; `scores` by node, if they are logged."""
 
     node: str | None
     message: str
     scores: Mapping[str, float]
 
 
-def world_for_volcano(dice: Dice) -> World:
-    """Return a random world without what the objects do not determine, and what Volcano does not read.
+def world_for_batch_scheduler(dice: Dice) -> World:
+    """Return a random world without what the objects do not determine, and what a batch scheduler does not read.
 
     Volcano takes the number of nodes with an image when a node last changed, so its score of images depends on the
     order in which nodes came. Claims would be bound by controllers that do not run. Volcano, linked with libraries of
-    1.35, does not count what a pod as a whole was resized to.
+    1.35, does not count what a pod as a whole was resized to. KAI gets the same clusters.
     """
     while (world := random_world(dice, _SIZES)).storage:
         pass
@@ -44,27 +49,35 @@ def _without(obj: Object, fields: set[str]) -> Object:
     return {**obj, "status": {key: value for key, value in obj["status"].items() if key not in fields}}
 
 
-class AskedVolcano:
-    """The real Volcano, on a control plane that holds one world."""
+class Asked:
+    """A real batch scheduler, on a control plane that holds one world.
 
-    def __init__(self, cluster: Cluster, volcano: Volcano) -> None:
+    `pod_groups` is the API version of its PodGroups. `scores_of` returns the scores of the latest attempt at a pod.
+    """
+
+    def __init__(
+        self, cluster: Cluster, pod_groups: str, scores_of: Callable[[Object], Mapping[str, float]] | None = None
+    ) -> None:
         self._cluster = cluster
         self._client = cluster.client
-        self._volcano = volcano
+        self._pod_groups = pod_groups
+        self._scores_of = scores_of
 
-    def ask(self, pod: Object) -> tuple[Answer, Object]:
-        """Return Volcano's result for `pod`, and the pod as the API server stored it; delete it afterwards.
+    def ask(self, pod: Object) -> Answer:
+        """Return the scheduler's result for `pod`; delete it afterwards.
 
         The next pod is asked about with this one gone: both come by the same watch, in order.
         """
         stored = self._cluster.create(pod).object
         name, namespace = stored["metadata"]["name"], stored["metadata"]["namespace"]
         node, message = wait_for(lambda: self._outcome(stored), f"an answer for {name}")
-        answer = Answer(node, message, self._volcano.scores(stored) if node else {})
+        answer = Answer(node, message, self._scores_of(stored) if node and self._scores_of else {})
         self._cluster.delete_pod(stored)
-        for group in self._client.list("PodGroup", namespace, api_version=SCHEDULING):
-            self._client.delete("PodGroup", group["metadata"]["name"], namespace=namespace, api_version=SCHEDULING)
-        return answer, stored
+        for group in self._client.list("PodGroup", namespace, api_version=self._pod_groups):
+            self._client.delete(
+                "PodGroup", group["metadata"]["name"], namespace=namespace, api_version=self._pod_groups
+            )
+        return answer
 
     def _outcome(self, pod: Object) -> tuple[str | None, str] | None:
         current = self._client.get("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
@@ -72,3 +85,33 @@ class AskedVolcano:
             return node, ""
         message = refusal(current)
         return None if message is None else (None, message)
+
+
+class Compared(NamedTuple):
+    """A pod, the prediction for it, and the result of the real scheduler."""
+
+    name: str
+    pod: Object
+    placement: Placement
+    answer: Answer
+
+    @property
+    def agrees_on_binding(self) -> bool:
+        """True if the pod was bound as predicted."""
+        return (self.placement.verdict == "Feasible") == (self.answer.node is not None)
+
+    @property
+    def is_best(self) -> bool:
+        """True if the node of the pod is one of those with the best predicted score."""
+        totals = {node: scores["total"] for node, scores in self.placement.scores.items()}
+        return bool(totals) and totals.get(str(self.answer.node)) == max(totals.values())
+
+    @property
+    def has_same_scores(self) -> bool:
+        """True if the predicted scores are those that the scheduler logs."""
+        totals = {node: scores["total"] for node, scores in self.placement.scores.items()}
+        return self.answer.scores == pytest.approx(totals, abs=_ROUNDING)
+
+    def __str__(self) -> str:
+        found = f"{self.placement.verdict} {self.placement.node} {self.placement.message}"
+        return f"{self.name}: predicted {found}; found: {self.answer}"
