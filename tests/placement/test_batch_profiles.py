@@ -193,6 +193,22 @@ def test_kai_counts_every_missing_resource_in_its_own_words() -> None:
     )
 
 
+def test_kai_reads_the_requests_of_containers_alone() -> None:
+    plain = make_pod().requests(cpu="1").obj()
+    whole = {**plain, "spec": {**plain["spec"], "resources": {"requests": {"cpu": "5"}}}}
+    nodes = made_anew([sized_node("a")])
+    assert Scheduler(KAI).place(whole, nodes).verdict == "Feasible"
+    assert Scheduler(DEFAULT).place(whole, nodes).verdict == "Infeasible"
+
+
+def test_kai_puts_no_pod_on_a_node_that_is_over_its_gpus_or_cordoned() -> None:
+    over_gpus = make_pod("r").node_name("a").gpu(1).status(phase="Running").obj()
+    objects = sized_node("a"), sized_node("b", unschedulable=True), over_gpus
+    placement = kai(make_pod().requests(cpu="1"), *objects)
+    over = "1 node(s) didn't have enough resources: GPUs"
+    assert placement.message == f"no nodes with enough resources were found: 1 node is unschedulable, {over}."
+
+
 def test_kai_packs_and_keeps_pods_without_gpus_off_gpu_nodes() -> None:
     objects = sized_node("a", gpus=8), sized_node("b", gpus=8), sized_node("c"), running("r", "b", **{GPU: "4"})
     assert kai(make_pod().gpu(1), *objects).node == "b"

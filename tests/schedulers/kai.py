@@ -2,10 +2,10 @@
 
 import base64
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.controlplane.client import Client, Object, Objects
+from tests.controlplane.client import Client, NotFound, Object, Objects
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.schedulers.build import Built
@@ -24,7 +24,9 @@ BIND_REQUESTS = "scheduling.run.ai/v1alpha2"
 
 _OWN_PODS = "object.spec.schedulerName == 'kai-scheduler'"
 _SILENT = ("--metrics-bind-address=0", "--health-probe-bind-address=0", "--qps=1000", "--burst=1000")
-_NAMESPACES = ("kai-scheduler", "kai-resource-reservation", "kai-scale-adjust")
+_RESERVATIONS = "kai-resource-reservation"
+_CARD = "run.ai/reserve_for_gpu_index"
+_NAMESPACES = ("kai-scheduler", _RESERVATIONS, "kai-scale-adjust")
 _PRIORITIES = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
 _UNLIMITED = {resource: {"quota": -1, "limit": -1, "overQuotaWeight": 1} for resource in ("cpu", "gpu", "memory")}
 
@@ -55,6 +57,14 @@ class Kai:
     def pod_group_of(self, pod: Object) -> Object:
         """Return the PodGroup of a pod, once the pod grouper, or the pod's author, has given it one."""
         return pod_group_of(self._client, pod, "pod-group-name", self.pod_groups)
+
+    def allocate_reserved_cards(self) -> None:
+        """Give each pod that reserves a card for others its card, as its kubelet would."""
+        for pod in self._client.list("Pod", _RESERVATIONS):
+            if _CARD not in pod["metadata"].get("annotations", {}):
+                with suppress(NotFound):
+                    body = {"metadata": {"annotations": {_CARD: "0"}}}
+                    self._client.patch("Pod", pod["metadata"]["name"], body, namespace=_RESERVATIONS)
 
     def wait_refused(self, group: str) -> str:
         """Return the scheduler's message on a PodGroup that it cannot start."""
@@ -98,7 +108,7 @@ def running(cluster: Cluster, built: Built, folder: Path) -> Iterator[Kai]:
     control_plane, client = cluster.control_plane, cluster.client
     apply_definitions(control_plane, built.file("deployments/kai-scheduler/crds"))
     for name in _NAMESPACES:
-        cluster.make_namespace(name)
+        client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     for name, value in _PRIORITIES.items():
         content = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
         client.apply({**content, "value": value})

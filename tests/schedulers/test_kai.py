@@ -4,6 +4,7 @@ import pytest
 
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
+from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import webhook_configuration
 from tests.schedulers.jobs import (
     bound,
@@ -11,6 +12,7 @@ from tests.schedulers.jobs import (
     gpu_node,
     wait_bound_all,
     wait_one_job_whole,
+    wait_refused,
     worker,
 )
 from tests.schedulers.kai import Kai
@@ -88,6 +90,24 @@ def test_the_admission_of_kai_is_not_called_if_its_name_sorts_first(cluster: Clu
 
     assert pod["spec"]["schedulerName"] == "kai-scheduler"
     assert environment(pod) == set()
+
+
+def test_pods_with_half_a_card_share_one(cluster: Cluster, kai: Kai, kai_admission: Object) -> None:
+    register(cluster, "mutating-kai-admission", kai_admission)
+    cluster.make_nodes(gpu_node("n1", 1))
+    kai.make_queue("research")
+    halves = [shared_card(name).annotate(f"{DOMAIN}/queue", "research") for name in ("first", "second", "third")]
+
+    fitting = [cluster.create(half).object for half in halves[:2]]
+
+    def run() -> bool:
+        kai.allocate_reserved_cards()
+        return bound(cluster, fitting) == len(fitting)
+
+    wait_for(run, "two pods on the card")
+
+    (refusal,) = wait_refused(cluster, [cluster.create(halves[2]).object])
+    assert "GPUs" in refusal
 
 
 def test_of_two_jobs_that_would_deadlock_one_starts_whole_and_the_other_not_at_all(cluster: Cluster, kai: Kai) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.resource_names import CPU, MEMORY, NVIDIA_GPU
-from webhook.placement.batch_profiles.parts import NOTE, ReasonsOnly, batch_profile
+from webhook.placement.batch_profiles.parts import NOTE, OVERUSED, ReasonsOnly, batch_profile, of_containers
 from webhook.placement.framework.interface import Failure, PreFilterResult, ScoreColumn
 from webhook.placement.framework.result import Wording
 from webhook.placement.plugins.dynamic_resources import DynamicResources
@@ -26,6 +26,8 @@ from webhook.placement.plugins.node_resources_fit import (
     insufficient,
     missing_resource,
 )
+from webhook.placement.plugins.node_unschedulable import ERR_REASON as ERR_REASON_UNSCHEDULABLE
+from webhook.placement.plugins.node_unschedulable import NodeUnschedulable
 from webhook.placement.plugins.taint_toleration import TaintToleration
 from webhook.placement.plugins.volume_binding import VolumeBinding
 from webhook.placement.pod.pod_info import PodInfo
@@ -54,7 +56,7 @@ class LargestNode:
         """Return the text about the first such resource. A share of a card is less than one card."""
         if pod.shares_card and not nodes.allocatable(NVIDIA_GPU).any():
             return PreFilterResult(reason=f"No node has {_LARGEST[NVIDIA_GPU]} resources", is_summary=True)
-        order = sorted(pod.requests, key=lambda each: [*_LARGEST, each[0]].index(each[0]))
+        order = sorted(of_containers(pod).requests, key=lambda each: [*_LARGEST, each[0]].index(each[0]))
         for resource, amount in order:
             most = int(nodes.allocatable(resource).max(initial=0))
             if min(amount, LARGEST_AMOUNT) > most:
@@ -68,14 +70,20 @@ class LargestNode:
 class KaiFit(NodeResourcesFit):
     """NodeResourcesFit as KAI filters: it counts every missing resource of a node; devices of a class do not count.
 
-    Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/api/common_info/pod_errors.go, NewFitErrorInsufficientResource
+    Pod-level resources do not count. A node whose pods request more cpu, memory or GPUs than it has takes no pod.
+
+    Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/api/common_info/pod_errors.go,
+    NewFitErrorInsufficientResource; api/pod_info/pod_info.go, getPodResourceRequest;
+    api/resource_info/resource_requirment.go, LessEqualResource
     """
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
         """Yield the nodes that are short of a resource or of pods, by resource."""
-        for resource, amount in in_time(pod.requests, expired):
+        requests = {NVIDIA_GPU: 0, CPU: 0, MEMORY: 0} | dict(of_containers(pod).requests)
+        for resource, amount in in_time(requests.items(), expired):
             free = nodes.allocatable(resource) - nodes.requested(resource)
-            yield Failure(insufficient(resource), free < min(amount, LARGEST_AMOUNT))
+            short = free < min(amount, LARGEST_AMOUNT)
+            yield Failure(insufficient(resource) if amount else OVERUSED + resource, short)
         if pod.shares_card:
             yield Failure(_NO_CARDS, nodes.allocatable(NVIDIA_GPU) == 0)
         yield Failure(ERR_REASON_TOO_MANY_PODS, nodes.load.pods >= nodes.allowed_pods)
@@ -126,7 +134,11 @@ class ResourceType:
 
 
 def _reason(reason: str) -> str:
+    if reason == ERR_REASON_UNSCHEDULABLE:
+        return "node is unschedulable"
     resource = missing_resource(reason)
+    if reason.startswith(OVERUSED):
+        resource = reason.removeprefix(OVERUSED)
     if reason == ERR_REASON_TOO_MANY_PODS:
         resource = "pods"
     return reason if resource is None else _NOT_ENOUGH.format(_NAMES.get(resource, resource))
@@ -138,7 +150,7 @@ KAI = batch_profile(
     "kai",
     PluginArgs(),
     (LargestNode(), *(ReasonsOnly(each) for each in (_NODE_AFFINITY, _VOLUMES, _DEVICES))),
-    (KaiFit(), NodePorts(), TaintToleration(), _NODE_AFFINITY, _AFFINITY, _VOLUMES, _DEVICES),
+    (KaiFit(), NodeUnschedulable(), NodePorts(), TaintToleration(), _NODE_AFFINITY, _AFFINITY, _VOLUMES, _DEVICES),
     ((Pack(), 1), (ResourceType(), 1)),
     frozenset(),
     Wording("no nodes with enough resources were found", _reason, lambda _, reason: f"{reason}.", NOTE),

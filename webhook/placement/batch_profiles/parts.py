@@ -10,6 +10,8 @@ from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import Enabled, Profile, UnmodelledStep
 from webhook.placement.registry import PluginArgs
 
+# The reason of a node whose pods request more than it has: no smaller request helps. A scheduler has one text for both.
+OVERUSED = "overused "
 NOTE = " Predicted: node constraints; the queue decides when it starts."
 
 
@@ -27,6 +29,11 @@ class ReasonsOnly:
         if not result.reason:
             return PreFilterResult()
         return replace(result, node_names=None, reason=self._reason.format(name=self.name, reason=result.reason))
+
+
+def of_containers(pod: PodInfo) -> PodInfo:
+    """Return `pod` as a scheduler sees it that does not read pod-level resources."""
+    return pod if pod.container_requests is None else pod._replace(requests=pod.container_requests)
 
 
 def batch_profile(

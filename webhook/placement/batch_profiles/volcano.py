@@ -13,7 +13,7 @@ from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.release import Release
 from webhook.kube.resource_names import CPU, MEMORY, NVIDIA_GPU
-from webhook.placement.batch_profiles.parts import NOTE, ReasonsOnly, batch_profile
+from webhook.placement.batch_profiles.parts import NOTE, OVERUSED, ReasonsOnly, batch_profile, of_containers
 from webhook.placement.framework.interface import (
     MAX_NODE_SCORE,
     Failure,
@@ -39,8 +39,6 @@ _PRE_PREDICATE = "plugin {name} pre-predicates failed {reason}"
 # The release of the Kubernetes libraries that Volcano is linked with. The release of the API server can differ.
 _LINKED_MINOR = 35
 _OVERCOMMIT_FACTOR = 1.2
-# A shortage that no smaller request removes. Volcano has one text for both.
-_OVERUSED = "overused "
 
 
 class Overcommit:
@@ -93,7 +91,7 @@ class VolcanoFit(NodeResourcesFit):
             short = left & (_free(nodes, resource, releasing) < min(amount, LARGEST_AMOUNT))
             # Most pods find no node that is short of most resources.
             if short.any():
-                yield Failure(insufficient(resource) if amount else _OVERUSED + resource, short)
+                yield Failure(insufficient(resource) if amount else OVERUSED + resource, short)
                 left &= ~short
         if full.any():
             stays_full = full.copy()
@@ -150,18 +148,14 @@ class LinkedBalancedAllocation(NodeResourcesBalancedAllocation):
 
     def skips(self, pod: PodInfo) -> bool:
         """Return whether the containers of `pod` request none of the resources."""
-        return super().skips(_of_containers(pod))
+        return super().skips(of_containers(pod))
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """Return the scores of that release."""
-        return super().score(_of_containers(pod), nodes, rows, expired)
+        return super().score(of_containers(pod), nodes, rows, expired)
 
     def _is_compared(self, release: Release) -> bool:
         return super()._is_compared(Release(min(_LINKED_MINOR, release.minor)))
-
-
-def _of_containers(pod: PodInfo) -> PodInfo:
-    return pod if pod.container_requests is None else pod._replace(requests=pod.container_requests)
 
 
 class Binpack:
@@ -194,7 +188,7 @@ class Binpack:
 def _reason(reason: str) -> str:
     if reason == ERR_REASON_TOO_MANY_PODS:
         return insufficient("pods")
-    return insufficient(reason.removeprefix(_OVERUSED)) if reason.startswith(_OVERUSED) else reason
+    return insufficient(reason.removeprefix(OVERUSED)) if reason.startswith(OVERUSED) else reason
 
 
 def _pre_filter(total: int, reason: str) -> str:
