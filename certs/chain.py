@@ -55,6 +55,11 @@ def unfit_for_server(certificate: x509.Certificate) -> str | None:
     return None
 
 
+def unfit_to_issue(ca: x509.Certificate, at: datetime) -> str | None:
+    """Return the reason why no API server trusts what `ca` issues for servers, at `at`; None if there is none."""
+    return _parent_fault(ca, (ca,), at, is_ca=True)
+
+
 def _path_reasons(
     path: list[x509.Certificate],
     intermediates: Sequence[x509.Certificate],

@@ -35,6 +35,10 @@ class ServerNames:
         """Return whether both hold the same names, in any order."""
         return set(self.dns_names) == set(other.dns_names) and set(self.ip_addresses) == set(other.ip_addresses)
 
+    def includes(self, other: "ServerNames") -> bool:
+        """Return whether all names of `other` are among these."""
+        return set(other.dns_names) <= set(self.dns_names) and set(other.ip_addresses) <= set(self.ip_addresses)
+
     def covers(self, host: str) -> bool:
         """Return whether a TLS client that connects to `host`, a name or an address, accepts these names."""
         try:

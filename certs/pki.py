@@ -23,6 +23,8 @@ SERVER_VALIDITY = timedelta(days=365)
 # Source: k8s.io/kubernetes/cmd/kubeadm/app/constants/constants.go CertificateBackdate
 BACKDATE = timedelta(minutes=5)
 
+CA_NAME_PREFIX = "placement-webhook-ca@"
+
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
@@ -41,7 +43,7 @@ def issue_ca(*, now: datetime, validity: timedelta = CA_VALIDITY) -> KeyPair:
     """
     key = ec.generate_private_key(ec.SECP256R1())
     start = now.astimezone(UTC).replace(microsecond=0)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"placement-webhook-ca@{int(start.timestamp())}")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{CA_NAME_PREFIX}{int(start.timestamp())}")])
     subject_key = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     certificate = (
         _builder(name, name, key.public_key(), start - BACKDATE, start + validity)

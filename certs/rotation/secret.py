@@ -1,0 +1,141 @@
+"""Read and write the Secret of the controller, as an object. Pure: objects in, objects out.
+
+The Secret has everything that the controller keeps, so that a lost controller is replaced by any other:
+
+    ca.crt    every CA that clients must trust: the one that signs, then older ones
+    ca.key    the key of the newest CA; the keys of older ones are not kept
+    tls.crt   the server certificate, and tls.key its key: the only files that the webhook mounts
+"""
+
+import base64
+import binascii
+from typing import Any
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from certs import pem
+from certs.inspection import CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY, Artifacts
+from certs.pki import CA_NAME_PREFIX
+from certs.rotation.state import Request
+from webhook.kube.documents import field
+from webhook.kube.field import InvalidInput, forbidden
+
+JsonObject = dict[str, Any]
+
+OWNER_LABEL = "app.kubernetes.io/managed-by"
+OWNER = "placement-webhook-certs-controller"
+REQUEST_ANNOTATION = "certs.maip.mxsf.io/rotate"
+_CERT_MANAGER = "cert-manager.io/"
+_LABELS = {
+    "app.kubernetes.io/name": "placement-webhook",
+    "app.kubernetes.io/part-of": "placement-webhook",
+    OWNER_LABEL: OWNER,
+}
+_REMEDY = (
+    f"delete it, name another one with --secret, or set the label {OWNER_LABEL}={OWNER} on it if the controller may "
+    "replace its content"
+)
+
+
+def artifacts_in(secret: JsonObject | None) -> Artifacts:
+    """Return the content of the Secret; what is missing or not base64 is None."""
+    data = field(secret or {}, "data") or {}
+
+    def content(key: str) -> bytes | None:
+        try:
+            return base64.b64decode(data[key], validate=True) or None
+        except (KeyError, TypeError, ValueError, binascii.Error):
+            return None
+
+    return Artifacts(content(CA_CERTIFICATE), content(CA_KEY), content(CERTIFICATE), content(KEY))
+
+
+def is_owned(secret: JsonObject) -> bool:
+    """Return whether the controller maintains this Secret."""
+    return (field(secret, "metadata", "labels") or {}).get(OWNER_LABEL) == OWNER
+
+
+def check_owned(secret: JsonObject, place: str, register_manager: str) -> None:
+    """Reject a Secret that the controller must not touch.
+
+    It may change its own ones, and take over one that `certs register` has issued and written as `register_manager`.
+
+    Raises:
+        InvalidInput: another tool or person has written the Secret.
+    """
+    annotations = field(secret, "metadata", "annotations") or {}
+    if any(key.startswith(_CERT_MANAGER) for key in annotations):
+        raise InvalidInput([forbidden(place, "cert-manager writes this Secret; run no certs controller beside it")])
+    if is_owned(secret):
+        return
+    if not _is_of_register(secret, register_manager):
+        raise InvalidInput([forbidden(place, f"is not of this controller; {_REMEDY}")])
+    held = artifacts_in(secret)
+    for certificate in pem.readable_certificates((held.ca_certificate or b"") + (held.certificate or b"")):
+        if not _is_issued_here(certificate):
+            issuer = certificate.issuer.rfc4514_string()
+            raise InvalidInput([forbidden(place, f"has a certificate that {issuer} has issued; {_REMEDY}")])
+
+
+def _is_of_register(secret: JsonObject, register_manager: str) -> bool:
+    managers = field(secret, "metadata", "managedFields") or ()
+    return any(each.get("manager") == register_manager and each.get("operation") == "Apply" for each in managers)
+
+
+def _is_issued_here(certificate: x509.Certificate) -> bool:
+    names = certificate.issuer.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return any(str(name.value).startswith(CA_NAME_PREFIX) for name in names)
+
+
+def requested_rotation(secret: JsonObject | None) -> Request | None:
+    """Return the rotation that is requested by the annotation; None for none, or for a value that is none."""
+    value = (field(secret or {}, "metadata", "annotations") or {}).get(REQUEST_ANNOTATION)
+    return Request(value) if value in set(Request) else None
+
+
+def version_of(secret: JsonObject | None) -> str:
+    """Return a text that changes with each write to the Secret; empty if there is none."""
+    metadata = field(secret or {}, "metadata") or {}
+    return f"{metadata.get('uid', '')}/{metadata.get('resourceVersion', '')}" if metadata else ""
+
+
+def new_secret(namespace: str, name: str, artifacts: Artifacts) -> JsonObject:
+    """Return the Secret to create.
+
+    It is of type Opaque: until API servers trust its CA it has no `tls.crt`, which the type kubernetes.io/tls requires.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": namespace, "labels": _LABELS},
+        "type": "Opaque",
+        "data": _data(artifacts),
+    }
+
+
+def secret_patch(secret: JsonObject, artifacts: Artifacts, *, fulfilled: bool) -> JsonObject:
+    """Return the merge patch (RFC 7386) after which the Secret has `artifacts`; `fulfilled` removes the request.
+
+    It includes the resourceVersion that was read, so that a concurrent change leads to a 409 and is not overwritten.
+    """
+    metadata: JsonObject = {"resourceVersion": secret["metadata"]["resourceVersion"], "labels": _LABELS}
+    if fulfilled:
+        metadata["annotations"] = {REQUEST_ANNOTATION: None}
+    return {"metadata": metadata, "data": _data(artifacts)}
+
+
+def request_patch(secret: JsonObject, request: Request) -> JsonObject:
+    """Return the merge patch that requests a rotation."""
+    metadata = {"resourceVersion": secret["metadata"]["resourceVersion"], "annotations": {REQUEST_ANNOTATION: request}}
+    return {"metadata": metadata}
+
+
+def _data(artifacts: Artifacts) -> JsonObject:
+    content = {
+        CA_CERTIFICATE: artifacts.ca_certificate,
+        CA_KEY: artifacts.ca_key,
+        CERTIFICATE: artifacts.certificate,
+        KEY: artifacts.key,
+    }
+    return {key: base64.b64encode(value).decode() for key, value in content.items() if value is not None}

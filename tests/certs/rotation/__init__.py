@@ -1,0 +1,1 @@
+"""The certificate life, as planned and carried out."""
