@@ -22,10 +22,11 @@ from certs.pem import certificates
 from certs.pki import SERVER_VALIDITY, issue_ca, issue_server
 from certs.plan import Action, plan
 from certs.registration import Endpoint, Target
+from certs.rotation.secret import is_owned
 from certs.store.cluster import Cluster, JsonObject, artifacts_of
 from certs.store.probe import Outcome, probe
 from certs.webhook_rules import Coverage
-from webhook.kube.field import FieldError, InvalidInput, invalid, required
+from webhook.kube.field import FieldError, InvalidInput, forbidden, invalid, required
 
 _ATTEMPTS = 5
 
@@ -75,6 +76,11 @@ def register(cluster: Cluster, wanted: Registration, now: datetime) -> Iterator[
     registration.check_not_injected(configuration)
     called = registration.endpoint(registration.manifest(target) if target.url else configuration)
     secret = cluster.secret(target.namespace, target.secret)
+    if secret is not None and is_owned(secret):
+        detail = "the certs controller maintains it: `placement-webhook certs rotate` renews its certificates"
+        raise InvalidInput(
+            [forbidden(_place(target), f"{detail}; to replace it, remove the controller and the Secret")]
+        )
     held = artifacts_of(secret) if secret else Artifacts()
     artifacts, why = _artifacts(wanted, held, called, now)
     _check(artifacts, "--dir" if wanted.artifacts is not None else _place(target), called, now)

@@ -18,6 +18,9 @@ from webhook.kube.field import InvalidInput, forbidden, invalid
 
 JsonObject = dict[str, Any]
 
+FIELD_MANAGER = "placement-webhook-certs"
+"""The field manager of what `certs register` writes."""
+
 MANIFEST = "mutatingwebhookconfiguration.yaml"
 INJECTED_BY_CERT_MANAGER = ("cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret")
 _HTTPS_PORT = 443

@@ -14,6 +14,7 @@ from certs.chain import distrust, unfit_for_server
 from certs.inspection import CA_CERTIFICATE, CERTIFICATE, KEY, Artifacts, Fault, Inspection, inspect
 from certs.names import ServerNames, names_of
 from certs.plan import plan
+from certs.rotation.report import rotation_line
 from webhook.kube.documents import field
 from webhook.kube.field import FieldError, invalid, required
 from webhook.kube.text import printable
@@ -23,12 +24,16 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Certificates and their location. `ca_key_kept` is passed to `plan`; `errors` are other errors of the place."""
+    """Certificates and their location. `ca_key_kept` is passed to `plan`; `errors` are other errors of the place.
+
+    `rotation` is the state of a Secret that the certs controller maintains; None for other places.
+    """
 
     name: str
     artifacts: Artifacts
     ca_key_kept: bool
     errors: tuple[FieldError, ...] = ()
+    rotation: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +68,7 @@ def report(
     problems: list[FieldError] = []
     for place in places:
         found = inspect(place.artifacts, now)
-        todo = plan(found, now, ca_key_kept=place.ca_key_kept)
-        described.append(_place(place, found, now) | {"next": todo.action.value, "reasons": list(todo.reasons)})
+        described.append(_place(place, found, now) | _next(place, found, now))
         errors = [*place.errors, *_errors(place, found, now, least_left)]
         if configuration is not None:
             # cert-manager stores no CA for an ACME issuer: the caBundle decides.
@@ -83,6 +87,13 @@ def report(
     }
 
 
+def _next(place: Place, found: Inspection, now: datetime) -> JsonObject:
+    if place.rotation is not None:
+        return {"next": place.rotation["next"], "reasons": place.rotation["reasons"], "rotation": place.rotation}
+    todo = plan(found, now, ca_key_kept=place.ca_key_kept)
+    return {"next": todo.action.value, "reasons": list(todo.reasons), "rotation": None}
+
+
 def _errors(place: Place, found: Inspection, now: datetime, least_left: timedelta) -> Iterator[FieldError]:
     for problem in found.problems:
         if problem.fault is Fault.MISSING and problem.file not in (CA_CERTIFICATE, CERTIFICATE, KEY):
@@ -91,12 +102,15 @@ def _errors(place: Place, found: Inspection, now: datetime, least_left: timedelt
     for file, certificate in ((CA_CERTIFICATE, found.ca), (CERTIFICATE, found.server)):
         if certificate and now < certificate.not_valid_after_utc < now + least_left:
             end = certificate.not_valid_after_utc
-            remedy = (
-                "`placement-webhook certs issue` and `certs register` renew it"
-                if place.ca_key_kept
-                else ("`placement-webhook certs register` renews it")
-            )
-            yield invalid(file, f"{end:%Y-%m-%d}", f"expires in {(end - now).days} days; {remedy}")
+            yield invalid(file, f"{end:%Y-%m-%d}", f"expires in {(end - now).days} days; {_renewal(place)}")
+
+
+def _renewal(place: Place) -> str:
+    if place.rotation is not None:
+        return "the certs controller renews it; check that it runs"
+    if place.ca_key_kept:
+        return "`placement-webhook certs issue` and `certs register` renew it"
+    return "`placement-webhook certs register` renews it"
 
 
 def _place(place: Place, found: Inspection, now: datetime) -> JsonObject:
@@ -227,6 +241,9 @@ def _place_lines(place: JsonObject) -> Iterator[str]:
         verifies = "verifies" if place["chainVerifies"] else "does not verify"
         under = f", which {verifies} under the CA" if place["ca"] else ""
         yield f"  key          {matches} the certificate{under}"
+    if place["rotation"]:
+        yield f"  rotation     {rotation_line(place['rotation'])}"
+        return
     yield f"  next         {place['next']}{''.join(f'; {reason}' for reason in place['reasons'])}"
 
 

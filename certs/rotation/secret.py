@@ -17,6 +17,7 @@ from cryptography.x509.oid import NameOID
 from certs import pem
 from certs.inspection import CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY, Artifacts
 from certs.pki import CA_NAME_PREFIX
+from certs.registration import FIELD_MANAGER
 from certs.rotation.state import Request
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput, forbidden
@@ -56,10 +57,10 @@ def is_owned(secret: JsonObject) -> bool:
     return (field(secret, "metadata", "labels") or {}).get(OWNER_LABEL) == OWNER
 
 
-def check_owned(secret: JsonObject, place: str, register_manager: str) -> None:
+def check_owned(secret: JsonObject, place: str) -> None:
     """Reject a Secret that the controller must not touch.
 
-    It may change its own ones, and take over one that `certs register` has issued and written as `register_manager`.
+    It may change its own ones, and take over one that `certs register` has issued and written.
 
     Raises:
         InvalidInput: another tool or person has written the Secret.
@@ -69,7 +70,7 @@ def check_owned(secret: JsonObject, place: str, register_manager: str) -> None:
         raise InvalidInput([forbidden(place, "cert-manager writes this Secret; run no certs controller beside it")])
     if is_owned(secret):
         return
-    if not _is_of_register(secret, register_manager):
+    if not _is_of_register(secret):
         raise InvalidInput([forbidden(place, f"is not of this controller; {_REMEDY}")])
     held = artifacts_in(secret)
     for certificate in pem.readable_certificates((held.ca_certificate or b"") + (held.certificate or b"")):
@@ -78,9 +79,9 @@ def check_owned(secret: JsonObject, place: str, register_manager: str) -> None:
             raise InvalidInput([forbidden(place, f"has a certificate that {issuer} has issued; {_REMEDY}")])
 
 
-def _is_of_register(secret: JsonObject, register_manager: str) -> bool:
+def _is_of_register(secret: JsonObject) -> bool:
     managers = field(secret, "metadata", "managedFields") or ()
-    return any(each.get("manager") == register_manager and each.get("operation") == "Apply" for each in managers)
+    return any(each.get("manager") == FIELD_MANAGER and each.get("operation") == "Apply" for each in managers)
 
 
 def _is_issued_here(certificate: x509.Certificate) -> bool:

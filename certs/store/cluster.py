@@ -20,13 +20,13 @@ from kubernetes.config import ConfigException
 from urllib3.exceptions import HTTPError
 
 from certs.inspection import CA_CERTIFICATE, CERTIFICATE, KEY, Artifacts
+from certs.registration import FIELD_MANAGER
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput, invalid
 from webhook.kube.kubeconfig import read_kubeconfig
 
 JsonObject = dict[str, Any]
 
-FIELD_MANAGER = "placement-webhook-certs"
 _TIMEOUT_SECONDS = (5, 20)
 
 # The package has no types for these.
@@ -97,6 +97,16 @@ class Cluster:
         """
         try:
             self._request("patch", _configuration_path(name), operations, "application/json-patch+json")
+        except ClusterError as error:
+            if error.code == 409:
+                return False
+            raise
+        return True
+
+    def patch_secret(self, namespace: str, name: str, patch: JsonObject) -> bool:
+        """Apply a merge patch (RFC 7386) with a resourceVersion; return False if the Secret has changed since then."""
+        try:
+            self._request("patch", _secret_path(namespace, name), patch, "application/merge-patch+json")
         except ClusterError as error:
             if error.code == 409:
                 return False

@@ -1,10 +1,7 @@
 """`placement-webhook certs`: self-managed certificates, their registration in a cluster, and their status."""
 
-import contextlib
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 import yaml
@@ -12,78 +9,31 @@ import yaml
 from certs.calling import call_webhooks
 from certs.inspection import CA_KEY, inspect
 from certs.issuance import issue as issue_in_memory
-from certs.names import ServerNames, server_names
 from certs.plan import Action
 from certs.register import Probing, Registration
 from certs.register import register as register_in_cluster
 from certs.registration import Target
 from certs.registration import manifest as configuration_of
+from certs.rotation.report import rotation_of
 from certs.status import Called, Place, as_text, report
 from certs.store import directory as store
-from certs.store.cluster import ClusterError, artifacts_of, connect
-from certs.webhook_rules import Coverage
-from webhook.cli.clusters import live_options
-from webhook.cli.files import policy_option, read_policy
+from certs.store.cluster import artifacts_of, connect
+from webhook.cli.certs_controller import controller
+from webhook.cli.certs_options import (
+    SeveralValues,
+    api_errors_as_exit_codes,
+    cluster_options,
+    coverage_of,
+    name_options,
+    names_given,
+)
+from webhook.cli.certs_rotate import rotate
+from webhook.cli.files import policy_option
 from webhook.cli.terminal import echo, echo_json, echo_lines
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _DIRECTORY = click.Path(path_type=Path)
 _DEFAULTS = Target()
 _DONE = {Action.ISSUE: "issued", Action.RENEW: "renewed", Action.KEEP: "kept"}
-
-
-class _SeveralValues(click.Command):
-    """A command whose `--dns` and `--ip` take one or more values each time: `--dns a b --dns c,d`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        spread: list[str] = []
-        flag: str | None = None
-        for before, arg in zip([None, *args], args, strict=False):
-            if arg.startswith("-"):
-                flag = arg if arg in ("--dns", "--ip") else None
-            elif flag and before != flag:
-                spread.append(flag)
-            spread.append(arg)
-        return super().parse_args(ctx, spread)
-
-
-def _name_options(command: F) -> F:
-    command = click.option(
-        "--ip", "ip_addresses", metavar="IP…", multiple=True, help="IP addresses of the server certificate."
-    )(command)
-    help_text = "DNS names of the server certificate."
-    return click.option("--dns", "dns_names", metavar="NAME…", multiple=True, help=help_text)(command)
-
-
-def _cluster_options(command: F) -> F:
-    """Add the options that select a cluster and the names of the objects in it."""
-    for option in reversed(
-        [
-            live_options,
-            click.option("--in-cluster", is_flag=True, help="The cluster of this pod, with its service account."),
-            click.option("--namespace", default=_DEFAULTS.namespace, show_default=True),
-            click.option("--secret", default=_DEFAULTS.secret, show_default=True, help="Secret of the certificates."),
-            click.option(
-                "--configuration",
-                default=_DEFAULTS.configuration,
-                show_default=True,
-                help="MutatingWebhookConfiguration whose caBundle is maintained.",
-            ),
-        ]
-    ):
-        command = option(command)
-    return command
-
-
-@contextlib.contextmanager
-def _api_errors_as_exit_codes() -> Iterator[None]:
-    """Exit with 2 for an error that the caller can correct, and with 1 if the API server does not answer."""
-    try:
-        yield
-    except ClusterError as error:
-        echo(f"Error: {error}", err=True)
-        raise click.exceptions.Exit(2 if 400 <= error.code < 500 else 1) from error
 
 
 @click.group()
@@ -91,9 +41,13 @@ def certs() -> None:
     """Manage a CA and server certificate, their registration in a cluster, and their status."""
 
 
-@certs.command(cls=_SeveralValues)
+certs.add_command(controller)
+certs.add_command(rotate)
+
+
+@certs.command(cls=SeveralValues)
 @click.option("--dir", "directory", type=_DIRECTORY, required=True, help="For ca.crt, ca.key, tls.crt and tls.key.")
-@_name_options
+@name_options
 @click.option("--force", is_flag=True, help="Issue a new CA and certificate regardless of the directory's content.")
 @click.option("--discard-ca-key", is_flag=True, help="Keep no ca.key: this CA cannot sign or renew certificates again.")
 def issue(
@@ -110,7 +64,7 @@ def issue(
       placement-webhook certs issue --dir tls --dns localhost --ip 127.0.0.1 ::1
     """
     now = datetime.now(UTC)
-    names = _names(dns_names, ip_addresses)
+    names = names_given(dns_names, ip_addresses)
     held = store.read_if_any(directory)
     issued = issue_in_memory(held, names, now, replace=force, keep_ca_key=not discard_ca_key)
     store.write(directory, issued.artifacts, remove=(CA_KEY,) if discard_ca_key else ())
@@ -121,10 +75,10 @@ def issue(
         echo(f"tls.crt  until {current.server.not_valid_after_utc:%Y-%m-%d}, for {current.names}")
 
 
-@certs.command(cls=_SeveralValues)
+@certs.command(cls=SeveralValues)
 @click.option("--dir", "directory", type=_DIRECTORY, help="Certificates to register; default: those of the Secret.")
-@_name_options
-@_cluster_options
+@name_options
+@cluster_options
 @click.option("--service", default=_DEFAULTS.service, show_default=True, help="Service in front of the webhook.")
 @click.option("--url", help="https URL of a webhook outside the cluster, in place of the Service.")
 @click.option("--endpoint", metavar="HOST:PORT", help="Address to probe; default: the one that API servers call.")
@@ -187,14 +141,14 @@ def register(
     wanted = Registration(
         Target(namespace, secret, service, configuration, url),
         store.read(directory) if directory else None,
-        _names(dns_names, ip_addresses) if dns_names or ip_addresses else None,
+        names_given(dns_names, ip_addresses) if dns_names or ip_addresses else None,
         Probing(skip_probe, require_probe, wait_seconds, endpoint),
         force,
         secret_first,
-        _coverage(policy),
+        coverage_of(policy),
         only_ca_bundle,
     )
-    with _api_errors_as_exit_codes():
+    with api_errors_as_exit_codes():
         cluster = connect(kubeconfig=kubeconfig, context=context, in_cluster=in_cluster, dry_run=dry_run == "server")
         for step in register_in_cluster(cluster, wanted, datetime.now(UTC)):
             echo(step + (" (server dry run)" if dry_run == "server" else ""))
@@ -202,7 +156,7 @@ def register(
 
 @certs.command()
 @click.option("--dir", "directory", type=_DIRECTORY, help="A directory of certificates.")
-@_cluster_options
+@cluster_options
 @click.option(
     "--least-days", type=click.IntRange(min=0), default=30, show_default=True, help="Fewer days left are a problem."
 )
@@ -240,7 +194,7 @@ def status(
     if skip_probe and require_probe:
         raise click.UsageError("--skip-probe and --require-probe are mutually exclusive; give one of them.")
     called: list[Called | None] = []
-    with _api_errors_as_exit_codes():
+    with api_errors_as_exit_codes():
         places: list[Place] = []
         found = None
         if directory:
@@ -248,9 +202,10 @@ def status(
             places.append(Place(f"directory {directory}", held, True, errors))
         if kubeconfig or context or in_cluster or not directory:
             cluster = connect(kubeconfig=kubeconfig, context=context, in_cluster=in_cluster)
-            kept = artifacts_of(cluster.secret(namespace, secret) or {})
-            places.append(Place(f"Secret {namespace}/{secret}", kept, False))
+            kept = cluster.secret(namespace, secret) or {}
             found = cluster.configuration(configuration) or {"metadata": {"name": configuration}}
+            rotation = rotation_of(kept, [found], datetime.now(UTC))
+            places.append(Place(f"Secret {namespace}/{secret}", artifacts_of(kept), False, rotation=rotation))
             called = [] if skip_probe else call_webhooks(found, endpoint)
     document = report(places, found, datetime.now(UTC), timedelta(days=least_days), called, require_call=require_probe)
     if output == "json":
@@ -280,19 +235,5 @@ def manifest(namespace: str, service: str, configuration: str, url: str | None, 
       placement-webhook certs manifest --policy policy.yaml > webhooks.yaml
     """
     target = Target(namespace, service=service, configuration=configuration, url=url)
-    printed = yaml.safe_dump(configuration_of(target, _coverage(policy)), sort_keys=False, width=120)
+    printed = yaml.safe_dump(configuration_of(target, coverage_of(policy)), sort_keys=False, width=120)
     echo_lines(printed)
-
-
-def _coverage(policy: Path | None) -> Coverage | None:
-    if policy is None:
-        return None
-    read = read_policy(policy)
-    return Coverage(tuple(read.kinds.values()), read.spec.key_domain)
-
-
-def _names(dns_names: tuple[str, ...], ip_addresses: tuple[str, ...]) -> ServerNames:
-    def spread(values: tuple[str, ...]) -> list[str]:
-        return [each.strip() for value in values for each in value.split(",")]
-
-    return server_names(spread(dns_names), spread(ip_addresses), dns_path="--dns", ip_path="--ip")

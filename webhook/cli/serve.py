@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from webhook.app import build_server, live_view, waiting_pods
 from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES, AuditWriter
+from webhook.cli.address import AddressType
 from webhook.cli.clusters import read_cluster
 from webhook.cli.files import FILE, policy_option, read_policy
 from webhook.cli.logs import configure_logs
@@ -20,24 +21,8 @@ from webhook.placement.profile import PROFILES
 from webhook.serving.event_loop import serve_until_signalled
 from webhook.serving.predictions import Predictions
 from webhook.serving.view import FixedView
-from webhook.settings import Address, Settings, parse_address
+from webhook.settings import Settings
 from webhook.watch.api_server import ClientConfig
-
-
-class AddressType(click.ParamType[Address]):
-    """HOST:PORT on the command line."""
-
-    name = "HOST:PORT"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
-        """Return the address. Raise a usage error for an invalid one."""
-        if isinstance(value, Address):
-            return value
-        try:
-            return parse_address(value)
-        except ValueError as error:
-            self.fail(f'"{value}" {error}', param, ctx)
-
 
 _DEFAULTS = Settings(tls_dir=Path())
 _SECONDS = click.FloatRange(min=0)

@@ -156,8 +156,15 @@ class ApiServer:
         Raises:
             ApiServerError: the request failed or timed out.
         """
-        headers = {"Accept": _JSON, "Content-Type": "application/merge-patch+json"}
-        return await self._object("PATCH", path, query, headers, patch)
+        return await self.patch(path, patch, query, "application/merge-patch+json")
+
+    async def patch(self, path: str, body: JsonObject | list[JsonObject], query: Query, media_type: str) -> JsonObject:
+        """Return the object at `path` after a patch of this media type.
+
+        Raises:
+            ApiServerError: the request failed or timed out.
+        """
+        return await self._object("PATCH", path, query, {"Accept": _JSON, "Content-Type": media_type}, body)
 
     async def _object(
         self,
@@ -165,7 +172,7 @@ class ApiServer:
         path: str,
         query: Query,
         headers: Mapping[str, str],
-        body: JsonObject | None = None,
+        body: JsonObject | list[JsonObject] | None = None,
         most_bytes: int | None = None,
     ) -> JsonObject:
         response = await self._request(method, path, query, headers, _ANSWER_SECONDS, body)
@@ -207,7 +214,7 @@ class ApiServer:
         query: Query,
         headers: Mapping[str, str],
         silence_seconds: float,
-        body: JsonObject | None = None,
+        body: JsonObject | list[JsonObject] | None = None,
     ) -> aiohttp.ClientResponse:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=silence_seconds)
         try:

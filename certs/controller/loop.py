@@ -1,0 +1,190 @@
+"""Run the certs controller: a pass at the start, after each change of an object, and when a step is due.
+
+A watch only wakes the loop: each pass reads the objects again. So a watch that ends, or misses an event, costs time but
+no correctness, and a pass every few seconds finds what no watch has reported.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
+
+import orjson
+import structlog
+
+from certs.controller.admin import admin_port
+from certs.controller.metrics import ControllerMetrics
+from certs.controller.options import Options, Watched
+from certs.controller.pacing import WritePacing, backoff_seconds
+from certs.controller.reconciler import Pass, Reconciler
+from webhook.kube.documents import field
+from webhook.kube.field import InvalidInput
+from webhook.settings import Address
+from webhook.watch.api_server import ApiServerError, Connect, Query
+
+RESYNC_SECONDS = 10.0
+_WATCH_SECONDS = 300
+_SILENCE_SECONDS = _WATCH_SECONDS + 30.0
+
+
+class Controller:
+    """Keeps the objects of `options` in order; `connect` returns a connection to the API server."""
+
+    def __init__(
+        self,
+        options: Options,
+        connect: Connect,
+        metrics: ControllerMetrics,
+        *,
+        resync_seconds: float = RESYNC_SECONDS,
+        random_share: Callable[[], float] = random.random,
+    ) -> None:
+        self._options = options
+        self._connect = connect
+        self._metrics = metrics
+        self._reconciler = Reconciler(options, metrics)
+        self._resync_seconds = resync_seconds
+        self._random_share = random_share
+        self._pacing = WritePacing()
+        self._wake = asyncio.Event()
+        self._failure = "no pass is complete yet"
+        self._failures = 0
+        self._watch_failures: dict[Watched, str] = {}
+        self._waits_for = ""
+        self._log = structlog.get_logger()
+
+    def unready_reason(self) -> str:
+        """Return why the certificates may not be kept in order; empty if they are."""
+        return self._failure or next(iter(self._watch_failures.values()), "")
+
+    def note(self) -> str:
+        """Return what the controller waits for; empty for nothing."""
+        return self._waits_for
+
+    async def run(
+        self, stop: asyncio.Event, admin: Address, on_listening: Callable[[Address], None] = lambda _: None
+    ) -> None:
+        """Keep the objects in order until `stop` is set.
+
+        Raises:
+            InvalidInput: the admin port cannot be opened.
+        """
+        async with admin_port(admin, self._metrics, self.unready_reason, self.note) as address, self._watching():
+            self._log.info(
+                "the certs controller runs",
+                admin=str(address),
+                secret=self._options.place,
+                configurations=list(self._options.configurations),
+            )
+            on_listening(address)
+            while not stop.is_set():
+                self._wake.clear()
+                least, longest = await self._attempt()
+                await _first(stop, timeout_seconds=least)
+                await _first(stop, self._wake, timeout_seconds=longest)
+        self._log.info("the certs controller ends")
+
+    async def _attempt(self) -> tuple[float, float]:
+        """Make one pass; return the least and the longest pause after it, in seconds."""
+        try:
+            async with self._connect() as api:
+                done = await self._reconciler.reconcile(api)
+        except (ApiServerError, InvalidInput) as error:
+            return self._failed(str(error))
+        except Exception as error:
+            self._log.exception("internal error")
+            return self._failed(f"internal error: {error!r}")
+        if self._failure:
+            self._log.info("the certificates are maintained", action=done.step.action, reasons=list(done.step.reasons))
+        self._failure, self._failures, self._waits_for = "", 0, done.waits_for
+        return self._pauses(done)
+
+    def _pauses(self, done: Pass) -> tuple[float, float]:
+        now = time.monotonic()
+        if done.wrote or done.step.is_due:
+            self._pacing.note(now)
+        return self._pacing.pause_seconds(now), min(done.pause.total_seconds(), self._resync_seconds)
+
+    def _failed(self, failure: str) -> tuple[float, float]:
+        self._metrics.failures.inc()
+        self._failures += 1
+        if failure != self._failure:
+            self._log.error("the certificates are not maintained", error=failure)
+        self._failure = failure
+        return backoff_seconds(self._failures, self._random_share()), 0.0
+
+    @asynccontextmanager
+    async def _watching(self) -> AsyncIterator[None]:
+        """Watch all objects until the block ends."""
+        tasks = [asyncio.create_task(self._watch(each), name=each.path) for each in self._options.watched]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            for task in tasks:
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    async def _watch(self, watched: Watched) -> None:
+        failures = 0
+        while True:
+            try:
+                await self._watch_once(watched)
+            except (ApiServerError, InvalidInput) as error:
+                failure = str(error)
+            except Exception as error:
+                failure = f"internal error: {error!r}"
+            else:
+                failures = 0
+                self._watch_failures.pop(watched, None)
+                continue
+            failures += 1
+            if self._watch_failures.get(watched) != failure:
+                self._log.warning("a watch failed", error=failure)
+            self._watch_failures[watched] = failure
+            await asyncio.sleep(backoff_seconds(failures, self._random_share()))
+
+    async def _watch_once(self, watched: Watched) -> None:
+        """Wake the loop at each event of one watch, until the API server ends it.
+
+        Without a resourceVersion, a watch begins with the present object.
+
+        Raises:
+            ApiServerError: the watch failed.
+        """
+        query: Query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "fieldSelector": f"metadata.name={watched.name}",
+            "timeoutSeconds": _WATCH_SECONDS,
+        }
+        async with self._connect() as api, aclosing(api.lines(watched.collection, query, _SILENCE_SECONDS)) as batches:
+            async for batch in batches:
+                self._wake.set()
+                _check_events(watched, batch)
+                self._watch_failures.pop(watched, None)
+
+
+def _check_events(watched: Watched, lines: list[bytes]) -> None:
+    """Raise ApiServerError for an event that reports an error, such as an expired resourceVersion."""
+    for line in lines:
+        try:
+            event = orjson.loads(line)
+        except ValueError as error:
+            raise ApiServerError(f"GET {watched.collection}: an event is not JSON") from error
+        if field(event, "type") == "ERROR":
+            message = field(event, "object", "message")
+            raise ApiServerError(f"GET {watched.collection}: {message}", field(event, "object", "code") or 0)
+
+
+async def _first(*events: asyncio.Event, timeout_seconds: float) -> None:
+    """Return when one of `events` is set, or after the timeout."""
+    if timeout_seconds <= 0:
+        return
+    waiting = [asyncio.create_task(event.wait()) for event in events]
+    await asyncio.wait(waiting, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)

@@ -1,0 +1,96 @@
+"""Options and helpers of the commands of `placement-webhook certs`."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from certs.names import ServerNames, server_names
+from certs.registration import Target
+from certs.store.cluster import ClusterError
+from certs.webhook_rules import Coverage
+from webhook.cli.clusters import live_options
+from webhook.cli.files import read_policy
+from webhook.cli.terminal import echo
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_DEFAULTS = Target()
+
+
+class SeveralValues(click.Command):
+    """A command whose `--dns` and `--ip` take one or more values each time: `--dns a b --dns c,d`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments, with the flag repeated before each further value."""
+        spread: list[str] = []
+        flag: str | None = None
+        for before, arg in zip([None, *args], args, strict=False):
+            if arg.startswith("-"):
+                flag = arg if arg in ("--dns", "--ip") else None
+            elif flag and before != flag:
+                spread.append(flag)
+            spread.append(arg)
+        return super().parse_args(ctx, spread)
+
+
+def name_options(command: F) -> F:
+    """Add `--dns` and `--ip`."""
+    command = click.option(
+        "--ip", "ip_addresses", metavar="IP…", multiple=True, help="IP addresses of the server certificate."
+    )(command)
+    help_text = "DNS names of the server certificate."
+    return click.option("--dns", "dns_names", metavar="NAME…", multiple=True, help=help_text)(command)
+
+
+def cluster_options(command: F) -> F:
+    """Add the options that select a cluster and the names of the objects in it."""
+    for option in reversed(
+        [
+            live_options,
+            click.option("--in-cluster", is_flag=True, help="The cluster of this pod, with its service account."),
+            click.option("--namespace", default=_DEFAULTS.namespace, show_default=True),
+            click.option("--secret", default=_DEFAULTS.secret, show_default=True, help="Secret of the certificates."),
+            click.option(
+                "--configuration",
+                default=_DEFAULTS.configuration,
+                show_default=True,
+                help="MutatingWebhookConfiguration whose caBundle is maintained.",
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+@contextlib.contextmanager
+def api_errors_as_exit_codes() -> Iterator[None]:
+    """Exit with 2 for an error that the caller can correct, and with 1 if the API server does not answer."""
+    try:
+        yield
+    except ClusterError as error:
+        echo(f"Error: {error}", err=True)
+        raise click.exceptions.Exit(2 if 400 <= error.code < 500 else 1) from error
+
+
+def coverage_of(policy: Path | None) -> Coverage | None:
+    """Return the objects that the webhooks of this policy are called for; None without a policy."""
+    if policy is None:
+        return None
+    read = read_policy(policy)
+    return Coverage(tuple(read.kinds.values()), read.spec.key_domain)
+
+
+def names_given(dns_names: tuple[str, ...], ip_addresses: tuple[str, ...]) -> ServerNames:
+    """Return the names of `--dns` and `--ip`, which also take lists with commas.
+
+    Raises:
+        InvalidInput: a name is invalid, or there is none.
+    """
+
+    def spread(values: tuple[str, ...]) -> list[str]:
+        return [each.strip() for value in values for each in value.split(",")]
+
+    return server_names(spread(dns_names), spread(ip_addresses), dns_path="--dns", ip_path="--ip")

@@ -1,0 +1,104 @@
+"""`placement-webhook certs rotate`: request a rotation from the certs controller, and show its progress."""
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from certs.registration import Target
+from certs.rotation.report import rotation_line, rotation_of
+from certs.rotation.secret import artifacts_in, is_owned, request_patch, requested_rotation
+from certs.rotation.state import Request, read_ring
+from certs.store.cluster import Cluster, JsonObject, connect
+from webhook.cli.certs_options import api_errors_as_exit_codes, cluster_options
+from webhook.cli.terminal import echo
+from webhook.kube.field import InvalidInput, invalid, required
+
+_POLL_SECONDS = 0.5
+_ATTEMPTS = 5
+
+
+@click.command()
+@cluster_options
+@click.option("--ca", "of_ca", is_flag=True, help="Rotate the CA, and with it the server certificate.")
+@click.option(
+    "--timeout-seconds",
+    type=click.FloatRange(min=0),
+    default=120.0,
+    show_default=True,
+    help="Wait for this long until the new certificate is in the Secret; 0: do not wait.",
+)
+def rotate(
+    kubeconfig: Path | None,
+    context: str | None,
+    in_cluster: bool,
+    namespace: str,
+    secret: str,
+    configuration: str,
+    of_ca: bool,
+    timeout_seconds: float,
+) -> None:
+    """Request a new server certificate, or with --ca a new CA, and show the progress.
+
+    The certs controller carries it out. API servers trust both CAs until no replica serves the old certificate.
+
+    \b
+    Example:
+      placement-webhook certs rotate --ca --kubeconfig ~/.kube/config
+    """
+    target = Target(namespace, secret, configuration=configuration)
+    wanted = Request.CA if of_ca else Request.SERVING
+    with api_errors_as_exit_codes():
+        cluster = connect(kubeconfig=kubeconfig, context=context, in_cluster=in_cluster)
+        before = _requested(cluster, target, wanted)
+        echo(f"{_place(target)}: rotation requested: {wanted}")
+        if timeout_seconds and not _is_shown(cluster, target, wanted, before, timeout_seconds):
+            detail = "is not done in time; `placement-webhook certs status` shows the state, and the log of the "
+            raise InvalidInput([invalid(_place(target), str(wanted), f"{detail}certs controller the reason")])
+
+
+def _requested(cluster: Cluster, target: Target, wanted: Request) -> JsonObject:
+    """Write the request; return the Secret as it was before."""
+    for _ in range(_ATTEMPTS):
+        secret = cluster.secret(target.namespace, target.secret)
+        if secret is None or not is_owned(secret):
+            detail = "a Secret of the certs controller; without one, `placement-webhook certs register` renews"
+            raise InvalidInput([required(_place(target), detail)])
+        if cluster.patch_secret(target.namespace, target.secret, request_patch(secret, wanted)):
+            return secret
+    raise InvalidInput([required(_place(target), "another client keeps changing it; try again")])
+
+
+def _is_shown(cluster: Cluster, target: Target, wanted: Request, before: JsonObject, timeout_seconds: float) -> bool:
+    """Print each state until the rotation is done; return false after the timeout."""
+    deadline, shown = time.monotonic() + timeout_seconds, ""
+    while True:
+        now = datetime.now(UTC)
+        secret = cluster.secret(target.namespace, target.secret)
+        found = cluster.configuration(target.configuration)
+        rotation = rotation_of(secret, [found] if found else [], now)
+        line = rotation_line(rotation) if rotation else "the Secret is gone, or has another owner"
+        if line != shown:
+            echo(line)
+            shown = line
+        if secret is not None and _is_done(secret, before, wanted, now):
+            server = read_ring(artifacts_in(secret), now).pair.server
+            echo(f"tls.crt is renewed, valid until {server.not_valid_after_utc:%Y-%m-%d}" if server else "")
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+
+
+def _is_done(secret: JsonObject, before: JsonObject, wanted: Request, now: datetime) -> bool:
+    """Return whether the Secret has a new usable pair and, for a rotation of the CA, one of a new CA."""
+    held, was = artifacts_in(secret), artifacts_in(before)
+    ring = read_ring(held, now)
+    if requested_rotation(secret) is not None or ring.issuer is None or held.certificate == was.certificate:
+        return False
+    return wanted is Request.SERVING or (ring.issuer == ring.signer and held.ca_key != was.ca_key)
+
+
+def _place(target: Target) -> str:
+    return f"Secret {target.namespace}/{target.secret}"
