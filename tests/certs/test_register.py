@@ -32,6 +32,7 @@ from tests.support.loopback import closed_port, tls_server
 from tests.support.manifests import DEPLOY, read
 from tests.support.recording import recording_webhook
 from tests.support.server import utc_now
+from tests.support.service_account import token_kubeconfig
 
 CONFIGURATION = "00-placement-webhook"
 ADMISSION = "admissionregistration.k8s.io/v1"
@@ -306,7 +307,7 @@ def test_a_change_made_meanwhile_is_not_overwritten(registry: Registry) -> None:
     assert registry.configuration["webhooks"][0]["timeoutSeconds"] == 5
 
 
-def test_the_rights_of_the_certs_job_are_enough_and_no_more(
+def test_the_rights_of_the_certs_controller_are_enough_for_register_and_no_more(
     registry: Registry, certs: Run, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     cluster = registry.cluster
@@ -316,7 +317,7 @@ def test_the_rights_of_the_certs_job_are_enough_and_no_more(
         if granted["kind"].startswith("Cluster"):
             remove = partial(cluster.client.delete, granted["kind"], granted["metadata"]["name"], api_version=RBAC)
             request.addfinalizer(remove)
-    kubeconfig = job_kubeconfig(cluster, tmp_path)
+    kubeconfig = token_kubeconfig(cluster, tmp_path, "placement-webhook", "placement-webhook-certs")
     for expected in ("created, 1 CA", "unchanged, 1 CA"):
         done = certs("register", "--kubeconfig", kubeconfig, "--skip-probe")
         assert (done.code, done.errors) == (0, "")
@@ -326,28 +327,6 @@ def test_the_rights_of_the_certs_job_are_enough_and_no_more(
         refused = certs("register", "--kubeconfig", kubeconfig, "--skip-probe", flag, "another")
         assert refused.code == 2
         assert "403" in refused.errors
-
-
-def job_kubeconfig(cluster: Cluster, folder: Path) -> Path:
-    """A kubeconfig with a token of the certs Job's service account."""
-    token = cluster.client.request(
-        "POST",
-        "/api/v1/namespaces/placement-webhook/serviceaccounts/placement-webhook-certs/token",
-        body={"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}},
-    ).object["status"]["token"]
-    control_plane = cluster.control_plane
-    authority = base64.b64encode(control_plane.ca_pem.encode()).decode()
-    server = {"server": control_plane.url, "certificate-authority-data": authority}
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "job",
-        "contexts": [{"name": "job", "context": {"cluster": "tests", "user": "job"}}],
-        "clusters": [{"name": "tests", "cluster": server}],
-        "users": [{"name": "job", "user": {"token": token}}],
-    }
-    (folder / "kubeconfig").write_text(json.dumps(config))
-    return folder / "kubeconfig"
 
 
 def test_status_of_a_registered_webhook(registry: Registry) -> None:

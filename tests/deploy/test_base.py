@@ -20,12 +20,12 @@ from webhook.policy.loader import built_in_policy, load_policy
 from webhook.policy.policy import Policy
 
 DEPLOYMENT = read_one("base/deployment.yaml")
-JOB = read_one("overlays/self-managed/certs-job.yaml")
+CERTS = read_one("overlays/self-managed/certs-controller.yaml")
 CONFIGURATION = read_one("base/mutatingwebhookconfiguration.yaml")
 SERVICE = read_one("base/service.yaml")
 WEBHOOK, WORKLOADS_WEBHOOK, NAMESPACES_WEBHOOK = CONFIGURATION["webhooks"]
 SERVER_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "server"}
-WORKLOADS = pytest.mark.parametrize("workload", [DEPLOYMENT, JOB], ids=lambda workload: workload["kind"])
+WORKLOADS = pytest.mark.parametrize("workload", [DEPLOYMENT, CERTS], ids=lambda workload: workload["metadata"]["name"])
 
 PEERS = [
     "cert-manager-webhook",
@@ -170,17 +170,40 @@ def test_server_may_call_the_api_server_and_nobody_else() -> None:
 
 
 @pytest.mark.parametrize("rule", [r for o in read("overlays/self-managed/certs-rbac.yaml") for r in o.get("rules", [])])
-def test_certs_job_may_write_its_two_objects_and_nothing_else(rule: Object) -> None:
+def test_certs_controller_may_write_its_two_objects_and_nothing_else(rule: Object) -> None:
     names = Target()
     assert rule["resourceNames"] in ([names.secret], [names.configuration])
-    assert set(rule["verbs"]) == {"get", "create", "patch"}
+    assert set(rule["verbs"]) == {"get", "watch", "create", "patch"}
+
+
+def test_certs_controller_calls_the_api_server_the_names_and_the_webhook() -> None:
+    api_server, names, webhook = read_one("overlays/self-managed/certs-networkpolicy.yaml")["spec"]["egress"]
+    assert api_server == {"ports": [{"port": 443}, {"port": 6443}]}
+    assert names == {"ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}]}
+    assert webhook["to"] == [{"podSelector": {"matchLabels": SERVER_LABELS}}]
+
+
+def test_certs_controller_is_probed_at_its_admin_port() -> None:
+    container = container_of(CERTS)
+    (port,) = container["ports"]
+    assert flags_of(container)["admin-listen"] == f"0.0.0.0:{port['containerPort']}"
+    assert {container[each]["httpGet"]["port"] for each in ("readinessProbe", "livenessProbe")} == {port["name"]}
+
+
+def test_webhook_mounts_its_pair_and_no_other_key() -> None:
+    """The Secret has the key of the CA, too."""
+    tls = next(volume for volume in pod_template(DEPLOYMENT)["spec"]["volumes"] if volume["name"] == "tls")
+    assert {item["key"]: item["path"] for item in tls["secret"]["items"]} == {
+        "tls.crt": "tls.crt",
+        "tls.key": "tls.key",
+    }
 
 
 @pytest.mark.parametrize(
     ("command", "words", "arguments"),
     [
-        pytest.param(serve, ["serve"], container_of(DEPLOYMENT)["args"], id="Deployment"),
-        pytest.param(certs.commands["register"], ["certs", "register"], container_of(JOB)["args"], id="Job"),
+        pytest.param(serve, ["serve"], container_of(DEPLOYMENT)["args"], id="webhook"),
+        pytest.param(certs.commands["controller"], ["certs", "controller"], container_of(CERTS)["args"], id="certs"),
     ],
 )
 def test_arguments_are_understood(command: click.Command, words: list[str], arguments: list[str]) -> None:
@@ -251,10 +274,10 @@ def test_replicas_are_on_different_nodes() -> None:
         ),
     ],
 )
-def test_everything_selects_the_servers_and_not_the_job(selector: dict[str, str]) -> None:
+def test_everything_selects_the_servers_and_not_the_controller(selector: dict[str, str]) -> None:
     assert selector == SERVER_LABELS
     assert selector.items() <= pod_template(DEPLOYMENT)["metadata"]["labels"].items()
-    assert not selector.items() <= pod_template(JOB)["metadata"]["labels"].items()
+    assert not selector.items() <= pod_template(CERTS)["metadata"]["labels"].items()
 
 
 def test_certificate_of_cert_manager_has_the_name_the_api_server_asks_for() -> None:

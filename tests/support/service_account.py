@@ -28,15 +28,21 @@ def limited_to(cluster: Cluster, folder: Path, rules: list[Object]) -> Iterator[
     }
     for content in (account, role, binding):
         cluster.create(content)
-    token_request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    path = f"/api/v1/namespaces/{cluster.namespace}/serviceaccounts/{name}/token"
-    token = client.request("POST", path, body=token_request).object["status"]["token"]
-    config = json.loads(cluster.control_plane.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": token}
-    file = folder / "kubeconfig"
-    file.write_text(json.dumps(config))
+    file = token_kubeconfig(cluster, folder, cluster.namespace, name)
     try:
         yield file
     finally:
         for kind in ("ClusterRoleBinding", "ClusterRole"):
             client.delete(kind, name, api_version=RBAC)
+
+
+def token_kubeconfig(cluster: Cluster, folder: Path, namespace: str, name: str) -> Path:
+    """Return a kubeconfig with a token of this service account."""
+    token_request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+    token = cluster.client.request("POST", path, body=token_request).object["status"]["token"]
+    config = json.loads(cluster.control_plane.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    file = folder / "kubeconfig"
+    file.write_text(json.dumps(config))
+    return file

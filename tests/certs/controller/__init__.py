@@ -1,0 +1,1 @@
+"""The certs controller against a real API server."""

@@ -1,0 +1,170 @@
+"""The certs controller, run in a thread, and what it keeps in a cluster."""
+
+import asyncio
+import base64
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+from cryptography import x509
+
+from certs import pem
+from certs.controller.loop import Controller
+from certs.controller.metrics import ACTIONS, ControllerMetrics
+from certs.controller.options import Options
+from certs.names import server_names, service_names
+from certs.registration import Target, ca_bundles
+from certs.rotation.secret import artifacts_in
+from certs.rotation.state import Ring, Rules, read_ring
+from tests.controlplane.client import NotFound
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.polling import wait_for
+from tests.controlplane.webhooks import ADMISSION
+from tests.support.server import connections_gone, utc_now
+from webhook.settings import Address
+from webhook.watch.api_server import ClientConfig
+
+Object = dict[str, Any]
+
+CONFIGURATION = "00-placement-webhook"
+TRUST_WAIT, PROPAGATION_WAIT = timedelta(seconds=0.3), timedelta(seconds=0.6)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A running controller: its metrics, and the address of its admin port."""
+
+    admin: Address
+    metrics: ControllerMetrics
+
+    def readiness(self) -> tuple[int, str]:
+        """Return status and text of `/readyz`."""
+        try:
+            with urllib.request.urlopen(f"http://{self.admin}/readyz", timeout=10) as response:
+                return response.status, response.read().decode()
+        except HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def count(self, action: str, result: str = "done") -> float:
+        """Return how often an action had a result."""
+        name = "placement_webhook_certs_controller_actions_total"
+        return self.metrics.registry.get_sample_value(name, {"action": action, "result": result}) or 0.0
+
+    def changes(self) -> float:
+        """Return the number of all changes that were made."""
+        return sum(self.count(action) for action in ACTIONS)
+
+    def wait_ready(self) -> None:
+        """Return once a pass is complete and nothing fails."""
+        wait_for(lambda: self.readiness()[0] == 200, lambda: self.readiness()[1])
+
+
+@contextmanager
+def controlling(kubeconfig: Path, options: Options, *, resync_seconds: float = 3600.0) -> Iterator[Running]:
+    """Run a controller until the block ends. By default only watches and due steps wake it."""
+    metrics, started = ControllerMetrics(), threading.Event()
+    found: list[tuple[Address, asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def control() -> None:
+        stop = asyncio.Event()
+
+        def listening(address: Address) -> None:
+            found.append((address, asyncio.get_running_loop(), stop))
+            started.set()
+
+        connect = ClientConfig(kubeconfig).connect
+        controller = Controller(options, connect, metrics, resync_seconds=resync_seconds, random_share=lambda: 0.0)
+        await controller.run(stop, Address("127.0.0.1", 0), listening)
+        await connections_gone()
+
+    def run() -> None:
+        try:
+            asyncio.run(control())
+        finally:
+            started.set()
+
+    thread = threading.Thread(target=run, name="certs controller")
+    thread.start()
+    started.wait()
+    try:
+        assert found, "the controller did not start"
+        yield Running(found[0][0], metrics)
+    finally:
+        if found:
+            found[0][1].call_soon_threadsafe(found[0][2].set)
+        thread.join()
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """The Secret and the webhook configuration in a cluster."""
+
+    cluster: Cluster
+    namespace: str
+
+    @property
+    def target(self) -> Target:
+        """The names of the objects."""
+        return Target(self.namespace, configuration=CONFIGURATION)
+
+    def options(self, instance: str = "one", **changes: Any) -> Options:
+        """Return the settings of a controller, with short times."""
+        names = server_names(service_names(self.target.service, self.namespace))
+        rules = Rules(names, trust_wait=TRUST_WAIT, propagation_wait=PROPAGATION_WAIT)
+        given: dict[str, Any] = {"target": self.target, "configurations": (CONFIGURATION,), "rules": rules}
+        return Options(**given | changes, instance=instance)
+
+    def secret(self) -> Object | None:
+        """Return the Secret, if there is one."""
+        with suppress(NotFound):
+            return self.cluster.client.get("Secret", self.target.secret, self.namespace)
+        return None
+
+    def ring(self) -> Ring:
+        """Return what the Secret has."""
+        return read_ring(artifacts_in(self.secret()), utc_now())
+
+    def configuration(self) -> Object | None:
+        """Return the webhook configuration, if there is one."""
+        with suppress(NotFound):
+            return self.cluster.client.get("MutatingWebhookConfiguration", CONFIGURATION, api_version=ADMISSION)
+        return None
+
+    def bundles(self) -> list[set[x509.Certificate]]:
+        """Return the CAs that each webhook trusts."""
+        return [set(pem.readable_certificates(each)) for each in ca_bundles(self.configuration() or {})]
+
+    def is_steady(self) -> bool:
+        """Return whether one CA signs, is served and is trusted, and no other."""
+        ring, bundles = self.ring(), self.bundles()
+        return (
+            ring.signer is not None
+            and ring.issuer == ring.signer
+            and set(ring.cas) == {ring.signer}
+            and all(each == {ring.signer} for each in bundles)
+        )
+
+    def wait_steady(self) -> Ring:
+        """Return what the Secret has once the certificates are in order."""
+        wait_for(self.is_steady, lambda: f"one CA: {self.ring()}, {self.bundles()}")
+        return self.ring()
+
+    def patch_configuration(self, operations: list[Object]) -> None:
+        """Change the webhook configuration as another client."""
+        self.cluster.client.patch("MutatingWebhookConfiguration", CONFIGURATION, operations, api_version=ADMISSION)
+
+    def patch_secret(self, patch: Object) -> None:
+        """Change the Secret as another client."""
+        self.cluster.client.patch("Secret", self.target.secret, patch, namespace=self.namespace)
+
+
+def encoded(*cas: x509.Certificate) -> str:
+    """Return the value of a caBundle field."""
+    return base64.b64encode(pem.encode(*cas)).decode()
