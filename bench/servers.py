@@ -16,7 +16,9 @@ from webhook.kube.admission import ReviewAnswer
 from webhook.metrics import Metrics
 from webhook.policy.loader import built_in_policy
 from webhook.serving import tls
+from webhook.serving.clock import rfc3339_now
 from webhook.serving.event_loop import serve_until_signalled
+from webhook.serving.policies import Policies
 from webhook.serving.view import FixedView
 from webhook.settings import Address, Settings
 
@@ -55,8 +57,9 @@ def main() -> None:
         tls_dir=folder, listen=listen, admin_listen=admin_listen, replica="bench", extender_profile="pack-gpus"
     )
     metrics = Metrics()
+    policies = Policies(built_in_policy(), metrics, rfc3339_now)
     with AuditWriter(folder / f"audit-{nodes}.jsonl", on_result=metrics.count_audit_record) as audit:
-        serve_until_signalled(build_server(settings, built_in_policy(), FixedView(snapshot), audit, metrics))
+        serve_until_signalled(build_server(settings, policies, FixedView(snapshot), audit, metrics))
 
 
 if __name__ == "__main__":

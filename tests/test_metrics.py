@@ -7,7 +7,9 @@ from webhook.metrics import Metrics
 def test_caches_of_one_name_are_summed_at_each_scrape() -> None:
     metrics = Metrics()
     caches = [ByteCache[str, str](100_000), ByteCache[str, str](50_000)]
-    metrics.show_caches({"pair": caches, "alone": [ByteCache[str, str](7_000)]})
+    metrics.show_caches("pair", lambda: caches)
+    alone = [ByteCache[str, str](7_000)]
+    metrics.show_caches("alone", lambda: alone)
 
     def shown(name: str, cache: str) -> float | None:
         return metrics.registry.get_sample_value(f"placement_webhook_{name}", {"cache": cache})

@@ -34,7 +34,10 @@ from webhook.serving.free_card_gauges import FreeCardGauges
 from webhook.serving.group_commit import GroupCommit
 from webhook.serving.health import Health
 from webhook.serving.http import REFUSALS, MutateEndpoint
-from webhook.serving.lanes import LargeLane, SmallLane, TimedScorer
+from webhook.serving.lanes import LargeLane, SmallLane
+from webhook.serving.policies import Policies
+from webhook.serving.policy_file import PolicyFile
+from webhook.serving.policy_scorer import CurrentScorer, PolicyScorer
 from webhook.serving.prediction_recorder import PredictionRecorder
 from webhook.serving.predictions import Predictions
 from webhook.serving.reserved_view import ReservedView
@@ -45,7 +48,7 @@ from webhook.serving.waiting_pods import WaitingPods
 from webhook.settings import Settings
 from webhook.watch.api_server import ClientConfig
 from webhook.watch.live import LiveCluster
-from webhook.watch.timing import timing_for
+from webhook.watch.timing import Timing, timing_for
 
 # The worker thread caches rendered decisions, so its scheduler rarely sees a signature twice.
 _LARGE_BYTES = 1024 * 1024
@@ -53,20 +56,35 @@ _LARGE_BYTES = 1024 * 1024
 _WAITING_BYTES = 1024 * 1024
 
 
-def waiting_pods(policy: Policy) -> WaitingPods:
-    """Return the pods that wait, which are placed as `policy` configures it."""
-    check = policy.spec.placement_check
+def waiting_pods(policies: Policies) -> WaitingPods:
+    """Return the pods that wait, which are placed as the policy in force configures it."""
+
+    def absent(scheduler: str, snapshot: Snapshot) -> bool:
+        return is_absent(scheduler, snapshot, policies.current().spec.schedulers)
+
+    scorer = PolicyScorer(_scheduler_of_waiting_pods, policies.current())
+    waiting = WaitingPods(
+        CurrentScorer(lambda: scorer.of(policies.current())),
+        lambda: policies.current().spec.placement_check.reservation_seconds,
+        time.monotonic,
+        time.thread_time,
+        absent,
+    )
+    policies.follow(lambda _: waiting.place_all_again())
+    return waiting
+
+
+def _scheduler_of_waiting_pods(policy: Policy) -> BackendSchedulers:
     # Without templates and suggestions: only the node counts.
     make = partial(Scheduler, cache_bytes=_WAITING_BYTES // MOST_SCHEDULERS)
-    scheduler = BackendSchedulers.of(make(profiles_for(policy.spec)[check.profile]), make, policy.spec.schedulers)
-    absent = partial(is_absent, schedulers=policy.spec.schedulers)
-    return WaitingPods(scheduler, check.reservation_seconds, time.monotonic, time.thread_time, absent)
+    profile = profiles_for(policy.spec)[policy.spec.placement_check.profile]
+    return BackendSchedulers.of(make(profile), make, policy.spec.schedulers)
 
 
 def live_view(
-    source: ClientConfig, metrics: Metrics, predictions: Predictions, waiting: WaitingPods, policy: Policy
+    source: ClientConfig, metrics: Metrics, predictions: Predictions, waiting: WaitingPods, policies: Policies
 ) -> LiveCluster:
-    """Return a live view of the cluster of `source` that keeps within the maximum age of `policy`.
+    """Return a live view of the cluster of `source` that keeps within the maximum age of the policy in force.
 
     Pods are compared with `predictions`. The pods of `waiting` are placed in the background.
     """
@@ -81,14 +99,20 @@ def live_view(
         recorder.follow(snapshot)
 
     # The objects of a page are long-lived: freezing them spares the garbage collector tens of thousands of pods.
-    return LiveCluster(
+    live = LiveCluster(
         source.connect,
-        timing=timing_for(policy.spec.placement_check.max_view_age_seconds),
+        timing=_timing(policies.current()),
         on_bound=on_bound,
         on_page=gc.freeze,
         on_settled=on_settled,
         on_fault=metrics.feed_faults.inc,
     )
+    policies.follow(lambda policy: live.pace(_timing(policy)))
+    return live
+
+
+def _timing(policy: Policy) -> Timing:
+    return timing_for(policy.spec.placement_check.max_view_age_seconds)
 
 
 def among_others(waiting: WaitingPods, request: AdmissionRequest, cluster: ClusterView) -> ClusterView:
@@ -102,30 +126,33 @@ def among_others(waiting: WaitingPods, request: AdmissionRequest, cluster: Clust
 
 def build_server(
     settings: Settings,
-    policy: Policy,
+    policies: Policies,
     view: View | None,
     audit: AuditWriter,
     metrics: Metrics,
     predictions: Predictions | None = None,
     events: EventRecorder | None = None,
     waiting: WaitingPods | None = None,
+    policy_file: PolicyFile | None = None,
 ) -> Server:
     """Return the server, ready to run. Its predictions are recorded in `predictions`, its decisions in `events`.
 
-    `waiting` are the pods that wait in a live `view`; with another view they are those that are admitted here.
+    It decides by the policy in force in `policies`, and follows `policy_file`. `waiting` are the pods that wait in a
+    live `view`; with another view they are those that are admitted here.
 
     Raises:
         InvalidInput: the certificate cannot be served.
     """
     certificate = Certificate(settings.tls_dir, metrics, lambda: datetime.now(UTC), settings.server_name)
+    notes = (certificate.reload_failure, policies.note)
     metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS)
-    metrics.policy.info({"name": policy.name, "revision": policy.revision})
-    metrics.policy_reloads.labels("success").inc()
-    small_scheduler, large_scheduler = scheduler_for(policy), scheduler_for(policy, _LARGE_BYTES)
-    waiting = waiting_pods(policy) if waiting is None else waiting
-    throttle = _throttle(view, policy, TimedScorer(small_scheduler, metrics.placement_seconds.observe), metrics)
-    before_scrape = {"before_scrape": _free_cards(throttle, policy, metrics).refresh} if throttle else {}
-    health = Health(metrics, certificate.invalid_reason, certificate.reload_failure, **before_scrape)
+    observe = metrics.placement_seconds.observe
+    small_scorer = PolicyScorer(scheduler_for, policies.current(), observe)
+    large_scorer = PolicyScorer(partial(scheduler_for, cache_bytes=_LARGE_BYTES), policies.current(), observe)
+    waiting = waiting_pods(policies) if waiting is None else waiting
+    throttle = _throttle(view, policies, small_scorer, metrics)
+    before_scrape = {"before_scrape": _free_cards(throttle, policies, metrics).refresh} if throttle else {}
+    health = Health(metrics, certificate.invalid_reason, *notes, policy=policies.describe, **before_scrape)
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
     group_commit = GroupCommit(audit)
     dependencies = Dependencies(
@@ -140,17 +167,14 @@ def build_server(
         ),
         reported=events.report if events else lambda *_: None,
     )
-    small = SmallLane(metrics.placement_seconds.observe)
-    large = LargeLane(TimedScorer(large_scheduler, metrics.placement_seconds.observe))
-    placements = {"placements": (*small_scheduler.caches, *large_scheduler.caches)}
-    metrics.show_caches({**small.caches, **large.caches, **placements})
+    small, large = SmallLane(observe), LargeLane(large_scorer.of)
+    _show_caches(metrics, small, large, small_scorer, large_scorer)
     metrics.waiting_pods_follow(lambda: waiting.reserved, lambda: len(waiting) - waiting.reserved)
     cluster = ReservedView(throttle, waiting) if throttle else lambda: None
-    dispatcher = Dispatcher(Admissions(dependencies, metrics), lambda: policy, cluster, small, large)
-    extender = None
-    if settings.extender_profile != "none" and throttle:
-        extender = Extender(profiles_for(policy.spec)[settings.extender_profile], throttle, metrics, time.monotonic)
+    dispatcher = Dispatcher(Admissions(dependencies, metrics), policies.current, cluster, small, large)
+    extender = _extender(settings, policies, throttle, metrics)
     endpoint = MutateEndpoint(dispatcher, metrics, settings, group_commit.written, rfc3339_now, extender)
+    policy = policies.current()
     description = {
         "policy": policy.name,
         "revision": policy.revision,
@@ -158,24 +182,51 @@ def build_server(
         "audit": audit.path,
         "extender": settings.extender_profile,
     }
-    return Server(settings, certificate, endpoint, health, metrics, description)
+    return Server(settings, certificate, endpoint, health, metrics, description, policy_file)
 
 
-def _free_cards(throttle: SnapshotThrottle, policy: Policy, metrics: Metrics) -> FreeCardGauges:
-    """Return the gauges of the free cards in the view of `throttle`, for the typical pods of `policy`."""
-    mixes = ExpectedMixes(card_mixes(policy.spec))
-    counted = FreeCardsByProduct(policy.node_usage_key, policy.spec.accelerators, mixes)
-    return FreeCardGauges(lambda: throttle().snapshot, counted.of, metrics, time.monotonic)
+def _free_cards(throttle: SnapshotThrottle, policies: Policies, metrics: Metrics) -> FreeCardGauges:
+    """Return the gauges of the free cards in the view of `throttle`, for the typical pods of the policy in force."""
+
+    def counting(policy: Policy) -> FreeCardsByProduct:
+        return FreeCardsByProduct(
+            policy.node_usage_key, policy.spec.accelerators, ExpectedMixes(card_mixes(policy.spec))
+        )
+
+    gauges = FreeCardGauges(lambda: throttle().snapshot, counting(policies.current()).of, metrics, time.monotonic)
+    policies.follow(lambda policy: gauges.count_by(counting(policy).of))
+    return gauges
 
 
-def _throttle(view: View | None, policy: Policy, scorer: TimedScorer, metrics: Metrics) -> SnapshotThrottle | None:
+def _extender(
+    settings: Settings, policies: Policies, throttle: SnapshotThrottle | None, metrics: Metrics
+) -> Extender | None:
+    name = settings.extender_profile
+    if name == "none" or throttle is None:
+        return None
+    return Extender(lambda: profiles_for(policies.current().spec)[name], throttle, metrics, time.monotonic)
+
+
+def _show_caches(
+    metrics: Metrics, small: SmallLane, large: LargeLane, small_scorer: PolicyScorer, large_scorer: PolicyScorer
+) -> None:
+    for name, caches in {**small.caches, **large.caches}.items():
+        metrics.show_caches(name, partial(tuple, caches))
+    metrics.show_caches("placements", lambda: (*small_scorer.caches, *large_scorer.caches))
+
+
+def _throttle(view: View | None, policies: Policies, scorer: PolicyScorer, metrics: Metrics) -> SnapshotThrottle | None:
     """Return the throttled `view` for admissions, which the metrics use, too; None without a view."""
     if view is None:
         return None
-    max_age_seconds = policy.spec.placement_check.max_view_age_seconds
-    throttle = SnapshotThrottle(
-        lambda: ClusterView(view.snapshot(), scorer, stale_reason(view, max_age_seconds)), time.monotonic
-    )
+
+    def current() -> ClusterView:
+        policy = policies.current()
+        reason = stale_reason(view, policy.spec.placement_check.max_view_age_seconds)
+        return ClusterView(view.snapshot(), scorer.of(policy), reason)
+
+    throttle = SnapshotThrottle(current, time.monotonic)
+    policies.follow(lambda _: throttle.forget())
     metrics.view_follows(
         lambda: len(throttle().snapshot.nodes), lambda: int(throttle().snapshot.load.pods.sum()), view.age_seconds
     )

@@ -36,6 +36,7 @@ PREDICTION_RESULTS = (
 EXTENDER_VERBS = ("filter", "prioritize")
 EXTENDER_RESULTS = ("scored", "neutral", "failed")
 RELOAD_RESULTS = ("success", "failure")
+POLICY_RESULTS = ("applied", "rejected")
 # From a patch without a check, over a check in a very large cluster, to the timeout of the API server.
 _DURATION_BOUNDS_SECONDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025),
@@ -134,7 +135,12 @@ class Metrics:
         "feed_faults", "Internal errors of the webhook while it watched the cluster; its log has the details."
     )
     policy: Info = _info("policy", "The active policy.", "name", "revision")
-    policy_reloads: Counter = _counter("policy_reloads", "Policy files read, by result.", result=())
+    policy_reloads: Counter = _counter(
+        "policy_reloads", "New contents of the policy's source, by result.", result=POLICY_RESULTS
+    )
+    policy_rejected: Gauge = _gauge(
+        "policy_rejected", "1 while the newest content of the policy's source is not in force, else 0."
+    )
     certificate_not_after: Gauge = _gauge(
         "certificate_not_after_timestamp_seconds", "Expiry time of the served certificate."
     )
@@ -228,12 +234,7 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
 
-    def show_caches(self, caches: Mapping[str, Sequence[ByteCache[Any, Any]]]) -> None:
-        """Export the memory used by these caches and their limits; caches of one name are summed."""
-
-        def used(of: Sequence[ByteCache[Any, Any]]) -> Callable[[], float]:
-            return lambda: sum(each.used_bytes for each in of)
-
-        for name, of in caches.items():
-            self.cache_bytes.labels(name).set_function(used(of))
-            self.cache_budget_bytes.labels(name).set(sum(each.budget_bytes for each in of))
+    def show_caches(self, name: str, caches: Callable[[], Sequence[ByteCache[Any, Any]]]) -> None:
+        """Export the memory used by the caches of this name and their limits, each summed."""
+        self.cache_bytes.labels(name).set_function(lambda: sum(each.used_bytes for each in caches()))
+        self.cache_budget_bytes.labels(name).set_function(lambda: sum(each.budget_bytes for each in caches()))

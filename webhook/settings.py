@@ -34,6 +34,7 @@ class Settings:
     `read_timeout_seconds` limits the time to read a body, and the head of the first request of a connection.
     `server_name` is the name by which API servers call; the certificate must be valid for it. Empty: it is not known.
     `certificate_poll_seconds` is the interval at which the certificate files are checked for changes.
+    `policy_poll_seconds` is the same for the policy file.
     `shutdown_delay_seconds` is the time that a stopping server continues to serve, until load balancers know that it is
     not ready. `grace_seconds` is the time that it then waits for requests in progress.
     One response in `answers_per_connection` closes its connection. The API server never closes its connections, so
@@ -53,6 +54,7 @@ class Settings:
     read_timeout_seconds: float = 10.0
     server_name: str = ""
     certificate_poll_seconds: float = 5.0
+    policy_poll_seconds: float = 1.0
     shutdown_delay_seconds: float = 0.0
     grace_seconds: float = 20.0
     answers_per_connection: int = 1000

@@ -99,7 +99,7 @@ def run(
         gate.entered = entered
         admissions = world.admissions().admissions
         dispatcher = Dispatcher(
-            admissions, lambda: world.policy, lambda: world.cluster, SmallLane(), LargeLane(gate), world.clock
+            admissions, lambda: world.policy, lambda: world.cluster, SmallLane(), LargeLane(lambda _: gate), world.clock
         )
         try:
             async with asyncio.timeout(60):
@@ -153,7 +153,7 @@ def test_a_decision_on_a_large_pod_expires() -> None:
 
     async def story(site: Site) -> None:
         site.gate.open.set()
-        lane = LargeLane(site.gate, monotonic_seconds=site.world.clock)
+        lane = LargeLane(lambda _: site.gate, monotonic_seconds=site.world.clock)
         dispatcher = Dispatcher(
             site.world.admissions().admissions,
             lambda: site.world.policy,
@@ -321,7 +321,7 @@ def test_an_exception_in_the_worker_is_an_error_of_the_admission() -> None:
             lambda: site.world.policy,
             lambda: site.world.cluster,
             SmallLane(),
-            LargeLane(Broken()),
+            LargeLane(lambda _: Broken()),
             site.world.clock,
         )
         for _time in range(2):
@@ -363,7 +363,7 @@ def test_an_exception_before_or_after_the_work_is_raised_and_blocks_no_other_rev
 
         admissions = site.world.admissions().admissions
         dispatcher = Dispatcher(
-            admissions, lambda: site.world.policy, broken, SmallLane(), LargeLane(site.gate), site.world.clock
+            admissions, lambda: site.world.policy, broken, SmallLane(), LargeLane(lambda _: site.gate), site.world.clock
         )
         with pytest.raises(ZeroDivisionError):
             await dispatcher.answer(large(1), NO_TIMEOUT, NOW)

@@ -34,7 +34,7 @@ class FaultyProfile:
 def world_with(view: ClusterView, profile: Any = PACK_GPUS) -> World:
     world = World(clock=time.monotonic)
     chosen: Profile = profile
-    world.extender = Extender(chosen, lambda: view, world.metrics, world.clock)
+    world.extender = Extender(lambda: chosen, lambda: view, world.metrics, world.clock)
     return world
 
 

@@ -10,6 +10,7 @@ from tests.golden.case import cluster_of
 from tests.support.admission import TYPE, USAGE, policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.scorers import ScorerOfNoNodes
+from tests.support.server import policies_of
 from webhook.app import among_others, waiting_pods
 from webhook.cluster.pending_pods import PodIdentity
 from webhook.kube.admission import AdmissionRequest
@@ -32,7 +33,7 @@ class Burst:
         cluster = cluster_of({"cluster": [node]})
         assert cluster is not None
         self.policy = policy_with()
-        self.waiting = waiting_pods(self.policy)
+        self.waiting = waiting_pods(policies_of(self.policy))
         self.cluster = ClusterView(cluster.snapshot, scheduler_for(self.policy))
         self.view = ReservedView(lambda: self.cluster, self.waiting)
         self.lane = lane
@@ -49,7 +50,7 @@ class Burst:
         return rendered.placement
 
 
-@pytest.mark.parametrize("lane", [SmallLane, lambda: LargeLane(scheduler_for(policy_with()))])
+@pytest.mark.parametrize("lane", [SmallLane, lambda: LargeLane(scheduler_for)])
 def test_pods_of_one_template_get_as_much_room_as_there_is(lane: Callable[[], Lane]) -> None:
     burst = Burst(lane())
     verdicts = [burst.admit().verdict for _ in range(60)]

@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from tests.support.admission import policy_with
-from tests.support.server import write_certificate
+from tests.support.server import policies_of, write_certificate
 from webhook.app import build_server
 from webhook.audit.writer import AuditWriter
 from webhook.kube.field import InvalidInput
@@ -20,7 +20,7 @@ from webhook.settings import Settings
 def logs_and_metrics_of_the_start(folder: Path) -> tuple[list[Any], Metrics]:
     metrics = Metrics()
     with structlog.testing.capture_logs() as logs, AuditWriter(str(folder / "audit.jsonl")) as audit:
-        build_server(Settings(tls_dir=folder), policy_with(), None, audit, metrics)
+        build_server(Settings(tls_dir=folder), policies_of(policy_with(), metrics), None, audit, metrics)
     return logs, metrics
 
 

@@ -59,7 +59,7 @@ class Cluster:
     def __post_init__(self) -> None:
         nodes = [make_node_object(f"n{number}", capacity={"nvidia.com/gpu": 4}) for number in range(self.nodes)]
         self.cache.replace("Node", nodes)
-        self.waiting = WaitingPods(SlowScorer(self), 60, lambda: self.now_seconds, lambda: self.cpu_seconds)
+        self.waiting = WaitingPods(SlowScorer(self), lambda: 60, lambda: self.now_seconds, lambda: self.cpu_seconds)
 
     def admit(self, pod: Object) -> str:
         """Admit `pod` as the webhook does; return the verdict."""

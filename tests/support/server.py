@@ -28,6 +28,7 @@ from webhook.serving.extender import Extender
 from webhook.serving.health import Health
 from webhook.serving.http import MutateEndpoint
 from webhook.serving.lanes import Lane, LargeLane, SmallLane
+from webhook.serving.policies import Policies
 from webhook.serving.server import Server
 from webhook.serving.work_budget import WorkBudget
 from webhook.settings import Address, Settings
@@ -118,6 +119,11 @@ class Answering:
         work_budget = WorkBudget(deadline_seconds, milliseconds, monotonic_seconds=world.clock, cpu_seconds=lambda: 0.0)
         decision = self.admissions.decide(self.lane, body, world.policy, world.cluster, work_budget)
         return self.admissions.finish(decision, world.now(), arrived_seconds)
+
+
+def policies_of(policy: Policy, metrics: Metrics | None = None) -> Policies:
+    """Return `policy`, in force since the beginning of the epoch."""
+    return Policies(policy, metrics or Metrics(), lambda: "1970-01-01T00:00:00Z")
 
 
 def write_certificate(folder: Path, issued_ago: timedelta = timedelta()) -> KeyPair:

@@ -32,6 +32,8 @@ from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.policy.loader import built_in_policy
 from webhook.policy.scheduler_settings import BUILT_IN_SCHEDULERS
+from webhook.serving.clock import rfc3339_now
+from webhook.serving.policies import Policies
 from webhook.serving.server import Server
 from webhook.serving.view import FixedView
 from webhook.settings import Address, Settings
@@ -87,8 +89,10 @@ def demo(audit_file: Path | None, keep: bool) -> None:
         log = audit_file or folder / "audit.jsonl"
         trust = _issue(folder)
         settings = Settings(tls_dir=folder, listen=_LOOPBACK, admin_listen=_LOOPBACK, replica="demo")
+        metrics = Metrics()
+        policies = Policies(built_in_policy(), metrics, rfc3339_now)
         with AuditWriter(log) as audit:
-            server = build_server(settings, built_in_policy(), FixedView(snapshot), audit, Metrics())
+            server = build_server(settings, policies, FixedView(snapshot), audit, metrics)
             answers = asyncio.run(_post_pods(server, trust, pods))
         records = [parse_line(line) for line in log.read_bytes().splitlines()[-len(pods) :]]
     steps = [Step(*step) for step in zip(range(1, len(pods) + 1), pods, answers, records, strict=True)]

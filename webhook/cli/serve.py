@@ -13,7 +13,8 @@ from webhook.app import build_server, live_view, waiting_pods
 from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES, AuditWriter
 from webhook.cli.address import AddressType
 from webhook.cli.clusters import read_cluster
-from webhook.cli.files import FILE, policy_option, read_policy
+from webhook.cli.files import FILE, policy_option
+from webhook.cli.followed_policy import followed_policy
 from webhook.cli.logs import configure_logs
 from webhook.events.recorder import EventRecorder
 from webhook.metrics import Metrics
@@ -145,6 +146,13 @@ _SECONDS = click.FloatRange(min=0)
     help="Interval between checks for changed tls.crt and tls.key; a new pair is served without a restart.",
 )
 @click.option(
+    "--policy-poll-seconds",
+    type=click.FloatRange(min=0.1, max=3600),
+    default=_DEFAULTS.policy_poll_seconds,
+    show_default=True,
+    help="Interval between checks for a changed policy file, which is used without a restart; SIGHUP reads it at once.",
+)
+@click.option(
     "--shutdown-delay-seconds",
     type=_SECONDS,
     default=_DEFAULTS.shutdown_delay_seconds,
@@ -206,16 +214,16 @@ def serve(
     view = _chosen_view(ctx)
     is_live = _is_live(view, events, settings["extender_profile"])
     configure_logs(log_format, log_level)
-    rules = read_policy(policy)
     fixed = FixedView(read_cluster(cluster)) if cluster is not None and "cluster" in view else None
     metrics = Metrics()
     metrics.show_process()
-    predictions, waiting, live, recorder = Predictions(), waiting_pods(rules), None, None
+    policies, file = followed_policy(policy, metrics)
+    predictions, waiting, live, recorder = Predictions(), waiting_pods(policies), None, None
     name = replica or os.environ.get("POD_NAME") or socket.gethostname()
     if is_live:
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
         asyncio.run(source.configuration())
-        live = live_view(source, metrics, predictions, waiting, rules)
+        live = live_view(source, metrics, predictions, waiting, policies)
         recorder = None if events is False else EventRecorder(source.connect, metrics, name)
     with AuditWriter(
         audit,
@@ -230,7 +238,7 @@ def serve(
     ) as writer:
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
         recorded = predictions if live else None
-        server = build_server(chosen, rules, live or fixed, writer, metrics, recorded, recorder, waiting)
+        server = build_server(chosen, policies, live or fixed, writer, metrics, recorded, recorder, waiting, file)
         serve_until_signalled(server, live, recorder)
 
 

@@ -1,4 +1,4 @@
-"""Runs the server in an event loop until SIGTERM or SIGINT."""
+"""Runs the server in an event loop until SIGTERM or SIGINT. SIGHUP reads the policy file again."""
 
 import asyncio
 import gc
@@ -33,6 +33,15 @@ async def _until_signalled(server: Server, live: LiveCluster | None, events: Eve
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    reloads: set[asyncio.Task[None]] = set()
+
+    def reload() -> None:
+        # The loop itself keeps no reference to a task.
+        task = loop.create_task(server.reload_policy(), name="policy reload")
+        reloads.add(task)
+        task.add_done_callback(reloads.discard)
+
+    loop.add_signal_handler(signal.SIGHUP, reload)
     # Modules, policy and view are long-lived: freezing them spares the garbage collector.
     gc.freeze()
     async with _running(live, "live cluster"):

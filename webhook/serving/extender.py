@@ -47,14 +47,14 @@ class Judged(NamedTuple):
 
 
 class Extender:
-    """Judges the nodes that kube-scheduler names, by `profile` over the view that `cluster` returns.
+    """Judges the nodes that kube-scheduler names, by the profile and over the view that `profile` and `cluster` return.
 
     `judge` runs in the worker thread, everything else in the event loop.
     """
 
     def __init__(
         self,
-        profile: Profile,
+        profile: Callable[[], Profile],
         cluster: Callable[[], ClusterView],
         metrics: Metrics,
         monotonic_seconds: Callable[[], float],
@@ -73,11 +73,13 @@ class Extender:
         verb = _VERBS[path]
         return Work(
             _FLOWS,
-            lambda work_budget: partial(self.judge, verb, body, self._cluster(), work_budget),
+            lambda work_budget: partial(self.judge, verb, body, self._profile(), self._cluster(), work_budget),
             lambda judged: self._finish(verb, judged, arrived_seconds),
         )
 
-    def judge(self, verb: str, body: bytes, cluster: ClusterView, expired: Expired) -> Judged | Answer:
+    def judge(
+        self, verb: str, body: bytes, profile: Profile, cluster: ClusterView, expired: Expired
+    ) -> Judged | Answer:
         """Return the judgement of a call, or the answer to a body that is not a call of kube-scheduler.
 
         Raises:
@@ -87,17 +89,19 @@ class Extender:
             return Answer(413, f"the call has more than {MAX_VALUES} JSON values\n".encode())
         try:
             args = parse_args(body)
-            return self._judge_args(verb, args, cluster, expired)
+            return self._judge_args(verb, args, profile, cluster, expired)
         except InvalidInput as error:
             return Answer(400, f"{error}\n".encode("utf-8", "replace"))
 
-    def _judge_args(self, verb: str, args: ExtenderArgs, cluster: ClusterView, expired: Expired) -> Judged:
+    def _judge_args(
+        self, verb: str, args: ExtenderArgs, profile: Profile, cluster: ClusterView, expired: Expired
+    ) -> Judged:
         if cluster.stale_reason or not cluster.snapshot.nodes:
             return Judged(_neutral(verb, args), "neutral")
         judge = self._filter if verb == "filter" else self._prioritize
         try:
             pod = PodSignature.of(args.pod, expired)
-            return Judged(judge(args, pod, cluster.snapshot, expired), "scored")
+            return Judged(judge(args, pod, profile, cluster.snapshot, expired), "scored")
         except DeadlineNearError:
             return Judged(_neutral(verb, args), "neutral")
         except (InvalidInput, TimeSliceEndedError):
@@ -106,8 +110,10 @@ class Extender:
             self._log.exception("scheduler extender failed", verb=verb, namespace=args.namespace, pod=args.pod_name)
             return Judged(_neutral(verb, args), "failed")
 
-    def _filter(self, args: ExtenderArgs, pod: PodSignature, view: Snapshot, expired: Expired) -> bytes:
-        found = permanent_rejections(self._profile, pod, view, np.unique(_known(_rows(args, view))), expired)
+    def _filter(
+        self, args: ExtenderArgs, pod: PodSignature, profile: Profile, view: Snapshot, expired: Expired
+    ) -> bytes:
+        found = permanent_rejections(profile, pod, view, np.unique(_known(_rows(args, view))), expired)
         rejected = {view.nodes[row].node.name: reason for row, reason in found.items()}
         passing = set(args.node_names) - rejected.keys()
         if len(passing) == 1:
@@ -115,14 +121,16 @@ class Extender:
             self._assume(args, pod, passing.pop(), view)
         return filter_result(args, rejected)
 
-    def _prioritize(self, args: ExtenderArgs, pod: PodSignature, view: Snapshot, expired: Expired) -> bytes:
+    def _prioritize(
+        self, args: ExtenderArgs, pod: PodSignature, profile: Profile, view: Snapshot, expired: Expired
+    ) -> bytes:
         rows = _rows(args, view)
         candidates = np.unique(_known(rows))
         # The last one is that of nodes which the view does not have.
         by_row = np.zeros(len(view.nodes) + 1, dtype=np.int64)
         if len(candidates):
             snapshot = self._assumed.on(view, PodName(args.namespace, args.pod_name))
-            by_row[candidates] = priorities(self._profile, pod, snapshot, candidates, expired)
+            by_row[candidates] = priorities(profile, pod, snapshot, candidates, expired)
             self._assume(args, pod, view.nodes[by_row.argmax()].node.name, view)
         return host_priority_list(args.node_names, by_row[rows].tolist())
 

@@ -36,6 +36,11 @@ class FreeCardGauges:
         self._next_seconds = float("-inf")
         self._log = structlog.get_logger()
 
+    def count_by(self, count: Callable[[Snapshot], Sequence[FreeCards]]) -> None:
+        """Replace the function that counts."""
+        self._count = count
+        self._last = None
+
     async def refresh(self) -> None:
         """Count the cards again if the snapshot has changed and the last count began some seconds ago.
 

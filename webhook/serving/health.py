@@ -1,7 +1,9 @@
-"""The admin port: liveness, readiness, metrics."""
+"""The admin port: liveness, readiness, metrics, the policy in force."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
+import orjson
 from aiohttp import hdrs, web
 
 from webhook.metrics import CONTENT_TYPE, Metrics
@@ -14,33 +16,39 @@ async def _nothing() -> None:
 class Health:
     """The server's readiness: ready while it listens and does not stop, unless `unready_reason()` returns a reason.
 
-    `note()` returns a problem that does not make it unready; empty for none. `before_scrape()` completes the metrics.
+    `notes` return a problem each that does not make it unready; empty for none. `policy()` describes the policy.
+    `before_scrape()` completes the metrics.
     """
 
     def __init__(
         self,
         metrics: Metrics,
         unready_reason: Callable[[], str],
-        note: Callable[[], str] = lambda: "",
+        *notes: Callable[[], str],
+        policy: Callable[[], dict[str, Any]] = dict,
         before_scrape: Callable[[], Awaitable[None]] = _nothing,
     ) -> None:
         self.ready = False
         self._before_scrape = before_scrape
-        self._note = note
+        self._notes = notes
+        self._policy = policy
         self._metrics = metrics
         self._unready_reason = unready_reason
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
-        """Answer `/healthz`, `/readyz` and `/metrics`."""
+        """Answer `/healthz`, `/readyz`, `/metrics` and `/policy`."""
         path = request.raw_path.partition("?")[0]
-        if path not in ("/healthz", "/readyz", "/metrics"):
+        if path not in ("/healthz", "/readyz", "/metrics", "/policy"):
             raise web.HTTPNotFound
         if request.method not in (hdrs.METH_GET, hdrs.METH_HEAD):
             raise web.HTTPMethodNotAllowed(request.method, [hdrs.METH_GET, hdrs.METH_HEAD])
         if path == "/metrics":
             await self._before_scrape()
             return web.Response(body=self._metrics.render(), headers={"Content-Type": CONTENT_TYPE})
+        if path == "/policy":
+            body = orjson.dumps(self._policy(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+            return web.Response(body=body, content_type="application/json")
         reason = "" if path == "/healthz" else self._unready_reason() if self.ready else "starting or stopping"
-        note = "" if path == "/healthz" else self._note()
-        lines = [f"not ready: {reason}" if reason else "ok", *([note] if note else [])]
+        notes = [] if path == "/healthz" else [note for each in self._notes if (note := each())]
+        lines = [f"not ready: {reason}" if reason else "ok", *notes]
         return web.Response(status=503 if reason else 200, text="".join(f"{line}\n" for line in lines))

@@ -93,14 +93,14 @@ class SmallLane:
 class LargeLane:
     """The lane of expensive pods: replicas of one template share a decision for a limited time.
 
-    `scorer` replaces that of the cluster view, which the other thread uses.
+    `scorer` returns the scorer of a policy, which replaces that of the cluster view: the other thread uses that one.
     """
 
     records_predictions = False
 
     def __init__(
         self,
-        scorer: Scorer | None = None,
+        scorer: Callable[[Policy], Scorer] | None = None,
         cache_bytes: int = TIMED_CACHE_BYTES,
         monotonic_seconds: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -118,5 +118,5 @@ class LargeLane:
     ) -> Rendered:
         """Return the rendered decision on `request`, or a recent one on an equal request."""
         if cluster is not None and self._scorer is not None:
-            cluster = replace(cluster, scorer=self._scorer)
+            cluster = replace(cluster, scorer=self._scorer(policy))
         return self._decisions.decide(request, policy, cluster, work_budget)

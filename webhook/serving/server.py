@@ -7,6 +7,7 @@ A draining server is not ready but still answers: load balancers and the API ser
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from types import MappingProxyType
 
 import structlog
@@ -16,6 +17,7 @@ from webhook.serving.certificate import Certificate
 from webhook.serving.health import Health
 from webhook.serving.http import MutateEndpoint
 from webhook.serving.listener import Counts, Limits, Listener
+from webhook.serving.policy_file import PolicyFile
 from webhook.settings import Address, Settings
 
 # Longer than the 90 s after which Go's client drops an idle connection, so that it never sends into a closing one.
@@ -36,8 +38,10 @@ class Server:
         health: Health,
         metrics: Metrics,
         description: Mapping[str, str] = MappingProxyType({}),
+        policy_file: PolicyFile | None = None,
     ) -> None:
         """Create a server that logs `description` (such as the policy) together with its addresses."""
+        self._policy_file = policy_file
         self._description = description
         self._settings = settings
         self._certificate = certificate
@@ -69,9 +73,20 @@ class Server:
         )
         metrics.connections.labels("webhook").set_function(lambda: webhook.connections)
         metrics.connections.labels("admin").set_function(lambda: admin.connections)
-        async with self._certificate.polled(settings.certificate_poll_seconds):
+        file = self._policy_file
+        async with (
+            self._certificate.polled(settings.certificate_poll_seconds),
+            file.polled(settings.policy_poll_seconds) if file else nullcontext(),
+        ):
             await self._serve(webhook, admin, stop, on_ready)
         self._log.info("stopped")
+
+    async def reload_policy(self) -> None:
+        """Read the policy file again at once, if there is one."""
+        if self._policy_file is None:
+            self._log.info("there is no policy file to read again")
+        else:
+            await self._policy_file.reload()
 
     async def _serve(
         self,

@@ -27,3 +27,7 @@ class SnapshotThrottle:
             self._view = self._make_view()
             self._until_seconds = now_seconds + _SHARED_SECONDS
         return self._view
+
+    def forget(self) -> None:
+        """Make the next admission get a view of its own."""
+        self._view = None

@@ -35,36 +35,33 @@ _POD_SECONDS = 0.01
 _MOST_PLACED_AGAIN = 200
 # Pods without room are placed again after a change of the cluster, at most this often.
 _RETRY_SECONDS = 2.0
+_BEFORE_ALL = QueueOrder(-(2**31), "", 0)
 
 
 class WaitingPods:
     """Keeps the reservations on the current snapshot. An instance is for one thread.
 
-    A pod that is known from its admission alone has room for `admitted_seconds`. The clocks return seconds;
+    A pod that is known from its admission alone has room for `admitted_seconds()`. The clocks return seconds;
     `cpu_seconds` is the CPU time of the thread. `is_absent` returns whether a snapshot has no sign of a scheduler.
     """
 
     def __init__(
         self,
         scorer: Scorer,
-        admitted_seconds: float,
+        admitted_seconds: Callable[[], float],
         monotonic_seconds: Callable[[], float],
         cpu_seconds: Callable[[], float],
         is_absent: Callable[[str, Snapshot], bool] = is_absent,
     ) -> None:
-        self._scorer = scorer
-        self._admitted_seconds = admitted_seconds
+        self._scorer, self._admitted_seconds = scorer, admitted_seconds
         self._monotonic_seconds, self._cpu_seconds = monotonic_seconds, cpu_seconds
-        self._is_absent = is_absent
-        self._admitted = AdmittedPods()
+        self._is_absent, self._admitted = is_absent, AdmittedPods()
         self.find_admitted, self.reserves = self._admitted.find_same, self._admitted.has_place
-        self._entries = Entries()
-        self._number_of: dict[PodKey, int] = {}
+        self._entries, self._number_of = Entries(), dict[PodKey, int]()
         self._pending: Mapping[PodKey, PendingPod] = {}
         self._bound: list[tuple[PodIdentity, str]] = []
         self._outdated_after: QueueOrder | None = None
-        self._queue = PlacingQueue()
-        self._retries = PlacingQueue()
+        self._queue, self._retries = PlacingQueue(), PlacingQueue()
         self._without_room: set[int] = set()
         self._retry_at_seconds = self._abandon_at_seconds = 0.0
         self._reservations: Reservations[int] = Reservations(Snapshot.of(()), {})
@@ -105,7 +102,7 @@ class WaitingPods:
             return
         now_seconds = self._monotonic_seconds()
         number = self._entries.admit(identity.namespace, priority, candidate.content, pod, now_seconds)
-        self._admitted.add(number, identity, now_seconds + self._admitted_seconds, candidate.size_bytes)
+        self._admitted.add(number, identity, now_seconds + self._admitted_seconds(), candidate.size_bytes)
         self._give_up(now_seconds)
         if number not in self._entries:
             return
@@ -115,6 +112,10 @@ class WaitingPods:
             self._put(displaced)
         else:
             self._put((number,))
+
+    def place_all_again(self) -> None:
+        """Place the pods again before the next admissions: the scorer has changed."""
+        self._outdated_after, self._retry_at_seconds = _BEFORE_ALL, 0.0
 
     def note_bound(self, pod: Mapping[str, Any]) -> None:
         """Record that `pod`, a raw API object, is bound, so that it does not wait on the next snapshot."""
@@ -146,7 +147,7 @@ class WaitingPods:
 
         If it kept its room, any user could make all other pods wait with a name that no scheduler has.
         """
-        until_seconds = self._entries[number].since_seconds + self._admitted_seconds
+        until_seconds = self._entries[number].since_seconds + self._admitted_seconds()
         return self._monotonic_seconds() >= until_seconds and self._is_absent(scheduler, self._reservations.base)
 
     def _drop_bound(self) -> None:
@@ -207,8 +208,7 @@ class WaitingPods:
         return number != 0
 
     def _give_up(self, now_seconds: float) -> None:
-        if given_up := [*self._admitted.take_given_up(now_seconds)]:
-            self._drop(given_up)
+        self._drop([*self._admitted.take_given_up(now_seconds)])
         if now_seconds >= self._abandon_at_seconds:
             self._abandon_at_seconds = now_seconds + _RETRY_SECONDS
             room = self._reservations.by_key.items()

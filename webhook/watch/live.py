@@ -91,6 +91,11 @@ class LiveCluster:
                     if self._snapshot is not None:
                         self._on_settled(self._snapshot)
 
+    def pace(self, timing: Timing) -> None:
+        """Use `timing` from the next watch of each reflector on."""
+        for reflector in self._reflectors:
+            reflector.pace(timing)
+
     def _follow(self, group: asyncio.TaskGroup, reflectors: Iterable[Reflector]) -> None:
         for reflector in reflectors:
             group.create_task(reflector.run(), name=f"reflector of {reflector.resource.kind}")

@@ -95,6 +95,10 @@ class Reflector:
         self._slice_started = 0.0
         self._log = structlog.get_logger().bind(kind=resource.name_in_cache)
 
+    def pace(self, timing: Timing) -> None:
+        """Use `timing` from the next watch on."""
+        self._timing = timing
+
     async def run(self) -> None:
         """List and watch until cancelled; no failure ends it."""
         while True:

@@ -1,0 +1,22 @@
+"""The policy that the server starts with, and the file that it follows."""
+
+from pathlib import Path
+
+from webhook.metrics import Metrics
+from webhook.policy.loader import built_in_policy, parse_policy
+from webhook.serving.clock import rfc3339_now
+from webhook.serving.policies import Policies
+from webhook.serving.policy_file import PolicyFile, read_policy_file
+
+
+def followed_policy(path: Path | None, metrics: Metrics) -> tuple[Policies, PolicyFile | None]:
+    """Return the policy to start with, and the file that it follows, if it comes from one.
+
+    Raises:
+        InvalidInput: the file is not one valid PlacementPolicy.
+    """
+    if path is None:
+        return Policies(built_in_policy(), metrics, rfc3339_now), None
+    text = read_policy_file(path)
+    policies = Policies(parse_policy(text, str(path)), metrics, rfc3339_now, source=f"file {path}")
+    return policies, PolicyFile(path, text, policies, parse_policy)

@@ -1,0 +1,113 @@
+"""The policy in force, and what is known of the source that it comes from."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from webhook.kube.documents import JsonObject
+from webhook.kube.field import InvalidInput
+from webhook.metrics import Metrics
+from webhook.policy.policy import Policy
+
+BUILT_IN = "built-in"
+_REJECTED = "the newest policy is rejected and the last good one stays in force"
+# A client reads these, so a policy with many errors is cut.
+_MOST_ERRORS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Content of the source that is not in force: the time in RFC 3339, and the errors."""
+
+    at: str
+    errors: tuple[str, ...]
+
+
+class Policies:
+    """The policy in force. An instance is for one thread, that of the event loop.
+
+    A request reads `current` once and is decided by that policy alone. `source` names where the policy comes from,
+    `now` returns the time in RFC 3339.
+    """
+
+    def __init__(self, policy: Policy, metrics: Metrics, now: Callable[[], str], source: str = BUILT_IN) -> None:
+        self.source = source
+        self._metrics = metrics
+        self._now = now
+        self._log = structlog.get_logger()
+        self._followers: list[Callable[[Policy], None]] = []
+        self._rejection: Rejection | None = None
+        self._put(policy)
+
+    def current(self) -> Policy:
+        """Return the policy in force."""
+        return self._policy
+
+    def follow(self, follower: Callable[[Policy], None]) -> None:
+        """Call `follower` with each later policy once it is in force."""
+        self._followers.append(follower)
+
+    def replace(self, policy: Policy) -> None:
+        """Put a validated policy into force: requests that are decided from now on see it, and no other."""
+        before = self._policy
+        self._put(policy)
+        self._rejection = None
+        self._metrics.policy_rejected.set(0)
+        self._metrics.policy_reloads.labels("applied").inc()
+        self._log.info("policy applied", policy=policy.identity, previous=before.identity, source=self.source)
+        if remedy := _needed_registration(before, policy):
+            self._log.warning(remedy, policy=policy.identity)
+        for follower in self._followers:
+            follower(policy)
+
+    def reject(self, errors: Sequence[str]) -> None:
+        """Record that the newest content of the source cannot be put into force."""
+        self._rejection = Rejection(self._now(), tuple(errors[:_MOST_ERRORS]))
+        self._metrics.policy_rejected.set(1)
+        self._metrics.policy_reloads.labels("rejected").inc()
+        self._log.error(_REJECTED, in_force=self._policy.identity, source=self.source, errors=self._rejection.errors)
+
+    def confirm(self) -> None:
+        """Record that the newest content of the source is in force, after a rejection."""
+        if self._rejection is not None:
+            self._rejection = None
+            self._metrics.policy_rejected.set(0)
+            self._log.info("the source holds the policy in force again", policy=self._policy.identity)
+
+    def note(self) -> str:
+        """Return the first error of the newest content of the source; empty if that is in force."""
+        return f"{_REJECTED}: {self._rejection.errors[0]}" if self._rejection else ""
+
+    def describe(self) -> JsonObject:
+        """Return the policy in force, its source and the rejection, for people and scripts."""
+        rejection = self._rejection
+        return {
+            "name": self._policy.name,
+            "revision": self._policy.revision,
+            "source": self.source,
+            "loadedAt": self._loaded_at,
+            "rejected": {"at": rejection.at, "errors": rejection.errors} if rejection else None,
+            "policy": self._policy.document.model_dump(mode="json", by_alias=True),
+        }
+
+    def _put(self, policy: Policy) -> None:
+        self._policy, self._loaded_at = policy, self._now()
+        self._metrics.policy.info({"name": policy.name, "revision": policy.revision})
+
+
+def errors_of(error: Exception) -> tuple[str, ...]:
+    """Return the errors of a policy that could not be read."""
+    if isinstance(error, InvalidInput):
+        return tuple(map(str, error.errors))
+    return (f"internal error: {error!r}",)
+
+
+def _needed_registration(before: Policy, policy: Policy) -> str:
+    """Return what an administrator has to do so that the API server calls for the objects of `policy`."""
+    if before.spec.key_domain == policy.spec.key_domain and before.spec.workload_kinds == policy.spec.workload_kinds:
+        return ""
+    return (
+        "keyDomain or workloadKinds changed: run `placement-webhook certs register --policy` with this policy, "
+        "because the API server calls by the rules of the previous one"
+    )
