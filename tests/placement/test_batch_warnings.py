@@ -11,6 +11,7 @@ from tests.support.batch_objects import (
     kai_group,
     kai_queue,
     local_queue,
+    pod_group,
     resource_flavor,
     volcano_group,
     volcano_queue,
@@ -35,7 +36,8 @@ _KUEUE = make_pod().namespace("default").label("kueue.x-k8s.io/queue-name", "q")
 
 
 def warnings_of(pod: PodBuilder, objects: Iterable[Object]) -> list[str]:
-    content, spec = pod.obj(), policy_with().spec
+    settings = {each: {"backend": each} for each in ("coscheduling", "native")}
+    content, spec = pod.obj(), policy_with(schedulers=settings).spec
     names = batch_names_of(content, backend_of(spec, content["spec"].get("schedulerName", "default-scheduler")))
     return [*queue_warnings(names, PodSignature.of(content).info, made_anew([make_node_object("a"), *objects]))]
 
@@ -282,3 +284,28 @@ def test_work_is_bounded_whatever_the_pod_requests_and_selects() -> None:
     info, snapshot = PodSignature.of(pod).info, made_anew(objects)
     names = (BatchNames("kueue", "q", "", has_owner=False),)
     assert calls_of(lambda: [*queue_warnings(names, info, snapshot)]) < 20_000
+
+
+_IN_GROUPS = {
+    "coscheduling": (make_pod().label("scheduling.x-k8s.io/pod-group", "g"), "scheduling.x-k8s.io"),
+    "native": (make_pod().spec(schedulingGroup={"podGroupName": "g"}), "scheduling.k8s.io"),
+}
+_GROUP_MISSING = {
+    "coscheduling": "Coscheduling: PodGroup g does not exist in default: no pod of it is bound",
+    "native": no_group("kube-scheduler"),
+}
+
+
+@pytest.mark.parametrize("backend", _IN_GROUPS)
+def test_missing_group_of_kube_scheduler(backend: str) -> None:
+    pod, api_group = _IN_GROUPS[backend]
+    pod = pod.namespace("default").scheduler(backend)
+    other_group = next(group for each, (_, group) in _IN_GROUPS.items() if each != backend)
+
+    assert warnings_of(pod, []) == []
+    assert warnings_of(pod, [pod_group("g", group=api_group)]) == []
+    assert warnings_of(pod, [pod_group("other", group=api_group)]) == [_GROUP_MISSING[backend]]
+    assert warnings_of(pod, [pod_group("g", group=api_group, namespace="x")]) == [_GROUP_MISSING[backend]]
+    assert warnings_of(pod, [pod_group("other", group=other_group)]) == []
+    assert warnings_of(pod.scheduler("default-scheduler"), [pod_group("other", group=api_group)]) == []
+    assert warnings_of(make_pod().scheduler(backend), [pod_group("other", group=api_group)]) == []

@@ -62,6 +62,17 @@ def kai_group(name: str, *, namespace: str = "default", queue: str = "team") -> 
     }
 
 
+def pod_group(name: str, *, group: str, namespace: str = "default") -> Object:
+    """Return a PodGroup of the Coscheduling plugin, or of kube-scheduler itself, by its API `group`."""
+    version = {"scheduling.x-k8s.io": "v1alpha1", "scheduling.k8s.io": "v1alpha2"}[group]
+    return {
+        "apiVersion": f"{group}/{version}",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {},
+    }
+
+
 def local_queue(
     name: str, cluster_queue: str = "cards", *, namespace: str = "default", stop: str | None = None
 ) -> Object:
@@ -126,6 +137,8 @@ BATCH_OBJECTS: Mapping[str, Object] = dict(
             local_queue("optional"),
             cluster_queue("optional", {"spot": {"cpu": "9"}}),
             resource_flavor("optional", pool="spot"),
+            pod_group("optional", group="scheduling.x-k8s.io"),
+            pod_group("optional", group="scheduling.k8s.io"),
         ),
         strict=True,
     )

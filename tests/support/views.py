@@ -103,6 +103,9 @@ SAID: Mapping[str, Callable[[Snapshot], Any]] = {
     "kueue": lambda snapshot: [
         each or {} for each in (snapshot.kueue.local_queues, snapshot.kueue.cluster_queues, snapshot.kueue.flavors)
     ],
+    "pod_groups": lambda snapshot: [
+        each or frozenset() for each in (snapshot.pod_groups.coscheduling, snapshot.pod_groups.native)
+    ],
     # Read at intervals, so an object that has just been created can be missing.
     "scheduler_evidence": lambda _: "not of watches",
     "release": lambda _: "not of watches",

@@ -87,8 +87,8 @@ class Backend(Protocol):
     """The profile that predicts its choice; empty: the one that is chosen for kube-scheduler."""
     queue_at: ClassVar[Sequence[tuple[str, str]]]
     """The places of the queue of a pod: `labels` or `annotations`, and the key; the first that is set counts."""
-    group_at: ClassVar[Sequence[tuple[str, str]]]
-    """The places of the name of a PodGroup, in the same form."""
+    group_at: ClassVar[FieldPath]
+    """The place of the name of a PodGroup that must exist; empty: there is none."""
     ignores: ClassVar[Sequence[str]]
     """The constraints of a pod that it does not follow, among PREFERRED_NODE_AFFINITY and SPREAD_CONSTRAINTS."""
 

@@ -25,7 +25,7 @@ class Coscheduling:
     gang_owners: ClassVar[Sequence[tuple[str, str]]] = ()
     profile: ClassVar[str] = ""
     queue_at: ClassVar[Sequence[tuple[str, str]]] = ()
-    group_at: ClassVar[Sequence[tuple[str, str]]] = ()
+    group_at: ClassVar[FieldPath] = ("metadata", "labels", GROUP)
     ignores: ClassVar[Sequence[str]] = ()
 
     @staticmethod

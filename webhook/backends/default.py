@@ -15,7 +15,7 @@ class Default:
     gang_owners: ClassVar[Sequence[tuple[str, str]]] = ()
     profile: ClassVar[str] = ""
     queue_at: ClassVar[Sequence[tuple[str, str]]] = ()
-    group_at: ClassVar[Sequence[tuple[str, str]]] = ()
+    group_at: ClassVar[FieldPath] = ()
     ignores: ClassVar[Sequence[str]] = ()
 
     @staticmethod

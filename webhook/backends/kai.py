@@ -39,7 +39,7 @@ class Kai:
     gang_owners: ClassVar[Sequence[tuple[str, str]]] = GROUPED
     profile: ClassVar[str] = "kai"
     queue_at: ClassVar[Sequence[tuple[str, str]]] = (("labels", QUEUE), ("labels", PROJECT))
-    group_at: ClassVar[Sequence[tuple[str, str]]] = (("annotations", GROUP),)
+    group_at: ClassVar[FieldPath] = ("metadata", "annotations", GROUP)
     ignores: ClassVar[Sequence[str]] = (PREFERRED_NODE_AFFINITY, SPREAD_CONSTRAINTS)
 
     @staticmethod

@@ -35,7 +35,7 @@ class Kueue:
     gang_owners: ClassVar[Sequence[tuple[str, str]]] = ()
     profile: ClassVar[str] = ""
     queue_at: ClassVar[Sequence[tuple[str, str]]] = (("labels", QUEUE),)
-    group_at: ClassVar[Sequence[tuple[str, str]]] = ()
+    group_at: ClassVar[FieldPath] = ()
     ignores: ClassVar[Sequence[str]] = ()
 
     @staticmethod

@@ -47,8 +47,8 @@ def batch_names_of(pod: Mapping[str, Any], backend: type[Backend]) -> tuple[Batc
     metadata = pod["metadata"]
     found = []
     for each in (backend, Kueue):
-        queue, group = _first(metadata, each.queue_at), _first(metadata, each.group_at)
-        if each.queue_at and (queue or each is not Kueue):
+        queue, group = _first(metadata, each.queue_at), str(field(pod, *each.group_at) or "") if each.group_at else ""
+        if (each.queue_at or group) and (queue or each is not Kueue):
             found.append(BatchNames(each.name, queue, group, bool(metadata.get("ownerReferences"))))
     return tuple(found)
 

@@ -32,7 +32,7 @@ class Volcano:
     gang_owners: ClassVar[Sequence[tuple[str, str]]] = ()
     profile: ClassVar[str] = "volcano"
     queue_at: ClassVar[Sequence[tuple[str, str]]] = (("annotations", QUEUE),)
-    group_at: ClassVar[Sequence[tuple[str, str]]] = (("annotations", GROUP),)
+    group_at: ClassVar[FieldPath] = ("metadata", "annotations", GROUP)
     ignores: ClassVar[Sequence[str]] = ()
 
     @staticmethod

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from webhook.cluster.batch.kai import KaiObjects, KaiPodGroup, KaiQueue
 from webhook.cluster.batch.kueue import ClusterQueue, KueueObjects, LocalQueue, ResourceFlavor
+from webhook.cluster.batch.pod_groups import PodGroup, PodGroups
 from webhook.cluster.batch.volcano import VolcanoObjects, VolcanoPodGroup, VolcanoQueue
 from webhook.cluster.dra.device_class import DeviceClass
 from webhook.cluster.dra.devices import Devices
@@ -44,6 +45,7 @@ Facts = (
     | LocalQueue
     | ClusterQueue
     | ResourceFlavor
+    | PodGroup
 )
 FactsByKind = Mapping[str, Iterable[Any]]
 """The facts of every object of each known kind; a kind that is absent is not known."""
@@ -80,6 +82,7 @@ OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
 }
 
 _VOLCANO, _KAI, _KUEUE = "scheduling.volcano.sh", "scheduling.run.ai", "kueue.x-k8s.io"
+_COSCHEDULING, _NATIVE = "scheduling.x-k8s.io", "scheduling.k8s.io"
 BATCH_KINDS: Mapping[str, OptionalKind] = {
     f"Queue.{_VOLCANO}": OptionalKind(f"{_VOLCANO}/v1beta1", "queues", VolcanoQueue.of, "volcano"),
     f"PodGroup.{_VOLCANO}": OptionalKind(f"{_VOLCANO}/v1beta1", "podgroups", VolcanoPodGroup.of, "volcano"),
@@ -88,6 +91,9 @@ BATCH_KINDS: Mapping[str, OptionalKind] = {
     f"LocalQueue.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "localqueues", LocalQueue.of, "kueue"),
     f"ClusterQueue.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "clusterqueues", ClusterQueue.of, "kueue"),
     f"ResourceFlavor.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "resourceflavors", ResourceFlavor.of, "kueue"),
+    f"PodGroup.{_COSCHEDULING}": OptionalKind(f"{_COSCHEDULING}/v1alpha1", "podgroups", PodGroup.of, "pod_groups"),
+    # Served with the feature gate GenericWorkload alone.
+    f"PodGroup.{_NATIVE}": OptionalKind(f"{_NATIVE}/v1alpha2", "podgroups", PodGroup.of, "pod_groups"),
 }
 EVERY_OPTIONAL_KIND: Mapping[str, OptionalKind] = {**OPTIONAL_KINDS, **BATCH_KINDS}
 
@@ -169,6 +175,10 @@ def _kueue(found: FactsByKind) -> KueueObjects:
     return KueueObjects.of(*(found.get(f"{kind}.{_KUEUE}") for kind in kinds))
 
 
+def _pod_groups(found: FactsByKind) -> PodGroups:
+    return PodGroups.of(found.get(f"PodGroup.{_COSCHEDULING}"), found.get(f"PodGroup.{_NATIVE}"))
+
+
 _MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
     "workloads": _workloads,
     "storage": _storage,
@@ -179,4 +189,5 @@ _MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
     "volcano": _volcano,
     "kai": _kai,
     "kueue": _kueue,
+    "pod_groups": _pod_groups,
 }

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from webhook.cluster.batch.kai import NO_KAI, KaiObjects
 from webhook.cluster.batch.kueue import NO_KUEUE, KueueObjects
+from webhook.cluster.batch.pod_groups import NO_POD_GROUPS, PodGroups
 from webhook.cluster.batch.volcano import NO_VOLCANO, VolcanoObjects
 from webhook.cluster.dra.devices import NO_DEVICES, Devices
 from webhook.cluster.index.images import Images
@@ -46,6 +47,7 @@ _NOT_OF_NODES = (
     "volcano",
     "kai",
     "kueue",
+    "pod_groups",
     "scheduler_evidence",
     "release",
     "nominated",
@@ -165,6 +167,7 @@ class Snapshot:
     volcano: VolcanoObjects
     kai: KaiObjects
     kueue: KueueObjects
+    pod_groups: PodGroups
     scheduler_evidence: SchedulerEvidence | None
     release: Release
     nominated: NominatedPods
@@ -189,6 +192,7 @@ class Snapshot:
         volcano: VolcanoObjects = NO_VOLCANO,
         kai: KaiObjects = NO_KAI,
         kueue: KueueObjects = NO_KUEUE,
+        pod_groups: PodGroups = NO_POD_GROUPS,
         scheduler_evidence: SchedulerEvidence | None = None,
         release: Release = ASSUMED,
     ) -> "Snapshot":
@@ -215,6 +219,7 @@ class Snapshot:
             volcano=volcano,
             kai=kai,
             kueue=kueue,
+            pod_groups=pod_groups,
             scheduler_evidence=scheduler_evidence,
             release=release,
             nominated=NO_NOMINATED_PODS,

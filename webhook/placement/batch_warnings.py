@@ -9,6 +9,7 @@ from webhook.backends.backend import BatchNames
 from webhook.backends.kueue import Kueue
 from webhook.cluster.batch.kai import KaiQueue
 from webhook.cluster.batch.kueue import ClusterQueue, ResourceFlavor, ResourceGroup
+from webhook.cluster.batch.pod_groups import PodGroup
 from webhook.cluster.batch.volcano import DEFAULT_QUEUE
 from webhook.cluster.index.node_selector import Requirement
 from webhook.cluster.snapshot import Snapshot
@@ -82,6 +83,26 @@ def _kai(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[str]:
         if excess := _excess(pod, queue.limits, queue.allocated):
             yield f"KAI: OverLimit: with this pod, queue {_shown(queue.name)} exceeds its limit: {excess}"
             return
+
+
+def _coscheduling(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[str]:
+    """Yield the warning about a pod of the Coscheduling plugin.
+
+    Source: sigs.k8s.io/scheduler-plugins/pkg/coscheduling/coscheduling.go, Permit
+    """
+    group = PodGroup(pod.inter_pod.namespace, names.group)
+    if snapshot.pod_groups.coscheduling is not None and group not in snapshot.pod_groups.coscheduling:
+        yield f"Coscheduling: PodGroup {_shown(group.name)} does not exist in {group.namespace}: no pod of it is bound"
+
+
+def _native(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[str]:
+    """Yield the warning about a pod of kube-scheduler's own gangs.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go, PreEnqueue
+    """
+    group = PodGroup(pod.inter_pod.namespace, names.group)
+    if snapshot.pod_groups.native is not None and group not in snapshot.pod_groups.native:
+        yield f"kube-scheduler: PodGroup {_shown(group.name)} does not exist in {group.namespace}: {_SILENTLY}"
 
 
 def _ancestry(queues: Mapping[str, KaiQueue], name: str) -> Iterator[KaiQueue]:
@@ -193,4 +214,6 @@ _BY_BACKEND: Mapping[str, Callable[[BatchNames, PodInfo, Snapshot], Iterator[str
     "volcano": _volcano,
     "kai": _kai,
     "kueue": _kueue,
+    "coscheduling": _coscheduling,
+    "native": _native,
 }

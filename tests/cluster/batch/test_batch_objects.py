@@ -17,6 +17,7 @@ from tests.support.builders import make_node_object
 from tests.support.views import made_anew, said
 from webhook.cluster.batch.kai import NO_KAI, KaiQueue
 from webhook.cluster.batch.kueue import NO_KUEUE, ClusterQueue, LocalQueue, ResourceFlavor
+from webhook.cluster.batch.pod_groups import NO_POD_GROUPS
 from webhook.cluster.batch.volcano import NO_VOLCANO, VolcanoPodGroup, VolcanoQueue
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.optional_kinds import BATCH_KINDS
@@ -87,7 +88,8 @@ def test_kind_is_known_when_its_list_is_complete(kind: str) -> None:
     cache.replace("Node", [make_node_object("a")])
     cache.replace("Namespace", [])
     before = cache.snapshot()
-    assert (before.volcano, before.kai, before.kueue) == (NO_VOLCANO, NO_KAI, NO_KUEUE)
+    empty = (NO_VOLCANO, NO_KAI, NO_KUEUE, NO_POD_GROUPS)
+    assert (before.volcano, before.kai, before.kueue, before.pod_groups) == empty
     cache.replace(kind, [BATCH_OBJECTS[kind]])
     known = cache.snapshot()
     assert said(known) == said(made_anew([make_node_object("a"), BATCH_OBJECTS[kind]])) != said(before)
