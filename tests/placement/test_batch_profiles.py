@@ -209,6 +209,13 @@ def test_kai_puts_no_pod_on_a_node_that_is_over_its_gpus_or_cordoned() -> None:
     assert placement.message == f"no nodes with enough resources were found: 1 node is unschedulable, {over}."
 
 
+def test_kai_counts_a_node_without_cards_once_for_a_share() -> None:
+    over_gpus = make_pod("r").node_name("a").gpu(1).status(phase="Running").obj()
+    half = make_pod().annotate("gpu-fraction", "0.5").requests(cpu="2")
+    placement = kai(half, sized_node("a"), sized_node("b", "2", 1), over_gpus, running("s", "b", cpu="1"))
+    assert "1 node(s) didn't have enough resources: GPUs" in placement.message
+
+
 def test_kai_packs_and_keeps_pods_without_gpus_off_gpu_nodes() -> None:
     objects = sized_node("a", gpus=8), sized_node("b", gpus=8), sized_node("c"), running("r", "b", **{GPU: "4"})
     assert kai(make_pod().gpu(1), *objects).node == "b"

@@ -40,8 +40,6 @@ _RESOURCE_TYPE = 10
 _NAMES = {NVIDIA_GPU: "GPUs", CPU: "CPU cores", MEMORY: "memory"}
 _LARGEST = {NVIDIA_GPU: "GPU", CPU: "CPU", MEMORY: "memory"}
 _NOT_ENOUGH = "node(s) didn't have enough resources: {}"
-# A shortage that no smaller request removes.
-_NO_CARDS = _NOT_ENOUGH.format(_NAMES[NVIDIA_GPU])
 
 
 class LargestNode:
@@ -83,9 +81,9 @@ class KaiFit(NodeResourcesFit):
         for resource, amount in in_time(requests.items(), expired):
             free = nodes.allocatable(resource) - nodes.requested(resource)
             short = free < min(amount, LARGEST_AMOUNT)
+            if pod.shares_card and resource == NVIDIA_GPU:
+                short |= nodes.allocatable(NVIDIA_GPU) == 0
             yield Failure(insufficient(resource) if amount else OVERUSED + resource, short)
-        if pod.shares_card:
-            yield Failure(_NO_CARDS, nodes.allocatable(NVIDIA_GPU) == 0)
         yield Failure(ERR_REASON_TOO_MANY_PODS, nodes.load.pods >= nodes.allowed_pods)
 
 
