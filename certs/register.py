@@ -76,14 +76,14 @@ def register(cluster: Cluster, wanted: Registration, now: datetime) -> Iterator[
     registration.check_not_injected(configuration)
     called = registration.endpoint(registration.manifest(target) if target.url else configuration)
     secret = cluster.secret(target.namespace, target.secret)
-    if secret is not None and is_owned(secret):
+    held = artifacts_of(secret) if secret else Artifacts()
+    artifacts, why = _artifacts(wanted, held, called, now)
+    _check(artifacts, "--dir" if wanted.artifacts is not None else _place(target), called, now)
+    if secret is not None and is_owned(secret) and artifacts != held:
         detail = "the certs controller maintains it: `placement-webhook certs rotate` renews its certificates"
         raise InvalidInput(
             [forbidden(_place(target), f"{detail}; to replace it, remove the controller and the Secret")]
         )
-    held = artifacts_of(secret) if secret else Artifacts()
-    artifacts, why = _artifacts(wanted, held, called, now)
-    _check(artifacts, "--dir" if wanted.artifacts is not None else _place(target), called, now)
     is_first = wanted.secret_first and bool(inspect(held, now).serving_errors())
     if is_first:
         yield _write_secret(cluster, wanted, artifacts, why)

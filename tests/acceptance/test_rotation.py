@@ -1,0 +1,18 @@
+"""Certificate and CA are rotated under load, and no creation fails: the short form of `make rotate-under-load`."""
+
+from pathlib import Path
+
+from bench.rotation import installed, rotated_under_load
+from certs.rotation.state import Request
+from tests.controlplane.cluster import Cluster
+
+
+def test_no_creation_fails_while_the_certificate_and_the_ca_are_rotated(cluster: Cluster, tmp_path: Path) -> None:
+    with installed(cluster, tmp_path) as webhook:
+        outcome = rotated_under_load(webhook, 250, clients=8, rotations=(Request.SERVING, Request.CA))
+
+    assert (outcome.failures, outcome.not_injected) == ([], 0)
+    assert outcome.created >= 250
+    assert outcome.rotations == ["serving", "ca"]
+    assert len(outcome.certificates_seen) == 3
+    assert outcome.broken_handshakes == []
