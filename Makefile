@@ -7,6 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-fast check format bench bench-renewal rotate-under-load bench-burst bench-outcome bench-feed-real abuse docs \
+.PHONY: help venv demo test test-fast check format bench bench-renewal bench-rollout bench-crash bench-burst bench-outcome bench-feed-real abuse docs \
 	lock control-plane clean differential differential-capacity differential-moves differential-releases test-schedulers \
 	upstream-tables \
 	mutants golden examples rules
@@ -93,6 +94,11 @@ bench-renewal: $(STAMP) ## create 5,000 pods on a real API server while the cert
 
 rotate-under-load: $(STAMP) ## create 5,000 pods on a real API server while the certs controller rotates certificate and CA
 	$(BIN)/python -m bench.rotation $(BENCH_ARGS)
+bench-rollout: $(STAMP) ## create 5,000 pods on a real API server while replicas of the webhook are replaced
+	$(BIN)/python -m bench.rollout $(BENCH_ARGS)
+
+bench-crash: $(STAMP) ## the same while replicas are killed ten times: no audit record is lost
+	$(BIN)/python -m bench.rollout --kill $(BENCH_ARGS)
 
 bench-burst: $(STAMP) ## verdicts on bursts of pods on a real API server and kube-scheduler (OPENB_TRACE: folder of the trace)
 	$(BIN)/python -m bench.burst $(BENCH_ARGS)

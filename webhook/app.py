@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -43,7 +43,7 @@ from webhook.serving.predictions import Predictions
 from webhook.serving.reserved_view import ReservedView
 from webhook.serving.server import Server
 from webhook.serving.snapshot_throttle import SnapshotThrottle
-from webhook.serving.view import View, stale_reason
+from webhook.serving.view import StartOfView, View, stale_reason
 from webhook.serving.waiting_pods import WaitingPods
 from webhook.settings import Settings
 from webhook.watch.api_server import ClientConfig
@@ -144,7 +144,6 @@ def build_server(
         InvalidInput: the certificate cannot be served.
     """
     certificate = Certificate(settings.tls_dir, metrics, lambda: datetime.now(UTC), settings.server_name)
-    notes = (certificate.reload_failure, policies.note)
     metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS)
     observe = metrics.placement_seconds.observe
     small_scorer = PolicyScorer(scheduler_for, policies.current(), observe)
@@ -152,7 +151,8 @@ def build_server(
     waiting = waiting_pods(policies) if waiting is None else waiting
     throttle = _throttle(view, policies, small_scorer, metrics)
     before_scrape = {"before_scrape": _free_cards(throttle, policies, metrics).refresh} if throttle else {}
-    health = Health(metrics, certificate.invalid_reason, *notes, policy=policies.describe, **before_scrape)
+    unready_reason, *notes = _readiness(certificate, view, policies)
+    health = Health(metrics, unready_reason, *notes, policy=policies.describe, **before_scrape)
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
     group_commit = GroupCommit(audit)
     dependencies = Dependencies(
@@ -196,6 +196,20 @@ def _free_cards(throttle: SnapshotThrottle, policies: Policies, metrics: Metrics
     gauges = FreeCardGauges(lambda: throttle().snapshot, counting(policies.current()).of, metrics, time.monotonic)
     policies.follow(lambda policy: gauges.count_by(counting(policy).of))
     return gauges
+
+
+def _readiness(certificate: Certificate, view: View | None, policies: Policies) -> Sequence[Callable[[], str]]:
+    """Return the reason not to be ready, and the problems that do not make the server unready."""
+    start = StartOfView(view, time.monotonic)
+
+    def stale() -> str:
+        check = policies.current().spec.placement_check
+        return stale_reason(view, check.max_view_age_seconds) if view is not None else ""
+
+    def unready_reason() -> str:
+        return certificate.invalid_reason() or start.unready_reason()
+
+    return unready_reason, certificate.reload_failure, policies.note, stale
 
 
 def _extender(

@@ -248,10 +248,12 @@ def test_audit_files_fill_no_more_than_their_volume() -> None:
 
 def test_a_replica_answers_until_nobody_calls_it() -> None:
     pod, container = pod_template(DEPLOYMENT)["spec"], container_of(DEPLOYMENT)
-    pause_seconds = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+    delay_seconds = float(flags_of(container)["shutdown-delay-seconds"])
     grace = next(option for option in serve.params if option.name == "grace_seconds").default
     assert isinstance(grace, float)
-    assert pause_seconds + grace < pod["terminationGracePeriodSeconds"]
+    assert delay_seconds >= 10
+    assert delay_seconds + grace + 3 < pod["terminationGracePeriodSeconds"]
+    assert "lifecycle" not in container  # during a preStop hook the server does not know that it stops
     assert DEPLOYMENT["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
 
 

@@ -325,8 +325,24 @@ def test_a_listener_that_is_closed_accepts_and_holds_no_connection() -> None:
     asyncio.run(run())
 
 
-def test_a_handshake_ends_at_once_when_the_listener_is_closed() -> None:
-    """What is in flight has the grace period; a connection that has asked for nothing has none."""
+def test_a_connection_that_is_not_accepted_yet_gets_its_answer_when_the_listener_is_closed() -> None:
+    async def run() -> None:
+        listener = Listener(answered, LIMITS)
+        address = await listener.start("--listen", LOOPBACK)
+        async with asyncio.timeout(10):
+            client = socket.create_connection((address.host, address.port))  # the event loop has no turn meanwhile
+            closing = asyncio.create_task(listener.close(60))
+            reader, writer = await asyncio.open_connection(sock=client)
+            writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert (await reader.read()).startswith(b"HTTP/1.1 200 OK")
+            await closing
+        writer.transport.abort()
+
+    asyncio.run(run())
+
+
+def test_a_handshake_ends_soon_when_the_listener_is_closed() -> None:
+    """What is in flight has the grace period; a connection that has asked for nothing has a second."""
 
     async def run() -> None:
         asked, gate = asyncio.Event(), asyncio.Event()

@@ -11,6 +11,7 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,8 @@ _ACCEPTED_AT_ONCE = 64
 # When the process is out of file descriptors, accepting again at once would fail again.
 _PAUSE_SECONDS = 0.2
 _TLS_SHUTDOWN_SECONDS = 5.0
+# A stopping listener waits this long for the first requests of connections that clients have just opened.
+_OPENING_SECONDS = 1.0
 # Any client can cause these log lines as often as it likes, so they are limited to a number in each window.
 _MAX_LINES = 20
 _WINDOW_SECONDS = 10.0
@@ -82,6 +85,7 @@ class Listener:
         self._window_began_seconds = 0.0
         self._lines = 0
         self._server: web.Server | None = None
+        self._all_opened: asyncio.Event | None = None
 
     @property
     def connections(self) -> int:
@@ -114,11 +118,18 @@ class Listener:
         return Address(host, port)
 
     async def close(self, grace_seconds: float) -> None:
-        """Accept no more connections, wait up to `grace_seconds` for requests in flight, and close the rest."""
+        """Accept no more connections, wait up to `grace_seconds` for requests in flight, and close the rest.
+
+        A connection that has just been opened gets the answer to its first request: the API server does not retry it.
+        """
         loop = asyncio.get_running_loop()
         for each in self._sockets:
+            # To their clients, connections in the backlog are open.
+            for _ in range(_BACKLOG // _ACCEPTED_AT_ONCE):
+                self._accept(each)
             loop.remove_reader(each)
             each.close()
+        await self._wait_opened(min(grace_seconds, _OPENING_SECONDS))
         for task in self._opening:
             task.cancel()
         if self._server is None:
@@ -129,6 +140,17 @@ class Listener:
         await self._server.shutdown(grace_seconds / 2)
         for protocol in list(self._open):
             protocol.abort()
+
+    async def _wait_opened(self, seconds: float) -> None:
+        """Return once each open connection has sent the head of a request, after `seconds` at the latest."""
+        self._all_opened = asyncio.Event()
+        self._note_opened()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._all_opened.wait(), seconds)
+
+    def _note_opened(self) -> None:
+        if self._all_opened is not None and not any(each.stage == Stage.OPENING for each in self._open):
+            self._all_opened.set()
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(_ACCEPTED_AT_ONCE):
@@ -190,13 +212,9 @@ class Listener:
 
     def _evict(self, candidates: list[HttpProtocol], address: str) -> bool:
         least = min(candidates, key=lambda each: (each.stage, each.since_seconds))
-        self._log_limited(
-            "connections are closed to make room for others",
-            open=len(self._open),
-            of_this_address=self._by_address[address],
-            address=address,
-            remedy="find out who opens so many",
-        )
+        counts = {"open": len(self._open), "of_this_address": self._by_address[address], "address": address}
+        remedy = "find out who opens so many"
+        self._log_limited("connections are closed to make room for others", **counts, remedy=remedy)
         if least.stage == Stage.PROCESSING:
             return False
         self._counts.connection("evicted")
@@ -214,6 +232,7 @@ class Listener:
             self._by_address[protocol.address] -= 1
             if not self._by_address[protocol.address]:
                 del self._by_address[protocol.address]
+        self._note_opened()
 
     def _request(
         self, message: Any, payload: Any, http: web.RequestHandler, writer: Any, task: "asyncio.Task[None]"
@@ -228,6 +247,7 @@ class Listener:
             protocol.timer.cancel()
             protocol.timer = None
         protocol.stage = Stage.READING
+        self._note_opened()
         protocol.since_seconds = asyncio.get_running_loop().time()
         try:
             return await self._handler(request)
