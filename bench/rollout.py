@@ -89,7 +89,7 @@ def main(kill: bool, creations: int, clients: int, turns: int) -> None:
         f"{outcome.not_injected} without injection, {turns} replicas {'killed' if kill else 'replaced'}; "
         f"slowest {latencies[-1]:.3f} s, median {latencies[len(latencies) // 2] * 1000:.1f} ms\n"
         f"{records.decisions} decisions, {len(records.unrecorded)} without an audit record\n"
-        f"audit verify: {records.verification.stdout}{records.verification.stderr}".rstrip()
+        f"audit verify: {records.verification.stdout.partition(chr(10))[0]}{records.verification.stderr}"
     )
     for failure in outcome.failures[:10]:
         click.echo(failure, err=True)

@@ -5,6 +5,7 @@ The mark is the annotation with name and revision of the policy (`Policy.policy_
 writes. `missed_pod` judges one pod; `Selection` says which pods a MutatingWebhookConfiguration sends.
 """
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ JsonObject = Mapping[str, Any]
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 _TEMPLATE_HASH = "pod-template-hash"
 _RESTARTED_BY_ROLLOUT = ("Deployment", "StatefulSet")
+_REPLACES_PODS = ("ReplicaSet", "ReplicationController")
 _SYSTEM_NAMESPACE = "kube-system"
 
 
@@ -58,14 +60,19 @@ class MissedPod:
 
     @property
     def remedy(self) -> str:
-        """Return the command after which a pod in its place is admitted, or an instruction."""
+        """Return the command after which a pod in its place is admitted, or an instruction.
+
+        Names are quoted for a shell: the API server does not validate those of owners.
+        """
+        pod = f"{shlex.quote(f'pod/{self.name}')} -n {shlex.quote(self.namespace)}"
         if self.owner is None:
-            return f"delete and create again: pod/{self.name} -n {self.namespace}"
+            return f"delete and create again: {pod}"
+        owner = f"{shlex.quote(f'{self.owner.kind.lower()}/{self.owner.name}')} -n {shlex.quote(self.namespace)}"
         if self.owner.kind in _RESTARTED_BY_ROLLOUT:
-            return f"kubectl rollout restart {self.owner.kind.lower()}/{self.owner.name} -n {self.namespace}"
-        if self.owner.kind in ("ReplicaSet", "ReplicationController"):
-            return f"kubectl delete pod/{self.name} -n {self.namespace}"
-        return f"delete and create again: {self.owner.kind.lower()}/{self.owner.name} -n {self.namespace}"
+            return f"kubectl rollout restart {owner}"
+        if self.owner.kind in _REPLACES_PODS:
+            return f"kubectl delete {pod}"
+        return f"delete and create again: {owner}"
 
 
 class Scope(NamedTuple):
@@ -93,20 +100,20 @@ class Selection:
         `known_conditions` are expressions that the policy repeats, so that they need no evaluation.
 
         Raises:
-            InvalidInput: a selector is malformed.
+            InvalidInput: a selector or a condition is malformed.
         """
         reader = Reader()
         namespaces, pods = (
             read_label_selector(reader, webhook.get(name) or {}, name) or ()
             for name in ("namespaceSelector", "objectSelector")
         )
-        reader.finish()
         known = set(known_conditions)
         conditions = tuple(
             (str(each.get("name")), str(each.get("expression")))
-            for each in webhook.get("matchConditions") or ()
+            for _, each in reader.objects(webhook.get("matchConditions"), "matchConditions")
             if each.get("expression") not in known
         )
+        reader.finish()
         return cls(namespaces, pods, conditions)
 
     @classmethod

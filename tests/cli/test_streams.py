@@ -47,6 +47,7 @@ COMMANDS: list[tuple[str, int]] = [
     ("check -f pods.json --cluster cluster.json", 4),
     ("check -f pods.json --cluster cluster.json -o json", 4),
     ("demo", 0),
+    ("missed --kubeconfig kubeconfig", 0),
     ("mutate -f pods.json", 0),
     ("mutate -f pods.json -o patch", 0),
     ("policy check policy.yaml", 0),

@@ -166,6 +166,9 @@ COMMANDS: list[list[str]] = [
     ["snapshot", "--kubeconfig", HOSTILE],
     ["snapshot", "--kubeconfig", "pod.json"],
     ["snapshot", "-o", f"{HOSTILE}/{HOSTILE}"],
+    ["missed", "--cluster", "pods.json"],
+    ["missed", "--cluster", "pods.json", "-o", "json"],
+    ["missed", "--cluster", HOSTILE],
     ["demo", "--audit", f"demo {HOSTILE}"],
 ]
 
@@ -249,6 +252,8 @@ ANSWERS: dict[str, tuple[int, dict[str, Any]]] = {
     ),
 }
 ASKING: list[list[str]] = [
+    ["missed"],
+    ["missed", "-o", "json"],
     ["snapshot"],
     ["snapshot", "--all-kinds"],
     ["check", "-f", "pod.json"],

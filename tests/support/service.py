@@ -56,11 +56,12 @@ class Service:
             self._ready = frozenset(each for each, ready in zip(backends, answers, strict=True) if ready)
             await asyncio.sleep(self.poll_seconds)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._forward(reader, writer))
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             backend = self._next()
             if backend is not None:

@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, str] = {
     "certs": "Issue, register and check the certificates of the webhook.",
     "check": "Report which node can take a pod, and why the others cannot.",
     "demo": "Run the main job end to end on a sample cluster, over real TLS.",
+    "missed": "List pods that were stored while the webhook was away.",
     "mutate": "Print pods as the webhook would admit them.",
     "policy": "Check a policy file, print the JSON schema or a policy.",
     "serve": "Serve the admission webhook over TLS.",

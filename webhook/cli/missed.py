@@ -1,0 +1,247 @@
+"""`missed`: list pods that were stored while the webhook was away."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+
+from certs.registration import Target, manifest
+from certs.webhook_rules import PODS
+from webhook.cli.clusters import live_options
+from webhook.cli.files import FILE, STANDARD_INPUT, policy_option, read_policy, read_text
+from webhook.cli.progress import Progress
+from webhook.cli.screen import SafeConsole
+from webhook.cli.table import Column, Row, print_line, print_table
+from webhook.cli.terminal import echo, echo_json
+from webhook.cluster.cache.resources import Resource
+from webhook.cluster.snapshot import Namespace
+from webhook.kube.documents import field, parse
+from webhook.kube.field import InvalidInput, invalid
+from webhook.missed import NO_SCOPE, MissedPod, Scope, Selection, missed_pod
+from webhook.policy.policy import Policy
+
+JsonObject = dict[str, Any]
+
+_CONFIGURATIONS = Resource(
+    "MutatingWebhookConfiguration", "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations"
+)
+_NAMESPACES = Resource("Namespace", "v1", "namespaces", is_required=True)
+_PODS = Resource("Pod", "v1", "pods", "status.phase!=Succeeded,status.phase!=Failed", is_required=True)
+_EXIT_CODE = 3
+
+
+class _Search:
+    """The missed pods among those that `add` was given, after the namespaces and configurations."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.found: list[MissedPod] = []
+        self.pods = 0
+        self.undecided: Counter[str] = Counter()
+        self.is_registered = False
+        self._policy = policy
+        self._scopes: dict[str, Scope] = {}
+        self._selection = Selection.shipped(Target().namespace)
+
+    def add(self, kind: str, content: JsonObject) -> None:
+        """Take an object of one of the three kinds."""
+        if kind == "Namespace":
+            self._add_namespace(content)
+        elif kind == "MutatingWebhookConfiguration":
+            self._add_configuration(content)
+        elif kind == "Pod":
+            self._add_pod(content)
+
+    def _add_namespace(self, content: JsonObject) -> None:
+        try:
+            namespace = Namespace.of(content)
+        except InvalidInput:  # then admission gives its pods no defaults either
+            return
+        self._scopes[str(field(content, "metadata", "name"))] = Scope(namespace.annotations, namespace.labels)
+
+    def _add_configuration(self, content: JsonObject) -> None:
+        webhooks = content.get("webhooks")
+        for each in webhooks if isinstance(webhooks, list) else ():
+            if isinstance(each, dict) and each.get("name") == PODS:
+                try:
+                    self._selection = Selection.of(each, _known_conditions())
+                except InvalidInput as error:
+                    place = f"MutatingWebhookConfiguration {field(content, 'metadata', 'name')}"
+                    raise InvalidInput(problem.prefixed(place) for problem in error.errors) from error
+                self.is_registered = True
+
+    def _add_pod(self, content: JsonObject) -> None:
+        self.pods += 1
+        scope = self._scopes.get(str(field(content, "metadata", "namespace")), NO_SCOPE)
+        missed = missed_pod(content, scope, self._policy, self._selection)
+        if missed is not None:
+            self.found.append(missed)
+            self.undecided.update(self._selection.undecided(content))
+
+    def forget_pods(self) -> None:
+        """Begin again with the pods: their list was interrupted."""
+        self.found.clear()
+        self.undecided.clear()
+        self.pods = 0
+
+
+def _known_conditions() -> Iterator[str]:
+    """Return the expressions of the shipped configuration, which state what the policy leaves alone anyway."""
+    webhook = next(each for each in manifest(Target())["webhooks"] if each["name"] == PODS)
+    return (each["expression"] for each in webhook["matchConditions"])
+
+
+@click.command()
+@click.option(
+    "--cluster",
+    type=FILE,
+    metavar="FILE",
+    help="The output of `kubectl get pods,namespaces -A -o json` (or yaml); - for standard input. Default: the live "
+    "cluster that kubectl would use.",
+)
+@live_options
+@click.option("--in-cluster", is_flag=True, help="The cluster of this pod, with its service account.")
+@policy_option
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=500,
+    show_default=True,
+    metavar="N",
+    help="Maximum pods, and commands, in the text; -o json has all.",
+)
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_context
+def missed(
+    ctx: click.Context,
+    cluster: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    in_cluster: bool,
+    policy: Path | None,
+    limit: int,
+    output: str,
+) -> None:
+    """List pods that the policy concerns and that were stored without its patch, with the rules that they lack.
+
+    They were created while no replica answered and failurePolicy was Ignore, or before the webhook was registered. Pods
+    that the webhook leaves alone are not listed: those that the selectors or conditions of the registered webhook
+    exclude, that opt out, or that have ended. Exit code 0: none; 3: some.
+
+    \b
+    Examples:
+      placement-webhook missed
+      placement-webhook missed --policy policy.yaml -o json
+      kubectl get pods,namespaces -A -o json | placement-webhook missed --cluster -
+    """
+    given = {"--cluster": cluster, "--kubeconfig or --context": kubeconfig or context, "--in-cluster": in_cluster}
+    chosen = [flag for flag, value in given.items() if value]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} are mutually exclusive; give one of them.")
+    search = _Search(read_policy(policy))
+    if cluster is not None:
+        _read_file(search, cluster)
+    else:
+        _read_live(search, kubeconfig, context, in_cluster)
+    if not search.is_registered:
+        echo("not known: the selectors of the registered webhook; those of deploy/base are assumed", err=True)
+    for name, pods in search.undecided.items():
+        echo(f"not known: whether the condition {name} excludes {pods} of these pods", err=True)
+    if output == "json":
+        for each in search.found:
+            echo_json(_to_json(each))
+    else:
+        _print_text(search.found, search.pods, limit)
+    ctx.exit(_EXIT_CODE if search.found else 0)
+
+
+def _read_file(search: _Search, filename: str) -> None:
+    """Add the objects of the file.
+
+    Raises:
+        InvalidInput: it cannot be read, or holds neither a pod nor a namespace.
+    """
+    place = "<stdin>" if filename == STANDARD_INPUT else filename
+    by_kind: dict[str, list[JsonObject]] = {}
+    for document in parse(read_text(filename, "--cluster"), place):
+        by_kind.setdefault(str(document.content.get("kind")), []).append(document.content)
+    if by_kind.keys().isdisjoint(("Pod", "Namespace")):
+        detail = "holds no Pod; give what `kubectl get pods,namespaces -A -o json` prints"
+        raise InvalidInput([invalid("--cluster", filename, detail)])
+    for kind in (_NAMESPACES.kind, _CONFIGURATIONS.kind, _PODS.kind):
+        for content in by_kind.get(kind, ()):
+            search.add(kind, content)
+
+
+def _read_live(search: _Search, kubeconfig: Path | None, context: str | None, in_cluster: bool) -> None:
+    """Add the objects of a live cluster, page by page.
+
+    Raises:
+        InvalidInput: the kubeconfig is missing or wrong.
+        click.ClickException: the API server does not answer the request.
+    """
+    # Imported here, so that a command on a file does not import the client.
+    from webhook.cli.live import list_resources
+    from webhook.watch.api_server import ClientConfig
+
+    progress = Progress()
+
+    def take(resource: Resource, items: list[JsonObject], begins: bool) -> None:
+        if begins and resource is _PODS:
+            search.forget_pods()
+        for content in items:
+            search.add(resource.kind, content)
+        progress.show(f"{search.pods} pods read, {len(search.found)} missed")
+
+    list_resources(ClientConfig(kubeconfig, in_cluster, context), (_NAMESPACES, _CONFIGURATIONS, _PODS), take)
+    progress.end()
+
+
+def _to_json(pod: MissedPod) -> Mapping[str, Any]:
+    return {
+        "pod": f"{pod.namespace}/{pod.name}",
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "owner": {"kind": pod.owner.kind, "name": pod.owner.name} if pod.owner else None,
+        "created": pod.created or None,
+        "workloadType": pod.workload_type or None,
+        "rules": list(pod.rules),
+        "denied": pod.denial or None,
+        "remedy": pod.remedy,
+    }
+
+
+_COLUMNS = (
+    Column("NAMESPACE", least=12),
+    Column("POD", least=16),
+    Column("OWNER", least=16, drop=2),
+    Column("CREATED", drop=1),
+    Column("MISSED", least=24, folds=True),
+)
+
+
+def _print_text(pods: list[MissedPod], looked_at: int, limit: int) -> None:
+    console = SafeConsole(markup=False)
+    if not pods:
+        print_line(console, f"no pod was missed, of {looked_at}")
+        return
+    print_table(console, _COLUMNS, map(_row, pods[:limit]))
+    _print_rest(console, len(pods) - limit)
+    print_line(console, "")
+    print_line(console, f"{len(pods)} of {looked_at} pods were missed. What to do:")
+    remedies = Counter(each.remedy for each in pods)
+    for remedy, count in islice(remedies.items(), limit):
+        print_line(console, f"  {remedy}" + (f"  # {count} pods" if count > 1 else ""))
+    _print_rest(console, len(remedies) - limit)
+
+
+def _print_rest(console: SafeConsole, count: int) -> None:
+    if count > 0:
+        print_line(console, f"and {count} more; -o json has all", "dim")
+
+
+def _row(pod: MissedPod) -> Row:
+    what = f"would be denied: {pod.denial}" if pod.denial else ", ".join(pod.rules)
+    return Row((pod.namespace, pod.name, str(pod.owner or ""), pod.created, what))
