@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import socket
 import ssl
@@ -150,6 +151,37 @@ def test_audit_files_that_are_dropped_are_logged_and_counted(tls_dir: Path, tmp_
     for name, count in (("files", 2), ("records", 2), ("bytes", size_bytes)):
         assert f'placement_webhook_audit_dropped_{name}_total{{reason="size"}} {float(count)}' in metrics
         assert f'placement_webhook_audit_dropped_{name}_total{{reason="age"}} 0.0' in metrics
+
+
+def test_admission_goes_on_while_the_disk_is_full(tls_dir: Path, tmp_path: Path) -> None:
+    log, written, failed = tmp_path / "audit.jsonl", 2, 3
+    with serving(tls_dir, "--audit", log) as served:
+        _, most = resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE)
+        answers = [post(served, tls_dir, REVIEW) for _ in range(written)]
+        # The file can take half of another record.
+        limit = log.stat().st_size + log.stat().st_size // (2 * written)
+        resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, (limit, most))
+        answers += [post(served, tls_dir, REVIEW) for _ in range(failed)]
+        resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, (most, most))
+        answers.append(post(served, tls_dir, REVIEW))
+        with urllib.request.urlopen(served.admin_url + "/metrics", timeout=30) as answer:
+            metrics = answer.read().decode().splitlines()
+        served.process.send_signal(signal.SIGTERM)
+        _, errors = served.process.communicate(timeout=30)
+    verified = run_alone("audit", "verify", log)
+
+    assert all(answer["allowed"] and answer["patch"] for answer in answers)
+    assert f'placement_webhook_audit_records_total{{result="failed"}} {float(failed)}' in metrics
+    assert f'placement_webhook_audit_records_total{{result="written"}} {float(written + 1)}' in metrics
+    said = [json.loads(line) for line in errors.splitlines()]
+    events = [each["event"] for each in said if "event" in each and "audit" in each["event"]]
+    assert events == [
+        "audit records cannot be written and go to standard error",
+        "audit records are written again",
+    ]
+    assert sum("decision" in each for each in said) == failed
+    assert verified.code == 0
+    assert f"{log}:3: 3 records before it could not be written here" in verified.output
 
 
 def test_the_audit_log_is_standard_output_by_default(tls_dir: Path) -> None:
