@@ -65,8 +65,10 @@ test-schedulers: $(STAMP) ## run the real Volcano, KAI, Kueue and Coscheduling, 
 upstream-tables: $(STAMP) ## compare our results with kube-scheduler's unit-test tables, by plugin
 	$(BIN)/python -m tests.upstream
 
-rules: $(STAMP) ## rewrite the rules of the webhook configuration from the table of kinds
+rules: $(STAMP) ## rewrite the rules of the webhook configuration, the PrometheusRule and the dashboard
 	$(BIN)/python -m tests.deploy.generate_rules
+	$(BIN)/python -m tests.deploy.generate_prometheusrule
+	$(BIN)/python -m tests.deploy.generate_dashboard
 
 MUTANTS      ?= 300
 MUTANTS_SEED ?= 20261121

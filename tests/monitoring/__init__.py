@@ -1,0 +1,1 @@
+"""Alerts, runbooks and dashboard, evaluated by a real Prometheus."""

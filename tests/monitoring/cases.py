@@ -1,0 +1,132 @@
+"""For each alert, series with which it fires and similar ones with which it does not.
+
+Series are in promtool's notation, one value a minute. Evaluation is after `at`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+_PODS = 'name="pods.placement.maip.mxsf.io"'
+_ENOUGH = "x120"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One alert: `fires` on some series, is `quiet` on others; `labels` are some of those of what fires."""
+
+    fires: Mapping[str, str]
+    quiet: Mapping[str, str]
+    at: str = "30m"
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def _counted(name: str, labels: str, at: str = "30m") -> Case:
+    """Return the case of an alert on any increase of a counter."""
+    metric = f"placement_webhook_{name}"
+    return Case({f"{metric}{{{labels}}}": f"0+0x20 1+1{_ENOUGH}"}, {f"{metric}{{{labels}}}": f"7+0{_ENOUGH}"}, at)
+
+
+def _at_api_server(metric: str, labels: str) -> Case:
+    """Return the case of a counter of the API server, whose series begins with the first event."""
+    series = f"apiserver_admission_webhook_{metric}"
+    other = labels.replace(_PODS, 'name="vpa.k8s.io"')
+    return Case(
+        {f"{series}{{{labels}}}": f"_x25 1+0{_ENOUGH}"},
+        {f"{series}{{{labels}}}": f"5+0{_ENOUGH}", f"{series}{{{other}}}": f"1+9{_ENOUGH}"},
+        labels={"name": "pods.placement.maip.mxsf.io"},
+    )
+
+
+def _latency(metric: str, labels: str, slow: str, fast: str) -> Case:
+    """Return the case of a quantile of a histogram: all observations are below `slow`, or below `fast`."""
+    bounds = sorted({slow, fast, "0.001"}, key=float)
+
+    def series(largest: str) -> dict[str, str]:
+        return {
+            f'{metric}_bucket{{{labels}le="{bound}"}}': f"0+{10 if float(bound) >= float(largest) else 0}{_ENOUGH}"
+            for bound in bounds
+        } | {f'{metric}_bucket{{{labels}le="+Inf"}}': f"0+10{_ENOUGH}"}
+
+    return Case(series(slow), series(fast))
+
+
+def _left(metric: str, days_left: int, days_enough: int) -> Case:
+    """Return the case of a time of expiry; promtool's clock starts at 0."""
+    series = f'{metric}{{instance="a"}}'
+    day = 86400
+    return Case({series: f"{days_left * day}+0{_ENOUGH}"}, {series: f"{days_enough * day}+0{_ENOUGH}"})
+
+
+def _predictions(wrong: int, right: int) -> dict[str, str]:
+    metric = "placement_webhook_predictions_total"
+    return {
+        f'{metric}{{result="foretold_feasible_but_pending"}}': f"0+{wrong}{_ENOUGH}",
+        f'{metric}{{result="same_node"}}': f"0+{right}{_ENOUGH}",
+    }
+
+
+def _fragmented(share: float, free: int) -> dict[str, str]:
+    labels = 'pool="training",product="NVIDIA-H20"'
+    return {
+        f"placement_webhook_unusable_free_cards_share{{{labels}}}": f"{share}+0{_ENOUGH}",
+        f"placement_webhook_free_cards{{{labels}}}": f"{free}+0{_ENOUGH}",
+    }
+
+
+_NOT_AFTER = "placement_webhook_certificate_not_after_timestamp_seconds"
+_UP = 'up{job="placement-webhook",instance="a"}'
+
+CASES: Mapping[str, Case] = {
+    "PlacementWebhookDown": Case({_UP: f"0+0{_ENOUGH}"}, {_UP: f"1+0{_ENOUGH}"}),
+    "PlacementWebhookReplicaDown": Case(
+        {_UP: f"0+0{_ENOUGH}"}, {_UP: f"1x20 0x5 1+0{_ENOUGH}"}, labels={"instance": "a"}
+    ),
+    "PlacementWebhookFailingOpen": _at_api_server("fail_open_count", f'{_PODS},type="admit"'),
+    "PlacementWebhookFailingClosed": _at_api_server(
+        "rejection_count", f'{_PODS},type="admit",error_type="calling_webhook_error"'
+    ),
+    "PlacementWebhookMissedPods": Case(
+        {"placement_webhook_missed_pods": f"3+0{_ENOUGH}"}, {"placement_webhook_missed_pods": f"0+0{_ENOUGH}"}
+    ),
+    "PlacementWebhookSlow": _latency("placement_webhook_admission_duration_seconds", "", "2.5", "0.5"),
+    "PlacementWebhookSlowForApiServers": _latency(
+        "apiserver_admission_webhook_admission_duration_seconds", f"{_PODS},", "10", "1"
+    ),
+    "PlacementWebhookOverloaded": _counted("http_refused_requests_total", 'code="503"'),
+    "PlacementWebhookInternalErrors": _counted("admission_requests_total", 'outcome="Error",workload_type=""'),
+    "PlacementWebhookPatchProofFailed": _counted("patch_proofs_total", 'result="failed"'),
+    "PlacementWebhookCertificateExpiresSoon": _left(
+        "placement_webhook_certificate_not_after_timestamp_seconds", 13, 15
+    ),
+    "PlacementWebhookCertificateInvalid": _left(_NOT_AFTER, 0, 1),
+    "PlacementWebhookCertificateNotReloaded": Case(
+        {'placement_webhook_certificate_reloads_total{result="failure"}': f"0+12{_ENOUGH}"},
+        {'placement_webhook_certificate_reloads_total{result="failure"}': f"0+0x20 1+0{_ENOUGH}"},
+        at="60m",
+    ),
+    "PlacementWebhookCAExpiresSoon": _left("placement_webhook_ca_not_after_timestamp_seconds", 29, 31),
+    "PlacementWebhookPolicyRejected": Case(
+        {"placement_webhook_policy_rejected": f"1+0{_ENOUGH}"}, {"placement_webhook_policy_rejected": f"0+0{_ENOUGH}"}
+    ),
+    "PlacementWebhookPoliciesDiffer": Case(
+        {f'placement_webhook_policy_info{{revision="{each}"}}': f"1+0{_ENOUGH}" for each in "ab"},
+        {f'placement_webhook_policy_info{{revision="a",instance="{each}"}}': f"1+0{_ENOUGH}" for each in "ab"},
+    ),
+    "PlacementWebhookViewStale": Case(
+        {'placement_webhook_cluster_age_seconds{instance="a"}': " ".join(["Inf"] * 60)},
+        {
+            'placement_webhook_cluster_age_seconds{instance="a"}': f"36+0{_ENOUGH}",
+            'placement_webhook_cluster_age_seconds{instance="b"}': " ".join(["NaN"] * 60),
+        },
+        labels={"instance": "a"},
+    ),
+    "PlacementWebhookViewFaults": _counted("feed_faults_total", 'instance="a"'),
+    "PlacementWebhookWrongPredictions": Case(_predictions(2, 8), _predictions(1, 19), at="100m"),
+    "PlacementWebhookInfeasiblePodsBound": _counted("predictions_total", 'result="foretold_infeasible_but_bound"'),
+    "PlacementWebhookCardsFragmented": Case(
+        _fragmented(0.6, 40), _fragmented(0.4, 40), at="90m", labels={"pool": "training", "product": "NVIDIA-H20"}
+    ),
+    "PlacementWebhookAuditRecordsLost": _counted("audit_records_total", 'result="failed",instance="a"'),
+    "PlacementWebhookAuditFilesDroppedEarly": _counted("audit_dropped_files_total", 'reason="size",instance="a"'),
+    "PlacementWebhookEventsFailing": _counted("events_total", 'result="failed",instance="a"', at="60m"),
+}

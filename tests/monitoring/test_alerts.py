@@ -1,0 +1,128 @@
+"""Each alert is valid, fires on its fault and on nothing else, and has a runbook."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from tests.deploy import generate_prometheusrule
+from tests.docs.markdown import blocks, links
+from tests.monitoring.cases import CASES, Case
+from tests.monitoring.monitored import RULES, alerts
+from tests.support.manifests import ROOT, read_one
+from webhook.cli.root import root
+
+RUNBOOKS = ROOT / "docs" / "runbooks"
+PAGES = sorted(RUNBOOKS.glob("*.md"))
+NAMES = [alert["alert"] for alert in alerts()]
+SECTIONS = ["Meaning", "Impact", "Diagnosis", "Mitigation"]
+
+Programs = dict[str, Path]
+
+
+def promtool(prometheus: Programs, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([prometheus["promtool"], *arguments], capture_output=True, text=True, check=False)
+
+
+def test_rules_are_valid(prometheus: Programs) -> None:
+    done = promtool(prometheus, "check", "rules", str(RULES))
+
+    assert (done.returncode, f"SUCCESS: {len(NAMES)} rules found" in done.stdout) == (0, True), done.stderr
+
+
+def unit_test(name: str, case: Case, *, fires: bool) -> dict[str, Any]:
+    """Return a test of promtool: how many alerts of this name, with these labels, fire."""
+    series = case.fires if fires else case.quiet
+    labels = "".join(f',{label}="{value}"' for label, value in case.labels.items())
+    expression = f'count(ALERTS{{alertname="{name}",alertstate="firing"{labels}}})'
+    return {
+        "name": f"{name} {'fires' if fires else 'is quiet'}",
+        "interval": "1m",
+        "input_series": [{"series": each, "values": values} for each, values in series.items()],
+        "promql_expr_test": [
+            {"expr": expression, "eval_time": case.at, "exp_samples": [{"labels": "{}", "value": 1}] if fires else []}
+        ],
+    }
+
+
+def test_each_alert_fires_on_its_fault_and_is_quiet_otherwise(prometheus: Programs, tmp_path: Path) -> None:
+    tests = [unit_test(name, case, fires=fires) for name, case in CASES.items() for fires in (True, False)]
+    file = tmp_path / "tests.yaml"
+    file.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": tests}))
+
+    done = promtool(prometheus, "test", "rules", str(file))
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_each_alert_has_a_case() -> None:
+    assert sorted(CASES) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("alert", alerts(), ids=NAMES)
+def test_an_alert_says_what_happens_and_where_help_is(alert: dict[str, Any]) -> None:
+    assert alert["labels"]["severity"] in ("critical", "warning", "info")
+    assert set(alert["annotations"]) == {"summary", "description", "runbook_url"}
+    assert alert["annotations"]["runbook_url"] == f"docs/runbooks/{alert['alert']}.md"
+
+
+def test_each_alert_has_a_runbook_and_each_runbook_an_alert() -> None:
+    assert [page.stem for page in PAGES if page.stem != "README"] == sorted(NAMES)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "README"], ids=lambda page: page.stem)
+def test_a_runbook_has_all_sections(page: Path) -> None:
+    text = page.read_text()
+
+    assert text.startswith(f"# {page.stem}\n")
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == SECTIONS
+    assert "```console\n" in text.partition("## Diagnosis")[2]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_of_a_runbook_lead_to_files(page: Path) -> None:
+    targets = [link.partition("#")[0] for link in links(page) if not link.startswith("https://")]
+
+    assert [each for each in targets if each and not (page.parent / each).exists()] == []
+
+
+# Commands of the contract that a version may lack.
+PLANNED = {"doctor", "missed", "rotate", "test"}
+
+
+def commands(page: Path) -> list[list[str]]:
+    """Return the words of each call of our command in a page, up to a pipe."""
+    lines = [line for block in blocks(page, "console") for line in block.text.splitlines()]
+    calls = [line.split("|")[0] for line in lines if line.startswith("placement-webhook ")]
+    return [shlex.split(call)[1:] for call in calls]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_of_a_runbook_are_ours(page: Path) -> None:
+    unknown = []
+    for words in commands(page):
+        command: click.Command | None = root
+        while isinstance(command, click.Group) and (name := words.pop(0)):
+            found = command.get_command(click.Context(command), name)
+            command = found if found or name in PLANNED else click.Command("unknown")
+        flags = {flag for option in (command.params if command else []) for flag in option.opts}
+        unknown += [word for word in words if command and word.startswith("-") and word not in flags]
+        unknown += ["unknown"] if command and command.name == "unknown" else []
+
+    assert unknown == []
+
+
+def test_the_list_of_runbooks_is_complete() -> None:
+    listed = [Path(link).stem for link in links(RUNBOOKS / "README.md")]
+
+    assert sorted(name for name in listed if name.startswith("PlacementWebhook")) == sorted(NAMES)
+
+
+def test_rules_for_the_operator_are_the_same() -> None:
+    assert generate_prometheusrule.FILE.read_text() == generate_prometheusrule.text(), "run `make rules`"
+    assert read_one("monitoring/prometheusrule.yaml")["spec"] == yaml.safe_load(RULES.read_text())
