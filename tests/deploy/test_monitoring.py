@@ -1,0 +1,94 @@
+"""The manifests for Prometheus and Grafana on the real API server, and what they select."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from tests.controlplane.client import Object
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
+from tests.support.manifests import DEPLOY, container_of, pod_template, read_one
+
+NAMESPACE = "placement-webhook"
+KINDS = {"ServiceMonitor": "servicemonitors", "PrometheusRule": "prometheusrules"}
+
+
+def operator_crd(kind: str) -> Object:
+    """The kind of the Prometheus operator by name alone; promtool tests what the rules say."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{KINDS[kind]}.monitoring.coreos.com"},
+        "spec": {
+            "group": "monitoring.coreos.com",
+            "names": {"kind": kind, "plural": KINDS[kind]},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def operator_kinds(control_plane: ControlPlane) -> Iterator[None]:
+    names = [control_plane.client.create(operator_crd(kind)).object["metadata"]["name"] for kind in KINDS]
+    for name in names:
+        control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s")
+    yield
+    for name in names:
+        control_plane.kubectl("delete", "crd", name, "--timeout=30s")
+
+
+@pytest.mark.usefixtures("operator_kinds")
+def test_manifests_are_accepted(cluster: Cluster) -> None:
+    kubectl = cluster.control_plane.kubectl
+    text = kubectl("kustomize", str(DEPLOY / "monitoring")).stdout
+    objects = list(yaml.safe_load_all(text))
+    cluster.make_namespace(NAMESPACE)
+
+    done = kubectl("apply", "--server-side", "--validate=strict", "-f", "-", stdin=text)
+
+    assert done.stderr == ""
+    assert len(re.findall(r"serverside-applied$", done.stdout, re.MULTILINE)) == len(objects)
+    assert sorted(each["kind"] for each in objects) == ["ConfigMap", "PrometheusRule", "Service", "ServiceMonitor"]
+    for each in objects:
+        assert each["metadata"]["namespace"] == NAMESPACE
+        assert each["metadata"]["labels"]["app.kubernetes.io/name"] == "placement-webhook"
+    (dashboard,) = [each for each in objects if each["kind"] == "ConfigMap"]
+    assert json.loads(dashboard["data"]["dashboard.json"])["uid"] == "placement-webhook"
+    assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
+
+
+def test_prometheus_finds_the_admin_port_of_each_replica() -> None:
+    service, monitor = read_one("monitoring/metrics-service.yaml"), read_one("monitoring/servicemonitor.yaml")
+    deployment = read_one("base/deployment.yaml")
+    (port,) = service["spec"]["ports"]
+
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert [each["port"] for each in monitor["spec"]["endpoints"]] == [port["name"]]
+    assert service["spec"]["selector"].items() <= pod_template(deployment)["metadata"]["labels"].items()
+    assert port["targetPort"] in [each["name"] for each in container_of(deployment)["ports"]]
+
+
+def test_api_servers_do_not_call_the_service_of_the_metrics() -> None:
+    service, webhook = read_one("monitoring/metrics-service.yaml"), read_one("base/service.yaml")
+
+    assert service["metadata"]["name"] != webhook["metadata"]["name"]
+
+
+def test_alerts_are_about_the_job_of_the_service_monitor() -> None:
+    monitor, service = read_one("monitoring/servicemonitor.yaml"), read_one("monitoring/metrics-service.yaml")
+    job = service["metadata"]["labels"][monitor["spec"]["jobLabel"]]
+    named = set(re.findall(r'job="([^"]*)"', (DEPLOY / "monitoring" / "rules.yaml").read_text()))
+
+    assert named == {job}
+
+
+def test_network_policy_lets_the_namespace_of_prometheus_reach_the_admin_port() -> None:
+    rules = read_one("base/networkpolicy.yaml")["spec"]["ingress"]
+    (admin,) = [rule for rule in rules if rule["ports"] == [{"port": "admin"}]]
+
+    assert admin["from"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]

@@ -1,0 +1,148 @@
+"""The alerts and the dashboard on a real Prometheus, with two replicas of `serve` and a real API server under load."""
+
+import math
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from certs.registration import Target, manifest, with_ca_bundle
+from tests.controlplane.client import ApiError
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
+from tests.monitoring.monitored import alerts, dashboard_queries, metrics_in
+from tests.monitoring.scraping import Prometheus, scraping, serving, with_grafana_variables
+from tests.support.admission import TYPE, USAGE
+from tests.support.builders import make_pod
+from tests.support.server import write_certificate
+
+Programs = dict[str, Path]
+
+PODS = "pods.placement.maip.mxsf.io"
+WORKLOADS = "workloads.placement.maip.mxsf.io"
+GPU, PRODUCT = "nvidia.com/gpu", "nvidia.com/gpu.product"
+VARIABLES = {"__rate_interval": "1m", "job": "placement-webhook", "pool": ".*"}
+
+# Metrics of processes that do not run here, and of versions of the server beyond this one.
+ELSEWHERE = {
+    "placement_webhook_ca_not_after_timestamp_seconds",
+    "placement_webhook_missed_pods",
+    "placement_webhook_patch_proofs_total",
+    "placement_webhook_policy_rejected",
+}
+
+
+@pytest.fixture(scope="module")
+def scraped(
+    control_plane: ControlPlane, prometheus: Programs, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Prometheus]:
+    """Prometheus after pods were admitted, bound, denied, stored without an answer and refused for want of one."""
+    folder = tmp_path_factory.mktemp("monitoring")
+    write_certificate(folder)
+    cluster = Cluster(control_plane)
+    for name in "ab":
+        labels = {USAGE: "inference", PRODUCT: "NVIDIA-H20", "kubernetes.io/hostname": name}
+        cluster.make_node(name, labels=labels, capacity={"cpu": 64, "memory": "1Ti", "pods": 110, GPU: 8})
+    with ExitStack() as stack:
+        stack.callback(cluster.remove_everything)
+        live = f"--kubeconfig={control_plane.kubeconfig}"
+        replicas = [stack.enter_context(serving(folder / name, folder, live)) for name in ("one", "two")]
+        running = stack.enter_context(
+            scraping(prometheus["prometheus"], folder / "prometheus", replicas, control_plane)
+        )
+        running.wait_value('sum(up{job="placement-webhook"}) + sum(up{job="apiserver"})', 3)
+        # The verdicts need the view.
+        running.wait_value("min(placement_webhook_cluster_nodes)", 2)
+        cluster.client.create(with_ca_bundle(manifest(Target(url=replicas[0].url)), (folder / "ca.crt").read_bytes()))
+        cluster.settle_webhooks()
+        admit_pods(cluster)
+        fail_calls(cluster)
+        # Rates need two scrapes after the load.
+        running.wait_value("sum(placement_webhook_predictions_total)", 3)
+        running.wait_value("sum(rate(placement_webhook_predictions_total[1m]))", 0.01)
+        running.wait_value("sum(placement_webhook_free_cards)", 1)
+        running.wait_value("sum(rate(apiserver_admission_webhook_admission_duration_seconds_count[1m]))", 0.01)
+        running.wait_value("count(rate(apiserver_admission_webhook_fail_open_count[1m]))", 1)
+        yield running
+
+
+def admit_pods(cluster: Cluster) -> None:
+    """Create pods that are patched and bound, one that is denied, and an object with pods."""
+    for number in range(3):
+        pod = make_pod(f"served-{number}").requests(cpu=1).gpu(1).annotate(TYPE, "inference").obj()
+        cluster.wait_bound(cluster.create(pod).object)
+    with pytest.raises(ApiError, match="Unsupported value"):
+        cluster.create(make_pod("denied").annotate(TYPE, "no-such-type").obj())
+    template = make_pod().annotate(TYPE, "inference").gpu(1).obj()
+    template["spec"]["restartPolicy"] = "Never"
+    spec = {"template": {"metadata": {"annotations": template["metadata"]["annotations"]}, "spec": template["spec"]}}
+    cluster.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}, "spec": spec})
+
+
+def fail_calls(cluster: Cluster) -> None:
+    """Let the API server call a port at which nothing listens, under the names of our webhooks."""
+    nowhere = "https://127.0.0.1:1/mutate"
+    cluster.register_webhook(nowhere, "", configuration="zz-open", name=PODS, failurePolicy="Ignore", timeoutSeconds=1)
+    cluster.create(make_pod("stored").obj())
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]
+    overrides = {"name": WORKLOADS, "failurePolicy": "Fail", "timeoutSeconds": 1, "rules": rules}
+    cluster.register_webhook(nowhere, "", configuration="zz-closed", **overrides)
+    with pytest.raises(ApiError, match="failed calling webhook"):
+        cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "refused"}})
+
+
+def test_every_rule_is_evaluated_without_an_error(scraped: Prometheus) -> None:
+    rules = scraped.rules()
+
+    assert [rule["name"] for rule in rules] == [alert["alert"] for alert in alerts()]
+    assert [(rule["name"], rule["lastError"]) for rule in rules if rule["health"] != "ok"] == []
+
+
+def test_the_metrics_of_alerts_and_dashboard_exist(scraped: Prometheus) -> None:
+    expressions = [alert["expr"] for alert in alerts()] + [query for _, query in dashboard_queries()]
+    named = set().union(*map(metrics_in, expressions))
+
+    assert len(named) > 30
+    assert named - scraped.metrics - ELSEWHERE == set()
+
+
+@pytest.mark.parametrize(
+    ("alert", "webhook"),
+    [("PlacementWebhookFailingOpen", PODS), ("PlacementWebhookFailingClosed", WORKLOADS)],
+)
+def test_calls_that_fail_fire_the_alert_of_their_failure_policy(scraped: Prometheus, alert: str, webhook: str) -> None:
+    scraped.wait_value(f'count(ALERTS{{alertname="{alert}",alertstate="firing",name="{webhook}"}})', 1)
+
+    assert scraped.query(f'ALERTS{{alertname="{alert}",name!="{webhook}"}}') == []
+
+
+def test_a_healthy_replica_fires_no_other_alert(scraped: Prometheus) -> None:
+    firing = {sample["metric"]["alertname"] for sample in scraped.query('ALERTS{alertstate="firing"}')}
+
+    assert firing - {"PlacementWebhookFailingOpen", "PlacementWebhookFailingClosed"} == set()
+
+
+def test_every_query_of_the_dashboard_has_data(scraped: Prometheus) -> None:
+    known = scraped.metrics
+    empty, unknown = [], []
+    for title, query in dashboard_queries():
+        samples = scraped.query(with_grafana_variables(query, VARIABLES))
+        values = [float(sample["value"][1]) for sample in samples]
+        if not metrics_in(query) <= known:
+            unknown.append(title)
+        elif not values or all(map(math.isnan, values)):
+            empty.append((title, query))
+
+    assert empty == []
+    assert set(unknown) <= {"Missed pods", "Policy rejected", "Patch proofs", "Expiry"}
+
+
+def test_free_cards_are_those_of_the_cluster(scraped: Prometheus) -> None:
+    kind = 'pool="inference",product="NVIDIA-H20"'
+    # Three pods of one card each run on two nodes of eight. Both replicas know it.
+    scraped.wait_value(f"count(placement_webhook_free_cards{{{kind}}} == 13)", 2)
+
+    assert scraped.value(f"sum(max by (free) (placement_webhook_nodes_by_free_cards{{{kind},free!='8'}}))") > 0
+    assert scraped.value(f"sum(max by (free) (placement_webhook_nodes_by_free_cards{{{kind}}}))") == 2
+    assert 0 < scraped.value(f"max(placement_webhook_unusable_free_cards_share{{{kind}}})") < 0.5
