@@ -16,6 +16,7 @@ from webhook.cli.clusters import read_cluster
 from webhook.cli.files import FILE, policy_option
 from webhook.cli.followed_policy import followed_policy
 from webhook.cli.logs import configure_logs
+from webhook.cli.tracing_option import otlp_option
 from webhook.events.recorder import EventRecorder
 from webhook.metrics import Metrics
 from webhook.placement.profile import PROFILES
@@ -176,6 +177,7 @@ _SECONDS = click.FloatRange(min=0)
     show_default=True,
     help="auto: text on a terminal, else JSON.",
 )
+@otlp_option
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )

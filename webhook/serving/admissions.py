@@ -16,6 +16,7 @@ from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView
 from webhook.placement.framework.result import Placement
 from webhook.policy.policy import Policy
+from webhook.serving import spans
 from webhook.serving.audit_record import audit_record
 from webhook.serving.candidate import Candidate
 from webhook.serving.lanes import Lane
@@ -103,10 +104,12 @@ class Admissions:
         """
         request = None
         try:
-            request = _parsed(body)
+            with spans.step("parse"):
+                request = _parsed(body)
             if cluster is not None:
                 cluster = self._dependencies.among_others(request, cluster)
-            rendered = lane.rendered(request, policy, cluster, work_budget)
+            with spans.step("evaluate"):
+                rendered = lane.rendered(request, policy, cluster, work_budget)
             return Decision(request, policy, cluster, rendered, lane.records_predictions)
         except TimeSliceEndedError:
             raise
@@ -135,6 +138,7 @@ class Admissions:
             response = result.answer.to(request.uid, admission.decision)
             self._dependencies.audit(self._draft(admission, result.record))
             self._counts.count(result.tally)
+            spans.note(admission.decision, result.tally)
             self._seconds.observe(self._dependencies.monotonic_seconds() - arrived_seconds)
             if decision.records_predictions and (prediction := result.prediction) is not None:
                 self._dependencies.predicted(request, prediction.binding, decision.cluster, admission.policy)
@@ -168,6 +172,7 @@ class Admissions:
         except Exception:
             self._log.exception("admission is not on record", **ids)
         self._counts.count(Tally("Error"))
+        spans.note(decision, Tally("Error"))
         self._seconds.observe(self._dependencies.monotonic_seconds() - admission.arrived_seconds)
         text = f"placement-webhook: internal fault, decision {decision}; the audit log and the server's log say more"
         return Answer(500, text.encode())

@@ -10,6 +10,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple
@@ -75,6 +76,8 @@ class _Job:
         self.timeouts = timeouts
         self.answer = answer
         self.work_budget: WorkBudget | None = None
+        # The worker has the context of the request, such as its span.
+        self.context = copy_context()
 
 
 class Dispatcher:
@@ -233,7 +236,7 @@ class Dispatcher:
 
     def _start(self, job: _Job) -> None:
         work_budget = self._work_budget(job.timeouts, None)
-        task = job.work.begin(work_budget)
+        task = partial(job.context.run, job.work.begin(work_budget))
         if self._worker is None:
             self._worker = _Worker(asyncio.get_running_loop())
         job.work_budget, self._running = work_budget, job
@@ -256,7 +259,7 @@ class Dispatcher:
 def _answer_of(job: _Job, finished: Any) -> Answer:
     if isinstance(finished, BaseException):
         raise finished
-    return job.work.finish(finished)
+    return job.context.run(job.work.finish, finished)
 
 
 class _Worker:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from aiohttp import StreamReader, hdrs, web
 
 from webhook.metrics import Metrics
+from webhook.serving import spans
 from webhook.serving.admissions import Answer
 from webhook.serving.body_budget import BodyBudget, BodyBudgetExceededError
 from webhook.serving.dispatcher import CLIENT_GONE, SMALL_BYTES, Dispatcher, OverdueError, Timeouts
@@ -73,7 +74,8 @@ class MutateEndpoint:
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Answer one request of any path and method."""
         try:
-            return await self._mutate(request)
+            with spans.admission(request.headers):
+                return await self._mutate(request)
         except web.HTTPException as refusal:
             self._refused.labels(str(refusal.status)).inc()
             raise
@@ -113,7 +115,8 @@ class MutateEndpoint:
                 self._extender.work(limits.path, body, arrived_seconds), timeouts
             )
         answer = await self._dispatcher.answer(body, timeouts, self._now())
-        await self._written()
+        with spans.step("audit"):
+            await self._written()
         return answer
 
     def _size_bytes(self, headers: Mapping[str, str]) -> int:

@@ -16,6 +16,7 @@ from webhook.pipeline import ClusterView
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.scorer import Scorer
 from webhook.policy.policy import Policy
+from webhook.serving import spans
 from webhook.serving.decision_cache import DecisionCache
 from webhook.serving.rendering import Rendered
 from webhook.serving.reuse import TIMED_CACHE_BYTES, ForLimitedTime, UntilNextSnapshot
@@ -32,7 +33,8 @@ class TimedScorer:
     def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
         """Return the placement of the scorer."""
         began_seconds = time.perf_counter()
-        placement = self.scorer.answer(asked, snapshot, expired)
+        with spans.step("place"):
+            placement = self.scorer.answer(asked, snapshot, expired)
         self.observe(time.perf_counter() - began_seconds)
         return placement
 
