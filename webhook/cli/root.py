@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "check": "Report which node can take a pod, and why the others cannot.",
     "demo": "Run the main job end to end on a sample cluster, over real TLS.",
     "missed": "List pods that were stored while the webhook was away.",
+    "doctor": "Report what is wrong with an installation, and how to mend it.",
     "mutate": "Print pods as the webhook would admit them.",
     "policy": "Check a policy file, print the JSON schema or a policy.",
     "serve": "Serve the admission webhook over TLS.",

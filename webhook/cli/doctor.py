@@ -1,0 +1,138 @@
+"""`doctor`: report what is wrong with an installation, and how to mend it."""
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from certs.registration import Target
+from webhook.cli.clusters import live_options
+from webhook.cli.doctor_text import print_checks, print_diagnosis
+from webhook.cli.files import policy_option, read_policy
+from webhook.cli.terminal import echo, echo_json
+from webhook.doctor.check import Check
+from webhook.doctor.diagnosis import Diagnosis, diagnose
+from webhook.doctor.finding import Severity
+from webhook.doctor.gatherer import Wanted, gather
+from webhook.doctor.installation import Installation
+from webhook.doctor.registry import CHECKS
+from webhook.watch.api_server import ApiServerError, ClientConfig
+
+_EXIT_CODES = {None: 0, Severity.INFO: 0, Severity.WARNING: 3, Severity.ERROR: 4}
+_CHECK = click.Choice([each.id for each in CHECKS])
+
+
+@click.command()
+@live_options
+@click.option("--in-cluster", is_flag=True, help="The cluster of this pod, with its service account.")
+@policy_option
+@click.option(
+    "--configuration",
+    default=Target().configuration,
+    show_default=True,
+    help="MutatingWebhookConfiguration of the webhook.",
+)
+@click.option("--namespace", help="Namespace of the webhook; default: that of the Service in the configuration.")
+@click.option("--service", help="Service of the webhook; default: that of the configuration.")
+@click.option("--endpoint", metavar="HOST:PORT", help="Address to probe, such as a port-forward.")
+@click.option("--trial-namespace", metavar="NAME", help="Namespace of the pod that is created on dry run.")
+@click.option("--check", "only", metavar="ID", multiple=True, type=_CHECK, help="Run only this check; several times.")
+@click.option("--skip", metavar="ID", multiple=True, type=_CHECK, help="Do not run this check; several times.")
+@click.option("--list", "lists", is_flag=True, help="Print the checks and what they read, and exit.")
+@click.option(
+    "--within-seconds",
+    type=click.FloatRange(min=1),
+    default=60.0,
+    show_default=True,
+    help="Read for at most this long; what was not read is a finding.",
+)
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_context
+def doctor(
+    ctx: click.Context,
+    kubeconfig: Path | None,
+    context: str | None,
+    in_cluster: bool,
+    policy: Path | None,
+    configuration: str,
+    namespace: str | None,
+    service: str | None,
+    endpoint: str | None,
+    trial_namespace: str | None,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    lists: bool,
+    within_seconds: float,
+    output: str,
+) -> None:
+    """Report what is wrong with the installation in a cluster, and how to mend it.
+
+    The cluster is read once, and nothing is changed: one pod is created on dry run. Exit code 0: no fault; 3: only
+    warnings; 4: an error, which breaks the webhook or pods of users. What you have no right to read is a warning.
+
+    \b
+    Examples:
+      placement-webhook doctor --context staging
+      placement-webhook doctor --in-cluster --policy policy.yaml -o json
+      placement-webhook doctor --skip answer --skip node-spelling
+    """
+    checks = _chosen(only, skip)
+    if lists:
+        print_checks(checks, output)
+        return
+    if in_cluster and (kubeconfig is not None or context is not None):
+        raise click.UsageError("--in-cluster and --kubeconfig or --context are mutually exclusive; give one of them.")
+    given = read_policy(policy) if policy is not None else None
+    sources = frozenset(source for each in checks for source in each.needs)
+    wanted = Wanted(
+        configuration, namespace, service, given, endpoint, trial_namespace, sources, within_seconds=within_seconds
+    )
+    source = ClientConfig(kubeconfig, in_cluster, context)
+    found = diagnose(_read(source, wanted), checks)
+    if output == "json":
+        echo_json(_as_json(found))
+    else:
+        print_diagnosis(found)
+    ctx.exit(_EXIT_CODES[found.worst])
+
+
+def _chosen(only: Iterable[str], skip: Iterable[str]) -> tuple[Check, ...]:
+    """Return the checks to run, in their own order."""
+    wanted = set(only) or {each.id for each in CHECKS}
+    checks = tuple(each for each in CHECKS if each.id in wanted - set(skip))
+    if not checks:
+        raise click.UsageError("--check and --skip leave no check; leave one of them out.")
+    return checks
+
+
+def _read(source: ClientConfig, wanted: Wanted) -> Installation:
+    try:
+        return asyncio.run(_gathered(source, wanted))
+    except ApiServerError as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def _gathered(source: ClientConfig, wanted: Wanted) -> Installation:
+    async with source.connect() as server:
+        if source.kubeconfig is None:
+            echo(f"cluster: {server.cluster}", err=True)
+        return await gather(server, wanted)
+
+
+def _as_json(found: Diagnosis) -> dict[str, object]:
+    return {
+        "healthy": found.worst in (None, Severity.INFO),
+        "checks": list(found.checks),
+        "findings": [
+            {
+                "check": each.check,
+                "severity": each.severity.value,
+                "where": each.where,
+                "what": each.what,
+                "remedy": each.remedy,
+            }
+            for each in found.findings
+        ],
+        "omitted": dict(found.omitted),
+    }

@@ -1,0 +1,1 @@
+"""The checks: one file each, registered in `webhook.doctor.registry`. They do not import each other."""

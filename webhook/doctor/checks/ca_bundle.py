@@ -1,0 +1,45 @@
+"""The caBundle of each webhook has a valid CA."""
+
+from collections.abc import Iterator
+
+from certs import pem
+from certs.registration import INJECTED_BY_CERT_MANAGER, ca_bundles
+from webhook.doctor.check import check
+from webhook.doctor.finding import Fault, error, warning
+from webhook.doctor.installation import Installation, texts
+from webhook.doctor.source import Source
+from webhook.kube.documents import field
+
+_LEAST_DAYS = 30
+
+
+@check(
+    "ca-bundle",
+    "A caBundle is empty, unreadable or expired, so API servers do not trust the webhook",
+    "`placement-webhook certs register`, or cert-manager's annotation on the configuration",
+    Source.CONFIGURATIONS,
+)
+def find(installation: Installation) -> Iterator[Fault]:
+    """Yield a fault for each webhook without a CA that is valid for some time."""
+    configuration = installation.configuration
+    if configuration is None:
+        return
+    annotations = texts(configuration, "metadata", "annotations")
+    by_cert_manager = any(key in annotations for key in INJECTED_BY_CERT_MANAGER)
+    remedy = "`placement-webhook certs register` puts the CA there"
+    if by_cert_manager:
+        remedy = "cert-manager injects it: `kubectl -n cert-manager logs deploy/cert-manager-cainjector` says why not"
+    for index, (webhook, bundle) in enumerate(zip(installation.webhooks, ca_bundles(configuration), strict=True)):
+        where = f"{installation.place}: webhooks[{index}].clientConfig.caBundle"
+        cas = pem.readable_certificates(bundle)
+        if not cas:
+            if field(webhook, "clientConfig", "url") and not bundle:
+                continue  # the system's roots can have issued the certificate
+            yield error(where, "empty or unreadable: API servers trust no certificate of the webhook", remedy)
+            continue
+        end = max(each.not_valid_after_utc for each in cas)
+        days = (end - installation.now).days
+        if end <= installation.now:
+            yield error(where, f"its last CA expired on {end:%Y-%m-%d}", remedy)
+        elif days < _LEAST_DAYS:
+            yield warning(where, f"its last CA expires in {days} days", remedy)

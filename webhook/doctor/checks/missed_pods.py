@@ -1,0 +1,35 @@
+"""No pod was created while the webhook was away."""
+
+from collections.abc import Iterator
+
+from webhook.doctor.check import check
+from webhook.doctor.finding import Fault, named, warning
+from webhook.doctor.installation import Installation
+from webhook.doctor.source import Source
+
+
+@check(
+    "missed-pods",
+    "Pods that the policy concerns were created without injection",
+    "`kubectl rollout restart` of their owners creates them again",
+    Source.CONFIGURATIONS,
+    Source.NAMESPACES,
+    Source.PODS,
+    Source.POLICY,
+)
+def find(installation: Installation) -> Iterator[Fault]:
+    """Yield a fault with the first missed pods and the number of the others."""
+    if not installation.missed_count:
+        return
+    pods = [f"{each.namespace}/{each.name}" for each in installation.missed]
+    more = installation.missed_count - len(pods)
+    shown = named(pods, len(pods)) + (f" and {more} more" if more else "")
+    owners = {f"{each.owner} -n {each.namespace}" for each in installation.missed if each.owner}
+    commands = [f"`kubectl rollout restart {each}`" for each in sorted(owners) if each.startswith("deployment/")]
+    noun = "pod was" if installation.missed_count == 1 else "pods were"
+    yield warning(
+        f"Pods {shown}",
+        f"{installation.missed_count} {noun} created without injection: while no server answered and failurePolicy "
+        "was Ignore, or before the webhook was installed",
+        f"create them again: {', '.join(commands[:3]) or 'delete them, and let their owners create them'}",
+    )

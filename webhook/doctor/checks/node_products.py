@@ -1,0 +1,57 @@
+"""The product labels and taints of nodes agree, and a workload type reaches each product."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from webhook.doctor.check import check
+from webhook.doctor.finding import Fault, warning
+from webhook.doctor.installation import Installation
+from webhook.doctor.node_facts import NodeFacts, nodes_of, pools_of, product_labels, shown
+from webhook.doctor.source import Source
+
+
+@check(
+    "node-products",
+    "A node has a product taint without the label, or another value, or a product is in no pool of any type",
+    "`kubectl label node NODE CARD.product=PRODUCT`; move a node to a pool of a type",
+    Source.NODES,
+    Source.POLICY,
+)
+def find(installation: Installation) -> Iterator[Fault]:
+    """Yield a fault for the nodes of each product whose label and taint disagree, and each product out of reach."""
+    nodes = nodes_of(installation)
+    for key in product_labels(installation.policy):
+        yield from _disagreeing(key, nodes)
+        yield from _out_of_reach(installation, key, nodes)
+
+
+def _disagreeing(key: str, nodes: tuple[NodeFacts, ...]) -> Iterator[Fault]:
+    found: dict[tuple[str, str | None], list[NodeFacts]] = defaultdict(list)
+    for node in nodes:
+        label = node.labels.get(key)
+        for value in sorted(node.tainted(key) - {label}):
+            found[value, label].append(node)
+    for (value, label), those in found.items():
+        command = f"`kubectl label --overwrite node {those[0].name} {key}={value}`"
+        if label is None:
+            what = f"taint {key}={value} without the label: no pod that names the product selects the node"
+            yield warning(f"{shown(those)}: metadata.labels", what, command)
+        else:
+            what = f"label {key}={label}, but taint {key}={value}: a pod must name both products to run there"
+            yield warning(f"{shown(those)}: spec.taints", what, f"{command}, or correct the taint")
+
+
+def _out_of_reach(installation: Installation, key: str, nodes: tuple[NodeFacts, ...]) -> Iterator[Fault]:
+    """Yield a fault for each product of which every node is outside of the pools of all workload types."""
+    usage, pools = installation.policy.node_usage_key, pools_of(installation.policy)
+    by_product: dict[str, list[NodeFacts]] = defaultdict(list)
+    for node in nodes:
+        if key in node.labels:
+            by_product[node.labels[key]].append(node)
+    for product, those in sorted(by_product.items()):
+        if any(node.labels.get(usage) in pools for node in those):
+            continue
+        what = f"{product}: no workload type reaches this product, as none of its nodes is in a pool of the policy"
+        value = next(iter(pools))
+        command = f"`kubectl label --overwrite node {those[0].name} {usage}={value}`, or allow its pool in the policy"
+        yield warning(f"{shown(those)}: metadata.labels[{key}]", what, command)

@@ -1,0 +1,40 @@
+"""The policy in force is the one of the ConfigMap and the one that is given."""
+
+from collections.abc import Iterator
+
+from webhook.doctor.check import check
+from webhook.doctor.finding import Fault, error, warning
+from webhook.doctor.installation import Installation, texts
+from webhook.doctor.source import Source
+
+
+@check(
+    "policy",
+    "The policy in force is not the one of the ConfigMap or of `--policy`, or the ConfigMap has no valid policy",
+    "`placement-webhook policy check FILE`; apply the ConfigMap, and look at the log of the server",
+    Source.DEPLOYMENTS,
+    Source.POLICY,
+    Source.TRIAL,
+)
+def find(installation: Installation) -> Iterator[Fault]:
+    """Yield a fault if the ConfigMap, the mark on the dry-run pod and the given policy differ."""
+    stored, given = installation.stored, installation.given
+    where = f"ConfigMap {installation.target.namespace}/{stored.name}" if stored is not None else ""
+    if stored is not None and stored.policy is None:
+        what = f"holds no valid policy, so the last valid one stays in force: {'; '.join(stored.errors[:3])}"
+        yield error(where, what, "`placement-webhook policy check FILE` has all errors")
+    held = stored.policy if stored is not None else None
+    in_force = _mark(installation)
+    if held is not None and in_force and in_force != held.identity:
+        what = f"holds {held.identity}, but a replica that answered has {in_force}: it has not read it, or rejected it"
+        yield warning(where, what, "look at the logs of the replicas; `kubectl rollout status` if it was just applied")
+    known = held.identity if held is not None else in_force
+    if given is not None and known and known != given.identity:
+        what = f"the cluster has {known}, and the given file is {given.identity}"
+        yield warning(where or installation.place, what, "apply the file, or give doctor the one that is in force")
+
+
+def _mark(installation: Installation) -> str:
+    trial = installation.trial
+    annotations = texts(trial.pod, "metadata", "annotations") if trial is not None and trial.pod is not None else {}
+    return annotations.get(installation.policy.policy_annotation, "")

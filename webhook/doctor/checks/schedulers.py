@@ -1,0 +1,56 @@
+"""The schedulers that the policy names run."""
+
+from collections.abc import Iterator
+
+from webhook.backends.registry import api_groups_of
+from webhook.doctor.check import check
+from webhook.doctor.finding import Fault, warning
+from webhook.doctor.installation import Installation, JsonObject, listed, name_of
+from webhook.doctor.source import Source
+from webhook.kube.wellknown import DEFAULT_SCHEDULER
+
+
+@check(
+    "schedulers",
+    "Nothing shows that a scheduler runs that the policy names: no API group, Lease, Deployment or running pod",
+    "install the scheduler, or change `schedulerName` and `allowedSchedulers`",
+    Source.POLICY,
+    Source.GROUPS,
+    Source.LEASES,
+    Source.PODS,
+    Source.DEPLOYMENTS,
+)
+def find(installation: Installation) -> Iterator[Fault]:
+    """Yield a fault for each scheduler of the policy without a sign of it; none if Leases or pods are not known."""
+    evidence, spec = installation.evidence, installation.policy.spec
+    if evidence is None or not installation.knows(Source.PODS):
+        return
+    fields = {f"workloadTypes.{name}.schedulerName": each.scheduler_name for name, each in spec.workload_types.items()}
+    if "allowed_schedulers" in spec.model_fields_set:
+        fields |= {f"allowedSchedulers[{index}]": name for index, name in enumerate(spec.allowed_schedulers)}
+    reported = {"", DEFAULT_SCHEDULER}
+    for path, name in fields.items():
+        if name is None or name in reported:
+            continue
+        reported.add(name)
+        groups = api_groups_of(spec.schedulers, name)
+        if evidence.shows(name, groups) or name in installation.bound_schedulers or _is_deployed(installation, name):
+            continue
+        signs = f"no API group {' or '.join(groups)}, Lease" if groups else "no Lease"
+        what = f"{name}: no sign that it runs ({signs}, Deployment or running pod names it), so its pods stay Pending"
+        yield warning(f"policy: spec.{path}", what, "install it, or name a scheduler that runs")
+
+
+def _is_deployed(installation: Installation, scheduler: str) -> bool:
+    """Return whether a Deployment, one of its containers or an argument has the name."""
+    return any(
+        scheduler in text for each in installation.of(Source.DEPLOYMENTS) for text in (name_of(each), *_words(each))
+    )
+
+
+def _words(deployment: JsonObject) -> Iterator[str]:
+    for container in listed(deployment, "spec", "template", "spec", "containers"):
+        yield str(container.get("name", ""))
+        for key in ("command", "args"):
+            found = container.get(key)
+            yield from map(str, found if isinstance(found, list) else ())

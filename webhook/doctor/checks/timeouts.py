@@ -1,0 +1,48 @@
+"""The timeouts of all webhooks for a pod fit into a request."""
+
+from collections.abc import Iterator
+
+from webhook.doctor.check import check
+from webhook.doctor.finding import Fault, named, warning
+from webhook.doctor.installation import Installation, name_of, webhooks_of
+from webhook.doctor.matching import DEFAULT_TIMEOUT_SECONDS, is_called_for_pods, selects_namespace, timeout_seconds
+from webhook.doctor.source import Source
+
+# Source: k8s.io/apiserver/pkg/server/config.go, RequestTimeout; the flag --request-timeout
+_REQUEST_SECONDS = 60
+
+
+@check(
+    "timeouts",
+    "The timeout of the webhook is long, or those of all webhooks for a pod add up to a request's",
+    "lower `timeoutSeconds`: the webhook answers in milliseconds; deploy/base has 5",
+    Source.CONFIGURATIONS,
+    Source.NAMESPACES,
+)
+def find(installation: Installation) -> Iterator[Fault]:
+    """Yield a fault for a long timeout, and for webhooks that can together exceed the time of a request.
+
+    API servers call mutating webhooks one after the other. The sum is that of the namespace with the most.
+    """
+    for index, webhook in enumerate(installation.webhooks):
+        seconds = timeout_seconds(webhook)
+        if seconds > DEFAULT_TIMEOUT_SECONDS:
+            where = f"{installation.place}: webhooks[{index}].timeoutSeconds"
+            yield warning(where, f"{seconds}: a webhook that hangs delays each pod by this", "set it to 5")
+    called = [
+        (name_of(configuration), webhook)
+        for configuration in installation.of(Source.CONFIGURATIONS)
+        for webhook in webhooks_of(configuration)
+        if is_called_for_pods(webhook)
+    ]
+    worst, names = 0, list[str]()
+    for namespace in dict.fromkeys(("default", *(name_of(each) for each in installation.of(Source.NAMESPACES)))):
+        labels = installation.namespace_labels(namespace)
+        selecting = [(name, each) for name, each in called if selects_namespace(each, labels)]
+        seconds = sum(timeout_seconds(each) for _, each in selecting)
+        if seconds > worst:
+            worst, names = seconds, [name for name, _ in selecting]
+    if installation.configuration is not None and worst >= _REQUEST_SECONDS:
+        what = f"their timeouts add up to {worst} s, and a request ends after {_REQUEST_SECONDS} s"
+        shown = named(dict.fromkeys(names))
+        yield warning(f"MutatingWebhookConfigurations {shown}", what, "lower timeoutSeconds of the longest ones")

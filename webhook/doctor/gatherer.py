@@ -1,0 +1,276 @@
+"""Read an installation once: the one part of the package that talks to a cluster."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from time import monotonic
+from typing import Any
+from urllib.parse import quote
+
+from certs.registration import Target
+from webhook.cluster.cache.resources import BATCH_RESOURCES
+from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.doctor.installation import Installation, JsonObject, ServerClock, name_of, texts
+from webhook.doctor.missed import PodsRead
+from webhook.doctor.questions import account_of, ask_rights, create_on_trial, probe
+from webhook.doctor.reduction import policy_place, reduced, stored_policy
+from webhook.doctor.source import Source
+from webhook.kube.documents import field
+from webhook.kube.field import InvalidInput
+from webhook.policy.loader import built_in_policy
+from webhook.policy.policy import Policy
+from webhook.watch.api_server import NOT_FOUND, ApiServer, ApiServerError, UnreachableError, list_pages
+from webhook.watch.release import read_release
+
+_PAGE = 500
+_AT_ONCE = 8
+_NODE_LEASES = "kube-node-lease"
+_NOT_ENDED = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+_LISTS: Mapping[Source, str] = {
+    Source.NAMESPACES: "/api/v1/namespaces",
+    Source.NODES: "/api/v1/nodes",
+    Source.DEPLOYMENTS: "/apis/apps/v1/deployments",
+    Source.QUOTAS: "/api/v1/resourcequotas",
+    Source.PRIORITY_CLASSES: "/apis/scheduling.k8s.io/v1/priorityclasses",
+    Source.LEASES: "/apis/coordination.k8s.io/v1/leases",
+}
+# What must be read before a source can be.
+_DEPENDS: Mapping[Source, frozenset[Source]] = {
+    Source.POLICY: frozenset({Source.SERVICE, Source.DEPLOYMENTS}),
+    Source.PODS: frozenset({Source.NAMESPACES, Source.POLICY}),
+    Source.TRIAL: frozenset({Source.NAMESPACES, Source.POLICY}),
+    Source.PROBE: frozenset({Source.ENDPOINTS}),
+    Source.RIGHTS: frozenset({Source.SERVICE, Source.DEPLOYMENTS, Source.GROUPS}),
+    Source.QUEUES: frozenset({Source.GROUPS}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to read: the names of the installation (None: those that the configuration has), and the sources.
+
+    `endpoint` is the HOST:PORT to probe in place of that of the webhooks. Nothing is read after `within_seconds`.
+    """
+
+    configuration: str
+    namespace: str | None
+    service: str | None
+    policy: Policy | None
+    endpoint: str | None
+    trial_namespace: str | None
+    sources: frozenset[Source]
+    within_seconds: float
+
+
+async def gather(server: ApiServer, wanted: Wanted) -> Installation:
+    """Return the installation. What may not be read, or not in time, is in its `refusals`.
+
+    Raises:
+        ApiServerError: the API server does not answer, or does not know the user.
+        InvalidInput: `wanted.endpoint` has another form.
+    """
+    gatherer = _Gatherer(server, wanted)
+    await gatherer.read_configurations()
+    sources = _with_dependencies(wanted.sources)
+    await gatherer.read_all(sources - {Source.CONFIGURATIONS, *_DEPENDS})
+    await gatherer.read_all(sources & {Source.POLICY, Source.PROBE, Source.RIGHTS, Source.QUEUES})
+    # Not beside others, so that its time is that of the webhooks.
+    await gatherer.read_all(sources & {Source.TRIAL})
+    await gatherer.read_all(sources & {Source.PODS})
+    return gatherer.result()
+
+
+def _with_dependencies(sources: frozenset[Source]) -> frozenset[Source]:
+    added = frozenset(each for source in sources for each in _DEPENDS.get(source, ()))
+    return sources if added <= sources else _with_dependencies(sources | added)
+
+
+class _Gatherer:
+    def __init__(self, server: ApiServer, wanted: Wanted) -> None:
+        self._server, self._wanted = server, wanted
+        self._ends = monotonic() + wanted.within_seconds
+        self._groups: JsonObject = {}
+        self._objects: dict[Source, tuple[JsonObject, ...]] = {}
+        self._refusals: dict[Source, str] = {}
+        self._gate = asyncio.Semaphore(_AT_ONCE)
+        target = Target(configuration=wanted.configuration)
+        policy = wanted.policy or built_in_policy()
+        self.found = Installation(datetime.now(UTC), target, policy, self._objects, self._refusals, given=wanted.policy)
+
+    async def read_configurations(self) -> None:
+        """Read the webhook configurations, which name everything else.
+
+        Raises:
+            ApiServerError: the API server does not answer, or does not know the user.
+        """
+        try:
+            await self._list(Source.CONFIGURATIONS, _ADMISSION)
+        except UnreachableError:
+            raise
+        except ApiServerError as error:
+            if error.code == 401:
+                raise
+            self._refusals[Source.CONFIGURATIONS] = str(error)
+        wanted, default = self._wanted, Target()
+        called = next((field(each, "clientConfig", "service") for each in self.found.webhooks), None) or {}
+        namespace = wanted.namespace or called.get("namespace") or default.namespace
+        service = wanted.service or called.get("name") or default.service
+        target = Target(namespace, service=service, configuration=wanted.configuration)
+        self.found = replace(self.found, target=target)
+
+    async def read_all(self, sources: frozenset[Source]) -> None:
+        """Read `sources` side by side."""
+        await asyncio.gather(*(self._read(each) for each in sorted(sources, key=lambda each: each.name)))
+
+    async def _read(self, source: Source) -> None:
+        reading = self._readings().get(source)
+        try:
+            async with self._gate, asyncio.timeout(max(self._ends - monotonic(), 0)):
+                if reading is not None:
+                    await reading()
+                else:
+                    await self._list(source, _LISTS[source])
+        except TimeoutError:
+            self._refusals[source] = f"not read within {self._wanted.within_seconds:g} s"
+        except (ApiServerError, InvalidInput) as error:
+            if isinstance(error, InvalidInput) and source is Source.PROBE and self._wanted.endpoint:
+                raise
+            self._refusals[source] = str(error)
+
+    def _readings(self) -> Mapping[Source, Callable[[], Awaitable[None]]]:
+        return {
+            Source.SERVICE: self._read_service,
+            Source.ENDPOINTS: self._read_endpoints,
+            Source.BUDGETS: self._read_budgets,
+            Source.POLICY: self._read_policy,
+            Source.PODS: self._read_pods,
+            Source.GROUPS: self._read_groups,
+            Source.QUEUES: self._read_queues,
+            Source.RIGHTS: self._read_rights,
+            Source.PROBE: self._probe,
+            Source.TRIAL: self._try,
+            Source.CLOCK: self._read_clock,
+            Source.VERSION: self._read_version,
+        }
+
+    def result(self) -> Installation:
+        """Return what was read."""
+        knows_signs = self.found.knows(Source.GROUPS) and self.found.knows(Source.LEASES)
+        return replace(self.found, evidence=self._evidence() if knows_signs else None)
+
+    async def _list(self, source: Source, path: str, query: Mapping[str, str] | None = None) -> None:
+        kept: list[JsonObject] = []
+
+        async def take(items: list[JsonObject], begins: bool) -> None:
+            if begins:
+                kept.clear()
+            kept.extend(reduced(source, each) for each in items)
+
+        await list_pages(self._server, path, query or {}, take, _PAGE)
+        self._objects[source] = (*self._objects.get(source, ()), *kept)
+
+    def _namespaced(self, group: str, plural: str, name: str = "") -> str:
+        path = f"{group}/namespaces/{quote(self.found.target.namespace, safe='')}/{plural}"
+        return f"{path}/{quote(name, safe='')}" if name else path
+
+    async def _read_service(self) -> None:
+        path = self._namespaced("/api/v1", "services", self.found.target.service)
+        self._objects[Source.SERVICE] = await self._get_if_any(path)
+
+    async def _get_if_any(self, path: str) -> tuple[JsonObject, ...]:
+        try:
+            return (await self._server.get(path, {}),)
+        except ApiServerError as error:
+            if error.code != NOT_FOUND:
+                raise
+            return ()
+
+    async def _read_endpoints(self) -> None:
+        query = {"labelSelector": f"kubernetes.io/service-name={self.found.target.service}"}
+        await self._list(Source.ENDPOINTS, self._namespaced("/apis/discovery.k8s.io/v1", "endpointslices"), query)
+
+    async def _read_budgets(self) -> None:
+        await self._list(Source.BUDGETS, self._namespaced("/apis/policy/v1", "poddisruptionbudgets"))
+
+    async def _read_policy(self) -> None:
+        place = policy_place(self.found.deployment or {})
+        if place is None:
+            return
+        name, key = place
+        found = await self._get_if_any(self._namespaced("/api/v1", "configmaps", name))
+        stored = stored_policy(found[0] if found else {}, name, key)
+        self._objects[Source.POLICY] = found
+        self.found = replace(self.found, stored=stored, policy=stored.policy or self.found.policy)
+
+    async def _read_pods(self) -> None:
+        found = self.found
+        namespaces = found.of(Source.NAMESPACES)
+        webhook = found.pods_webhook[1] if found.pods_webhook and found.knows(Source.NAMESPACES) else None
+        labels = {name_of(each): found.namespace_labels(name_of(each)) for each in namespaces}
+        annotations = {name_of(each): texts(each, "metadata", "annotations") for each in namespaces}
+        read = PodsRead(found.policy, webhook, labels, annotations)
+
+        async def take(items: list[JsonObject], begins: bool) -> None:
+            nonlocal read
+            if begins:
+                read = PodsRead(found.policy, webhook, labels, annotations)
+            for each in items:
+                read.add(each)
+            await asyncio.sleep(0)
+
+        await list_pages(self._server, "/api/v1/pods", _NOT_ENDED, take, _PAGE)
+        self._objects[Source.PODS] = ()
+        self.found = replace(
+            self.found,
+            bound_schedulers=frozenset(read.bound_schedulers),
+            missed=tuple(read.missed),
+            missed_count=read.missed_count,
+        )
+
+    async def _read_groups(self) -> None:
+        self._groups = await self._server.get("/apis", {})
+        self._objects[Source.GROUPS] = ()
+
+    async def _read_queues(self) -> None:
+        self._objects[Source.QUEUES] = ()
+        served = self._evidence().groups
+        for each in BATCH_RESOURCES:
+            if each.plural in ("queues", "localqueues") and each.api_version.partition("/")[0] in served:
+                try:
+                    await self._list(Source.QUEUES, each.path)
+                except ApiServerError as error:
+                    if error.code != NOT_FOUND:
+                        raise
+
+    async def _read_rights(self) -> None:
+        account = account_of(self.found)
+        if account is not None:
+            rights = await ask_rights(self._server, self.found.target.namespace, account, self._evidence().groups)
+            self.found = replace(self.found, rights=rights, account=f"{self.found.target.namespace}/{account}")
+
+    def _evidence(self) -> SchedulerEvidence:
+        leases = [each for each in self.found.of(Source.LEASES) if not name_of(each).startswith(_NODE_LEASES)]
+        return SchedulerEvidence.of(self._groups, {"items": leases})
+
+    async def _probe(self) -> None:
+        self.found = replace(self.found, probes=await probe(self.found, self._wanted.endpoint))
+
+    async def _try(self) -> None:
+        self.found = replace(
+            self.found, trial=await create_on_trial(self._server, self.found, self._wanted.trial_namespace)
+        )
+
+    async def _read_clock(self) -> None:
+        path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+        review: dict[str, Any] = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        before = datetime.now(UTC)
+        answered = await self._server.create(path, review, {})
+        after = datetime.now(UTC)
+        text = field(answered, "metadata", "creationTimestamp")
+        if isinstance(text, str):
+            self.found = replace(self.found, clock=ServerClock(datetime.fromisoformat(text), before, after))
+
+    async def _read_version(self) -> None:
+        self.found = replace(self.found, release=await read_release(self._server))

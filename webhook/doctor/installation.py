@@ -1,0 +1,194 @@
+"""What was read of a cluster: the input of every check. Nothing in it changes."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from certs.registration import Target
+from certs.status import Called
+from certs.webhook_rules import PODS
+from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.doctor.source import Source
+from webhook.kube import documents
+from webhook.kube.release import Release
+from webhook.policy.policy import Policy
+
+JsonObject = dict[str, Any]
+
+
+class Probe(NamedTuple):
+    """The TLS handshake with one address on behalf of each webhook of the configuration."""
+
+    address: str
+    called: tuple[Called | None, ...]
+
+
+class Trial(NamedTuple):
+    """The dry-run creation of a pod that the policy concerns: the pod that would be stored, or the error and code."""
+
+    namespace: str
+    workload_type: str
+    seconds: float
+    pod: JsonObject | None = None
+    error: str = ""
+    code: int = 0
+
+
+class StoredPolicy(NamedTuple):
+    """The policy in the ConfigMap `name` that the Deployment mounts; `errors` if it is not valid."""
+
+    name: str
+    policy: Policy | None
+    errors: tuple[str, ...] = ()
+
+
+class Right(NamedTuple):
+    """A right of the service account of the webhook, and whether it has it."""
+
+    group: str
+    resource: str
+    verb: str
+    is_required: bool
+    is_held: bool = True
+
+
+class Missed(NamedTuple):
+    """A pod that the policy would change and that was stored without its marks."""
+
+    namespace: str
+    name: str
+    owner: str
+
+
+class ServerClock(NamedTuple):
+    """The clock of the API server at `server`, when that of this machine was between `before` and `after`."""
+
+    server: datetime
+    before: datetime
+    after: datetime
+
+
+@dataclass(frozen=True)
+class Installation:
+    """An installation of the webhook, as far as it was read.
+
+    `target` has the names of its objects. `objects` are by source; a source that could not be read is in `refusals`
+    with the reason. `policy` is the one that checks judge by: the one in force if it is known, else `given`, else the
+    built-in one. `bound_schedulers` are the schedulers of running pods. `missed` are the first missed pods of
+    `missed_count`.
+    """
+
+    now: datetime
+    target: Target
+    policy: Policy
+    objects: Mapping[Source, tuple[JsonObject, ...]] = field(default_factory=dict)
+    refusals: Mapping[Source, str] = field(default_factory=dict)
+    given: Policy | None = None
+    stored: StoredPolicy | None = None
+    bound_schedulers: frozenset[str] = frozenset()
+    missed: tuple[Missed, ...] = ()
+    missed_count: int = 0
+    probes: tuple[Probe, ...] = ()
+    trial: Trial | None = None
+    rights: tuple[Right, ...] = ()
+    account: str = ""
+    clock: ServerClock | None = None
+    release: Release | None = None
+    evidence: SchedulerEvidence | None = None
+
+    def of(self, source: Source) -> tuple[JsonObject, ...]:
+        """Return the objects of `source`; empty if it was not read."""
+        return self.objects.get(source, ())
+
+    def knows(self, source: Source) -> bool:
+        """Return whether `source` was read."""
+        return source in self.objects
+
+    @property
+    def place(self) -> str:
+        """The webhook configuration, in messages."""
+        return f"MutatingWebhookConfiguration {self.target.configuration}"
+
+    @cached_property
+    def configuration(self) -> JsonObject | None:
+        """The webhook configuration; None if there is none, or it was not read."""
+        found = self.of(Source.CONFIGURATIONS)
+        return next((each for each in found if name_of(each) == self.target.configuration), None)
+
+    @property
+    def webhooks(self) -> list[JsonObject]:
+        """The webhooks of the configuration."""
+        return webhooks_of(self.configuration or {})
+
+    @property
+    def pods_webhook(self) -> tuple[str, JsonObject] | None:
+        """The webhook for pods and its place, as the first of its name or the first; None without any."""
+        listed = list(enumerate(self.webhooks))
+        own = [each for each in listed if each[1].get("name") == PODS] or listed
+        return (f"{self.place}: webhooks[{own[0][0]}]", own[0][1]) if own else None
+
+    @property
+    def is_called_by_service(self) -> bool:
+        """Whether API servers call a Service, and not a URL."""
+        return any(documents.field(each, "clientConfig", "service") for each in self.webhooks)
+
+    @cached_property
+    def service(self) -> JsonObject | None:
+        """The Service; None if there is none, or it was not read."""
+        return next(iter(self.of(Source.SERVICE)), None)
+
+    @cached_property
+    def deployment(self) -> JsonObject | None:
+        """The Deployment of the servers; None if there is none, or it was not read."""
+        return own_deployment(self.of(Source.DEPLOYMENTS), self.target.namespace, self.service)
+
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        """Return the labels of the namespace, as the API server sets them if it was not read."""
+        return self._labels_by_namespace.get(name, {NAMESPACE_NAME: name})
+
+    @cached_property
+    def _labels_by_namespace(self) -> dict[str, Mapping[str, str]]:
+        return {
+            name_of(each): {NAMESPACE_NAME: name_of(each), **texts(each, "metadata", "labels")}
+            for each in self.of(Source.NAMESPACES)
+        }
+
+
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
+_OWN_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "server"}
+
+
+def name_of(content: Mapping[str, Any]) -> str:
+    """Return the name of an object, or `namespace/name`."""
+    metadata = content.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    return "/".join(str(metadata[key]) for key in ("namespace", "name") if metadata.get(key))
+
+
+def texts(content: Mapping[str, Any], *path: str) -> dict[str, str]:
+    """Return the map of texts at `path`; empty if there is none."""
+    found = documents.field(content, *path)
+    return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
+
+
+def listed(content: Mapping[str, Any], *path: str) -> list[JsonObject]:
+    """Return the objects in the list at `path`; empty if there is none."""
+    found = documents.field(content, *path)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def webhooks_of(configuration: Mapping[str, Any]) -> list[JsonObject]:
+    """Return the webhooks of a configuration."""
+    return listed(configuration, "webhooks")
+
+
+def own_deployment(deployments: Iterable[JsonObject], namespace: str, service: JsonObject | None) -> JsonObject | None:
+    """Return the first Deployment in `namespace` whose pods `service` selects; without one, those with our labels."""
+    wanted = texts(service or {}, "spec", "selector") or _OWN_LABELS
+    for each in deployments:
+        labels = texts(each, "spec", "template", "metadata", "labels")
+        if documents.field(each, "metadata", "namespace") == namespace and wanted.items() <= labels.items():
+            return each
+    return None

@@ -1,0 +1,78 @@
+"""Which webhooks the API server calls for a pod: rules, selectors and matchConditions. Pure.
+
+Source: k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, ShouldCallHook
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from webhook.doctor.installation import JsonObject, listed
+from webhook.kube.cel.expression import compiled
+from webhook.kube.documents import field
+from webhook.kube.field import InvalidInput
+from webhook.kube.label_selector import read_label_selector, selector_matches
+from webhook.kube.reader import Reader
+
+DEFAULT_TIMEOUT_SECONDS = 10
+
+
+def is_called_for_pods(webhook: JsonObject) -> bool:
+    """Return whether a rule of `webhook` has the creation of pods."""
+    return any(
+        _has(rule, "operations", "CREATE")
+        and _has(rule, "apiGroups", "")
+        and _has(rule, "apiVersions", "v1")
+        and (_has(rule, "resources", "pods") or "*/*" in _values(rule, "resources"))
+        for rule in listed(webhook, "rules")
+    )
+
+
+def selects_namespace(webhook: JsonObject, labels: Mapping[str, str]) -> bool:
+    """Return whether the namespaceSelector of `webhook` selects a namespace with `labels`; a malformed one does."""
+    reader = Reader()
+    selector = read_label_selector(reader, webhook.get("namespaceSelector") or {}, "namespaceSelector")
+    try:
+        reader.finish()
+    except InvalidInput:
+        return True
+    return selector_matches(selector, labels)
+
+
+def may_send_pod(webhook: JsonObject, namespace: str) -> bool:
+    """Return whether `webhook` is called for a plain pod in `namespace`, as far as its selector does not tell.
+
+    A webhook with an objectSelector is called only for pods with labels, which no pod of the cluster has by itself.
+    A condition that cannot be evaluated counts as true.
+    """
+    if webhook.get("objectSelector"):
+        return False
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "pod", "namespace": namespace, "labels": {}, "annotations": {}},
+        "spec": {"containers": [{"name": "main", "image": "image"}], "schedulerName": "default-scheduler"},
+    }
+    request = {"operation": "CREATE", "namespace": namespace, "dryRun": False}
+    variables: dict[str, Any] = {"object": pod, "oldObject": None, "request": request}
+    conditions = listed(webhook, "matchConditions")
+    return all(compiled(str(each.get("expression"))).holds(variables) is not False for each in conditions)
+
+
+def timeout_seconds(webhook: JsonObject) -> int:
+    """Return the seconds that the API server waits for `webhook`."""
+    found = webhook.get("timeoutSeconds")
+    return found if isinstance(found, int) else DEFAULT_TIMEOUT_SECONDS
+
+
+def is_reinvoked(webhook: JsonObject) -> bool:
+    """Return whether `webhook` is called again after later ones have changed the pod."""
+    return bool(field(webhook, "reinvocationPolicy") == "IfNeeded")
+
+
+def _has(rule: JsonObject, name: str, wanted: str) -> bool:
+    return not {wanted, "*"}.isdisjoint(_values(rule, name))
+
+
+def _values(rule: JsonObject, name: str) -> list[str]:
+    found = rule.get(name)
+    return [str(each) for each in found] if isinstance(found, list) else []

@@ -1,0 +1,56 @@
+"""The nodes of an installation, as far as checks read them. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from webhook.doctor.finding import named
+from webhook.doctor.installation import Installation, JsonObject, listed, name_of, texts
+from webhook.doctor.source import Source
+from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE, Taint
+from webhook.policy.policy import Policy
+
+
+class NodeFacts(NamedTuple):
+    """The labels and taints of a node, and the resources that it offers."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    resources: frozenset[str]
+
+    def tainted(self, key: str) -> set[str]:
+        """Return the values of the taints of `key` that keep pods away."""
+        return {each.value for each in self.taints if each.key == key and each.effect in (NO_SCHEDULE, NO_EXECUTE)}
+
+
+def nodes_of(installation: Installation) -> tuple[NodeFacts, ...]:
+    """Return the nodes by name."""
+    return tuple(_facts(each) for each in sorted(installation.of(Source.NODES), key=name_of))
+
+
+def product_labels(policy: Policy) -> list[str]:
+    """Return the product labels of all accelerators, which are the keys of their taints, too."""
+    return [f"{each.card}.product" for each in policy.spec.accelerators]
+
+
+def pools_of(policy: Policy) -> dict[str, list[str]]:
+    """Return the workload types that may use each value of the usage label."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name, each in policy.spec.workload_types.items():
+        for pool in each.node_usage.allow:
+            found[pool].append(name)
+    return dict(found)
+
+
+def shown(nodes: Iterable[NodeFacts]) -> str:
+    """Return the names of nodes, for the place of a fault."""
+    names = [each.name for each in nodes]
+    return f"{'Node' if len(names) == 1 else 'Nodes'} {named(names)}"
+
+
+def _facts(node: JsonObject) -> NodeFacts:
+    taints = tuple(Taint.of(each) for each in listed(node, "spec", "taints"))
+    offered = texts(node, "status", "allocatable") or texts(node, "status", "capacity")
+    resources = frozenset(name for name, amount in offered.items() if amount != "0")
+    return NodeFacts(name_of(node), texts(node, "metadata", "labels"), taints, resources)

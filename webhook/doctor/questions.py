@@ -1,0 +1,107 @@
+"""Ask a cluster what no object states: rights, what the endpoints serve, and what becomes of a pod."""
+
+import asyncio
+from collections.abc import Collection
+from time import monotonic
+from urllib.parse import quote
+
+from certs.calling import call_webhooks
+from webhook.doctor.endpoints import ready_addresses
+from webhook.doctor.installation import Installation, JsonObject, Probe, Right, Trial, listed, name_of
+from webhook.doctor.matching import selects_namespace
+from webhook.doctor.rights import access_review, needed_rights
+from webhook.doctor.sample_pods import sample_pod, types_of
+from webhook.doctor.source import Source
+from webhook.kube.documents import field
+from webhook.watch.api_server import ApiServer, ApiServerError, UnreachableError
+
+_AT_ONCE = 8
+_MOST_ENDPOINTS = 3
+_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+def account_of(installation: Installation) -> str | None:
+    """Return the service account of the servers; None if they do not read the cluster with one."""
+    deployment = installation.deployment or {}
+    containers = listed(deployment, "spec", "template", "spec", "containers")
+    if not any("--in-cluster" in (each.get("args") or ()) for each in containers):
+        return None
+    return str(field(deployment, "spec", "template", "spec", "serviceAccountName") or "default")
+
+
+async def ask_rights(server: ApiServer, namespace: str, account: str, groups: Collection[str]) -> tuple[Right, ...]:
+    """Return the rights that the service account needs in a cluster with these API groups, and whether it has them.
+
+    Raises:
+        ApiServerError: a review was refused.
+    """
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def asked(right: Right) -> Right:
+        async with gate:
+            review = await server.create(_REVIEWS, access_review(right, namespace, account), {})
+        return right._replace(is_held=field(review, "status", "allowed") is True)
+
+    return tuple(await asyncio.gather(*map(asked, needed_rights(groups))))
+
+
+async def probe(installation: Installation, endpoint: str | None) -> tuple[Probe, ...]:
+    """Return the TLS handshakes with `endpoint`; None: with the address that API servers call and ready endpoints.
+
+    Each replica can have another certificate, so some of the endpoints are called one by one.
+
+    Raises:
+        InvalidInput: `endpoint` is not HOST:PORT.
+    """
+    configuration = installation.configuration
+    if configuration is None:
+        return ()
+    addresses: list[str | None] = [endpoint]
+    if endpoint is None and installation.is_called_by_service:
+        ready = ready_addresses(installation.of(Source.ENDPOINTS))[:_MOST_ENDPOINTS]
+        addresses += [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in ready]
+    called = await asyncio.gather(*(asyncio.to_thread(call_webhooks, configuration, at) for at in addresses))
+    return tuple(
+        Probe(at or next((each.address for each in results if each), ""), tuple(results))
+        for at, results in zip(addresses, called, strict=True)
+    )
+
+
+async def create_on_trial(server: ApiServer, installation: Installation, given: str | None) -> Trial | None:
+    """Return what becomes of a pod that is created on dry run, in the namespace `given` or one that is sent.
+
+    None: there is no such namespace, or nothing is installed.
+
+    Raises:
+        ApiServerError: the user may not create pods there, or the API server does not answer.
+    """
+    chosen = _trial_place(installation, given)
+    if chosen is None or installation.configuration is None:
+        return None
+    namespace, workload_type = chosen
+    resources = installation.policy.spec.accelerators[0].resources
+    resource = next((each for each in resources if "*" not in each), None)
+    pod = sample_pod(installation.policy, workload_type, resource)
+    created: JsonObject | None = None
+    message, code, began = "", 0, monotonic()
+    try:
+        created = await server.create(f"/api/v1/namespaces/{quote(namespace, safe='')}/pods", pod, {"dryRun": "All"})
+    except UnreachableError:
+        raise
+    except ApiServerError as error:
+        if 'cannot create resource "pods"' in str(error):
+            raise
+        message, code = str(error), error.code
+    return Trial(namespace, workload_type, monotonic() - began, created, message, code)
+
+
+def _trial_place(installation: Installation, given: str | None) -> tuple[str, str] | None:
+    """Return a namespace whose pods are sent to the webhook, and a workload type that it may use."""
+    own = installation.pods_webhook
+    names = ["default", *sorted(name_of(each) for each in installation.of(Source.NAMESPACES))]
+    for name in [given] if given else names:
+        types = list(types_of(installation.policy, name))
+        labels = installation.namespace_labels(name)
+        if types and (given or (own is not None and selects_namespace(own[1], labels))):
+            return name, types[0]
+    return None

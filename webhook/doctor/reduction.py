@@ -1,0 +1,112 @@
+"""The part of each object that checks read: a large cluster is read in pages, and little of them is kept. Pure."""
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+
+from webhook.doctor.installation import JsonObject, StoredPolicy, listed, texts
+from webhook.doctor.source import Source
+from webhook.kube.documents import field
+from webhook.kube.field import InvalidInput
+from webhook.policy.loader import parse_policy
+
+_CONTAINER = ("name", "command", "args", "ports", "volumeMounts")
+
+
+def _metadata(content: JsonObject, *kept: str) -> JsonObject:
+    return {key: field(content, "metadata", key) for key in ("name", "namespace", *kept)}
+
+
+def _named(content: JsonObject) -> JsonObject:
+    return {"metadata": _metadata(content, "labels", "annotations")}
+
+
+def _node(content: JsonObject) -> JsonObject:
+    return {
+        "metadata": _metadata(content, "labels"),
+        "spec": {key: field(content, "spec", key) for key in ("taints", "unschedulable")},
+        "status": {key: field(content, "status", key) for key in ("allocatable", "capacity")},
+    }
+
+
+def _deployment(content: JsonObject) -> JsonObject:
+    pod = field(content, "spec", "template", "spec")
+    containers = [
+        {key: each[key] for key in _CONTAINER if key in each}
+        for each in listed(content, "spec", "template", "spec", "containers")
+    ]
+    kept = {key: field(pod or {}, key) for key in ("volumes", "serviceAccountName")}
+    template = {
+        "metadata": {"labels": field(content, "spec", "template", "metadata", "labels")},
+        "spec": {**kept, "containers": containers},
+    }
+    return {
+        "metadata": _metadata(content),
+        "spec": {"replicas": field(content, "spec", "replicas"), "template": template},
+        "status": {"readyReplicas": field(content, "status", "readyReplicas")},
+    }
+
+
+def _lease(content: JsonObject) -> JsonObject:
+    written: list[JsonObject] = [
+        {"time": each.get("time"), "fieldsV1": {"f:spec": {"f:renewTime": {}}}}
+        for each in listed(content, "metadata", "managedFields")
+        if field(each, "fieldsV1", "f:spec", "f:renewTime") is not None
+    ]
+    spec = {key: field(content, "spec", key) for key in ("renewTime", "holderIdentity")}
+    return {"metadata": {**_metadata(content), "managedFields": written}, "spec": spec}
+
+
+def _without_managed_fields(content: JsonObject) -> JsonObject:
+    metadata = content.get("metadata")
+    if not isinstance(metadata, dict):
+        return content
+    return {**content, "metadata": {key: value for key, value in metadata.items() if key != "managedFields"}}
+
+
+_REDUCTIONS: Mapping[Source, Callable[[JsonObject], JsonObject]] = {
+    Source.NAMESPACES: _named,
+    Source.NODES: _node,
+    Source.DEPLOYMENTS: _deployment,
+    Source.LEASES: _lease,
+    Source.QUEUES: _named,
+}
+
+
+def reduced(source: Source, content: JsonObject) -> JsonObject:
+    """Return the part of an object of `source` that checks read."""
+    return _REDUCTIONS.get(source, _without_managed_fields)(content)
+
+
+def policy_place(deployment: JsonObject) -> tuple[str, str] | None:
+    """Return the ConfigMap and key of the policy file of a Deployment's server; None if it names none."""
+    for container in listed(deployment, "spec", "template", "spec", "containers"):
+        file = _policy_file(container)
+        for mount in listed(container, "volumeMounts"):
+            if file is None or str(mount.get("mountPath")).rstrip("/") != str(file.parent):
+                continue
+            for volume in listed(deployment, "spec", "template", "spec", "volumes"):
+                name = field(volume, "configMap", "name")
+                if volume.get("name") == mount.get("name") and isinstance(name, str):
+                    return name, file.name
+    return None
+
+
+def _policy_file(container: JsonObject) -> PurePosixPath | None:
+    args = [str(each) for each in container.get("args") or ()]
+    for index, each in enumerate(args):
+        if each.startswith("--policy="):
+            return PurePosixPath(each.removeprefix("--policy="))
+        if each == "--policy" and index + 1 < len(args):
+            return PurePosixPath(args[index + 1])
+    return None
+
+
+def stored_policy(config_map: JsonObject, name: str, key: str) -> StoredPolicy:
+    """Return the policy in a ConfigMap, or its errors."""
+    text = texts(config_map, "data").get(key)
+    if text is None:
+        return StoredPolicy(name, None, (f"it has no key {key}",))
+    try:
+        return StoredPolicy(name, parse_policy(text, key))
+    except InvalidInput as error:
+        return StoredPolicy(name, None, tuple(map(str, error.errors)))

@@ -1,0 +1,31 @@
+"""What a diagnosis reads of a cluster."""
+
+from enum import Enum
+
+
+class Source(Enum):
+    """Parts of a cluster that are read once, each with its name in messages and the rights that it needs."""
+
+    CONFIGURATIONS = ("MutatingWebhookConfigurations", "list mutatingwebhookconfigurations")
+    NAMESPACES = ("Namespaces", "list namespaces")
+    NODES = ("Nodes", "list nodes")
+    PODS = ("Pods", "list pods")
+    SERVICE = ("the Service of the webhook", "get services in its namespace")
+    ENDPOINTS = ("the EndpointSlices of the webhook", "list endpointslices in its namespace")
+    DEPLOYMENTS = ("Deployments", "list deployments")
+    BUDGETS = ("the PodDisruptionBudgets of the webhook", "list poddisruptionbudgets in its namespace")
+    POLICY = ("the ConfigMap of the policy", "get configmaps in the namespace of the webhook")
+    QUOTAS = ("ResourceQuotas", "list resourcequotas")
+    PRIORITY_CLASSES = ("PriorityClasses", "list priorityclasses")
+    LEASES = ("Leases", "list leases")
+    GROUPS = ("API groups", "none")
+    QUEUES = ("queues of Volcano, KAI and Kueue", "list queues and localqueues")
+    RIGHTS = ("the rights of the service account", "create subjectaccessreviews")
+    PROBE = ("a TLS handshake with the webhook", "none")
+    TRIAL = ("the dry-run creation of a pod", "create pods")
+    CLOCK = ("the time of the API server", "create selfsubjectreviews, which every user has")
+    VERSION = ("the version of the API server", "none")
+
+    def __init__(self, title: str, rights: str) -> None:
+        self.title = title
+        self.rights = rights
