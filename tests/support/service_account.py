@@ -34,6 +34,7 @@ def limited_to(cluster: Cluster, folder: Path, rules: list[Object]) -> Iterator[
     finally:
         for kind in ("ClusterRoleBinding", "ClusterRole"):
             client.delete(kind, name, api_version=RBAC)
+        client.delete("ServiceAccount", name, namespace=cluster.namespace)
 
 
 def token_kubeconfig(cluster: Cluster, folder: Path, namespace: str, name: str) -> Path:

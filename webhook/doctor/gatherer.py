@@ -12,12 +12,13 @@ from certs.registration import Target
 from webhook.cluster.cache.resources import BATCH_RESOURCES
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.installation import Installation, JsonObject, ServerClock, name_of, texts
-from webhook.doctor.missed import PodsRead
+from webhook.doctor.pods_read import PodsRead
 from webhook.doctor.questions import account_of, ask_rights, create_on_trial, probe
 from webhook.doctor.reduction import policy_place, reduced, stored_policy
 from webhook.doctor.source import Source
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
+from webhook.missed import Scope, Selection
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
 from webhook.watch.api_server import NOT_FOUND, ApiServer, ApiServerError, UnreachableError, list_pages
@@ -206,16 +207,18 @@ class _Gatherer:
 
     async def _read_pods(self) -> None:
         found = self.found
-        namespaces = found.of(Source.NAMESPACES)
-        webhook = found.pods_webhook[1] if found.pods_webhook and found.knows(Source.NAMESPACES) else None
-        labels = {name_of(each): found.namespace_labels(name_of(each)) for each in namespaces}
-        annotations = {name_of(each): texts(each, "metadata", "annotations") for each in namespaces}
-        read = PodsRead(found.policy, webhook, labels, annotations)
+        own = found.pods_webhook if found.knows(Source.NAMESPACES) else None
+        selection = Selection.of(own[1]) if own else None
+        scopes = {
+            name_of(each): Scope(texts(each, "metadata", "annotations"), texts(each, "metadata", "labels"))
+            for each in found.of(Source.NAMESPACES)
+        }
+        read = PodsRead(found.policy, selection, scopes)
 
         async def take(items: list[JsonObject], begins: bool) -> None:
             nonlocal read
             if begins:
-                read = PodsRead(found.policy, webhook, labels, annotations)
+                read = PodsRead(found.policy, selection, scopes)
             for each in items:
                 read.add(each)
             await asyncio.sleep(0)
@@ -255,12 +258,13 @@ class _Gatherer:
         return SchedulerEvidence.of(self._groups, {"items": leases})
 
     async def _probe(self) -> None:
-        self.found = replace(self.found, probes=await probe(self.found, self._wanted.endpoint))
+        # Others replace `found` meanwhile, so it is read after each answer.
+        probes = await probe(self.found, self._wanted.endpoint)
+        self.found = replace(self.found, probes=probes)
 
     async def _try(self) -> None:
-        self.found = replace(
-            self.found, trial=await create_on_trial(self._server, self.found, self._wanted.trial_namespace)
-        )
+        trial = await create_on_trial(self._server, self.found, self._wanted.trial_namespace)
+        self.found = replace(self.found, trial=trial)
 
     async def _read_clock(self) -> None:
         path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -273,4 +277,5 @@ class _Gatherer:
             self.found = replace(self.found, clock=ServerClock(datetime.fromisoformat(text), before, after))
 
     async def _read_version(self) -> None:
-        self.found = replace(self.found, release=await read_release(self._server))
+        release = await read_release(self._server)
+        self.found = replace(self.found, release=release)

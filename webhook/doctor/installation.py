@@ -13,6 +13,7 @@ from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.source import Source
 from webhook.kube import documents
 from webhook.kube.release import Release
+from webhook.missed import MissedPod
 from webhook.policy.policy import Policy
 
 JsonObject = dict[str, Any]
@@ -54,14 +55,6 @@ class Right(NamedTuple):
     is_held: bool = True
 
 
-class Missed(NamedTuple):
-    """A pod that the policy would change and that was stored without its marks."""
-
-    namespace: str
-    name: str
-    owner: str
-
-
 class ServerClock(NamedTuple):
     """The clock of the API server at `server`, when that of this machine was between `before` and `after`."""
 
@@ -88,7 +81,7 @@ class Installation:
     given: Policy | None = None
     stored: StoredPolicy | None = None
     bound_schedulers: frozenset[str] = frozenset()
-    missed: tuple[Missed, ...] = ()
+    missed: tuple[MissedPod, ...] = ()
     missed_count: int = 0
     probes: tuple[Probe, ...] = ()
     trial: Trial | None = None

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import orjson
 
 from webhook.doctor.installation import JsonObject
-from webhook.evaluation import Mutated, evaluate
+from webhook.evaluation import evaluate
 from webhook.kube.field import InvalidInput
 from webhook.kube.json_patch import patched
 from webhook.placement.pod_signature import PodSignature
@@ -64,16 +64,6 @@ def judge(pod: JsonObject, namespace: str, policy: Policy, defaults: dict[str, s
     if not isinstance(result.signature, PodSignature):
         return Judged(None, None, result.signature)
     return Judged(patched(pod, result.injection.operations), result.signature)
-
-
-def would_inject(pod: JsonObject, namespace: str, policy: Policy, defaults: dict[str, str]) -> bool:
-    """Return whether `policy` changes or denies `pod`, a raw API object that its rules do not mark."""
-    content = PodContent(namespace, pod, defaults, orjson.dumps(pod), b"")
-    try:
-        result = evaluate(content, policy)
-    except InvalidInput:
-        return False
-    return isinstance(result, Denied | Mutated)
 
 
 def types_of(policy: Policy, namespace: str) -> Iterator[str]:

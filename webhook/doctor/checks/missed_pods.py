@@ -24,12 +24,11 @@ def find(installation: Installation) -> Iterator[Fault]:
     pods = [f"{each.namespace}/{each.name}" for each in installation.missed]
     more = installation.missed_count - len(pods)
     shown = named(pods, len(pods)) + (f" and {more} more" if more else "")
-    owners = {f"{each.owner} -n {each.namespace}" for each in installation.missed if each.owner}
-    commands = [f"`kubectl rollout restart {each}`" for each in sorted(owners) if each.startswith("deployment/")]
+    remedies = dict.fromkeys(each.remedy for each in installation.missed)
     noun = "pod was" if installation.missed_count == 1 else "pods were"
     yield warning(
         f"Pods {shown}",
         f"{installation.missed_count} {noun} created without injection: while no server answered and failurePolicy "
         "was Ignore, or before the webhook was installed",
-        f"create them again: {', '.join(commands[:3]) or 'delete them, and let their owners create them'}",
+        "; ".join(list(remedies)[:3]) + "; `placement-webhook missed` has all of them",
     )
