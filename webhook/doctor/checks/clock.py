@@ -38,12 +38,12 @@ def find(installation: Installation) -> Iterator[Fault]:
     yield from _future_certificates(installation, now)
     skewed = sorted((name_of(each), skew) for each in installation.of(Source.LEASES) if (skew := _skew(each)))
     for direction, chosen in (
-        ("ahead", [name for name, skew in skewed if skew > timedelta()]),
+        ("ahead of", [name for name, skew in skewed if skew > timedelta()]),
         ("behind", [name for name, skew in skewed if skew < timedelta()]),
     ):
         if chosen:
             largest = max(abs(skew.total_seconds()) for name, skew in skewed if name in chosen)
-            what = f"the clock of the holder is up to {largest:.0f} s {direction} of that of the API server"
+            what = f"the clock of the holder is up to {largest:.0f} s {direction} that of the API server"
             remedy = "synchronise the clock of the node, or of the node of that pod"
             yield warning(f"Leases {named(chosen)}: spec.renewTime", what, remedy)
 

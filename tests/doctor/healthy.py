@@ -1,0 +1,172 @@
+"""A healthy installation as data: the manifests of deploy/, three nodes, and a webhook that answers."""
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
+
+from cryptography import x509
+
+from certs.registration import Target, with_ca_bundle
+from certs.status import Called
+from tests.doctor.installed import pool_node
+from tests.support.admission import policy_with
+from tests.support.certificates import FRESH, NOW
+from tests.support.manifests import Object, read
+from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.doctor.diagnosis import diagnose
+from webhook.doctor.finding import Finding
+from webhook.doctor.installation import Installation, Probe, ServerClock, Trial
+from webhook.doctor.registry import CHECKS
+from webhook.doctor.rights import needed_rights
+from webhook.doctor.sample_pods import judge, sample_pod
+from webhook.doctor.source import Source
+from webhook.kube.release import Release
+from webhook.policy.policy import Policy
+
+NAMESPACE, CONFIGURATION = "placement-webhook", "00-placement-webhook"
+ADDRESS = "placement-webhook.placement-webhook.svc:443"
+POLICY = policy_with()
+
+
+@cache
+def _of_deploy(name: str) -> tuple[Object, ...]:
+    return tuple(read(f"base/{name}.yaml"))
+
+
+def manifest(name: str) -> Object:
+    """Return a copy of the object in a file of deploy/base."""
+    (content,) = _of_deploy(name)
+    return deepcopy(content)
+
+
+def named(name: str, **metadata: Any) -> Object:
+    """Return an object with a name alone."""
+    return {"metadata": {"name": name, **metadata}}
+
+
+def slices(*, ready: bool = True) -> tuple[Object, ...]:
+    """Return the EndpointSlice of two servers."""
+    endpoints = [{"addresses": [f"10.1.0.{n}"], "conditions": {"ready": ready}} for n in (1, 2)]
+    return ({"metadata": {"name": "s"}, "ports": [{"name": "https", "port": 8443}], "endpoints": endpoints},)
+
+
+def deployment(**status: Any) -> Object:
+    """Return the Deployment of deploy/, with both replicas ready."""
+    made = manifest("deployment")
+    made["metadata"]["namespace"] = NAMESPACE
+    return {**made, "status": {"readyReplicas": 2, **status}}
+
+
+def configuration() -> Object:
+    """Return the webhook configuration of deploy/, with a caBundle."""
+    assert FRESH.ca_certificate is not None
+    return with_ca_bundle(manifest("mutatingwebhookconfiguration"), FRESH.ca_certificate)
+
+
+def called(*, trusted: bool = True, detail: str = "", pem: bytes | None = FRESH.certificate) -> Called:
+    """Return the result of a handshake; `pem` is the served certificate."""
+    certificate = x509.load_pem_x509_certificate(pem) if pem else None
+    return Called(ADDRESS, trusted, detail, certificate)
+
+
+def probes(result: Called) -> tuple[Probe, ...]:
+    """Return one probe with this result for each webhook."""
+    return (Probe(ADDRESS, (result, result, result)),)
+
+
+@cache
+def admitted(policy: Policy = POLICY) -> Trial:
+    """Return the dry-run creation of a pod that was injected."""
+    pod = judge(sample_pod(policy, "training"), "default", policy).pod
+    return Trial("default", "training", 0.05, pod)
+
+
+def objects() -> dict[Source, tuple[Object, ...]]:
+    """Return what was read, by source."""
+    return {
+        Source.CONFIGURATIONS: (configuration(),),
+        Source.NAMESPACES: tuple(map(named, ("default", "kube-system", NAMESPACE, "team-a"))),
+        Source.NODES: tuple(map(pool_node, ("training", "inference", "hybrid"))),
+        Source.PODS: (),
+        Source.SERVICE: (manifest("service"),),
+        Source.ENDPOINTS: slices(),
+        Source.DEPLOYMENTS: (deployment(),),
+        Source.BUDGETS: (manifest("poddisruptionbudget"),),
+        Source.QUOTAS: (),
+        Source.PRIORITY_CLASSES: tuple(map(named, ("system-cluster-critical", "system-node-critical"))),
+        Source.LEASES: (),
+        Source.QUEUES: (named("default"),),
+    }
+
+
+def make_installation(**fields: Any) -> Installation:
+    """Return a healthy installation but for these fields, as `Installation` has them."""
+    base = Installation(
+        NOW,
+        Target(),
+        POLICY,
+        objects(),
+        probes=probes(called()),
+        trial=admitted(),
+        rights=tuple(needed_rights(())),
+        account=f"{NAMESPACE}/placement-webhook",
+        clock=ServerClock(NOW, NOW - timedelta(seconds=1), NOW),
+        release=Release.of("v1.36.2", "version"),
+        evidence=SchedulerEvidence(frozenset({"scheduling.volcano.sh"}), ""),
+    )
+    return replace(base, **fields)
+
+
+def read_of(source: Source, *content: Object) -> Installation:
+    """Return a healthy installation in which these objects were read of `source`."""
+    return make_installation(objects={**objects(), source: content})
+
+
+def under(policy: Policy) -> Installation:
+    """Return a healthy installation with this policy in force."""
+    has_training = "training" in policy.spec.workload_types
+    return make_installation(policy=policy, trial=admitted(policy) if has_training else None)
+
+
+def with_webhooks(**fields: Any) -> Installation:
+    """Return an installation whose webhook for pods has these fields."""
+    changed = configuration()
+    changed["webhooks"][0] |= fields
+    return read_of(Source.CONFIGURATIONS, changed)
+
+
+def faults(installation: Installation) -> list[Finding]:
+    """Return the findings of all checks."""
+    return list(diagnose(installation).findings)
+
+
+def found(installation: Installation, check: str) -> list[Finding]:
+    """Return the findings of one check."""
+    (chosen,) = (each for each in CHECKS if each.id == check)
+    return list(diagnose(installation, [chosen]).findings)
+
+
+def lease(name: str, renewed: datetime, written: datetime) -> Object:
+    """Return a Lease that its holder renewed by its clock at `renewed`, and the API server wrote at `written`."""
+    entry = {"time": f"{written:%Y-%m-%dT%H:%M:%SZ}", "fieldsV1": {"f:spec": {"f:renewTime": {}}}}
+    metadata = {"name": name, "namespace": "kube-node-lease", "managedFields": [entry]}
+    return {"metadata": metadata, "spec": {"renewTime": f"{renewed:%Y-%m-%dT%H:%M:%S.%fZ}"}}
+
+
+def texts(findings: Iterable[Finding]) -> list[str]:
+    """Return what is wrong, with the place."""
+    return [f"{each.where}: {each.what}" for each in findings]
+
+
+def node(pool: str, *, labels: Mapping[str, str | None] | None = None, taints: Iterable[str] | None = None) -> Object:
+    """Return a node of the pool with other labels (None: without it) and other taints (KEY=VALUE:EFFECT)."""
+    made = pool_node(pool)
+    kept = {**made["metadata"]["labels"], **(labels or {})}
+    made["metadata"]["labels"] = {key: value for key, value in kept.items() if value is not None}
+    if taints is not None:
+        parts = (text.replace(":", "=").split("=") for text in taints)
+        made["spec"]["taints"] = [{"key": key, "value": value, "effect": effect} for key, value, effect in parts]
+    return made

@@ -1,0 +1,393 @@
+"""Each check of webhook configuration, certificates, Service and servers: healthy, and with its faults."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from certs.pki import SERVER_VALIDITY
+from tests.doctor.healthy import (
+    CONFIGURATION,
+    NAMESPACE,
+    POLICY,
+    admitted,
+    called,
+    configuration,
+    deployment,
+    faults,
+    found,
+    lease,
+    make_installation,
+    named,
+    objects,
+    probes,
+    read_of,
+    slices,
+    texts,
+    under,
+    with_webhooks,
+)
+from tests.support.admission import policy_with
+from tests.support.certificates import AGED, EXPIRED, FROM_TOMORROW, NOW, OTHER, make_artifacts
+from webhook.doctor.finding import Severity
+from webhook.doctor.installation import Installation, ServerClock, StoredPolicy, Trial
+from webhook.doctor.registry import CHECKS
+from webhook.doctor.source import Source
+from webhook.kube.release import Release
+from webhook.missed import MissedPod, Owner
+
+PODS = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
+AGAIN = {"reinvocationPolicy": "IfNeeded"}
+ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+PLACE = f"MutatingWebhookConfiguration {CONFIGURATION}"
+
+
+def test_a_healthy_installation_has_no_fault() -> None:
+    assert faults(make_installation()) == []
+
+
+def test_nothing_read_is_no_fault_but_of_readable() -> None:
+    """A check finds nothing in what was not read."""
+    unread = Installation(NOW, make_installation().target, POLICY, {}, dict.fromkeys(Source, "403 Forbidden"))
+    assert {each.check for each in faults(unread)} == {"readable"}
+
+
+def test_an_empty_cluster_has_no_installation() -> None:
+    """No check fails for want of objects."""
+    empty = Installation(NOW, make_installation().target, POLICY, dict.fromkeys(Source, ()))
+    errors = [each for each in faults(empty) if each.severity is ERROR]
+    assert [each.check for each in errors] == ["installed"]
+
+
+def test_ids_are_unique() -> None:
+    assert len({each.id for each in CHECKS}) == len(CHECKS)
+
+
+def only(installation: Installation, check: str) -> tuple[Severity, str]:
+    """Return the severity and text of the one finding of the check."""
+    (finding,) = found(installation, check)
+    return finding.severity, f"{finding.where}: {finding.what}"
+
+
+def peer(name: str, **fields: Any) -> dict[str, Any]:
+    return {**named(name), "webhooks": [{"name": "mutate.example.com", "rules": PODS, **fields}]}
+
+
+def test_a_configuration_of_another_name_is_named() -> None:
+    installation = make_installation(target=replace(make_installation().target, configuration="mine"))
+    (finding,) = found(installation, "installed")
+    assert (finding.severity, finding.remedy) == (ERROR, f"--configuration {CONFIGURATION} names the one that exists")
+
+
+def test_a_configuration_without_pods_is_found() -> None:
+    severity, text = only(with_webhooks(rules=[]), "installed")
+    assert (severity, text) == (ERROR, f"{PLACE}: webhooks: no rule has the creation of pods")
+
+
+def test_a_service_that_is_missing_is_found() -> None:
+    assert only(read_of(Source.SERVICE), "service")[0] is ERROR
+
+
+@pytest.mark.parametrize("endpoints", [(), slices(ready=False)])
+def test_a_service_without_ready_endpoints_is_found(endpoints: tuple[dict[str, Any], ...]) -> None:
+    severity, text = only(read_of(Source.ENDPOINTS, *endpoints), "service")
+    assert severity is ERROR
+    assert "has no ready endpoints" in text
+
+
+@pytest.mark.parametrize(
+    ("port", "what"),
+    [
+        ({"port": 8443, "targetPort": "https"}, "has no port 443, which API servers call (it has 8443)"),
+        ({"port": 443, "targetPort": "tls"}, "targetPort tls is the name of no port of the Deployment's containers"),
+    ],
+)
+def test_a_port_that_does_not_fit_is_found(port: dict[str, Any], what: str) -> None:
+    (service,) = objects()[Source.SERVICE]
+    changed = {**service, "spec": {**service["spec"], "ports": [port]}}
+    severity, text = only(read_of(Source.SERVICE, changed), "service")
+    assert (severity, text) == (ERROR, f"Service {NAMESPACE}/placement-webhook: spec.ports: {what}")
+
+
+def test_a_webhook_that_calls_another_service_is_found() -> None:
+    changed = configuration()
+    changed["webhooks"][1]["clientConfig"]["service"] = {"namespace": "old", "name": "old", "port": 443}
+    severity, text = only(read_of(Source.CONFIGURATIONS, changed), "service")
+    assert severity is WARNING
+    assert text == f"{PLACE}: webhooks[1].clientConfig.service: calls old/old, not {NAMESPACE}/placement-webhook"
+
+
+def test_an_endpoint_that_only_api_servers_reach_is_a_note() -> None:
+    away = make_installation(probes=probes(called(pem=None, detail="Name or service not known")))
+    severity, text = only(away, "endpoint")
+    assert severity is INFO
+    assert text.endswith("; the dry-run creation of a pod shows that API servers reach it")
+
+
+def test_a_url_that_nobody_reaches_is_an_error() -> None:
+    at_url = configuration()
+    for webhook in at_url["webhooks"]:
+        webhook["clientConfig"] = {"url": "https://webhook.example.com/mutate"}
+    unanswered = read_of(Source.CONFIGURATIONS, at_url)
+    away = replace(unanswered, probes=probes(called(pem=None, detail="refused")), trial=None)
+    assert only(away, "endpoint")[0] is ERROR
+    assert only(replace(away, trial=admitted()), "endpoint")[0] is INFO
+
+
+@pytest.mark.parametrize("bundle", ["", "Cg==", "no base64"])
+def test_a_ca_bundle_without_a_ca_is_found(bundle: str) -> None:
+    client = {**configuration()["webhooks"][0]["clientConfig"], "caBundle": bundle}
+    severity, text = only(with_webhooks(clientConfig=client), "ca-bundle")
+    assert severity is ERROR
+    assert text.startswith(f"{PLACE}: webhooks[0].clientConfig.caBundle: empty or unreadable")
+
+
+def test_a_url_without_ca_bundle_is_verified_by_the_roots_of_the_system() -> None:
+    assert found(with_webhooks(clientConfig={"url": "https://webhook.example.com/mutate"}), "ca-bundle") == []
+
+
+def test_who_keeps_the_ca_bundle_is_who_must_mend_it() -> None:
+    changed = configuration()
+    changed["metadata"]["annotations"] = {"cert-manager.io/inject-ca-from": "a/b"}
+    changed["webhooks"][0]["clientConfig"]["caBundle"] = ""
+    (finding,) = found(read_of(Source.CONFIGURATIONS, changed), "ca-bundle")
+    assert finding.remedy.startswith("cert-manager injects it")
+
+
+def test_an_expired_ca_is_found() -> None:
+    later = make_installation(now=NOW + timedelta(days=365 * 30))
+    assert {each.severity for each in found(later, "ca-bundle")} == {ERROR}
+
+
+@pytest.mark.parametrize(
+    ("result", "severity", "what"),
+    [
+        (called(pem=OTHER.certificate, trusted=False, detail="unknown authority"), ERROR, "unknown authority"),
+        (called(pem=EXPIRED.certificate, trusted=False), ERROR, "serves a certificate that expired"),
+        (
+            called(pem=make_artifacts(server_age=SERVER_VALIDITY - timedelta(days=9, hours=1)).certificate),
+            WARNING,
+            "serves a certificate that expires in 9 days",
+        ),
+    ],
+)
+def test_a_certificate_that_is_not_trusted_is_found(result: Any, severity: Severity, what: str) -> None:
+    finding = only(make_installation(probes=probes(result)), "certificate")
+    assert finding[0] is severity
+    assert what in finding[1]
+
+
+def test_each_replica_with_another_certificate_is_found() -> None:
+    good, bad = probes(called())[0], probes(called(trusted=False, detail="unknown authority"))[0]
+    other = bad._replace(address="10.1.0.2:8443")
+    assert len(found(make_installation(probes=(good, other)), "certificate")) == 1
+
+
+FAILED = 'Internal error occurred: failed calling webhook "{}": failed to call webhook: Post "https://x": EOF'
+
+
+@pytest.mark.parametrize(
+    ("trial", "severity", "what"),
+    [
+        (Trial("default", "training", 0.1, {"metadata": {}}), ERROR, "is created without injection"),
+        (
+            Trial("default", "training", 0.1, None, FAILED.format("pods.placement.maip.mxsf.io"), 500),
+            ERROR,
+            'pods are refused (failurePolicy Fail): failed to call webhook: Post "https://x": EOF',
+        ),
+        (Trial("default", "training", 0.1, None, FAILED.format("other.example.com"), 500), WARNING, "something else"),
+        (Trial("default", "training", 0.1, None, "403 exceeded quota: a", 403), WARNING, "exceeded quota"),
+        (
+            Trial(
+                "default",
+                "training",
+                0.1,
+                None,
+                'admission webhook "pods.placement.maip.mxsf.io" denied the request: no',
+                403,
+            ),
+            WARNING,
+            "the webhook denies the smallest pod of type training: no",
+        ),
+        (admitted()._replace(seconds=4.0), WARNING, "takes 4.0 s"),
+    ],
+)
+def test_a_dry_run_that_is_not_injected_is_found(trial: Trial, severity: Severity, what: str) -> None:
+    finding = only(make_installation(trial=trial), "answer")
+    assert finding[0] is severity
+    assert what in finding[1]
+
+
+@pytest.mark.parametrize(("failure_policy", "severity"), [("Ignore", WARNING), ("Fail", ERROR), (None, ERROR)])
+def test_one_replica_is_too_few(failure_policy: str | None, severity: Severity) -> None:
+    one = deployment(readyReplicas=1)
+    one["spec"]["replicas"] = 1
+    changed = configuration()
+    changed["webhooks"][0]["failurePolicy"] = failure_policy or "Fail"
+    if failure_policy is None:
+        del changed["webhooks"][0]["failurePolicy"]
+    read = {**objects(), Source.DEPLOYMENTS: (one,), Source.CONFIGURATIONS: (changed,)}
+    assert only(make_installation(objects=read), "failure-policy")[0] is severity
+
+
+@pytest.mark.parametrize(("ready", "severity"), [(0, ERROR), (1, WARNING)])
+def test_replicas_that_are_not_ready_are_found(ready: int, severity: Severity) -> None:
+    assert only(read_of(Source.DEPLOYMENTS, deployment(readyReplicas=ready)), "failure-policy")[0] is severity
+
+
+def test_fail_without_a_budget_is_found_and_ignore_is_not() -> None:
+    changed = configuration()
+    changed["webhooks"][0]["failurePolicy"] = "Fail"
+    read = {**objects(), Source.BUDGETS: (), Source.CONFIGURATIONS: (changed,)}
+    assert "no PodDisruptionBudget selects its pods" in only(make_installation(objects=read), "failure-policy")[1]
+    assert found(read_of(Source.BUDGETS), "failure-policy") == []
+
+
+def test_missed_pods_are_named_and_counted() -> None:
+    missed = tuple(MissedPod("team-a", f"web-{n}", Owner("Deployment", "web"), "", "training") for n in range(10))
+    (finding,) = found(make_installation(missed=missed, missed_count=4000), "missed-pods")
+    assert finding.where.endswith("team-a/web-9 and 3990 more")
+    assert finding.remedy.startswith("kubectl rollout restart deployment/web -n team-a; ")
+
+
+@pytest.mark.parametrize(("failure_policy", "severity"), [("Ignore", WARNING), ("Fail", ERROR)])
+def test_a_selector_that_catches_its_own_namespace_is_found(failure_policy: str, severity: Severity) -> None:
+    expression = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}
+    selector = {"matchExpressions": [expression]}
+    finding = only(with_webhooks(namespaceSelector=selector, failurePolicy=failure_policy), "selectors")
+    assert finding[0] is severity
+    assert f"selects {NAMESPACE}: " in finding[1]
+
+
+def test_a_selector_that_catches_kube_system_is_found() -> None:
+    assert len(found(with_webhooks(namespaceSelector={}), "selectors")) == 2
+
+
+def test_a_condition_on_the_namespace_does_what_a_selector_does() -> None:
+    condition = {"name": "not-there", "expression": "!(request.namespace in ['kube-system', 'placement-webhook'])"}
+    conditions = [*configuration()["webhooks"][0]["matchConditions"], condition]
+    assert found(with_webhooks(namespaceSelector={}, matchConditions=conditions), "selectors") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "is_found"),
+    [
+        ("0-kueue-mutating-webhook-configuration", {}, True),
+        ("0-mutating-kai-admission", AGAIN | {"matchConditions": [{"expression": "x"}]}, True),
+        ("0-mutating-kai-admission", AGAIN, False),
+        ("kueue-mutating-webhook-configuration", {}, False),
+        ("0-cert-manager-webhook", {}, False),
+        ("0-kueue-of-jobs", {"rules": []}, False),
+    ],
+)
+def test_a_peer_that_is_called_first_is_found(name: str, fields: dict[str, Any], is_found: bool) -> None:
+    installation = read_of(Source.CONFIGURATIONS, configuration(), peer(name, **fields))
+    assert [each.severity for each in found(installation, "order")] == [WARNING] * is_found
+
+
+def test_never_reinvoked_is_found() -> None:
+    changed = configuration()
+    changed["webhooks"][0]["reinvocationPolicy"] = "Never"
+    installation = read_of(Source.CONFIGURATIONS, changed, peer("istio-sidecar-injector"))
+    assert only(installation, "reinvocation")[1].endswith("is not seen: istio-sidecar-injector")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "what"),
+    [
+        ([], "missing not-bound-to-a-node, not-of-a-daemonset, not-a-mirror-pod"),
+        ([*configuration()["webhooks"][0]["matchConditions"], {"name": "mine", "expression": "true"}], "added mine"),
+    ],
+)
+def test_other_conditions_than_those_of_the_policy_are_found(conditions: list[Any], what: str) -> None:
+    assert what in only(with_webhooks(matchConditions=conditions), "match-conditions")[1]
+
+
+def test_a_kind_of_the_policy_that_is_not_sent_is_found() -> None:
+    kinds = [{"group": "example.com", "kind": "Farm", "resource": "farms", "templates": [{"path": "spec.template"}]}]
+    findings = texts(found(under(policy_with(workloadKinds=kinds)), "match-conditions"))
+    assert any("lack what the policy covers: CREATE/example.com/farms" in each for each in findings)
+
+
+def test_a_long_timeout_is_found() -> None:
+    assert only(with_webhooks(timeoutSeconds=30), "timeouts")[1].startswith(f"{PLACE}: webhooks[0].timeoutSeconds: 30")
+
+
+def test_timeouts_that_add_up_are_found() -> None:
+    """The default is 10 s; webhooks that select other namespaces do not count together."""
+    peers = [peer(f"peer-{n}") for n in range(6)]
+    findings = found(read_of(Source.CONFIGURATIONS, configuration(), *peers), "timeouts")
+    assert "add up to 65 s" in findings[0].what
+    apart = [
+        peer(f"peer-{n}", namespaceSelector={"matchLabels": {"kubernetes.io/metadata.name": f"team-{n}"}})
+        for n in range(6)
+    ]
+    assert found(read_of(Source.CONFIGURATIONS, configuration(), *apart), "timeouts") == []
+
+
+def test_a_policy_that_is_not_valid_is_found() -> None:
+    stored = StoredPolicy("placement-policy", None, ("policy.yaml: spec.a: Forbidden: unknown field",))
+    severity, text = only(make_installation(stored=stored), "policy")
+    assert severity is ERROR
+    assert text.startswith("ConfigMap placement-webhook/placement-policy: holds no valid policy")
+
+
+def test_a_policy_that_no_replica_has_yet_is_found() -> None:
+    stored = StoredPolicy("placement-policy", policy_with(productAffinity=False))
+    assert "but a replica that answered has default@" in only(make_installation(stored=stored), "policy")[1]
+    assert found(make_installation(stored=StoredPolicy("placement-policy", POLICY), given=POLICY), "policy") == []
+
+
+def test_rights_that_are_missing_are_found() -> None:
+    rights = tuple(
+        each._replace(is_held=each.resource not in ("nodes", "resourcequotas")) for each in make_installation().rights
+    )
+    findings = found(make_installation(rights=rights), "rights")
+    assert [(each.severity, each.what.partition(":")[0]) for each in findings] == [
+        *((ERROR, f"may not {verb} nodes") for verb in ("get", "list", "watch")),
+        *((WARNING, f"may not {verb} resourcequotas") for verb in ("get", "list", "watch")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "severity"), [("v1.29.3", ERROR), ("v1.30.1", INFO), ("v1.37.0", INFO), ("v1.33.5+k3s1", None)]
+)
+def test_a_release_that_is_not_supported_or_modelled_is_found(version: str, severity: Severity | None) -> None:
+    findings = found(make_installation(release=Release.of(version, "version")), "release")
+    assert [each.severity for each in findings] == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize("skew_seconds", [-60, 60])
+def test_a_clock_of_the_api_server_that_differs_is_found(skew_seconds: int) -> None:
+    clock = ServerClock(NOW + timedelta(seconds=skew_seconds), NOW - timedelta(seconds=1), NOW)
+    severity, text = only(make_installation(clock=clock), "clock")
+    assert severity is WARNING
+    assert text.startswith("the clock of the API server: differs by ")
+
+
+def test_a_slow_answer_is_no_skew() -> None:
+    clock = ServerClock(NOW, NOW - timedelta(seconds=40), NOW + timedelta(seconds=40))
+    assert found(make_installation(clock=clock), "clock") == []
+
+
+def test_clocks_of_nodes_are_compared_by_what_the_api_server_wrote() -> None:
+    leases = [
+        lease("ahead", NOW + timedelta(minutes=5), NOW),
+        lease("behind", NOW - timedelta(minutes=2), NOW),
+        lease("long-gone", NOW - timedelta(days=9), NOW - timedelta(days=9)),
+    ]
+    ahead, behind = texts(found(read_of(Source.LEASES, *leases), "clock"))
+    assert ahead.startswith("Leases kube-node-lease/ahead: spec.renewTime: ")
+    assert ahead.endswith("up to 300 s ahead of that of the API server")
+    assert behind.startswith("Leases kube-node-lease/behind: spec.renewTime: ")
+    assert behind.endswith("up to 120 s behind that of the API server")
+
+
+def test_a_certificate_from_the_future_is_found() -> None:
+    installation = make_installation(probes=probes(called(pem=FROM_TOMORROW.certificate)))
+    assert only(installation, "clock")[0] is ERROR
+
+
+def test_a_certificate_from_the_past_is_not_from_the_future() -> None:
+    assert found(make_installation(probes=probes(called(pem=AGED.certificate))), "clock") == []

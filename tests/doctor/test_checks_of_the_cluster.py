@@ -1,0 +1,297 @@
+"""Each check of nodes, schedulers, quotas and the objects that the policy names: healthy, and with its faults."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.doctor.healthy import (
+    POLICY,
+    faults,
+    found,
+    make_installation,
+    named,
+    node,
+    objects,
+    read_of,
+    texts,
+    under,
+)
+from tests.support.admission import policy_with
+from tests.support.manifests import Object
+from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.doctor.finding import Severity
+from webhook.doctor.installation import Installation
+from webhook.doctor.source import Source
+from webhook.doctor.spelling import meant
+
+USAGE, PRODUCT = "maip.mxsf.io/node.usage", "nvidia.com/gpu.product"
+H20 = f"{PRODUCT}=NVIDIA-H20:NoSchedule"
+WHITELIST = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
+POOLS = {"nodeUsage": {"allow": ["training", "hybrid"]}}
+LACKS = "it does not cover"
+ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+
+
+def with_nodes(*changed: Object) -> Installation:
+    """Return a healthy installation with these nodes in place of the one of training."""
+    return read_of(Source.NODES, *changed, *objects()[Source.NODES][1:])
+
+
+def one(installation: Installation, check: str) -> str:
+    """Return the text of the one finding of the check."""
+    (text,) = texts(found(installation, check))
+    return text
+
+
+def test_a_label_without_the_taint_is_found() -> None:
+    (finding,) = found(with_nodes(node("training", taints=[H20])), "node-usage")
+    assert finding.where == "Node training-1: spec.taints"
+    assert finding.remedy == f"`kubectl taint node training-1 {USAGE}=training:NoSchedule`"
+
+
+def test_a_taint_without_the_label_is_found() -> None:
+    (finding,) = found(with_nodes(node("training", labels={USAGE: None})), "node-usage")
+    assert finding.what.startswith(f"taint {USAGE}=training without the label")
+    assert finding.remedy == f"`kubectl label node training-1 {USAGE}=training`"
+
+
+def test_a_label_and_a_taint_that_differ_are_found() -> None:
+    text = one(with_nodes(node("training", labels={USAGE: "hybrid"})), "node-usage")
+    assert f"label {USAGE}=hybrid, but taint {USAGE}=training" in text
+
+
+def test_a_taint_that_keeps_no_pod_away_does_not_count() -> None:
+    text = one(with_nodes(node("training", taints=[H20, f"{USAGE}=training:PreferNoSchedule"])), "node-usage")
+    assert "without the taint" in text
+
+
+def test_a_pool_that_no_type_allows_is_a_note() -> None:
+    reserved = node("training", labels={USAGE: "storage"}, taints=[f"{USAGE}=storage:NoSchedule"])
+    findings = found(with_nodes(reserved), "node-usage")
+    assert [each.severity for each in findings] == [INFO]
+
+
+def test_many_nodes_are_one_finding() -> None:
+    nodes = [node("training", taints=[H20]) for _ in range(5000)]
+    for number, each in enumerate(nodes):
+        each["metadata"] = {**each["metadata"], "name": f"node-{number:04}"}
+    text = one(with_nodes(*nodes), "node-usage")
+    assert text.startswith("Nodes node-0000, node-0001,")
+    assert "node-0009 and 4990 more: spec.taints" in text
+
+
+def test_a_product_taint_without_the_label_is_found() -> None:
+    text = one(with_nodes(node("training", labels={PRODUCT: None})), "node-products")
+    assert f"taint {PRODUCT}=NVIDIA-H20 without the label" in text
+
+
+def test_another_product_in_the_taint_is_found() -> None:
+    text = one(with_nodes(node("training", labels={PRODUCT: "NVIDIA-A100"})), "node-products")
+    assert f"label {PRODUCT}=NVIDIA-A100, but taint {PRODUCT}=NVIDIA-H20" in text
+
+
+def test_a_product_that_no_type_reaches_is_found() -> None:
+    lost = node("training", labels={USAGE: None, PRODUCT: "NVIDIA-L4"}, taints=[f"{PRODUCT}=NVIDIA-L4:NoSchedule"])
+    assert "NVIDIA-L4: no workload type reaches this product" in one(with_nodes(lost), "node-products")
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"maip.mxsf.io/node-usage": "training"}, f"key maip.mxsf.io/node-usage: did you mean {USAGE}?"),
+        ({"maip.mxsf.io/nodeusage": "training"}, f"key maip.mxsf.io/nodeusage: did you mean {USAGE}?"),
+        ({"nvidia.com/gpu-product": "NVIDIA-H20"}, f"key nvidia.com/gpu-product: did you mean {PRODUCT}?"),
+        ({USAGE: "trainning"}, f"{USAGE}=trainning: did you mean training?"),
+        ({USAGE: "Training"}, f"{USAGE}=Training: did you mean training?"),
+    ],
+)
+def test_a_mistyped_label_is_found(changed: dict[str, str | None], what: str) -> None:
+    assert what in one(with_nodes(node("training", labels=changed)), "node-spelling")
+
+
+def test_a_mistyped_product_is_found() -> None:
+    policy = policy_with(allowedProducts={"NVIDIA-H2O": ["team-a"]})
+    assert f"{PRODUCT}=NVIDIA-H20: did you mean NVIDIA-H2O?" in one(under(policy), "node-spelling")
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "right"),
+    [
+        ("NVIDIA-A100-SXM4-40GB", "NVIDIA-A100-SXM4-80GB", None),
+        ("nvidia_h20", "NVIDIA-H20", "NVIDIA-H20"),
+        ("NVIDIA-H20", "NVIDIA-H20", None),
+        ("NVIDIA-H20-SHARED", "NVIDIA-H20", None),
+        ("trianing", "training", "training"),
+        ("a", "b", None),
+        ("x" * 100_000, "x" * 63, None),
+    ],
+)
+def test_other_digits_are_other_names(name: str, known: str, right: str | None) -> None:
+    assert meant(name, [known]) == right
+
+
+def test_labels_of_feature_discovery_are_not_mistyped() -> None:
+    labels = {f"nvidia.com/gpu.{name}": "1" for name in ("count", "memory", "family", "machine", "present", "replicas")}
+    assert found(with_nodes(node("training", labels={**labels, "maip.mxsf.io/node.role": "a"})), "node-spelling") == []
+
+
+def test_a_type_without_nodes_is_found_and_a_pool_of_a_type_with_nodes_is_a_note() -> None:
+    without = read_of(Source.NODES, *objects()[Source.NODES][:1])
+    findings = found(without, "pools")
+    assert [(each.severity, each.where) for each in findings] == [
+        (WARNING, "policy: spec.workloadTypes.inference.nodeUsage.allow"),
+        (INFO, "policy: spec.workloadTypes.training.nodeUsage.allow"),
+    ]
+
+
+def test_a_node_template_is_a_node_of_its_pool() -> None:
+    template = {"name": "spot", "labels": {USAGE: "inference"}, "capacity": {"cpu": "8"}}
+    policy = policy_with(nodeTemplates=[template])
+    without = make_installation(policy=policy, objects={**objects(), Source.NODES: objects()[Source.NODES][:1]})
+    assert [each.severity for each in found(without, "pools")] == [INFO]
+
+
+def test_a_type_that_fits_nowhere_is_found_with_the_words_of_the_scheduler() -> None:
+    closed = [f"{USAGE}={{}}:NoSchedule", H20, "maintenance=now:NoSchedule"]
+    nodes = [node(pool, taints=[each.format(pool) for each in closed]) for pool in ("training", "hybrid")]
+    text = one(read_of(Source.NODES, *nodes, objects()[Source.NODES][1]), "workload-types")
+    assert text.startswith("policy: spec.workloadTypes.training: no node could run its smallest pod")
+    assert "0/3 nodes are available" in text
+    assert "node(s) had untolerated taint(s)" in text
+
+
+def test_a_type_that_no_namespace_may_use_is_found() -> None:
+    policy = policy_with(workloadTypes={"training": {**POOLS, "allowedNamespaces": ["ml-*"]}})
+    assert "no namespace of the cluster matches ml-*" in one(under(policy), "workload-types")
+
+
+def test_nodes_without_cards_are_judged_without_cards() -> None:
+    status = {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "9"}}
+    pools = ("training", "inference", "hybrid")
+    plain = [{**node(pool, taints=[f"{USAGE}={pool}:NoSchedule"]), "status": status} for pool in pools]
+    assert found(read_of(Source.NODES, *plain), "workload-types") == []
+
+
+NO_SIGN = SchedulerEvidence(frozenset(), "")
+
+
+def deployed(scheduler: str) -> dict[str, Any]:
+    container = {"name": "main", "args": [f"--scheduler-name={scheduler}"]}
+    return {"metadata": {"name": "x", "namespace": "x"}, "spec": {"template": {"spec": {"containers": [container]}}}}
+
+
+@pytest.mark.parametrize(
+    ("signs", "is_found"),
+    [
+        ({}, True),
+        ({"evidence": SchedulerEvidence(frozenset({"scheduling.volcano.sh"}), "")}, False),
+        ({"evidence": SchedulerEvidence(frozenset(), "volcano_1\nother")}, False),
+        ({"bound_schedulers": frozenset({"volcano"})}, False),
+        ({"objects": {**objects(), Source.DEPLOYMENTS: (deployed("volcano"),)}}, False),
+        ({"evidence": None}, False),
+    ],
+)
+def test_a_scheduler_that_nothing_shows_is_found(signs: dict[str, Any], is_found: bool) -> None:
+    findings = found(make_installation(**{"evidence": NO_SIGN, **signs}), "schedulers")
+    assert [each.where for each in findings] == ["policy: spec.workloadTypes.training.schedulerName"] * is_found
+
+
+def test_backends_without_their_group_are_found() -> None:
+    policy = policy_with(
+        queueing="kueue", schedulers={"gangs": {"backend": "coscheduling"}}, allowedSchedulers=["gangs", "volcano"]
+    )
+    assert [each.where for each in found(under(policy), "backends")] == [
+        "policy: spec.schedulers.gangs",
+        "policy: spec.queueing",
+    ]
+    assert len(found(make_installation(evidence=NO_SIGN), "backends")) == 1
+
+
+def test_a_priority_class_that_is_missing_is_found() -> None:
+    policy = policy_with(workloadTypes={"training": {**POOLS, "priorityClassName": "gone"}})
+    (finding,) = found(under(policy), "priority-classes")
+    assert (finding.severity, finding.where) == (ERROR, "policy: spec.workloadTypes.training.priorityClassName")
+
+
+def test_a_default_class_that_the_policy_does_not_know_is_found() -> None:
+    policy = policy_with(workloadTypes={"training": {**POOLS, "priorityClassName": "high"}})
+    classes = (named("high"), {**named("usual"), "globalDefault": True})
+    installation = make_installation(policy=policy, objects={**objects(), Source.PRIORITY_CLASSES: classes})
+    assert one(installation, "priority-classes").startswith("policy: spec.defaultPriorityClass: not set")
+
+
+def test_a_queue_that_is_missing_is_found() -> None:
+    policy = policy_with(namespaceLimits=[{"namespaces": ["*"], "queues": ["defualt", "team-*", "default"]}])
+    (finding,) = found(under(policy), "queues")
+    assert finding.what == "defualt: no Queue or LocalQueue has this name"
+    assert finding.remedy == "did you mean default?"
+
+
+def whitelisted(*tolerations: dict[str, str], text: str | None = None) -> Installation:
+    written = orjson.dumps(list(tolerations)).decode() if text is None else text
+    return read_of(Source.NAMESPACES, named("team-a", annotations={WHITELIST: written}))
+
+
+@pytest.mark.parametrize(
+    ("installation", "what"),
+    [
+        (
+            whitelisted({"key": "a"}),
+            f"refuses pods of training, inference with 403: {LACKS} {USAGE}=training",
+        ),
+        (
+            whitelisted({"key": USAGE, "operator": "Exists"}),
+            f"refuses pods of training, inference with 403: {LACKS} {PRODUCT}:NoSchedule",
+        ),
+        (whitelisted(text="{"), "is no list of tolerations"),
+    ],
+)
+def test_a_whitelist_that_refuses_what_is_injected_is_found(installation: Installation, what: str) -> None:
+    assert what in one(installation, "tolerations-whitelist")
+
+
+@pytest.mark.parametrize("text", ["", "[]", '[{"operator": "Exists"}]'])
+def test_a_whitelist_that_allows_everything_is_no_fault(text: str) -> None:
+    assert found(whitelisted(text=text), "tolerations-whitelist") == []
+
+
+def quota(limit: dict[str, str], *scopes: str, **status: Any) -> dict[str, Any]:
+    return {**named("q", namespace="team-a"), "spec": {"hard": limit, "scopes": list(scopes)}, "status": status}
+
+
+@pytest.mark.parametrize(
+    ("content", "is_found"),
+    [
+        (quota({"pods": "0"}, "CrossNamespacePodAffinity"), True),
+        (quota({"pods": "5"}, "CrossNamespacePodAffinity", hard={"pods": "5"}, used={"pods": "5"}), True),
+        (quota({"pods": "5"}, "CrossNamespacePodAffinity", hard={"pods": "5"}, used={"pods": "4"}), False),
+        (quota({"pods": "0"}), False),
+        (quota({"pods": "0"}, "CrossNamespacePodAffinity", "BestEffort"), False),
+        (quota({"pods": "x"}, "CrossNamespacePodAffinity"), False),
+    ],
+)
+def test_a_quota_without_room_for_packed_pods_is_found(content: dict[str, Any], is_found: bool) -> None:
+    assert len(found(read_of(Source.QUOTAS, content), "cross-namespace-quotas")) == is_found
+
+
+def test_packing_within_a_namespace_needs_no_quota() -> None:
+    policy = policy_with(binPacking={"namespaces": "same"})
+    read = {**objects(), Source.QUOTAS: (quota({"pods": "0"}, "CrossNamespacePodAffinity"),)}
+    assert found(make_installation(policy=policy, objects=read), "cross-namespace-quotas") == []
+    assert POLICY.spec.bin_packing.namespaces == "all"
+
+
+@pytest.mark.parametrize("source", [each for each in Source if each is not Source.CONFIGURATIONS])
+@pytest.mark.parametrize(
+    "content", [{}, {"metadata": None, "spec": [], "status": 1}, {"metadata": {"name": "x", "labels": 1}}]
+)
+def test_malformed_objects_end_no_check(source: Source, content: dict[str, Any]) -> None:
+    """Objects of CRDs and other servers can have any form."""
+    checks = {each.check for each in faults(read_of(source, content))}
+    assert "installed" not in checks
+
+
+def test_malformed_configurations_end_no_check() -> None:
+    content = {**named("00-placement-webhook"), "webhooks": [{}, {"clientConfig": {}, "rules": [{}]}]}
+    assert {"installed", "ca-bundle"} <= {each.check for each in faults(read_of(Source.CONFIGURATIONS, content))}
