@@ -163,6 +163,9 @@ COMMANDS: list[list[str]] = [
     ["serve", "--tls-dir", "tls", "--listen", HOSTILE],
     ["serve", "--tls-dir", "tls", "--audit", f"{HOSTILE}/{HOSTILE}"],
     ["serve", "--tls-dir", "tls", "--policy", "policy.yaml"],
+    ["doctor", "--kubeconfig", HOSTILE],
+    ["doctor", "--check", HOSTILE],
+    ["doctor", "--list"],
     ["snapshot", "--kubeconfig", HOSTILE],
     ["snapshot", "--kubeconfig", "pod.json"],
     ["snapshot", "-o", f"{HOSTILE}/{HOSTILE}"],
@@ -258,6 +261,8 @@ ASKING: list[list[str]] = [
     ["snapshot", "--all-kinds"],
     ["check", "-f", "pod.json"],
     ["check", "-f", "pod.json", "-o", "json"],
+    ["doctor", "--configuration", HOSTILE, "--within-seconds", "20"],
+    ["doctor", "-o", "json"],
     ["certs", "status"],
     ["certs", "register", "--dir", "tls", "--skip-probe", "--dry-run", "server"],
 ]

@@ -11,7 +11,7 @@ from cryptography import x509
 
 from certs.registration import Target, with_ca_bundle
 from certs.status import Called
-from tests.doctor.installed import pool_node
+from tests.acceptance.pools import pool_node
 from tests.support.admission import policy_with
 from tests.support.certificates import FRESH, NOW
 from tests.support.manifests import Object, read
@@ -89,7 +89,7 @@ def objects() -> dict[Source, tuple[Object, ...]]:
     return {
         Source.CONFIGURATIONS: (configuration(),),
         Source.NAMESPACES: tuple(map(named, ("default", "kube-system", NAMESPACE, "team-a"))),
-        Source.NODES: tuple(map(pool_node, ("training", "inference", "hybrid"))),
+        Source.NODES: tuple(pool_node(f"{pool}-1", pool) for pool in ("training", "inference", "hybrid")),
         Source.PODS: (),
         Source.SERVICE: (manifest("service"),),
         Source.ENDPOINTS: slices(),
@@ -161,9 +161,11 @@ def texts(findings: Iterable[Finding]) -> list[str]:
     return [f"{each.where}: {each.what}" for each in findings]
 
 
-def node(pool: str, *, labels: Mapping[str, str | None] | None = None, taints: Iterable[str] | None = None) -> Object:
+def node_of(
+    pool: str, *, labels: Mapping[str, str | None] | None = None, taints: Iterable[str] | None = None
+) -> Object:
     """Return a node of the pool with other labels (None: without it) and other taints (KEY=VALUE:EFFECT)."""
-    made = pool_node(pool)
+    made = pool_node(f"{pool}-1", pool)
     kept = {**made["metadata"]["labels"], **(labels or {})}
     made["metadata"]["labels"] = {key: value for key, value in kept.items() if value is not None}
     if taints is not None:

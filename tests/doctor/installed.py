@@ -12,11 +12,11 @@ from typing import Any
 import orjson
 
 from certs.registration import Target, manifest, with_ca_bundle
+from tests.acceptance.pools import pool_node
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION
 from tests.support.batch_objects import definition
-from tests.support.builders import make_node_object
 from tests.support.command import run_here
 from tests.support.manifests import DEPLOY, Object, read, read_one
 from tests.support.server import write_certificate
@@ -110,7 +110,7 @@ def installed(cluster: Cluster, folder: Path) -> Iterator[Installed]:
     client.patch("Deployment", NAMESPACE, status, namespace=NAMESPACE, api_version="apps/v1", subresource="status")
     client.create(read_config_map(), namespace=NAMESPACE)
     for pool in ("training", "inference", "hybrid"):
-        cluster.make_nodes(pool_node(pool))
+        cluster.make_nodes(pool_node(f"{pool}-1", pool))
     volcano = definition(QUEUE)
     client.create(volcano)
     wait_for(lambda: _serves(cluster, volcano["spec"]["group"]), "Volcano's API group")
@@ -134,16 +134,6 @@ def read_config_map() -> Object:
     """Return the ConfigMap that kustomize generates."""
     text = (DEPLOY / "base" / "policy.yaml").read_text()
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": POLICY}, "data": {"policy.yaml": text}}
-
-
-def pool_node(pool: str) -> Object:
-    """Return a node of the pool, with the label, the taint and eight cards."""
-    return make_node_object(
-        f"{pool}-1",
-        labels={USAGE: pool, PRODUCT: "NVIDIA-H20"},
-        taints=[f"{USAGE}={pool}:NoSchedule", f"{PRODUCT}=NVIDIA-H20:NoSchedule"],
-        capacity={"cpu": 32, "memory": "128Gi", "nvidia.com/gpu": 8, "pods": 110},
-    )
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from tests.doctor.healthy import (
     found,
     make_installation,
     named,
-    node,
+    node_of,
     objects,
     read_of,
     texts,
@@ -45,35 +45,35 @@ def one(installation: Installation, check: str) -> str:
 
 
 def test_a_label_without_the_taint_is_found() -> None:
-    (finding,) = found(with_nodes(node("training", taints=[H20])), "node-usage")
+    (finding,) = found(with_nodes(node_of("training", taints=[H20])), "node-usage")
     assert finding.where == "Node training-1: spec.taints"
     assert finding.remedy == f"`kubectl taint node training-1 {USAGE}=training:NoSchedule`"
 
 
 def test_a_taint_without_the_label_is_found() -> None:
-    (finding,) = found(with_nodes(node("training", labels={USAGE: None})), "node-usage")
+    (finding,) = found(with_nodes(node_of("training", labels={USAGE: None})), "node-usage")
     assert finding.what.startswith(f"taint {USAGE}=training without the label")
     assert finding.remedy == f"`kubectl label node training-1 {USAGE}=training`"
 
 
 def test_a_label_and_a_taint_that_differ_are_found() -> None:
-    text = one(with_nodes(node("training", labels={USAGE: "hybrid"})), "node-usage")
+    text = one(with_nodes(node_of("training", labels={USAGE: "hybrid"})), "node-usage")
     assert f"label {USAGE}=hybrid, but taint {USAGE}=training" in text
 
 
 def test_a_taint_that_keeps_no_pod_away_does_not_count() -> None:
-    text = one(with_nodes(node("training", taints=[H20, f"{USAGE}=training:PreferNoSchedule"])), "node-usage")
+    text = one(with_nodes(node_of("training", taints=[H20, f"{USAGE}=training:PreferNoSchedule"])), "node-usage")
     assert "without the taint" in text
 
 
 def test_a_pool_that_no_type_allows_is_a_note() -> None:
-    reserved = node("training", labels={USAGE: "storage"}, taints=[f"{USAGE}=storage:NoSchedule"])
+    reserved = node_of("training", labels={USAGE: "storage"}, taints=[f"{USAGE}=storage:NoSchedule"])
     findings = found(with_nodes(reserved), "node-usage")
     assert [each.severity for each in findings] == [INFO]
 
 
 def test_many_nodes_are_one_finding() -> None:
-    nodes = [node("training", taints=[H20]) for _ in range(5000)]
+    nodes = [node_of("training", taints=[H20]) for _ in range(5000)]
     for number, each in enumerate(nodes):
         each["metadata"] = {**each["metadata"], "name": f"node-{number:04}"}
     text = one(with_nodes(*nodes), "node-usage")
@@ -82,17 +82,17 @@ def test_many_nodes_are_one_finding() -> None:
 
 
 def test_a_product_taint_without_the_label_is_found() -> None:
-    text = one(with_nodes(node("training", labels={PRODUCT: None})), "node-products")
+    text = one(with_nodes(node_of("training", labels={PRODUCT: None})), "node-products")
     assert f"taint {PRODUCT}=NVIDIA-H20 without the label" in text
 
 
 def test_another_product_in_the_taint_is_found() -> None:
-    text = one(with_nodes(node("training", labels={PRODUCT: "NVIDIA-A100"})), "node-products")
+    text = one(with_nodes(node_of("training", labels={PRODUCT: "NVIDIA-A100"})), "node-products")
     assert f"label {PRODUCT}=NVIDIA-A100, but taint {PRODUCT}=NVIDIA-H20" in text
 
 
 def test_a_product_that_no_type_reaches_is_found() -> None:
-    lost = node("training", labels={USAGE: None, PRODUCT: "NVIDIA-L4"}, taints=[f"{PRODUCT}=NVIDIA-L4:NoSchedule"])
+    lost = node_of("training", labels={USAGE: None, PRODUCT: "NVIDIA-L4"}, taints=[f"{PRODUCT}=NVIDIA-L4:NoSchedule"])
     assert "NVIDIA-L4: no workload type reaches this product" in one(with_nodes(lost), "node-products")
 
 
@@ -107,7 +107,7 @@ def test_a_product_that_no_type_reaches_is_found() -> None:
     ],
 )
 def test_a_mistyped_label_is_found(changed: dict[str, str | None], what: str) -> None:
-    assert what in one(with_nodes(node("training", labels=changed)), "node-spelling")
+    assert what in one(with_nodes(node_of("training", labels=changed)), "node-spelling")
 
 
 def test_a_mistyped_product_is_found() -> None:
@@ -133,7 +133,9 @@ def test_other_digits_are_other_names(name: str, known: str, right: str | None) 
 
 def test_labels_of_feature_discovery_are_not_mistyped() -> None:
     labels = {f"nvidia.com/gpu.{name}": "1" for name in ("count", "memory", "family", "machine", "present", "replicas")}
-    assert found(with_nodes(node("training", labels={**labels, "maip.mxsf.io/node.role": "a"})), "node-spelling") == []
+    assert (
+        found(with_nodes(node_of("training", labels={**labels, "maip.mxsf.io/node.role": "a"})), "node-spelling") == []
+    )
 
 
 def test_a_type_without_nodes_is_found_and_a_pool_of_a_type_with_nodes_is_a_note() -> None:
@@ -154,7 +156,7 @@ def test_a_node_template_is_a_node_of_its_pool() -> None:
 
 def test_a_type_that_fits_nowhere_is_found_with_the_words_of_the_scheduler() -> None:
     closed = [f"{USAGE}={{}}:NoSchedule", H20, "maintenance=now:NoSchedule"]
-    nodes = [node(pool, taints=[each.format(pool) for each in closed]) for pool in ("training", "hybrid")]
+    nodes = [node_of(pool, taints=[each.format(pool) for each in closed]) for pool in ("training", "hybrid")]
     text = one(read_of(Source.NODES, *nodes, objects()[Source.NODES][1]), "workload-types")
     assert text.startswith("policy: spec.workloadTypes.training: no node could run its smallest pod")
     assert "0/3 nodes are available" in text
@@ -169,7 +171,7 @@ def test_a_type_that_no_namespace_may_use_is_found() -> None:
 def test_nodes_without_cards_are_judged_without_cards() -> None:
     status = {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "9"}}
     pools = ("training", "inference", "hybrid")
-    plain = [{**node(pool, taints=[f"{USAGE}={pool}:NoSchedule"]), "status": status} for pool in pools]
+    plain = [{**node_of(pool, taints=[f"{USAGE}={pool}:NoSchedule"]), "status": status} for pool in pools]
     assert found(read_of(Source.NODES, *plain), "workload-types") == []
 
 

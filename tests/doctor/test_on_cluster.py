@@ -16,7 +16,7 @@ from tests.controlplane.webhooks import ADMISSION, webhook_configuration
 from tests.docs.markdown import ROOT, blocks
 from tests.doctor.installed import CONFIGURATION, NAMESPACE, PRODUCT, USAGE, Installed, installed, replaced
 from tests.support.builders import make_pod
-from tests.support.manifests import Object
+from tests.support.manifests import Object, read
 from tests.support.service_account import RBAC, limited_to
 from webhook.doctor.registry import CHECKS
 from webhook.kube.documents import parse
@@ -122,7 +122,7 @@ def policy(**spec: Any) -> Callable[[Installed], Planted]:
     return lambda made: made.policy(**spec)
 
 
-def node(patch: Object) -> Callable[[Installed], Planted]:
+def training_node(patch: Object) -> Callable[[Installed], Planted]:
     return lambda made: made.node("training-1", patch)
 
 
@@ -152,9 +152,9 @@ PLANTED: Mapping[str, tuple[set[str], Callable[[Installed], Planted]]] = {
     "cross-namespace-quotas": ({"cross-namespace-quotas"}, full_quota),
     "pools": ({"pools", "policy"}, policy(workloadTypes={**training(), "batch": {"nodeUsage": {"allow": ["batch"]}}})),
     "workload-types": ({"workload-types"}, nodes_in_maintenance),
-    "node-usage": ({"node-usage"}, node(taints(PRODUCT_TAINT))),
-    "node-products": ({"node-products"}, node(labels(**{PRODUCT: None}))),
-    "node-spelling": ({"node-spelling"}, node(labels(**{"maip.mxsf.io/node-usage": "training"}))),
+    "node-usage": ({"node-usage"}, training_node(taints(PRODUCT_TAINT))),
+    "node-products": ({"node-products"}, training_node(labels(**{PRODUCT: None}))),
+    "node-spelling": ({"node-spelling"}, training_node(labels(**{"maip.mxsf.io/node-usage": "training"}))),
 }
 # A pod on trial shows whether the API server acts on the planted fault yet, and 75 reviews of rights take their time.
 SLOW = {"answer", "rights"}
@@ -202,7 +202,8 @@ def test_a_policy_that_is_not_the_one_in_force_is_found(installation: Installed,
 def test_the_documented_rights_are_enough(installation: Installed, tmp_path: Path) -> None:
     (role,) = (each for each in blocks(ROOT / "docs" / "doctor.md", "yaml") if "ClusterRole" in each.text)
     (document,) = parse(role.text, role.place)
-    with limited_to(installation.cluster, tmp_path, document.content["rules"]) as kubeconfig:
+    (shipped,) = (each for each in read("base/rbac.yaml") if each["kind"] == "ClusterRole")
+    with limited_to(installation.cluster, tmp_path, [*shipped["rules"], *document.content["rules"]]) as kubeconfig:
         assert installation.doctor(kubeconfig=kubeconfig)["findings"] == []
 
 

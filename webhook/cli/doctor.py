@@ -74,7 +74,7 @@ def doctor(
     \b
     Examples:
       placement-webhook doctor --context staging
-      placement-webhook doctor --in-cluster --policy policy.yaml -o json
+      placement-webhook doctor --policy policy.yaml -o json
       placement-webhook doctor --skip answer --skip node-spelling
     """
     checks = _chosen(only, skip)
@@ -110,7 +110,9 @@ def _read(source: ClientConfig, wanted: Wanted) -> Installation:
     try:
         return asyncio.run(_gathered(source, wanted))
     except ApiServerError as error:
-        raise click.ClickException(str(error)) from error
+        refused = click.ClickException(str(error))
+        refused.exit_code = 2 if 400 <= error.code < 500 else 1
+        raise refused from error
 
 
 async def _gathered(source: ClientConfig, wanted: Wanted) -> Installation:

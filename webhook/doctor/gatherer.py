@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from certs.registration import Target
-from webhook.cluster.cache.resources import BATCH_RESOURCES
+from webhook.cluster.cache.resources import BATCH_RESOURCES, PRIORITY_CLASSES
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.installation import Installation, JsonObject, ServerClock, name_of, texts
 from webhook.doctor.pods_read import PodsRead
@@ -34,7 +34,7 @@ _LISTS: Mapping[Source, str] = {
     Source.NODES: "/api/v1/nodes",
     Source.DEPLOYMENTS: "/apis/apps/v1/deployments",
     Source.QUOTAS: "/api/v1/resourcequotas",
-    Source.PRIORITY_CLASSES: "/apis/scheduling.k8s.io/v1/priorityclasses",
+    Source.PRIORITY_CLASSES: PRIORITY_CLASSES.path,
     Source.LEASES: "/apis/coordination.k8s.io/v1/leases",
 }
 # What must be read before a source can be.

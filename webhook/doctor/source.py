@@ -16,7 +16,7 @@ class Source(Enum):
     BUDGETS = ("the PodDisruptionBudgets of the webhook", "list poddisruptionbudgets in its namespace")
     POLICY = ("the ConfigMap of the policy", "get configmaps in the namespace of the webhook")
     QUOTAS = ("ResourceQuotas", "list resourcequotas")
-    PRIORITY_CLASSES = ("PriorityClasses", "list priorityclasses")
+    PRIORITY_CLASSES = ("PriorityClasses", "list PriorityClasses")
     LEASES = ("Leases", "list leases")
     GROUPS = ("API groups", "none")
     QUEUES = ("queues of Volcano, KAI and Kueue", "list queues and localqueues")
