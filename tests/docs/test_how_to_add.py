@@ -19,6 +19,7 @@ KINDS = (
     "A policy field",
     "A rule on several policy fields",
     "A CLI command",
+    "A check of doctor",
     "A GPU vendor",
     "A kind that creates pods",
     "A kind of cluster object",

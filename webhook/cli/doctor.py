@@ -110,9 +110,8 @@ def _read(source: ClientConfig, wanted: Wanted) -> Installation:
     try:
         return asyncio.run(_gathered(source, wanted))
     except ApiServerError as error:
-        refused = click.ClickException(str(error))
-        refused.exit_code = 2 if 400 <= error.code < 500 else 1
-        raise refused from error
+        echo(f"Error: {error}", err=True)
+        raise click.exceptions.Exit(2 if 400 <= error.code < 500 else 1) from error
 
 
 async def _gathered(source: ClientConfig, wanted: Wanted) -> Installation:

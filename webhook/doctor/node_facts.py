@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from webhook.doctor.finding import named
@@ -41,6 +42,16 @@ def pools_of(policy: Policy) -> dict[str, list[str]]:
         for pool in each.node_usage.allow:
             found[pool].append(name)
     return dict(found)
+
+
+def offered_cards(policy: Policy, nodes: Iterable[NodeFacts]) -> list[str]:
+    """Return a resource of cards that `nodes` offer for each accelerator of the policy, if they offer one."""
+    offered = sorted({name for each in nodes for name in each.resources})
+    found = []
+    for accelerator in policy.spec.accelerators:
+        names = (name for pattern in accelerator.resources for name in offered if fnmatchcase(name, pattern))
+        found += list(names)[:1]
+    return found
 
 
 def shown(nodes: Iterable[NodeFacts]) -> str:

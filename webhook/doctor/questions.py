@@ -9,6 +9,7 @@ from certs.calling import call_webhooks
 from webhook.doctor.endpoints import ready_addresses
 from webhook.doctor.installation import Installation, JsonObject, Probe, Right, Trial, listed, name_of
 from webhook.doctor.matching import selects_namespace
+from webhook.doctor.node_facts import nodes_of, offered_cards
 from webhook.doctor.rights import access_review, needed_rights
 from webhook.doctor.sample_pods import sample_pod, types_of
 from webhook.doctor.source import Source
@@ -79,7 +80,9 @@ async def create_on_trial(server: ApiServer, installation: Installation, given: 
     if chosen is None or installation.configuration is None:
         return None
     namespace, workload_type = chosen
-    resources = installation.policy.spec.accelerators[0].resources
+    # The webhook can deny pods that no node could ever run.
+    cards = offered_cards(installation.policy, nodes_of(installation))
+    resources = (*cards, *installation.policy.spec.accelerators[0].resources)
     resource = next((each for each in resources if "*" not in each), None)
     pod = sample_pod(installation.policy, workload_type, resource)
     created: JsonObject | None = None

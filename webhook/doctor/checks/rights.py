@@ -26,10 +26,6 @@ def find(installation: Installation) -> Iterator[Fault]:
             lacking[each.is_required, each.verb].append(resource)
     for (is_required, verb), resources in lacking.items():
         what = f"may not {verb} {named(resources)}"
-        effect = (
-            ": the server has no view, so every verdict is Unknown"
-            if is_required
-            else ": see what depends on each there"
-        )
+        without = "without a view, every verdict is Unknown" if is_required else "decisions are less complete"
         fault = error if is_required else warning
-        yield fault(f"ServiceAccount {installation.account}", what + effect, "apply rbac.yaml of deploy/base")
+        yield fault(f"ServiceAccount {installation.account}", f"{what}: {without}", "apply rbac.yaml of deploy/base")

@@ -1,20 +1,18 @@
 """A pod of each workload type fits on some node, were it empty."""
 
-from collections.abc import Iterator
-from fnmatch import fnmatchcase
+from collections.abc import Iterator, Sequence
 
 from webhook.cluster.node_info import Node, NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, warning
 from webhook.doctor.installation import Installation, name_of
-from webhook.doctor.node_facts import nodes_of
+from webhook.doctor.node_facts import nodes_of, offered_cards
 from webhook.doctor.sample_pods import judge, sample_pod, types_of
 from webhook.doctor.source import Source
 from webhook.kube.field import InvalidInput
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.templates import template_nodes
-from webhook.policy.policy import Policy
 
 
 @check(
@@ -31,11 +29,11 @@ def find(installation: Installation) -> Iterator[Fault]:
     if not (installation.knows(Source.NODES) and installation.knows(Source.NAMESPACES)):
         return
     snapshot = _empty_nodes(installation)
-    offered = {name for each in nodes_of(installation) for name in each.resources}
-    resources = _offered_cards(policy, offered)
+    nodes = nodes_of(installation)
+    resources: list[str | None] = [*offered_cards(policy, nodes)] or [None]
     scheduler = Scheduler(templates=template_nodes(policy.spec.node_templates))
     namespaces = [name_of(each) for each in installation.of(Source.NAMESPACES)]
-    usages = {each.labels.get(policy.node_usage_key) for each in nodes_of(installation)}
+    usages = {each.labels.get(policy.node_usage_key) for each in nodes}
     for name, each in policy.spec.workload_types.items():
         where = f"policy: spec.workloadTypes.{name}"
         namespace = next((ns for ns in namespaces if name in types_of(policy, ns)), None)
@@ -56,7 +54,7 @@ def _why_not(
     installation: Installation,
     workload_type: str,
     namespace: str,
-    resources: list[str | None],
+    resources: Sequence[str | None],
     scheduler: Scheduler,
     snapshot: Snapshot,
 ) -> str:
@@ -73,16 +71,6 @@ def _why_not(
             return ""
         reason = reason or placement.message
     return reason
-
-
-def _offered_cards(policy: Policy, offered: set[str]) -> list[str | None]:
-    """Return the resources of cards that nodes offer, one for each accelerator; a pod without a card if none does."""
-    found: list[str | None] = []
-    for accelerator in policy.spec.accelerators:
-        names = (name for pattern in accelerator.resources for name in sorted(offered) if fnmatchcase(name, pattern))
-        if (name := next(names, None)) is not None:
-            found.append(name)
-    return found or [None]
 
 
 def _empty_nodes(installation: Installation) -> Snapshot:

@@ -1,0 +1,116 @@
+"""What doctor reads of a cluster: in pages, once, within its time, and nothing that no check needs."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from aiohttp import web
+
+from tests.support.http_server import http_server
+from tests.support.kubeconfigs import write_kubeconfig
+from webhook.doctor.gatherer import Wanted, gather
+from webhook.doctor.installation import Installation
+from webhook.doctor.registry import CHECKS
+from webhook.doctor.source import Source
+from webhook.watch.api_server import ApiServerError, ClientConfig
+
+NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
+
+
+class Cluster:
+    """An API server with these objects by path, an empty list for another one; `asked` are the requests by path.
+
+    Lists come in pages of two. A request for a path in `silent` has no answer.
+    """
+
+    def __init__(self, objects: dict[str, list[Any]], silent: frozenset[str] = frozenset(), status: int = 200) -> None:
+        self.objects, self.silent, self.status = objects, silent, status
+        self.asked: Counter[str] = Counter()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.asked[request.path] += 1
+        if request.path in self.silent:
+            await asyncio.Event().wait()
+        items = self.objects.get(request.path, [])
+        begin = int(request.query.get("continue", "0"))
+        end = begin + 2
+        metadata = {"resourceVersion": "1", **({"continue": str(end)} if end < len(items) else {})}
+        return web.Response(
+            body=orjson.dumps({"metadata": metadata, "items": items[begin:end], "gitVersion": "v1.36.2"}),
+            status=self.status,
+            content_type="application/json",
+        )
+
+
+def gathered(cluster: Cluster, folder: Path, *sources: Source, within_seconds: float = 30.0) -> Installation:
+    async def run() -> Installation:
+        names = (None, None, None, None, None)
+        async with (
+            http_server(cluster.answer) as url,
+            ClientConfig(write_kubeconfig(folder, url)).connect() as server,
+        ):
+            return await gather(server, Wanted("c", *names, frozenset(sources), within_seconds))
+
+    return asyncio.run(run())
+
+
+def test_all_pages_are_read_and_little_of_them_is_kept(tmp_path: Path) -> None:
+    nodes = [{"metadata": {"name": f"n{n}", "annotations": {"a": "b"}}, "status": {"images": []}} for n in range(5)]
+    cluster = Cluster({NODES: nodes})
+    found = gathered(cluster, tmp_path, Source.NODES)
+
+    assert [each["metadata"]["name"] for each in found.of(Source.NODES)] == [f"n{n}" for n in range(5)]
+    assert cluster.asked[NODES] == 3
+    assert "annotations" not in found.of(Source.NODES)[0]["metadata"]
+    assert "images" not in found.of(Source.NODES)[0]["status"]
+
+
+def test_only_what_a_check_needs_is_read(tmp_path: Path) -> None:
+    cluster = Cluster({})
+    gathered(cluster, tmp_path, Source.NODES)
+    configurations = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+
+    assert dict(cluster.asked) == {NODES: 1, configurations: 1}
+
+
+def test_all_checks_read_each_list_once(tmp_path: Path) -> None:
+    cluster = Cluster({})
+    gathered(cluster, tmp_path, *(source for check in CHECKS for source in check.needs))
+
+    assert set(cluster.asked.values()) == {1}
+    assert {NODES, PODS} <= cluster.asked.keys()
+
+
+def test_pods_are_not_kept(tmp_path: Path) -> None:
+    pods = [
+        {
+            "metadata": {"name": f"p{n}", "namespace": "default"},
+            "spec": {"nodeName": "n", "schedulerName": f"s{n % 2}", "containers": []},
+        }
+        for n in range(5)
+    ]
+    found = gathered(Cluster({PODS: pods}), tmp_path, Source.PODS)
+
+    assert found.of(Source.PODS) == ()
+    assert found.bound_schedulers == {"s0", "s1"}
+
+
+def test_what_is_not_answered_in_time_is_refused(tmp_path: Path) -> None:
+    cluster = Cluster({}, silent=frozenset({NODES}))
+    found = gathered(cluster, tmp_path, Source.NODES, Source.QUOTAS, within_seconds=0.3)
+
+    assert found.refusals == {Source.NODES: "not read within 0.3 s"}
+    assert found.knows(Source.QUOTAS)
+
+
+def test_an_unknown_user_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ApiServerError) as failed:
+        gathered(Cluster({}, status=401), tmp_path, Source.NODES)
+    assert failed.value.code == 401
+
+
+def test_every_source_is_needed_by_a_check() -> None:
+    assert {source for check in CHECKS for source in check.needs} == set(Source)

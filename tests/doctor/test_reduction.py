@@ -1,0 +1,63 @@
+"""Which policy file a Deployment mounts, and what its ConfigMap holds."""
+
+import pytest
+
+from tests.doctor.healthy import deployment
+from tests.support.manifests import DEPLOY, read
+from webhook.doctor.reduction import policy_place, reduced, stored_policy
+from webhook.doctor.rights import needed_rights
+from webhook.doctor.source import Source
+
+
+def test_the_policy_of_deploy_is_found() -> None:
+    assert policy_place(reduced(Source.DEPLOYMENTS, deployment())) == ("placement-policy", "policy.yaml")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--policy"], ["--policy=/elsewhere/policy.yaml"]])
+def test_a_policy_of_no_config_map_is_not_found(arguments: list[str]) -> None:
+    changed = deployment()
+    changed["spec"]["template"]["spec"]["containers"][0]["args"] = arguments
+    assert policy_place(changed) is None
+
+
+def test_a_flag_and_its_value_can_be_two_arguments() -> None:
+    changed = deployment()
+    changed["spec"]["template"]["spec"]["containers"][0]["args"] = [
+        "--policy",
+        "/etc/placement-webhook/policy/other.yaml",
+    ]
+    assert policy_place(changed) == ("placement-policy", "other.yaml")
+
+
+def test_the_policy_of_deploy_is_read() -> None:
+    text = (DEPLOY / "base" / "policy.yaml").read_text()
+    stored = stored_policy({"data": {"policy.yaml": text}}, "placement-policy", "policy.yaml")
+    assert stored.policy is not None
+    assert stored.errors == ()
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [({}, "it has no key policy.yaml"), ({"policy.yaml": "kind: PlacementPolicy"}, "apiVersion: Required value")],
+)
+def test_a_config_map_without_a_policy_has_errors(data: dict[str, str], error: str) -> None:
+    stored = stored_policy({"data": data}, "placement-policy", "policy.yaml")
+    assert stored.policy is None
+    assert error in stored.errors[0]
+
+
+def test_the_rights_are_those_of_deploy() -> None:
+    (role,) = (each for each in read("base/rbac.yaml") if each["kind"] == "ClusterRole")
+    granted = {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    groups = {group for group, _, _ in granted}
+    assert {(each.group, each.resource, each.verb) for each in needed_rights(groups)} == granted
+
+
+def test_rights_on_kinds_that_are_not_served_are_not_needed() -> None:
+    assert "kueue.x-k8s.io" not in {each.group for each in needed_rights(())}
