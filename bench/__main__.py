@@ -48,8 +48,15 @@ class _Server(NamedTuple):
 @click.option("--seconds", default=3.0, show_default=True, help="Length of one turn.")
 @click.option("--turns", default=5, show_default=True, help="Turns of each server; the medians are printed.")
 @click.option("--against", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Another working tree.")
+@click.option("--prove", multiple=True, type=int, help="Also a server that proves one patch in N; may be repeated.")
 def main(
-    nodes: tuple[int, ...], pods_per_node: int, connections: int, seconds: float, turns: int, against: Path | None
+    nodes: tuple[int, ...],
+    pods_per_node: int,
+    connections: int,
+    seconds: float,
+    turns: int,
+    against: Path | None,
+    prove: tuple[int, ...],
 ) -> None:
     """Measure `/mutate` (policy, patch, placement check, audit) against a bare aiohttp TLS handler."""
     with tempfile.TemporaryDirectory() as name:
@@ -59,6 +66,9 @@ def main(
         for count in nodes:
             arguments = ["webhook", str(count), str(pods_per_node)]
             servers[f"/mutate, {count} nodes"] = _Server(_TREE, arguments)
+            for one_in in prove:
+                label = f"/mutate, {count} nodes, {f'1 proof in {one_in}' if one_in else 'no proofs'}"
+                servers[label] = _Server(_TREE, [*arguments, "0", str(one_in)])
             if against:
                 servers[f"/mutate, {count} nodes, {against.name}"] = _Server(against.absolute(), arguments)
         ports = {label: free_port() for label in servers}

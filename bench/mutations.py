@@ -4,6 +4,7 @@ import base64
 import random
 from collections.abc import Iterator
 from copy import deepcopy
+from itertools import islice
 from typing import Any
 
 import jsonpatch
@@ -11,8 +12,10 @@ import orjson
 
 from bench.attacks import attack_review
 from bench.clusters import DOMAIN, review
+from webhook.mutation.laws import overruled_values
+from webhook.policy.loader import built_in_policy
 
-_OURS = {f"{DOMAIN}/placement-policy", f"{DOMAIN}/placement-rules"}
+_POLICY = built_in_policy()
 _ODD: tuple[Any, ...] = (
     None, True, 0, -1, 2**63, 1.5, "", "x" * 300, "\x1b[31m", "NaN", "1e99", "80Gi", [], {}, [None], [[]], {"": {}},
     {"key": "k", "operator": "Exists"}, [{"key": None}], "system:", "nvidia.com/gpu", "kubernetes.io/hostname",
@@ -73,23 +76,8 @@ def harm(body: bytes, status: int, answer: bytes) -> str:
         after = jsonpatch.apply_patch(pod, orjson.loads(base64.b64decode(response["patch"])))
     except Exception as error:
         return f"the patch does not apply: {error}"
-    lost = [path for path in lost_values(pod, after, "") if path != ".spec.schedulerName"]
-    return f"lost: {lost[:3]}" if lost else ""
-
-
-def lost_values(before: Any, after: Any, path: str) -> Iterator[str]:
-    """Yield the paths of values in `before` that `after` does not have in the same place; null is no value."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        for key, value in before.items():
-            if key not in _OURS:
-                yield from lost_values(value, after.get(key), f"{path}.{key}")
-    elif isinstance(before, list) and isinstance(after, list):
-        if len(after) < len(before):
-            yield path
-        for index, (left, right) in enumerate(zip(before, after, strict=False)):
-            yield from lost_values(left, right, f"{path}[{index}]")
-    elif before is not None and before != after:
-        yield path
+    lost = [*islice(overruled_values(pod, after, _POLICY), 3)]
+    return f"lost: {lost}" if lost else ""
 
 
 _REQUIREMENT = {"key": f"{DOMAIN}/node.usage", "operator": "In", "values": ["training"]}

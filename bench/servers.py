@@ -43,18 +43,24 @@ async def _serve_bare(folder: Path, port: int) -> None:
 
 
 def main() -> None:
-    """Serve `bare`, or `webhook` on so many nodes with pods: KIND FOLDER PORT [NODES PODS_PER_NODE [ADMIN_PORT]]."""
+    """Serve `bare`, or `webhook` on so many nodes: KIND FOLDER PORT [NODES PODS_PER_NODE [ADMIN_PORT [PROOFS]]]."""
     kind, folder, port = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     if kind == "bare":
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve_bare(folder, port))
         return
     configure_logs("text", "warning")
-    nodes, pods_per_node, admin_port = int(sys.argv[4]), int(sys.argv[5]), int((*sys.argv[6:], "0")[0])
+    nodes, pods_per_node = int(sys.argv[4]), int(sys.argv[5])
+    admin_port, prove_patches = map(int, (*sys.argv[6:8], *("0", "100")[len(sys.argv[6:8]) :]))
     snapshot = snapshot_from_documents(cluster_documents(nodes, pods_per_node))
     listen, admin_listen = Address("127.0.0.1", port), Address("127.0.0.1", admin_port)
     settings = Settings(
-        tls_dir=folder, listen=listen, admin_listen=admin_listen, replica="bench", extender_profile="pack-gpus"
+        tls_dir=folder,
+        listen=listen,
+        admin_listen=admin_listen,
+        replica="bench",
+        extender_profile="pack-gpus",
+        prove_patches=prove_patches,
     )
     metrics = Metrics()
     policies = Policies(built_in_policy(), metrics, rfc3339_now)

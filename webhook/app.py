@@ -35,6 +35,7 @@ from webhook.serving.group_commit import GroupCommit
 from webhook.serving.health import Health
 from webhook.serving.http import REFUSALS, MutateEndpoint
 from webhook.serving.lanes import LargeLane, SmallLane
+from webhook.serving.patch_proofs import PatchProofs
 from webhook.serving.policies import Policies
 from webhook.serving.policy_file import PolicyFile
 from webhook.serving.policy_scorer import CurrentScorer, PolicyScorer
@@ -165,6 +166,7 @@ def build_server(
         admitted=lambda request, candidate: waiting.admit(
             PodIdentity.of(request.object or {}, request.namespace), candidate
         ),
+        prove=PatchProofs(settings.prove_patches, metrics).prove,
         reported=events.report if events else lambda *_: None,
     )
     small, large = SmallLane(observe), LargeLane(large_scorer.of)

@@ -165,6 +165,17 @@ def evaluate(
     return Mutated(injection, signature)
 
 
+def inject(content: PodContent, policy: Policy) -> RulesResult:
+    """Return what the rules of `policy` make of the pod in `content`, without a cache.
+
+    Raises:
+        InvalidInput: the pod cannot be read as a Pod.
+    """
+    reader = Reader()
+    resources = read_pod_resources(reader, content.pod)
+    return apply_rules(content, () if reader.errors else extended_names(resources.requests), policy)
+
+
 def _is_bypassed_by_metadata(content: PodContent, policy: Policy) -> bool:
     """Return true if the rules reject or bypass the pod, whatever it requests; false if that is not certain."""
     metadata, spec = content.pod.get("metadata"), content.pod.get("spec")

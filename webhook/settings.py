@@ -39,6 +39,7 @@ class Settings:
     not ready. `grace_seconds` is the time that it then waits for requests in progress.
     One response in `answers_per_connection` closes its connection. The API server never closes its connections, so
     without that a replica added later would get no calls.
+    One in `prove_patches` patches is proven before its answer is sent; 0: none.
     `cluster` names the view of the cluster for the log.
     `extender_profile` is the profile by which the scheduler extender judges nodes; `none`: there is no
     extender.
@@ -58,6 +59,7 @@ class Settings:
     shutdown_delay_seconds: float = 0.0
     grace_seconds: float = 20.0
     answers_per_connection: int = 1000
+    prove_patches: int = 100
     replica: str = ""
     cluster: str = "none"
     extender_profile: str = "none"

@@ -8,10 +8,12 @@ import pytest
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, make_request, policy_with
 from tests.support.builders import make_pod
 from tests.support.workloads import APP, SAMPLES, Object, Sample
+from webhook.kube.admission import AdmissionRequest
 from webhook.kube.patched_templates import PATCHED_TEMPLATES
 from webhook.kube.pod_sets import pod_sets
 from webhook.objects import template_patch
 from webhook.objects.admission import admit_request
+from webhook.objects.template_proof import prove_template_patch
 from webhook.policy.policy import Policy
 from webhook.verdict import Advised, Unchanged
 
@@ -30,7 +32,7 @@ def template(**annotations: str) -> Object:
     return pod.template()
 
 
-def advised(content: Object, policy: Policy = POLICY, old: Object | None = None) -> Advised:
+def request_of(content: Object, old: Object | None = None) -> AdmissionRequest:
     fields: dict[str, Any] = {
         "kind": content["kind"],
         "group": content["apiVersion"].rpartition("/")[0] if "/" in content["apiVersion"] else "",
@@ -38,7 +40,11 @@ def advised(content: Object, policy: Policy = POLICY, old: Object | None = None)
         "operation": "CREATE" if old is None else "UPDATE",
         "old_object": old,
     }
-    verdict = admit_request(make_request(content, namespace="team-a", **fields), policy, None)
+    return make_request(content, namespace="team-a", **fields)
+
+
+def advised(content: Object, policy: Policy = POLICY, old: Object | None = None) -> Advised:
+    verdict = admit_request(request_of(content, old), policy, None)
     assert isinstance(verdict, Advised)
     return verdict
 
@@ -89,6 +95,7 @@ def check_patched_once(sample: Sample, annotations: dict[str, str], policy: Poli
         return
 
     assert verdict.outcome == "Patched"
+    prove_template_patch(request_of(content), verdict.operations, POLICY, None)
     after = patched(content, verdict)
     kinds = policy.kinds
     pods = [(old.pod, new.pod) for old, new in zip(pod_sets(content, kinds), pod_sets(after, kinds), strict=True)]
@@ -105,8 +112,10 @@ def test_priority_that_the_api_server_resolved_for_another_class_is_removed_from
     pod_template["spec"] |= {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}
     content = DEPLOYMENT.object(pod_template, 2)
 
-    spec = patched(content, advised(content, policy))["spec"]["template"]["spec"]
+    verdict = advised(content, policy)
+    spec = patched(content, verdict)["spec"]["template"]["spec"]
 
+    prove_template_patch(request_of(content), verdict.operations, policy, None)
     assert spec["priorityClassName"] == "high"
     assert not spec.keys() & {"priority", "preemptionPolicy"}
 

@@ -10,18 +10,20 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.mutations import lost_values
-from tests.support.admission import DOMAIN, USAGE, admit_pod, policy_with
+from tests.support.admission import DOMAIN, USAGE, admit_pod, make_request, policy_with
 from tests.support.random_pods import CARD, EFFECTS, PRODUCTS, USAGES, pods
 from webhook.kube.selectors import requirement_matches
 from webhook.kube.taints import covers, tolerates
+from webhook.mutation.laws import lost_values, overruled_values
+from webhook.patch_proof import prove_pod_patch
+from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy
 from webhook.verdict import Patched, Unchanged, Verdict
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 # What the API server fills in before the webhook sees the pod.
-FILLED_IN = {".spec.schedulerName", ".spec.priorityClassName", ".spec.priority", ".spec.preemptionPolicy"}
+FILLED_IN = {"spec.schedulerName", "spec.priorityClassName", "spec.priority", "spec.preemptionPolicy"}
 
 taints = st.fixed_dictionaries(
     {
@@ -112,6 +114,7 @@ def test_operations_turn_the_original_into_the_mutated_pod(pod: dict[str, Any], 
     assert pod == original
     operations = orjson.loads(orjson.dumps(verdict.operations if isinstance(verdict, Patched) else []))
     assert jsonpatch.apply_patch(original, operations) == verdict.pod
+    prove_pod_patch(PodContent.of(make_request(pod), {}), operations, policy)
 
 
 @given(pods(), policies)
@@ -129,12 +132,14 @@ def test_admitting_twice_is_admitting_once(pod: dict[str, Any], policy: Policy) 
 def test_every_value_of_the_user_survives(pod: dict[str, Any], policy: Policy) -> None:
     after = admitted(pod, policy).pod
 
-    lost = list(lost_values(pod, after, ""))
+    lost = {".".join(place) for place in lost_values(pod, after)}
 
-    assert [path for path in lost if path not in FILLED_IN] == []
-    if ".spec.schedulerName" in lost:
+    own = {f"metadata.annotations.{key}" for key in (policy.policy_annotation, policy.rules_annotation)}
+    assert lost <= FILLED_IN | own
+    assert [*overruled_values(pod, after, policy)] == []
+    if "spec.schedulerName" in lost:
         assert pod["spec"]["schedulerName"] in ("", "default-scheduler")
-    if lost_priority := [path for path in lost if path != ".spec.schedulerName"]:
+    if lost_priority := lost - own - {"spec.schedulerName"}:
         assert after["spec"]["priorityClassName"] == "high", lost_priority
         is_default = pod["spec"].get("priorityClassName") == "normal"
         assert is_default or not pod["spec"].get("priorityClassName")

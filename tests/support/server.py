@@ -28,6 +28,7 @@ from webhook.serving.extender import Extender
 from webhook.serving.health import Health
 from webhook.serving.http import MutateEndpoint
 from webhook.serving.lanes import Lane, LargeLane, SmallLane
+from webhook.serving.patch_proofs import PatchProofs
 from webhook.serving.policies import Policies
 from webhook.serving.server import Server
 from webhook.serving.work_budget import WorkBudget
@@ -70,6 +71,7 @@ class World:
     audit: Callable[[Draft], None] | None = None
     events: EventRecorder | None = None
     extender: Extender | None = None
+    prove_patches: int = 1
     gate: asyncio.Event | None = None
     """An event that answers wait for, as they wait for their audit records."""
 
@@ -80,6 +82,7 @@ class World:
             monotonic_seconds=self.clock,
             new_decision=lambda: f"decision-{len(self.records) + 1}",
             replica="replica-a",
+            prove=PatchProofs(self.prove_patches, self.metrics).prove,
             reported=self.events.report if self.events else lambda *_: None,
         )
         return Answering(self, Admissions(dependencies, self.metrics))

@@ -18,13 +18,13 @@ def values_before(pod: Mapping[str, Any], patch: Iterable[Mapping[str, Any]]) ->
     """
     before: JsonObject = {}
     for operation in patch:
-        path = _parts(operation["path"])
+        path = parts_of(operation["path"])
         if not path or _is_container(path):
             continue
-        parent = _value_at(pod, path[:-1])
+        parent = value_at(pod, path[:-1])
         if isinstance(parent, list) and operation["op"] == "add":
             continue
-        value = _value_at(parent, path[-1:])
+        value = value_at(parent, path[-1:])
         if value is not None:
             before.setdefault(operation["path"], value)
     return before
@@ -36,7 +36,7 @@ def field_path(pointer: str) -> str:
     `[+]` is the position after the last item of a list.
     """
     text = ""
-    for part in _parts(pointer):
+    for part in parts_of(pointer):
         if part == "-":
             text += "[+]"
         elif _PLAIN_KEY.fullmatch(part):
@@ -46,7 +46,8 @@ def field_path(pointer: str) -> str:
     return text
 
 
-def _parts(pointer: str) -> list[str]:
+def parts_of(pointer: str) -> list[str]:
+    """Return the keys and indices of a JSON pointer."""
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 
@@ -55,7 +56,8 @@ def _is_container(path: list[str]) -> bool:
     return any(outer == "spec" and inner in _CONTAINERS for outer, inner in pairwise(path))
 
 
-def _value_at(value: Any, path: Iterable[str]) -> Any:
+def value_at(value: Any, path: Iterable[str]) -> Any:
+    """Return the value in `value` at the keys and indices of `path`; None if there is none."""
     for part in path:
         if isinstance(value, Mapping):
             value = value.get(part)

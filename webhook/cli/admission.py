@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import click
+
 from webhook.annotation_suggestions import Place, in_annotations
 from webhook.cli.terminal import echo
 from webhook.cluster.snapshot import Snapshot
@@ -9,13 +11,15 @@ from webhook.kube.admission import AdmissionRequest
 from webhook.kube.deadline import never
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
+from webhook.kube.independent_patch import TooDeepError
 from webhook.kube.pod_set import pod_name
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.patch_proof import UnprovenPatchError, prove_pod_patch
 from webhook.pipeline import ClusterView, admit, read_pod
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import PodSignature
 from webhook.policy.policy import Policy
-from webhook.verdict import Bypassed, Denied, Verdict
+from webhook.verdict import Bypassed, Denied, Patched, Verdict
 
 
 def admit_document(document: Document, policy: Policy, cluster: ClusterView | None) -> Verdict:
@@ -45,6 +49,22 @@ def admit_checked_document(document: Document, policy: Policy, cluster: ClusterV
         except InvalidInput as error:
             raise InvalidInput(each.relocated(document.place, "request.object") for each in error.errors) from error
     return verdict
+
+
+def check_patch(document: Document, policy: Policy, cluster: ClusterView | None, verdict: Verdict) -> None:
+    """Prove the patch of `verdict` for the pod in `document`, as `serve --prove-patches` does.
+
+    Raises:
+        click.ClickException: the patch is wrong, which is an internal error.
+    """
+    if isinstance(verdict, Patched):
+        try:
+            prove_pod_patch(read_pod(_request(document), cluster), verdict.operations, policy)
+        except (UnprovenPatchError, TooDeepError) as error:
+            reason = str(error) or "the pod is nested too deeply to be compared"
+            raise click.ClickException(
+                f"internal error: {document.place}: {pod_name(document.content)}: {reason}"
+            ) from error
 
 
 def in_annotations_of(

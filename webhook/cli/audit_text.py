@@ -10,11 +10,13 @@ from rich.text import Text
 
 from webhook.audit.chain import Verification
 from webhook.audit.entries import PlacementEntry, RuleEntry
+from webhook.audit.field_changes import field_changes
 from webhook.audit.pointer import field_path
 from webhook.audit.query import Entry
 from webhook.audit.record import POD, AuditRecord, digest
 from webhook.audit.summary import Summary
 from webhook.cli.table import Column, Row, print_line, print_table
+from webhook.kube.independent_patch import PatchError, TooDeepError
 from webhook.kube.text import printable
 
 NONE = "-"
@@ -84,7 +86,7 @@ def print_record(console: Console, entry: Entry) -> None:
             Text(f"{title:<10} ", "bold"), Text(printable(value), _STYLES.get(value, "")), sep="", soft_wrap=True
         )
     _section(console, "Rules", [line for rule in record.rules for line in _rule_lines(rule, _name_width(record.rules))])
-    _section(console, "Patch (- before, + after)", _patch_lines(record))
+    _section(console, "Patch (- before, + after)", _field_lines(record))
     _section(console, "Placement", _placement_lines(record.placement) if record.placement else [])
     _section(console, "Warnings", [f"! {printable(warning)}" for warning in record.warnings])
     _section(console, "Left out of this record, as too large", [f"! {printable(each)}" for each in record.truncated])
@@ -129,16 +131,23 @@ def _rule_lines(rule: RuleEntry, width: int) -> Iterator[str]:
         yield printable(f"{name:<{width}}   {text}")
 
 
-def _patch_lines(record: AuditRecord) -> list[str]:
+def _field_lines(record: AuditRecord) -> list[str]:
+    """Return the changed fields with their values before and after the patch."""
+    try:
+        changes = field_changes(record)
+    except (PatchError, TooDeepError) as error:
+        return [f"! {printable(str(error)) or 'nested too deeply'}: the record is cut off, or not as it was written"]
     lines: list[str] = []
-    for operation in record.patch:
-        pointer = str(operation.get("path", ""))
-        lines.append(printable(field_path(pointer)))
-        if pointer in record.before:
-            lines += [f"  - {line}" for line in _yaml_lines(record.before[pointer])]
-        if "value" in operation:
-            lines += [f"  + {line}" for line in _yaml_lines(operation["value"])]
+    for change in changes:
+        for after in change.after if change.is_appended else [change.after]:
+            lines.append(printable(field_path(change.pointer)) + ("[+]" if change.is_appended else ""))
+            lines += [f"  - {line}" for line in _value_lines(change.before)]
+            lines += [f"  + {line}" for line in _value_lines(after)]
     return lines
+
+
+def _value_lines(value: Any) -> list[str]:
+    return [] if value is None else _yaml_lines(value)
 
 
 def _yaml_lines(value: Any) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import yaml
 
-from webhook.cli.admission import admit_checked_document, print_verdict
+from webhook.cli.admission import admit_checked_document, check_patch, print_verdict
 from webhook.cli.clusters import live_options, read_cluster_or_live, release_option
 from webhook.cli.files import FILE, check_standard_input, pods_option, policy_option, read_policy
 from webhook.cli.terminal import echo, echo_json, echo_lines
@@ -56,7 +56,8 @@ def mutate(
 ) -> None:
     """Print pods as the webhook would admit them.
 
-    A Deployment, Job and so on stand for the first pod of each of their templates. The defaults of namespaces are read
+    A Deployment, Job and so on stand for the first pod of each of their templates. Each patch is proven before it is
+    printed: it gives the pod that is printed, and removes nothing. The defaults of namespaces are read
     from a cluster only if you name one with --cluster, --kubeconfig or --context. Warnings go to standard error. Exit
     code 5: a pod would be denied.
 
@@ -81,6 +82,7 @@ def mutate(
         if workload.note:
             echo(f"Warning: {workload.name}: {workload.note}", fg="yellow", err=True)
         if not isinstance(verdict, Denied):
+            check_patch(workload.document, rules, _view_of(workload, view), verdict)
             _print(workload, verdict, output, first=shown == 0)
             shown += 1
         elif output == "patch":

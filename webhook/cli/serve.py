@@ -16,6 +16,7 @@ from webhook.cli.clusters import read_cluster
 from webhook.cli.files import FILE, policy_option
 from webhook.cli.followed_policy import followed_policy
 from webhook.cli.logs import configure_logs
+from webhook.cli.serve_options import prove_option
 from webhook.cli.tracing_option import otlp_option
 from webhook.events.recorder import EventRecorder
 from webhook.metrics import Metrics
@@ -132,6 +133,7 @@ _SECONDS = click.FloatRange(min=0)
     show_default=True,
     help="Time limit for a request to arrive.",
 )
+@prove_option
 @click.option(
     "--server-name",
     metavar="NAME",

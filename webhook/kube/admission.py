@@ -145,6 +145,18 @@ class ReviewAnswer(NamedTuple):
             response["warnings"] = fit_warnings(warnings)
         return cls(response, audit_annotations or {})
 
+    @property
+    def has_patch(self) -> bool:
+        """Return whether the response has a patch."""
+        return "patch" in self.response
+
+    def operations(self) -> list[JsonObject]:
+        """Return the operations of the patch, decoded as the API server decodes them."""
+        operations: list[JsonObject] = orjson.loads(
+            base64.b64decode(orjson.loads(orjson.dumps(self.response["patch"])))
+        )
+        return operations
+
     def to(self, uid: str, decision: str) -> bytes:
         """Return the response to the request `uid`; its auditAnnotations begin with `decision`."""
         annotations = {"decision": decision, **self.audit_annotations}

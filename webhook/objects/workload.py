@@ -49,13 +49,13 @@ def admit_workload(
     request: AdmissionRequest, kind: WorkloadKind, policy: Policy, cluster: ClusterView | None, expired: Expired
 ) -> ObjectVerdict:
     """Return the verdict on an object of `kind` that is created or updated."""
-    settings, content = policy.spec.workload_objects, _in_namespace(request)
+    settings, content = policy.spec.workload_objects, in_namespace(request)
     if not settings.enabled:
         return Bypassed("the policy does not evaluate workload objects")
     if _has_controller(content):
         return Bypassed("an object with a controller, which was evaluated itself")
     handling = settings.invalid_annotations or policy.spec.invalid_annotations
-    defaults = _defaults(request, policy, cluster)
+    defaults = namespace_defaults(request, policy, cluster)
     try:
         findings = _evaluated(content, request, defaults, policy, expired)
     except InvalidInput as error:
@@ -125,7 +125,7 @@ def _of_cluster(roles: list[Role], policy: Policy, cluster: ClusterView | None, 
         yield from cluster_warnings(role.result, policy, cluster)
 
 
-def _in_namespace(request: AdmissionRequest) -> JsonObject:
+def in_namespace(request: AdmissionRequest) -> JsonObject:
     """Return the object with the namespace of the request, as it will be stored."""
     content = request.object or {}
     metadata = content.get("metadata")
@@ -141,7 +141,7 @@ def _has_controller(content: JsonObject) -> bool:
     return isinstance(owners, list) and any(isinstance(each, Mapping) and each.get("controller") for each in owners)
 
 
-def _defaults(request: AdmissionRequest, policy: Policy, cluster: ClusterView | None) -> Mapping[str, str]:
+def namespace_defaults(request: AdmissionRequest, policy: Policy, cluster: ClusterView | None) -> Mapping[str, str]:
     """Return the defaults of the namespace: of its annotations, only the keys of the policy."""
     annotations = cluster.snapshot.namespace_annotations(request.namespace) if cluster else {}
     return {key: annotations[key] for key in policy.keys if key in annotations}

@@ -50,6 +50,8 @@ class Dependencies:
     """Return the view without the room that an earlier admission of the same pod reserved; called in any thread."""
     admitted: Callable[[AdmissionRequest, Candidate], None] = lambda *_: None
     """Reserve room for an allowed pod."""
+    prove: Callable[[AdmissionRequest, int, Policy, ClusterView | None, Rendered], None] = lambda *_: None
+    """Raise an exception if the patch for a review of this size in bytes is wrong; called in any thread."""
     reported: Callable[[AdmissionRequest, Report | None, Policy], None] = lambda *_: None
     """Report a decision for an Event. It never raises."""
 
@@ -110,6 +112,7 @@ class Admissions:
                 cluster = self._dependencies.among_others(request, cluster)
             with spans.step("evaluate"):
                 rendered = lane.rendered(request, policy, cluster, work_budget)
+            self._dependencies.prove(request, len(body), policy, cluster, rendered)
             return Decision(request, policy, cluster, rendered, lane.records_predictions)
         except TimeSliceEndedError:
             raise

@@ -1,0 +1,92 @@
+"""The fields that the patch of a record changes, before and after: what the record holds of the object, and the patch.
+
+A record does not hold the object. The part that the patch concerns is made of the values that it replaces; the items of
+a list to which it appends are not known.
+"""
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from webhook.audit.pointer import parts_of, value_at
+from webhook.audit.record import AuditRecord
+from webhook.kube.documents import JsonObject
+from webhook.kube.independent_patch import PatchError, independently_patched
+
+_APPENDED = "-"
+# An object that etcd stores has no longer list.
+_MOST_DIGITS = 6
+# Their keys are names, which can be numbers.
+_MAPS = ("labels", "annotations")
+
+
+UNKNOWN = "…"
+"""A value that is replaced and that the record does not hold."""
+
+
+class FieldChange(NamedTuple):
+    """A changed field: its JSON pointer, and its values; None: there is none. `is_appended`: `after` is what is new."""
+
+    pointer: str
+    before: Any
+    after: Any
+    is_appended: bool = False
+
+
+def field_changes(record: AuditRecord) -> list[FieldChange]:
+    """Return the changed fields, in the order of the patch.
+
+    Raises:
+        PatchError: the patch does not fit the values that the record holds.
+    """
+    known = _known_part(record)
+    after = independently_patched(known, record.patch)
+    changes = []
+    for pointer, is_appended in _fields(record).items():
+        parts = parts_of(pointer)
+        old = None if is_appended else value_at(known, parts)
+        changes.append(FieldChange(pointer, old, value_at(after, parts), is_appended))
+    return changes
+
+
+def _fields(record: AuditRecord) -> dict[str, bool]:
+    """Return the pointers of the changed fields, without those within one that is new, and whether items are added."""
+    fields: dict[str, bool] = {}
+    for operation in record.patch:
+        pointer = str(operation.get("path", ""))
+        is_appended = pointer.endswith(f"/{_APPENDED}")
+        pointer = pointer.removesuffix(f"/{_APPENDED}")
+        if not any(f"{pointer}/".startswith(f"{known}/") for known in fields):
+            fields[pointer] = is_appended
+    return fields
+
+
+def _known_part(record: AuditRecord) -> JsonObject:
+    """Return the part of the object that the patch concerns, with the values that the record holds."""
+    known: JsonObject = {}
+    added: list[str] = []
+    for operation in record.patch:
+        pointer, parts = str(operation.get("path", "")), parts_of(str(operation.get("path", "")))
+        if not parts or any(pointer.startswith(f"{each}/") for each in added):
+            continue
+        holder = _holder(known, parts)
+        if operation.get("op") != "add" and isinstance(holder, dict):
+            holder[parts[-1]] = record.before.get(pointer, UNKNOWN)
+        elif parts[-1] != _APPENDED:
+            added.append(pointer)
+    return known
+
+
+def _holder(known: JsonObject, parts: list[str]) -> Any:
+    """Return the object or list that holds the value at `parts`, made with all around it."""
+    here: Any = known
+    for step, following in pairwise(parts):
+        is_list = (following == _APPENDED or following.isdecimal()) and step not in _MAPS
+        fresh: Any = [] if is_list else {}
+        if isinstance(here, dict):
+            here = here.setdefault(step, fresh)
+        elif isinstance(here, list) and step.isdecimal() and len(step) <= _MOST_DIGITS:
+            here += [None] * (int(step) + 1 - len(here))
+            here[int(step)] = here = here[int(step)] or fresh
+        else:
+            raise PatchError(f"the patch cannot be applied: {step} is no place in the object")
+    return here

@@ -1,0 +1,74 @@
+"""Proves one patch in a number of them before its answer leaves, whether the decision was cached or not."""
+
+import threading
+from binascii import crc32
+
+from webhook.kube.admission import AdmissionRequest
+from webhook.kube.independent_patch import TooDeepError
+from webhook.metrics import Metrics
+from webhook.objects.template_proof import prove_template_patch
+from webhook.patch_proof import UnprovenPatchError, prove_pod_patch
+from webhook.pipeline import ClusterView, read_pod
+from webhook.policy.policy import Policy
+from webhook.serving.rendering import Rendered
+
+# A proof takes about as long as an admission without a cache. The largest pods of the API server are twelve times as
+# large, and could take the processor from others.
+MAX_BYTES = 256 * 1024
+
+
+class PatchProofs:
+    """Proves one of `one_in` answers with a patch; 0: none. Any thread may call it.
+
+    In each run of `one_in` answers, one is proven, at a place that depends on the request: a pattern in the order of
+    the pods does not hide a kind of them.
+    """
+
+    def __init__(self, one_in: int, metrics: Metrics) -> None:
+        self._one_in = one_in
+        self._count = metrics.patch_proofs
+        self._lock = threading.Lock()
+        self._passed = 0
+        self._chosen = 0
+
+    def prove(
+        self,
+        request: AdmissionRequest,
+        size_bytes: int,
+        policy: Policy,
+        cluster: ClusterView | None,
+        rendered: Rendered,
+    ) -> None:
+        """Prove the patch of the answer `rendered` to a review of `size_bytes`, if it is chosen.
+
+        Raises:
+            UnprovenPatchError: the patch is wrong.
+        """
+        if not self._one_in or size_bytes > MAX_BYTES or not rendered.answer.has_patch or not self._is_chosen(request):
+            return
+        try:
+            _prove(request, policy, cluster, rendered)
+        except TooDeepError:
+            # Deeper than any pod of a user: the API server rejects it.
+            return
+        except Exception as error:
+            self._count.labels("failed").inc()
+            reason = str(error) if isinstance(error, UnprovenPatchError) else repr(error)
+            raise UnprovenPatchError(f"{reason} (policy {policy.identity})") from error
+        self._count.labels("proven").inc()
+
+    def _is_chosen(self, request: AdmissionRequest) -> bool:
+        with self._lock:
+            is_chosen = self._passed == self._chosen
+            self._passed += 1
+            if self._passed >= self._one_in:
+                self._passed, self._chosen = 0, crc32(request.uid.encode("utf-8", "replace")) % self._one_in
+            return is_chosen
+
+
+def _prove(request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, rendered: Rendered) -> None:
+    operations = rendered.answer.operations()
+    if rendered.tally.kind:
+        prove_template_patch(request, operations, policy, cluster)
+    else:
+        prove_pod_patch(read_pod(request, cluster), operations, policy)
