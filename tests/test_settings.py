@@ -90,7 +90,7 @@ def test_defaults_are_those_of_the_documents() -> None:
     assert Settings(Path("tls")) == Settings(
         tls_dir=Path("tls"),
         listen=Address("0.0.0.0", 8443),
-        admin_listen=Address("0.0.0.0", 8080),
+        admin_listen=Address("127.0.0.1", 8080),
         max_body_bytes=4_194_304,
         max_bytes_in_flight=16_777_216,
         max_connections=512,

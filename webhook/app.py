@@ -25,6 +25,7 @@ from webhook.placement.policy_profiles import card_mixes, profiles_for
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
 from webhook.serving.admissions import Admissions, Dependencies
+from webhook.serving.bearer_token import BearerToken
 from webhook.serving.certificate import Certificate
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.decision_ids import DecisionIds
@@ -144,16 +145,16 @@ def build_server(
     Raises:
         InvalidInput: the certificate cannot be served.
     """
-    certificate = Certificate(settings.tls_dir, metrics, lambda: datetime.now(UTC), settings.server_name)
+    now = partial(datetime.now, UTC)
+    certificate = Certificate(settings.tls_dir, metrics, now, settings.server_name, settings.client_ca)
     metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS)
     observe = metrics.placement_seconds.observe
     small_scorer = PolicyScorer(scheduler_for, policies.current(), observe)
     large_scorer = PolicyScorer(partial(scheduler_for, cache_bytes=_LARGE_BYTES), policies.current(), observe)
     waiting = waiting_pods(policies) if waiting is None else waiting
     throttle = _throttle(view, policies, small_scorer, metrics)
-    before_scrape = {"before_scrape": _free_cards(throttle, policies, metrics).refresh} if throttle else {}
-    unready_reason, *notes = _readiness(certificate, view, policies)
-    health = Health(metrics, unready_reason, *notes, policy=policies.describe, **before_scrape)
+    free_cards = _free_cards(throttle, policies, metrics) if throttle else None
+    health = _health(settings, metrics, _readiness(certificate, view, policies), policies, free_cards)
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
     group_commit = GroupCommit(audit)
     dependencies = Dependencies(
@@ -175,16 +176,34 @@ def build_server(
     cluster = ReservedView(throttle, waiting) if throttle else lambda: None
     dispatcher = Dispatcher(Admissions(dependencies, metrics), policies.current, cluster, small, large)
     extender = _extender(settings, policies, throttle, metrics)
-    endpoint = MutateEndpoint(dispatcher, metrics, settings, group_commit.written, rfc3339_now, extender)
-    policy = policies.current()
-    description = {
+    endpoint = MutateEndpoint(
+        dispatcher, metrics, settings, group_commit.written, rfc3339_now, extender, certificate.current
+    )
+    description = _description(settings, policies.current(), audit)
+    return Server(settings, certificate, endpoint, health, metrics, description, policy_file)
+
+
+def _description(settings: Settings, policy: Policy, audit: AuditWriter) -> dict[str, str]:
+    return {
         "policy": policy.name,
         "revision": policy.revision,
         "cluster": settings.cluster,
         "audit": audit.path,
         "extender": settings.extender_profile,
     }
-    return Server(settings, certificate, endpoint, health, metrics, description, policy_file)
+
+
+def _health(
+    settings: Settings,
+    metrics: Metrics,
+    readiness: Sequence[Callable[[], str]],
+    policies: Policies,
+    free_cards: FreeCardGauges | None,
+) -> Health:
+    token = BearerToken(settings.admin_token_file) if settings.admin_token_file else None
+    if free_cards is None:
+        return Health(metrics, *readiness, policy=policies.describe, token=token)
+    return Health(metrics, *readiness, policy=policies.describe, token=token, before_scrape=free_cards.refresh)
 
 
 def _free_cards(throttle: SnapshotThrottle, policies: Policies, metrics: Metrics) -> FreeCardGauges:

@@ -177,9 +177,10 @@ class Metrics:
     connections: Gauge = _gauge("connections", "Open connections, by port.", port=())
     connections_closed: Counter = _counter(
         "connections_closed",
-        "Connections closed to make room for others (evicted) or rejected at the limit (refused), by port.",
+        "Connections closed to make room for others (evicted), or rejected at the limit (refused) or because of the "
+        "certificate of the client (untrusted), by port.",
         port=("webhook", "admin"),
-        result=("evicted", "refused"),
+        result=("evicted", "refused", "untrusted"),
     )
     cache_bytes: Gauge = _gauge("cache_bytes", "Upper estimate of the memory of the entries of a cache.", cache=())
     cache_budget_bytes: Gauge = _gauge("cache_budget_bytes", "Memory limit of the entries of a cache.", cache=())

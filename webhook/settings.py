@@ -41,13 +41,16 @@ class Settings:
     without that a replica added later would get no calls.
     One in `prove_patches` patches is proven before its answer is sent; 0: none.
     `cluster` names the view of the cluster for the log.
+    `client_ca` is the file of the CAs of the clients that may call the webhook's port; None: every client may.
+    `client_names` are patterns of names, of which the certificate of a client must have one; empty: any name.
+    `admin_token_file` holds the bearer token of the admin port, but for probes; None: it needs none.
     `extender_profile` is the profile by which the scheduler extender judges nodes; `none`: there is no
     extender.
     """
 
     tls_dir: Path
     listen: Address = Address("0.0.0.0", 8443)  # noqa: S104 - a server of a cluster listens on its pod's address
-    admin_listen: Address = Address("0.0.0.0", 8080)  # noqa: S104
+    admin_listen: Address = Address("127.0.0.1", 8080)
     max_body_bytes: int = 4 * 1024 * 1024
     max_bytes_in_flight: int = 16 * 1024 * 1024
     max_connections: int = 512
@@ -63,6 +66,9 @@ class Settings:
     replica: str = ""
     cluster: str = "none"
     extender_profile: str = "none"
+    client_ca: Path | None = None
+    client_names: tuple[str, ...] = ()
+    admin_token_file: Path | None = None
 
 
 def parse_address(text: str) -> Address:

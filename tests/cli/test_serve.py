@@ -232,6 +232,12 @@ def test_the_audit_log_is_standard_output_by_default(tls_dir: Path) -> None:
             id="an address without a host",
         ),
         pytest.param(
+            ("--tls-dir", "t", "--client-name", "kube-apiserver"),
+            {},
+            "Error: --client-name needs --client-ca: without a CA, no name of a client is verified.",
+            id="a name that nothing verifies",
+        ),
+        pytest.param(
             ("--tls-dir", "t", "--admin-listen", "a:70000"),
             {},
             "Error: Invalid value for '--admin-listen': \"a:70000\" must be HOST:PORT, with a port from 0 to 65535",

@@ -36,6 +36,35 @@ def kubeconfig(credentials: Credentials, url: str) -> dict[str, Any]:
     }
 
 
+def webhook_authentication(kubeconfig: Path) -> dict[str, Any]:
+    """Return the AdmissionConfiguration by which the API server presents the certificates of `kubeconfig` to webhooks.
+
+    Source: k8s.io/apiserver/pkg/admission/plugin/webhook/config/apis/webhookadmission/v1/types.go
+    """
+    configuration = {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "WebhookAdmissionConfiguration",
+        "kubeConfigFile": str(kubeconfig),
+    }
+    return {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "AdmissionConfiguration",
+        "plugins": [{"name": "MutatingAdmissionWebhook", "configuration": configuration}],
+    }
+
+
+def webhook_kubeconfig(credentials: Credentials) -> dict[str, Any]:
+    """Return the kubeconfig of all webhooks: its users have the names of the webhooks' servers, `*` is the rest.
+
+    Source: k8s.io/apiserver/pkg/util/webhook/authentication.go, clientConfig
+    """
+    user = {
+        "client-certificate": str(credentials.webhook_client_certificate),
+        "client-key": str(credentials.webhook_client_key),
+    }
+    return {"apiVersion": "v1", "kind": "Config", "users": [{"name": "*", "user": user}]}
+
+
 def audit_policy() -> dict[str, Any]:
     """Return whole events of what is done to pods, webhooks' patches included; nothing of the rest."""
     pods = {

@@ -18,6 +18,8 @@ from tests.controlplane.configuration import (
     audit_policy,
     kubeconfig,
     scheduler_configuration,
+    webhook_authentication,
+    webhook_kubeconfig,
 )
 from tests.controlplane.credentials import issue
 from tests.controlplane.process import HeldPort, Process
@@ -204,6 +206,8 @@ class ControlPlane:
 
     def _start_api_server(self) -> None:
         policy = self._write("audit-policy.json", audit_policy())
+        webhooks = self._write("webhooks.kubeconfig", webhook_kubeconfig(self._credentials))
+        admission = self._write("admission.json", webhook_authentication(webhooks))
         key = self._credentials.service_account_key
         self._start(
             "kube-apiserver",
@@ -218,6 +222,7 @@ class ControlPlane:
             f"--service-account-key-file={key}",
             f"--service-account-signing-key-file={key}",
             "--allow-privileged",
+            f"--admission-control-config-file={admission}",
             f"--audit-policy-file={policy}",
             f"--audit-log-path={self.audit_log}",
             *self._gates,

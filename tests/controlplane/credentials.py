@@ -34,6 +34,8 @@ class Credentials:
     server_key: Path
     admin_certificate: Path
     admin_key: Path
+    webhook_client_certificate: Path
+    webhook_client_key: Path
     service_account_key: Path
 
 
@@ -46,7 +48,8 @@ def issue(folder: Path, now: dt.datetime) -> Credentials:
     names.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
     server = authority.issue("kube-apiserver", "", x509.SubjectAlternativeName(names))
     admin = authority.issue("admin", "system:masters", None)
-    for name, (certificate, key) in {"server": server, "admin": admin}.items():
+    webhook_client = authority.issue("kube-apiserver-webhook-client", "", None)
+    for name, (certificate, key) in {"server": server, "admin": admin, "webhook-client": webhook_client}.items():
         (folder / f"{name}.crt").write_bytes(certificate)
         (folder / f"{name}.key").write_bytes(key)
     (folder / "service-account.key").write_bytes(_pem(ec.generate_private_key(ec.SECP256R1())))
@@ -56,6 +59,8 @@ def issue(folder: Path, now: dt.datetime) -> Credentials:
         server_key=folder / "server.key",
         admin_certificate=folder / "admin.crt",
         admin_key=folder / "admin.key",
+        webhook_client_certificate=folder / "webhook-client.crt",
+        webhook_client_key=folder / "webhook-client.key",
         service_account_key=folder / "service-account.key",
     )
 

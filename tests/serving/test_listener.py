@@ -352,7 +352,7 @@ def test_a_handshake_ends_soon_when_the_listener_is_closed() -> None:
             await gate.wait()
             return web.Response()
 
-        listener = Listener(handle, LIMITS, tls=server_context(server_of(FRESH)))
+        listener = Listener(handle, LIMITS, tls=lambda: server_context(server_of(FRESH)))
         address = await listener.start("--listen", LOOPBACK)
         trust = ssl.create_default_context(cadata=(FRESH.ca_certificate or b"").decode())
         busy = await asyncio.open_connection(address.host, address.port, ssl=trust, server_hostname="localhost")

@@ -21,6 +21,7 @@ from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView
 from webhook.policy.policy import Policy
 from webhook.serving.admissions import Admissions, Answer, Dependencies
+from webhook.serving.bearer_token import BearerToken
 from webhook.serving.certificate import Certificate
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.dispatcher import Dispatcher
@@ -171,9 +172,12 @@ async def running(world: World, folder: Path, **settings: Any) -> AsyncIterator[
     has_pair = (folder / "tls.crt").exists()
     ca = KeyPair((folder / "ca.crt").read_bytes(), b"") if has_pair else write_certificate(folder)
     chosen = replace(Settings(tls_dir=folder, listen=LOOPBACK, admin_listen=LOOPBACK), **settings)
-    endpoint = MutateEndpoint(world.dispatcher(), world.metrics, chosen, world.written, world.now, world.extender)
-    certificate = Certificate(folder, world.metrics, lambda: world.utc_now(), chosen.server_name)
-    health = Health(world.metrics, certificate.invalid_reason, certificate.reload_failure)
+    certificate = Certificate(folder, world.metrics, lambda: world.utc_now(), chosen.server_name, chosen.client_ca)
+    token = BearerToken(chosen.admin_token_file) if chosen.admin_token_file else None
+    health = Health(world.metrics, certificate.invalid_reason, certificate.reload_failure, token=token)
+    endpoint = MutateEndpoint(
+        world.dispatcher(), world.metrics, chosen, world.written, world.now, world.extender, certificate.current
+    )
     server = Server(chosen, certificate, endpoint, health, world.metrics)
     stop = asyncio.Event()
     ready: asyncio.Future[tuple[Address, Address]] = asyncio.get_running_loop().create_future()

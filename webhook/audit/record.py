@@ -92,6 +92,8 @@ class AuditRecord:
     """The kind of the object. A line without it is of a pod."""
     qos_class: str | None = None
     """The QoS class of the admitted pod. A line without it is of an object that was not evaluated as a pod."""
+    client: str = ""
+    """The name in the certificate of the client, which was verified; empty if none was required."""
     truncated: tuple[str, ...] = ()
     """The places where content was left out because it was too large, and how much."""
     rotation: Rotation | None = None
@@ -156,6 +158,7 @@ class Draft:
     duration_ms: float
     replica: str
     common: RecordTemplate
+    client: str = ""
 
 
 def _has_long_text(record: AuditRecord | Draft) -> bool:
@@ -194,7 +197,7 @@ def seal(
         "previous": previous,
         "sequence": sequence,
     }
-    content = b'%b,"owner":%b,"user":%b,%b,%b,"before":%b%b%b%b%b' % (
+    content = b'%b,"owner":%b,"user":%b,%b,%b,"before":%b%b%b%b%b%b' % (
         dump(asked)[:-1],
         common.owner,
         dump(user),
@@ -203,6 +206,7 @@ def seal(
         common.before,
         b',"kind":%b' % common.kind if common.kind else b"",
         b',"qosClass":%b' % common.qos_class if common.qos_class else b"",
+        b',"client":%b' % dump(record.client) if record.client else b"",
         b',"truncated":%b' % dump(truncated) if truncated else b"",
         b',"rotation":%b' % dump(rotation) if rotation else b"",
     )

@@ -105,6 +105,8 @@ def _facts(record: AuditRecord) -> Iterator[tuple[str, str]]:
     yield ("Pod", name) if record.kind == POD else ("Object", f"{record.kind} {name}")
     dry_run = " (dry run)" if record.dry_run else ""
     yield "Request", f"{record.operation}{dry_run} by {record.user or NONE}, uid {record.uid or NONE}"
+    if record.client:
+        yield "Client", f"{record.client}, by its certificate"
     yield "Type", record.workload_type or NONE
     yield "Policy", f"{record.policy.name}@{record.policy.revision}" if record.policy else NONE
     yield "Outcome", record.outcome

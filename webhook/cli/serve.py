@@ -16,7 +16,7 @@ from webhook.cli.clusters import read_cluster
 from webhook.cli.files import FILE, policy_option
 from webhook.cli.followed_policy import followed_policy
 from webhook.cli.logs import configure_logs
-from webhook.cli.serve_options import prove_option
+from webhook.cli.serve_options import security_options
 from webhook.cli.tracing_option import otlp_option
 from webhook.events.recorder import EventRecorder
 from webhook.metrics import Metrics
@@ -95,7 +95,7 @@ _SECONDS = click.FloatRange(min=0)
     type=AddressType(),
     default=_DEFAULTS.admin_listen,
     show_default=True,
-    help="/healthz, /readyz and /metrics, without TLS.",
+    help="/healthz, /readyz and /metrics, without TLS; see --admin-token-file.",
 )
 @click.option(
     "--max-body-bytes",
@@ -133,7 +133,7 @@ _SECONDS = click.FloatRange(min=0)
     show_default=True,
     help="Time limit for a request to arrive.",
 )
-@prove_option
+@security_options
 @click.option(
     "--server-name",
     metavar="NAME",

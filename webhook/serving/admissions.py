@@ -77,13 +77,14 @@ class Decision(NamedTuple):
 
 
 class _Admission(NamedTuple):
-    """One admission: request, policy, time, decision ID."""
+    """One admission: request, policy, time, decision ID, and the verified name of the client, which can be empty."""
 
     request: AdmissionRequest
     policy: Policy
     time: str
     decision: str
     arrived_seconds: float
+    client: str
 
 
 class Admissions:
@@ -119,10 +120,11 @@ class Admissions:
         except Exception as error:
             return Decision(request, policy, cluster, error)
 
-    def finish(self, decision: Decision, time: str, arrived_seconds: float) -> Answer:
+    def finish(self, decision: Decision, time: str, arrived_seconds: float, client: str = "") -> Answer:
         """Count the admission, stage its audit record and return the answer.
 
         `time` is the arrival of the request in RFC 3339, `arrived_seconds` the same on the monotonic clock.
+        `client` is the name in its verified certificate; empty if none is required.
         """
         request, result = decision.request, decision.result
         if isinstance(result, TooManyValuesError):
@@ -132,7 +134,8 @@ class Admissions:
             if isinstance(result, InvalidInput):
                 return self._invalid(result)
             raise result if isinstance(result, Exception) else AssertionError
-        admission = _Admission(request, decision.policy, time, self._dependencies.new_decision(), arrived_seconds)
+        new_decision = self._dependencies.new_decision()
+        admission = _Admission(request, decision.policy, time, new_decision, arrived_seconds, client)
         if isinstance(result, InvalidInput):
             return self._reject_object(admission, result)
         if isinstance(result, Exception):
@@ -194,6 +197,7 @@ class Admissions:
             (self._dependencies.monotonic_seconds() - admission.arrived_seconds) * 1000,
             self._dependencies.replica,
             common,
+            admission.client,
         )
 
     def _audit_error(self, admission: _Admission, error: str) -> None:

@@ -25,13 +25,21 @@ _REMEDY = "renew it (`placement-webhook certs issue`, or its issuer); it is read
 class Certificate:
     """The pair in `tls_dir`, served by `context`; `now` returns the time in UTC.
 
-    `server_name` is the name by which API servers call; empty if it is not known.
+    `server_name` is the name by which API servers call; empty if it is not known. `client_ca` is the file of the CAs of
+    clients; new ones are a new `context`, since CAs cannot be taken out of one.
 
     Raises:
         InvalidInput: the pair cannot be served.
     """
 
-    def __init__(self, tls_dir: Path, metrics: Metrics, now: Callable[[], datetime], server_name: str = "") -> None:
+    def __init__(
+        self,
+        tls_dir: Path,
+        metrics: Metrics,
+        now: Callable[[], datetime],
+        server_name: str = "",
+        client_ca: Path | None = None,
+    ) -> None:
         self._tls_dir = tls_dir
         self._server_name = server_name
         self._metrics = metrics
@@ -39,10 +47,16 @@ class Certificate:
         self._log = structlog.get_logger()
         self._failure = ""
         self._logged = ""
+        self._client_ca_path = client_ca
+        self._client_ca = tls.read_client_ca(client_ca)
         self._pair = tls.read_pair(tls_dir)
-        self.context: ssl.SSLContext = tls.server_context(self._pair)
+        self.context: ssl.SSLContext = tls.server_context(self._pair, self._client_ca)
         self._validity = tls.validity(self._pair, server_name)
         self._publish_validity()
+
+    def current(self) -> ssl.SSLContext:
+        """Return the context of new connections."""
+        return self.context
 
     def invalid_reason(self) -> str:
         """Return the reason why no API server trusts the certificate now; empty if it is valid."""
@@ -64,6 +78,7 @@ class Certificate:
             pair = tls.read_pair(self._tls_dir)
             if pair != self._pair:
                 self._replace(pair)
+            self._reload_client_ca()
             self._failure = ""
         except InvalidInput as error:
             self._failed(str(error))
@@ -81,6 +96,14 @@ class Certificate:
         self._metrics.certificate_reloads.labels("success").inc()
         self._log.info("certificate reloaded", not_after=validity.not_after.isoformat())
         self._publish_validity()
+
+    def _reload_client_ca(self) -> None:
+        client_ca = tls.read_client_ca(self._client_ca_path)
+        if client_ca != self._client_ca:
+            self.context = tls.server_context(self._pair, client_ca)
+            self._client_ca = client_ca
+            self._metrics.certificate_reloads.labels("success").inc()
+            self._log.info("CA of clients reloaded")
 
     def _failed(self, failure: str) -> None:
         """Count a failure, and log a new one."""

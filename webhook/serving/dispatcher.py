@@ -117,8 +117,8 @@ class Dispatcher:
         """Return how many reviews wait for the worker, including the one that it processes."""
         return len(self._queue) + (self._running is not None)
 
-    async def answer(self, body: bytes, timeouts: Timeouts, now: str) -> Answer:
-        """Return the answer to the review in `body`, which arrived at `now` (RFC 3339).
+    async def answer(self, body: bytes, timeouts: Timeouts, now: str, client: str = "") -> Answer:
+        """Return the answer to the review in `body`, which arrived at `now` (RFC 3339) from the verified `client`.
 
         Raises:
             OverdueError: the client timed out while the review waited.
@@ -130,7 +130,7 @@ class Dispatcher:
             try:
                 if self._monotonic_seconds() >= timeouts.overdue_seconds:
                     raise OverdueError
-                return self._answer_in_loop(body, timeouts, now)
+                return self._answer_in_loop(body, timeouts, now, client)
             except TimeSliceEndedError:
                 self._overruns.charge(flows(body), _TIME_SLICE_SECONDS)
             finally:
@@ -139,7 +139,7 @@ class Dispatcher:
             Work(
                 flows(body),
                 partial(self._begin, body),
-                lambda decision: self._admissions.finish(decision, now, timeouts.arrived_seconds),
+                lambda decision: self._admissions.finish(decision, now, timeouts.arrived_seconds, client),
             ),
             timeouts,
         )
@@ -183,10 +183,10 @@ class Dispatcher:
     def _exceeds_share(self, body: bytes) -> bool:
         return self._overruns.used_seconds(flows(body)) > _MAX_OVERRUN_SECONDS
 
-    def _answer_in_loop(self, body: bytes, timeouts: Timeouts, now: str) -> Answer:
+    def _answer_in_loop(self, body: bytes, timeouts: Timeouts, now: str, client: str) -> Answer:
         work_budget = self._work_budget(timeouts, _TIME_SLICE_SECONDS)
         decision = self._admissions.decide(self._small, body, self._policy(), self._cluster(), work_budget)
-        return self._admissions.finish(decision, now, timeouts.arrived_seconds)
+        return self._admissions.finish(decision, now, timeouts.arrived_seconds, client)
 
     def _begin(self, body: bytes, work_budget: WorkBudget) -> Callable[[], Decision]:
         policy, cluster = self._policy(), self._cluster()

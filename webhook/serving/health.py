@@ -7,6 +7,9 @@ import orjson
 from aiohttp import hdrs, web
 
 from webhook.metrics import CONTENT_TYPE, Metrics
+from webhook.serving.bearer_token import BearerToken
+
+_PROBES = ("/healthz", "/readyz")
 
 
 async def _nothing() -> None:
@@ -17,7 +20,7 @@ class Health:
     """The server's readiness: ready while it listens and does not stop, unless `unready_reason()` returns a reason.
 
     `notes` return a problem each that does not make it unready; empty for none. `policy()` describes the policy.
-    `before_scrape()` completes the metrics.
+    `before_scrape()` completes the metrics. With a `token`, everything but the probes of the kubelet needs it.
     """
 
     def __init__(
@@ -27,7 +30,9 @@ class Health:
         *notes: Callable[[], str],
         policy: Callable[[], dict[str, Any]] = dict,
         before_scrape: Callable[[], Awaitable[None]] = _nothing,
+        token: BearerToken | None = None,
     ) -> None:
+        self._token = token
         self.ready = False
         self._before_scrape = before_scrape
         self._notes = notes
@@ -42,6 +47,9 @@ class Health:
             raise web.HTTPNotFound
         if request.method not in (hdrs.METH_GET, hdrs.METH_HEAD):
             raise web.HTTPMethodNotAllowed(request.method, [hdrs.METH_GET, hdrs.METH_HEAD])
+        if path not in _PROBES and not (self._token is None or self._token.allows(_authorization(request))):
+            text = "needs the header Authorization: Bearer TOKEN, with the token of --admin-token-file\n"
+            raise web.HTTPUnauthorized(text=text, headers={hdrs.WWW_AUTHENTICATE: "Bearer"})
         if path == "/metrics":
             await self._before_scrape()
             return web.Response(body=self._metrics.render(), headers={"Content-Type": CONTENT_TYPE})
@@ -52,3 +60,7 @@ class Health:
         notes = [] if path == "/healthz" else [note for each in self._notes if (note := each())]
         lines = [f"not ready: {reason}" if reason else "ok", *notes]
         return web.Response(status=503 if reason else 200, text="".join(f"{line}\n" for line in lines))
+
+
+def _authorization(request: web.BaseRequest) -> str:
+    return request.headers.get(hdrs.AUTHORIZATION, "")

@@ -1,6 +1,7 @@
 """The webhook's port over HTTP: checks path, content type, sizes and timeouts, then calls the dispatcher."""
 
 import asyncio
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
@@ -13,6 +14,7 @@ from webhook.metrics import Metrics
 from webhook.serving import spans
 from webhook.serving.admissions import Answer
 from webhook.serving.body_budget import BodyBudget, BodyBudgetExceededError
+from webhook.serving.clients import Clients
 from webhook.serving.dispatcher import CLIENT_GONE, SMALL_BYTES, Dispatcher, OverdueError, Timeouts
 from webhook.serving.extender import EXTENDER_PATHS, TIMEOUT_SECONDS, Extender
 from webhook.serving.http_protocol import mark_processing
@@ -30,7 +32,7 @@ _JSON = "application/json"
 
 PATH = "/mutate"
 
-REFUSALS = (400, 404, 405, 408, 413, 415, CLIENT_GONE, 500, 503)
+REFUSALS = (400, 403, 404, 405, 408, 413, 415, CLIENT_GONE, 500, 503)
 """The statuses of requests that do not become admissions."""
 
 
@@ -38,7 +40,8 @@ class MutateEndpoint:
     """The webhook's endpoint. While `draining`, each answer closes its connection, so that callers use other replicas.
 
     An answer is sent only after `written()`: its audit record is written by then. `now` returns the time in RFC 3339.
-    Without an `extender`, its paths are not found.
+    Without an `extender`, its paths are not found. A connection whose context is no longer `tls()` is closed after its
+    answer: it was verified by CAs that have changed.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class MutateEndpoint:
         written: Callable[[], Awaitable[None]],
         now: Callable[[], str],
         extender: Extender | None = None,
+        tls: Callable[[], ssl.SSLContext | None] = lambda: None,
     ) -> None:
         self.draining = False
         self._extender = extender
@@ -57,6 +61,8 @@ class MutateEndpoint:
         self._dispatcher = dispatcher
         self._refused = metrics.refused_requests
         self._settings = settings
+        self._clients = Clients(settings.client_names, is_required=settings.client_ca is not None)
+        self._tls = tls
         self._answers = 0
         self._in_flight = 0
         self._body_budget = BodyBudget(settings.max_bytes_in_flight)
@@ -87,6 +93,7 @@ class MutateEndpoint:
             raise web.HTTPNotFound
         if request.method != hdrs.METH_POST:
             raise web.HTTPMethodNotAllowed(request.method, [hdrs.METH_POST])
+        client = self._clients.verified(request)
         headers = request.headers
         _check_json(headers.get(hdrs.CONTENT_TYPE, ""))
         _check_identity(headers.get(hdrs.CONTENT_ENCODING, ""))
@@ -98,7 +105,7 @@ class MutateEndpoint:
             body = await (self._large_body(request, size_bytes) if reserved_bytes else self._body(request))
             try:
                 mark_processing(request)
-                answer = await self._answer_to(body, limits, arrived_seconds)
+                answer = await self._answer_to(body, limits, arrived_seconds, client)
             except OverdueError as error:
                 text = f"its turn did not come within {limits.whole_seconds:g} s\n"
                 raise web.HTTPServiceUnavailable(text=text) from error
@@ -106,15 +113,22 @@ class MutateEndpoint:
                 self._body_budget.release(reserved_bytes)
         finally:
             self._in_flight -= 1
-        return self._response(answer)
+        response = self._response(answer)
+        if client and self._is_of_old_context(request):
+            response.force_close()
+        return response
 
-    async def _answer_to(self, body: bytes, limits: "_TimeLimits", arrived_seconds: float) -> Answer:
+    def _is_of_old_context(self, request: web.BaseRequest) -> bool:
+        found = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
+        return found is not None and found.context is not self._tls()
+
+    async def _answer_to(self, body: bytes, limits: "_TimeLimits", arrived_seconds: float, client: str) -> Answer:
         timeouts = limits.timeouts(arrived_seconds)
         if limits.path != PATH and self._extender is not None:
             return await self._dispatcher.answer_in_worker(
                 self._extender.work(limits.path, body, arrived_seconds), timeouts
             )
-        answer = await self._dispatcher.answer(body, timeouts, self._now())
+        answer = await self._dispatcher.answer(body, timeouts, self._now(), client)
         with spans.step("audit"):
             await self._written()
         return answer

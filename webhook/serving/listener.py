@@ -20,6 +20,7 @@ from aiohttp import web
 
 from webhook.kube.field import InvalidInput, invalid, shown
 from webhook.serving.http_protocol import HttpProtocol, Stage
+from webhook.serving.limited_log import LimitedLog
 from webhook.settings import Address
 
 _BACKLOG = 1024
@@ -30,9 +31,6 @@ _PAUSE_SECONDS = 0.2
 _TLS_SHUTDOWN_SECONDS = 5.0
 # A stopping listener waits this long for the first requests of connections that clients have just opened.
 _OPENING_SECONDS = 1.0
-# Any client can cause these log lines as often as it likes, so they are limited to a number in each window.
-_MAX_LINES = 20
-_WINDOW_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ class Limits:
 class Counts:
     """Counters of requests that cannot be read, by status of the answer, and of closed connections, by result.
 
-    The result is `evicted` (for a new connection) or `refused` (at the limit).
+    The result is `evicted` (for a new connection), `refused` (at the limit) or `untrusted` (by its certificate).
     """
 
     request: Callable[[int], None] = lambda _: None
@@ -68,7 +66,7 @@ class Listener:
         handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
         limits: Limits,
         *,
-        tls: ssl.SSLContext | None = None,
+        tls: Callable[[], ssl.SSLContext] | None = None,
         max_body_bytes: int = 1024,
         counts: Counts = Counts(),
     ) -> None:
@@ -82,8 +80,7 @@ class Listener:
         self._opening: set[asyncio.Task[None]] = set()
         self._sockets: list[socket.socket] = []
         self._log = structlog.get_logger()
-        self._window_began_seconds = 0.0
-        self._lines = 0
+        self._limited_log = LimitedLog()
         self._server: web.Server | None = None
         self._all_opened: asyncio.Event | None = None
 
@@ -195,12 +192,15 @@ class Listener:
                 await loop.connect_accepted_socket(
                     lambda: protocol,
                     protocol.socket,
-                    ssl=self._tls,
+                    ssl=self._tls(),
                     ssl_handshake_timeout=seconds,
                     ssl_shutdown_timeout=_TLS_SHUTDOWN_SECONDS,
                 )
-        except (Exception, asyncio.CancelledError):
-            # A failed TLS handshake or an early disconnect. Not logged, since any client can cause it at will.
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, ssl.SSLCertVerificationError):
+                self._counts.connection("untrusted")
+                self._log_limited("client certificate refused", address=protocol.address, reason=error.verify_message)
+            # Any other failed TLS handshake or an early disconnect is not logged: any client can cause it at will.
             self.forget(protocol)
             protocol.socket.close()
 
@@ -272,14 +272,7 @@ class Listener:
 
     def _log_limited(self, event: str, **fields: Any) -> None:
         """Log an event caused by a client, and count the lines over the limit."""
-        now_seconds = asyncio.get_running_loop().time()
-        if now_seconds - self._window_began_seconds >= _WINDOW_SECONDS:
-            if self._lines > _MAX_LINES:
-                self._log.warning("more of the same was not logged", lines=self._lines - _MAX_LINES)
-            self._window_began_seconds, self._lines = now_seconds, 0
-        self._lines += 1
-        if self._lines <= _MAX_LINES:
-            self._log.warning(event, **fields)
+        self._limited_log.warning(event, **fields)
 
 
 def _bound(family: int, kind: int, protocol: int, where: Any) -> socket.socket:

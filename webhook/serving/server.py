@@ -67,7 +67,7 @@ class Server:
         webhook = Listener(
             self._endpoint.answer,
             limits,
-            tls=self._certificate.context,
+            tls=self._certificate.current,
             max_body_bytes=settings.max_body_bytes,
             counts=self._counts("webhook"),
         )

@@ -54,8 +54,29 @@ def read_pair(tls_dir: Path) -> Pair:
     return Pair(tls_dir, certificate, key)
 
 
-def server_context(pair: Pair) -> ssl.SSLContext:
-    """Return a context that serves `pair`.
+def read_client_ca(path: Path | None) -> str:
+    """Return the certificates in the file of `--client-ca`; empty without a file.
+
+    Raises:
+        InvalidInput: the file cannot be read, or holds no certificate in PEM.
+    """
+    if path is None:
+        return ""
+    try:
+        content = path.read_bytes()
+        x509.load_pem_x509_certificates(content)
+        return content.decode("ascii", "replace")
+    except OSError as error:
+        raise InvalidInput([invalid("--client-ca", str(path), f"cannot be read: {error.strerror}")]) from error
+    except ValueError as error:
+        detail = "must hold the certificates, in PEM, of the CAs that sign the certificates of clients"
+        raise InvalidInput([invalid("--client-ca", str(path), detail)]) from error
+
+
+def server_context(pair: Pair, client_ca: str = "") -> ssl.SSLContext:
+    """Return a context that serves `pair`, and verifies the certificates of clients by `client_ca`, in PEM.
+
+    A client without a certificate is not rejected here: see `webhook.serving.clients`.
 
     Raises:
         InvalidInput: the two files do not belong together, or one is not PEM.
@@ -64,6 +85,11 @@ def server_context(pair: Pair) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # A resumed session would keep the certificate of its first handshake. API servers keep no sessions.
     context.num_tickets = 0
+    if client_ca:
+        context.verify_mode = ssl.CERT_OPTIONAL
+        # As Go does: an intermediate CA in the file is trusted without its root.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        context.load_verify_locations(cadata=client_ca)
     load(context, pair)
     return context
 

@@ -1,0 +1,31 @@
+"""A log of events that any client can cause as often as it likes: so many lines in each window."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+_MAX_LINES = 20
+_WINDOW_SECONDS = 10.0
+
+
+class LimitedLog:
+    """Logs warnings, and counts those over the limit. An instance is for one event loop."""
+
+    def __init__(self, monotonic_seconds: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic_seconds = monotonic_seconds
+        self._log = structlog.get_logger()
+        self._window_began_seconds = float("-inf")
+        self._lines = 0
+
+    def warning(self, event: str, **fields: Any) -> None:
+        """Log `event` with its fields, unless there were too many."""
+        now_seconds = self._monotonic_seconds()
+        if now_seconds - self._window_began_seconds >= _WINDOW_SECONDS:
+            if self._lines > _MAX_LINES:
+                self._log.warning("more of the same was not logged", lines=self._lines - _MAX_LINES)
+            self._window_began_seconds, self._lines = now_seconds, 0
+        self._lines += 1
+        if self._lines <= _MAX_LINES:
+            self._log.warning(event, **fields)
