@@ -5,11 +5,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from textwrap import dedent
 
 import orjson
 import pytest
 from pydantic.alias_generators import to_camel
 
+from certs.controller.metrics import ControllerMetrics
+from certs.rotation import plan
 from tests.docs.markdown import DOCUMENTS, OPERATIONS, ROOT, blocks, name_of, rows, span_of, spans_of
 from tests.support.audit_records import encode
 from webhook.audit.record import AuditRecord, parse_line
@@ -17,6 +20,7 @@ from webhook.cli.serve import serve
 from webhook.metrics import Metrics
 from webhook.policy.loader import built_in_policy
 
+CERTIFICATES = ROOT / "docs" / "certificates.md"
 AUDIT, ANNOTATIONS = ROOT / "docs" / "audit.md", ROOT / "docs" / "annotations.md"
 DOMAIN = "maip.mxsf.io"
 _KEY = re.compile(r"(?<![\w.-])maip\.mxsf\.io/[a-z.-]*[a-z]")
@@ -31,6 +35,16 @@ def annotation_keys() -> set[str]:
 def metric_names() -> set[str]:
     endings = {"counter": "_total", "info": "_info"}
     return {metric.name + endings.get(metric.type, "") for metric in Metrics().registry.collect()}
+
+
+def controller_metrics() -> dict[str, tuple[str, ...]]:
+    """Return the labels of each metric of the certs controller."""
+    return {
+        metric.name + ("_total" if metric.type == "counter" else ""): tuple(
+            dict.fromkeys(label for sample in metric.samples for label in sample.labels)
+        )
+        for metric in ControllerMetrics().registry.collect()
+    }
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
@@ -55,11 +69,21 @@ def test_classes_and_private_functions_of_the_architecture_exist() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_metrics_exist(document: Path) -> None:
-    assert set(_METRIC.findall(document.read_text())) - metric_names() == set()
+    assert set(_METRIC.findall(document.read_text())) - metric_names() - controller_metrics().keys() == set()
 
 
 def test_every_metric_is_documented() -> None:
     assert {span_of(row[0]) for row in rows(OPERATIONS, "Metrics")} == metric_names()
+
+
+def test_metrics_of_the_certs_controller_are_documented_with_their_labels() -> None:
+    documented = {span_of(row[0]): tuple(spans_of(row[1])) for row in rows(CERTIFICATES, "Observe it")}
+    assert documented == controller_metrics()
+
+
+def test_the_certificate_life_is_drawn_as_in_the_code() -> None:
+    (drawn,) = blocks(CERTIFICATES, "text")[:1]
+    assert drawn.text in dedent(plan.__doc__ or "").replace("\n    ", "\n")
 
 
 def test_labels_of_metrics_are_documented() -> None:

@@ -126,7 +126,7 @@ def begun(*, takes_over: bool) -> World:
 
 @given(MOVES, TAKES_OVER)
 @example([("read", 0), ("write", 0), ("pause", 2), ("read", 0), ("write", 0)], True)
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(40))
 def test_no_step_makes_a_served_certificate_untrusted_and_all_end_in_order(moves: list[Move], takes_over: bool) -> None:
     world = begun(takes_over=takes_over)
     for move in moves:
