@@ -1,6 +1,7 @@
 """The composition root: creates the objects of the server and connects them."""
 
 import gc
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,6 +16,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.events.recorder import EventRecorder
 from webhook.kube.admission import AdmissionRequest
 from webhook.metrics import Metrics
+from webhook.missed import Selection
 from webhook.pipeline import ClusterView, scheduler_for
 from webhook.placement.backend_schedulers import MOST_SCHEDULERS, BackendSchedulers
 from webhook.placement.capacity.free_cards import FreeCardsByProduct
@@ -36,6 +38,7 @@ from webhook.serving.group_commit import GroupCommit
 from webhook.serving.health import Health
 from webhook.serving.http import REFUSALS, MutateEndpoint
 from webhook.serving.lanes import LargeLane, SmallLane
+from webhook.serving.missed_pods import MissedPods
 from webhook.serving.patch_proofs import PatchProofs
 from webhook.serving.policies import Policies
 from webhook.serving.policy_file import PolicyFile
@@ -91,6 +94,9 @@ def live_view(
     Pods are compared with `predictions`. The pods of `waiting` are placed in the background.
     """
     recorder = PredictionRecorder(predictions, metrics, time.time)
+    own_namespace = os.environ.get("POD_NAMESPACE") or "placement-webhook"
+    missed = MissedPods(policies.current, Selection.shipped(own_namespace), time.monotonic)
+    metrics.missed_pods.set_function(lambda: missed.count)
 
     def on_bound(pod: Mapping[str, Any]) -> None:
         waiting.note_bound(pod)
@@ -99,6 +105,7 @@ def live_view(
     def on_settled(snapshot: Snapshot) -> None:
         waiting.settle(snapshot)
         recorder.follow(snapshot)
+        missed.work()
 
     # The objects of a page are long-lived: freezing them spares the garbage collector tens of thousands of pods.
     live = LiveCluster(
@@ -107,6 +114,7 @@ def live_view(
         on_bound=on_bound,
         on_page=gc.freeze,
         on_settled=on_settled,
+        on_object=missed.note,
         on_fault=metrics.feed_faults.inc,
     )
     policies.follow(lambda policy: live.pace(_timing(policy)))

@@ -135,6 +135,10 @@ class Metrics:
         pool=(),
         product=(),
     )
+    missed_pods: Gauge = _gauge(
+        "missed_pods",
+        "Pods in the live view that the policy concerns and that were stored without its patch; NaN without one.",
+    )
     feed_faults: Counter = _counter(
         "feed_faults", "Internal errors of the webhook while it watched the cluster; its log has the details."
     )
@@ -195,6 +199,7 @@ class Metrics:
         for each in fields(self):
             self.registry.register(getattr(self, each.name))
         self.cluster_age_seconds.set(math.nan)
+        self.missed_pods.set(math.nan)
         # Looking up a child takes a lock and validates the labels, for every pod.
         self._audited = {result: self.audit_records.labels(result) for result in ("written", "failed")}
 

@@ -3,12 +3,13 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable, Iterable
-from typing import ParamSpec
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ParamSpec
 
 import structlog
 
 from webhook.cluster.cache.cluster_cache import ClusterCache
+from webhook.cluster.cache.object_key import Key
 from webhook.cluster.cache.resources import RESOURCES
 from webhook.cluster.snapshot import Snapshot
 from webhook.watch.api_server import Connect, JsonObject
@@ -28,8 +29,8 @@ class LiveCluster:
 
     It follows the API server, so it can be late. An optional kind is in the view once it has been listed. `on_bound` is
     called with every pod that is bound while it is watched, `on_page` after each page of a list, `on_settled` with each
-    snapshot that is taken in the background. `on_fault` is called after an internal error, which is logged and ends
-    nothing; a view that cannot be updated becomes stale.
+    snapshot that is taken in the background, `on_object` as by `ClusterCache`. `on_fault` is called after an internal
+    error, which is logged and ends nothing; a view that cannot be updated becomes stale.
     """
 
     is_live = True
@@ -42,14 +43,15 @@ class LiveCluster:
         on_bound: Callable[[JsonObject], None] = lambda _: None,
         on_page: Callable[[], None] = lambda: None,
         on_settled: Callable[[Snapshot], None] = lambda _: None,
+        on_object: Callable[[str, Key, Mapping[str, Any] | None], None] = lambda *_: None,
         on_fault: Callable[[], None] = lambda: None,
         cache: ClusterCache | None = None,
     ) -> None:
-        self._cache = cache or ClusterCache()
         self._connect = connect
         self._timing = timing or Timing()
         self._on_fault = on_fault
         self._log = structlog.get_logger()
+        self._cache = cache or ClusterCache(self._guarded(on_object))
         self._on_settled = self._guarded(on_settled)
         self._snapshot: Snapshot | None = None
         self._snapshot_seconds = -math.inf

@@ -48,10 +48,12 @@ class ClusterCache:
     """The objects of lists and watch events. An instance is for one thread.
 
     An event replaces the stored object, so it may be applied twice. A malformed object is left out and is in `invalid`
-    until a valid one arrives.
+    until a valid one arrives. `on_object` is called with the kind or part, the key and the content of each object that
+    arrives or is deleted (None).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_object: Callable[[str, Key, JsonObject | None], None] = lambda *_: None) -> None:
+        self._on_object = on_object
         self.invalid: dict[tuple[str, Key], InvalidObject] = {}
         self._nodes: dict[Key, Node] = {}
         self._pods: dict[Key, RunningPod] = {}
@@ -102,6 +104,7 @@ class ClusterCache:
             except InvalidInput as error:
                 problem = InvalidObject(kind, key, str(error))
         functions.put(key, facts)
+        self._on_object(kind, key, None if event_type == DELETED else content)
         if problem is None:
             self.invalid.pop((kind, key), None)
             return None
@@ -112,6 +115,7 @@ class ClusterCache:
     def delete(self, kind: str, key: Key) -> None:
         """Delete one object."""
         self._kinds[kind].put(key, None)
+        self._on_object(kind, key, None)
         self.invalid.pop((kind, key), None)
 
     def mark_unknown(self, kind: str) -> None:
