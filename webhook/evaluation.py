@@ -25,6 +25,7 @@ from webhook.placement.cluster_warnings import PodReferences
 from webhook.placement.gang import GangRequest
 from webhook.placement.pod_signature import PodSignature, deadline_reader
 from webhook.pod_content import PodContent, fields_read
+from webhook.policy.exempt import pod_exemption
 from webhook.policy.patterns import matches_any
 from webhook.policy.placement_check import CheckMode
 from webhook.policy.policy import Policy, opt_out_namespaces
@@ -233,6 +234,8 @@ def _bypass_reason(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str
     if any(owner.get("kind") == "DaemonSet" for owner in owners):
         # The DaemonSet controller has chosen the node already and does not know the injection (kubernetes#61886).
         return "pod of a DaemonSet"
+    if reason := pod_exemption(pod, namespace, policy.spec):
+        return reason
     if opts_out(annotations, defaults, policy) and matches_any(namespace, opt_out_namespaces(policy.spec)):
         return f"{policy.keys.inject}: disabled"
     return None

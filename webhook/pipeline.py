@@ -33,6 +33,7 @@ from webhook.placement.scorer import Scorer
 from webhook.placement.templates import template_nodes
 from webhook.placement.waiting_pods import WaitingPod, answer_among
 from webhook.pod_content import PodContent
+from webhook.policy.exempt import request_exemption
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
 
@@ -78,7 +79,7 @@ def admit(request: AdmissionRequest, policy: Policy, cluster: ClusterView | None
     Raises:
         InvalidInput: the request's object cannot be read as a Pod.
     """
-    if reason := not_a_pod_creation(request):
+    if reason := not_a_pod_creation(request) or request_exemption(request, policy.spec):
         return Bypassed(reason)
     return admit_content(read_pod(request, cluster), policy, cluster, expired)
 

@@ -301,6 +301,7 @@ class TestSummary:
             "last": at(1),
             "workloadTypes": {"inference": 1},
             "outcomes": {"Patched": 1},
+            "shadowed": {},
             "rules": {
                 "NodeUsageAffinity": {"edited": 1, "edits": 2, "skipped": 0},
                 "BinPacking": {"edited": 0, "edits": 0, "skipped": 1},

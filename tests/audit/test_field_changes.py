@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.audit_records import make_record
 from webhook.audit.field_changes import UNKNOWN, FieldChange, field_changes
 from webhook.kube.independent_patch import PatchError
 
@@ -12,7 +11,7 @@ Operations = list[dict[str, Any]]
 
 
 def changes(*operations: dict[str, Any], before: dict[str, Any] | None = None) -> list[FieldChange]:
-    return field_changes(make_record(patch=tuple(operations), before=before or {}))
+    return field_changes(operations, before or {})
 
 
 def test_a_replaced_value_is_there_before_and_after() -> None:

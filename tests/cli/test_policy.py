@@ -1,4 +1,4 @@
-"""`policy`: check, schema, show."""
+"""`policy`: check, test, schema, show."""
 
 from pathlib import Path
 
@@ -134,3 +134,61 @@ def test_a_policy_file_is_shown_with_its_defaults(run: Run, tmp_path: Path) -> N
     shown = orjson.loads(outcome.output)
     assert (shown["metadata"]["name"], shown["spec"]["keyDomain"]) == ("mine", "example.com")
     assert set(shown["spec"]["workloadTypes"]) == {"training", "inference"}
+
+
+CASES = """\
+  tests:
+  - name: typed
+    annotations: {maip.mxsf.io/workload-type: training}
+    expect: {outcome: Patched}
+  - name: untyped
+    expect: {outcome: %s}
+"""
+
+
+def test_test_cases_are_run(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text(HEAD + "spec:\n" + CASES % "Bypassed")
+
+    outcome = run("policy", "test", path)
+
+    assert (outcome.code, outcome.errors) == (0, "")
+    assert outcome.output == f"passed  typed\npassed  untyped\n{path}: 2 of 2 test cases passed\n"
+    assert run("policy", "check", path).code == 0
+
+
+def test_a_test_case_that_fails_is_code_6_with_the_difference(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text(HEAD + "spec:\n" + CASES % "Denied")
+
+    outcome, as_json = run("policy", "test", path), run("policy", "test", "-o", "json", path)
+    check = run("policy", "check", path)
+
+    assert (outcome.code, as_json.code, check.code) == (6, 6, 2)
+    assert outcome.output.splitlines() == [
+        "passed  typed",
+        "FAILED  untyped",
+        "        outcome",
+        "          - expected Denied",
+        "          + got      Bypassed: no workload type",
+        f"{path}: 1 of 2 test cases passed",
+    ]
+    assert [orjson.loads(line) for line in as_json.output.splitlines()] == [
+        {"file": str(path), "test": "typed", "passed": True, "differences": []},
+        {
+            "file": str(path),
+            "test": "untyped",
+            "passed": False,
+            "differences": [{"path": "outcome", "expected": "Denied", "got": "Bypassed: no workload type"}],
+        },
+    ]
+    assert "spec.tests[1].expect.outcome" in check.errors
+
+
+def test_a_policy_that_is_not_valid_has_no_test_results(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text(HEAD + "spec: {keyDomain: X}\n")
+
+    outcome = run("policy", "test", path)
+
+    assert (outcome.code, outcome.output) == (2, "")

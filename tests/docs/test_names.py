@@ -93,6 +93,7 @@ def test_labels_of_metrics_are_documented() -> None:
     assert documented == labels | {
         "placement_webhook_admission_requests_total": ("outcome", "workload_type"),
         "placement_webhook_object_admission_requests_total": ("kind", "outcome"),
+        "placement_webhook_shadowed_admissions_total": ("outcome",),
         "placement_webhook_rule_edits_total": ("rule",),
         "placement_webhook_placement_verdicts_total": ("verdict",),
     }

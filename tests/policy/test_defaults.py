@@ -111,6 +111,10 @@ def test_built_in_policy_matches_the_contract() -> None:
                 "invalidAnnotations": None,
                 "mutateTemplates": False,
             },
+            "exemptions": [],
+            "mode": "enforce",
+            "canaryPercent": 100,
+            "tests": [],
         },
     }
 

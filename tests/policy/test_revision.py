@@ -89,11 +89,20 @@ OTHERS = {
     ],
     "invalidAnnotations": "warn",
     "workloadObjects": {"enabled": True, "report": "always"},
+    "exemptions": [{"users": ["jane"], "reason": "an operator"}],
+    "mode": "shadow",
+    "canaryPercent": 10,
 }
 
 
 def test_every_field_of_the_spec_is_among_the_others() -> None:
-    assert set(OTHERS) == set(SPEC)
+    assert {*OTHERS, "tests"} == set(SPEC)
+
+
+def test_test_cases_have_no_meaning_of_their_own() -> None:
+    spec = deepcopy(SPEC) | {"tests": [{"name": "a", "expect": {"outcome": "Bypassed"}}]}
+
+    assert policy(json.dumps(spec)).revision == built_in_policy().revision
 
 
 @pytest.mark.parametrize("field", OTHERS)

@@ -80,6 +80,22 @@ class PlacementEntry:
     gang: GangEntry | None = None
 
 
+@with_config(_JSON)
+@dataclass(frozen=True, slots=True)
+class ShadowEntry:
+    """The answer that was not given, because the policy is in shadow mode or the pod outside the canary.
+
+    `message` is the reason for a denial, a bypass or an internal error.
+    """
+
+    outcome: str
+    rules: tuple[RuleEntry, ...] = ()
+    patch: tuple[JsonObject, ...] = ()
+    warnings: tuple[str, ...] = ()
+    placement: PlacementEntry | None = None
+    message: str | None = None
+
+
 def rule_json(entry: RuleEntry) -> JsonObject:
     """Return the JSON object of a rule's result."""
     if entry.skipped is not None:

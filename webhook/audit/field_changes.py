@@ -4,11 +4,11 @@ A record does not hold the object. The part that the patch concerns is made of t
 a list to which it appends are not known.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from webhook.audit.pointer import parts_of, value_at
-from webhook.audit.record import AuditRecord
 from webhook.kube.documents import JsonObject
 from webhook.kube.independent_patch import PatchError, independently_patched
 
@@ -32,26 +32,26 @@ class FieldChange(NamedTuple):
     is_appended: bool = False
 
 
-def field_changes(record: AuditRecord) -> list[FieldChange]:
-    """Return the changed fields, in the order of the patch.
+def field_changes(patch: Sequence[JsonObject], before: JsonObject) -> list[FieldChange]:
+    """Return the changed fields, in the order of the patch; `before` has the values that it replaces, by pointer.
 
     Raises:
         PatchError: the patch does not fit the values that the record holds.
     """
-    known = _known_part(record)
-    after = independently_patched(known, record.patch)
+    known = _known_part(patch, before)
+    after = independently_patched(known, patch)
     changes = []
-    for pointer, is_appended in _fields(record).items():
+    for pointer, is_appended in _fields(patch).items():
         parts = parts_of(pointer)
         old = None if is_appended else value_at(known, parts)
         changes.append(FieldChange(pointer, old, value_at(after, parts), is_appended))
     return changes
 
 
-def _fields(record: AuditRecord) -> dict[str, bool]:
+def _fields(patch: Sequence[JsonObject]) -> dict[str, bool]:
     """Return the pointers of the changed fields, without those within one that is new, and whether items are added."""
     fields: dict[str, bool] = {}
-    for operation in record.patch:
+    for operation in patch:
         pointer = str(operation.get("path", ""))
         is_appended = pointer.endswith(f"/{_APPENDED}")
         pointer = pointer.removesuffix(f"/{_APPENDED}")
@@ -60,17 +60,17 @@ def _fields(record: AuditRecord) -> dict[str, bool]:
     return fields
 
 
-def _known_part(record: AuditRecord) -> JsonObject:
+def _known_part(patch: Sequence[JsonObject], before: JsonObject) -> JsonObject:
     """Return the part of the object that the patch concerns, with the values that the record holds."""
     known: JsonObject = {}
     added: list[str] = []
-    for operation in record.patch:
+    for operation in patch:
         pointer, parts = str(operation.get("path", "")), parts_of(str(operation.get("path", "")))
         if not parts or any(pointer.startswith(f"{each}/") for each in added):
             continue
         holder = _holder(known, parts)
         if operation.get("op") != "add" and isinstance(holder, dict):
-            holder[parts[-1]] = record.before.get(pointer, UNKNOWN)
+            holder[parts[-1]] = before.get(pointer, UNKNOWN)
         elif parts[-1] != _APPENDED:
             added.append(pointer)
     return known

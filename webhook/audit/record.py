@@ -21,6 +21,7 @@ from webhook.audit.entries import (
     PlacementEntry,
     PolicyName,
     RuleEntry,
+    ShadowEntry,
     owner_json,
     placement_json,
     policy_json,
@@ -94,6 +95,8 @@ class AuditRecord:
     """The QoS class of the admitted pod. A line without it is of an object that was not evaluated as a pod."""
     client: str = ""
     """The name in the certificate of the client, which was verified; empty if none was required."""
+    shadow: ShadowEntry | None = None
+    """The answer that was not given. A line without it has the decision that was made."""
     truncated: tuple[str, ...] = ()
     """The places where content was left out because it was too large, and how much."""
     rotation: Rotation | None = None
@@ -117,6 +120,8 @@ class RecordTemplate(NamedTuple):
     """Empty if there is none."""
     truncated: tuple[str, ...] = ()
     """The places truncated in these keys."""
+    shadow: bytes = b""
+    """Empty if the decision was the answer."""
 
     @classmethod
     def of(cls, record: AuditRecord) -> "RecordTemplate":
@@ -132,6 +137,7 @@ class RecordTemplate(NamedTuple):
             placement_json(record.placement, truncator),
             text_json(truncator, "error", record.error),
         )
+        shadow = b"" if record.shadow is None else _shadow_json(record.shadow, truncator)
         return cls(
             owner_json(record.owner, truncator),
             b'"workloadType":%b,"policy":%b,"outcome":%b,"rules":%b,"patch":%b,"warnings":%b,"placement":%b,"error":%b'
@@ -140,7 +146,20 @@ class RecordTemplate(NamedTuple):
             b"" if record.kind == POD else text_json(truncator, "kind", record.kind),
             b"" if record.qos_class is None else dump(record.qos_class),
             tuple(truncator.truncated),
+            shadow,
         )
+
+
+def _shadow_json(entry: ShadowEntry, truncator: Truncator) -> bytes:
+    """Return the JSON of the answer that was not given; the same fields of the record are empty then."""
+    return b'{"outcome":%b,"rules":%b,"patch":%b,"warnings":%b,"placement":%b,"message":%b}' % (
+        dump(entry.outcome),
+        truncator.items_json("shadow.rules", [rule_json(each) for each in entry.rules], _RULES_BYTES),
+        truncator.items_json("shadow.patch", entry.patch, _PATCH_BYTES),
+        truncator.items_json("shadow.warnings", entry.warnings, _WARNINGS_BYTES),
+        placement_json(entry.placement, truncator),
+        text_json(truncator, "shadow.message", entry.message),
+    )
 
 
 @dataclass(slots=True)  # not frozen: each admission creates one, and a frozen one costs three times as much
@@ -197,7 +216,7 @@ def seal(
         "previous": previous,
         "sequence": sequence,
     }
-    content = b'%b,"owner":%b,"user":%b,%b,%b,"before":%b%b%b%b%b%b' % (
+    content = b'%b,"owner":%b,"user":%b,%b,%b,"before":%b%b%b%b%b%b%b' % (
         dump(asked)[:-1],
         common.owner,
         dump(user),
@@ -207,6 +226,7 @@ def seal(
         b',"kind":%b' % common.kind if common.kind else b"",
         b',"qosClass":%b' % common.qos_class if common.qos_class else b"",
         b',"client":%b' % dump(record.client) if record.client else b"",
+        b',"shadow":%b' % common.shadow if common.shadow else b"",
         b',"truncated":%b' % dump(truncated) if truncated else b"",
         b',"rotation":%b' % dump(rotation) if rotation else b"",
     )

@@ -36,6 +36,8 @@ class Summary:
     last: str | None = None
     workload_types: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
+    shadowed: Counter[str] = field(default_factory=Counter)
+    """The outcomes of the answers that shadow mode did not give."""
     rules: dict[str, RuleCount] = field(default_factory=dict)
     refusals: Counter[str] = field(default_factory=Counter)
     bypasses: Counter[str] = field(default_factory=Counter)
@@ -54,6 +56,7 @@ class Summary:
             "last": self.last,
             "workloadTypes": dict(self.workload_types.most_common()),
             "outcomes": dict(self.outcomes.most_common()),
+            "shadowed": dict(self.shadowed.most_common()),
             "rules": {
                 name: {"edited": rule.edited, "edits": rule.edits, "skipped": rule.skipped}
                 for name, rule in self.rules.items()
@@ -101,6 +104,8 @@ def _count(summary: Summary, record: AuditRecord) -> None:
     summary.last = record.time
     summary.workload_types[record.workload_type or UNTYPED] += 1
     summary.outcomes[record.outcome] += 1
+    if record.shadow:
+        summary.shadowed[record.shadow.outcome] += 1
     for entry in record.rules:
         rule = summary.rules.setdefault(entry.name, RuleCount())
         rule.edited += bool(entry.edits)

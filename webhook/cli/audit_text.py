@@ -9,13 +9,14 @@ from rich.console import Console
 from rich.text import Text
 
 from webhook.audit.chain import Verification
-from webhook.audit.entries import PlacementEntry, RuleEntry
+from webhook.audit.entries import PlacementEntry, RuleEntry, ShadowEntry
 from webhook.audit.field_changes import field_changes
 from webhook.audit.pointer import field_path
 from webhook.audit.query import Entry
 from webhook.audit.record import POD, AuditRecord, digest
 from webhook.audit.summary import Summary
 from webhook.cli.table import Column, Row, print_line, print_table
+from webhook.kube.documents import JsonObject
 from webhook.kube.independent_patch import PatchError, TooDeepError
 from webhook.kube.text import printable
 
@@ -52,6 +53,8 @@ def list_row(record: AuditRecord) -> Row:
         notes.append("dry run")
     if record.error:
         notes.append(_cut(record.error.split("\n", 1)[0], 100))
+    if record.shadow:
+        notes.append(f"would be {record.shadow.outcome}")
     cells = (
         _seconds(record.time),
         record.outcome,
@@ -86,15 +89,29 @@ def print_record(console: Console, entry: Entry) -> None:
             Text(f"{title:<10} ", "bold"), Text(printable(value), _STYLES.get(value, "")), sep="", soft_wrap=True
         )
     _section(console, "Rules", [line for rule in record.rules for line in _rule_lines(rule, _name_width(record.rules))])
-    _section(console, "Patch (- before, + after)", _field_lines(record))
+    _section(console, "Patch (- before, + after)", _field_lines(record.patch, record.before))
     _section(console, "Placement", _placement_lines(record.placement) if record.placement else [])
     _section(console, "Warnings", [f"! {printable(warning)}" for warning in record.warnings])
+    if record.shadow:
+        _print_shadow(console, record.shadow)
     _section(console, "Left out of this record, as too large", [f"! {printable(each)}" for each in record.truncated])
     previous = record.previous or "none: the first of its chain"
     _section(console, f"Record {record.sequence} of its chain, {printable(entry.place)}", [
         f"hash      {digest(entry.line)}",
         f"previous  {printable(previous)}",
     ])  # fmt: skip
+
+
+def _print_shadow(console: Console, shadow: ShadowEntry) -> None:
+    """Print the answer that was not given."""
+    lines = [shadow.outcome, *printable(shadow.message or "").splitlines()]
+    _section(console, "In shadow mode: this would be the answer", lines)
+    _section(
+        console, "Its rules", [line for rule in shadow.rules for line in _rule_lines(rule, _name_width(shadow.rules))]
+    )
+    _section(console, "Its patch (+ after)", _field_lines(shadow.patch, {}))
+    _section(console, "Its placement", _placement_lines(shadow.placement) if shadow.placement else [])
+    _section(console, "Its warnings", [f"! {printable(warning)}" for warning in shadow.warnings])
 
 
 def _facts(record: AuditRecord) -> Iterator[tuple[str, str]]:
@@ -133,10 +150,10 @@ def _rule_lines(rule: RuleEntry, width: int) -> Iterator[str]:
         yield printable(f"{name:<{width}}   {text}")
 
 
-def _field_lines(record: AuditRecord) -> list[str]:
-    """Return the changed fields with their values before and after the patch."""
+def _field_lines(patch: Sequence[JsonObject], before: JsonObject) -> list[str]:
+    """Return the changed fields with their values before and after the patch; `before` has values that it replaces."""
     try:
-        changes = field_changes(record)
+        changes = field_changes(patch, before)
     except (PatchError, TooDeepError) as error:
         return [f"! {printable(str(error)) or 'nested too deeply'}: the record is cut off, or not as it was written"]
     lines: list[str] = []
@@ -185,6 +202,7 @@ def print_summary(console: Console, summary: Summary) -> None:
     durations = ", ".join(f"{name} {milliseconds:.3f}" for name, milliseconds in summary.duration_ms.items())
     print_line(console, f"milliseconds: {durations}")
     _print_counts(console, "OUTCOME", summary.outcomes)
+    _print_counts(console, "IN SHADOW MODE, WOULD BE", summary.shadowed)
     _print_counts(console, "TYPE", summary.workload_types)
     _print_counts(console, "VERDICT", summary.verdicts)
     _print_counts(console, "DENIED BECAUSE OF", summary.refusals)

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from webhook.metrics import Metrics
-from webhook.policy.loader import built_in_policy, parse_policy
+from webhook.policy.loader import built_in_policy
+from webhook.policy_cases import parse_tested_policy
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.policies import Policies
 from webhook.serving.policy_file import PolicyFile, read_policy_file
@@ -13,10 +14,10 @@ def followed_policy(path: Path | None, metrics: Metrics) -> tuple[Policies, Poli
     """Return the policy to start with, and the file that it follows, if it comes from one.
 
     Raises:
-        InvalidInput: the file is not one valid PlacementPolicy.
+        InvalidInput: the file is not one valid PlacementPolicy, or a test case of it fails.
     """
     if path is None:
         return Policies(built_in_policy(), metrics, rfc3339_now), None
     text = read_policy_file(path)
-    policies = Policies(parse_policy(text, str(path)), metrics, rfc3339_now, source=f"file {path}")
-    return policies, PolicyFile(path, text, policies, parse_policy)
+    policies = Policies(parse_tested_policy(text, str(path)), metrics, rfc3339_now, source=f"file {path}")
+    return policies, PolicyFile(path, text, policies, parse_tested_policy)

@@ -1,4 +1,4 @@
-"""`policy`: check a file, print the schema, print a policy."""
+"""`policy`: check a file, run its test cases, print the schema, print a policy."""
 
 from pathlib import Path
 
@@ -7,18 +7,19 @@ import click
 from webhook.cli.clusters import live_options
 from webhook.cli.files import FILE, STANDARD_INPUT, check_standard_input, policy_option, read_policy, read_text
 from webhook.cli.mutate import to_yaml
+from webhook.cli.policy_test import test
 from webhook.cli.terminal import echo, echo_json, echo_lines
 from webhook.cluster.cache.resources import PRIORITY_CLASSES, REQUIRED_RESOURCES
 from webhook.kube.field import InvalidInput
 from webhook.placement.cluster_warnings import absent_schedulers_of, unfit_classes_of
 from webhook.policy.document import PolicyDocument
-from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
+from webhook.policy_cases import parse_tested_policy
 
 
 @click.group()
 def policy() -> None:
-    """Check a policy file, print the JSON schema of policies, or a policy."""
+    """Check or test a policy file, print the JSON schema of policies, or a policy."""
 
 
 @policy.command()
@@ -26,7 +27,7 @@ def policy() -> None:
 @live_options
 @click.pass_context
 def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, context: str | None) -> None:
-    """Check that each FILE is a valid PlacementPolicy. Otherwise, print all errors of all files and exit with 2.
+    """Check that each FILE is a valid PlacementPolicy and its test cases pass. If not, print all errors; exit with 2.
 
     FILE can be - for standard input. With --kubeconfig or --context, also warn about schedulers that a policy names and
     that do not run in that cluster, and about PriorityClasses that do not exist there.
@@ -41,7 +42,7 @@ def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, c
     for file in files:
         place = "<stdin>" if file == STANDARD_INPUT else file
         try:
-            found = parse_policy(read_text(file, "FILE"), place)
+            found = parse_tested_policy(read_text(file, "FILE"), place)
         except InvalidInput as error:
             for each in error.errors:
                 echo(f"Error: {each}", err=True)
@@ -64,6 +65,9 @@ def _warn_of_cluster(policies: list[tuple[str, Policy]], kubeconfig: Path | None
     for place, policy in policies:
         for warning in (*absent_schedulers_of(policy.spec, snapshot), *unfit_classes_of(policy.spec, snapshot)):
             echo(f"Warning: {place}: {warning}", fg="yellow", err=True)
+
+
+policy.add_command(test)
 
 
 @policy.command()

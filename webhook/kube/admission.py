@@ -26,6 +26,7 @@ class AdmissionRequest(NamedTuple):
     """One request. `object` is the pod or another object as a raw dict, or None if the operation has no object.
 
     `old_object` is the stored object of an UPDATE. `group` is the API group of the kind; empty for the core group.
+    `groups` are those of the user.
     """
 
     uid: str
@@ -40,6 +41,7 @@ class AdmissionRequest(NamedTuple):
     object: JsonObject | None
     group: str = ""
     old_object: JsonObject | None = None
+    groups: tuple[str, ...] = ()
 
 
 def parse_review(body: bytes) -> AdmissionRequest:
@@ -77,7 +79,8 @@ def _request(request: JsonObject) -> AdmissionRequest:
         raise InvalidInput([required("request.object", f"must be set for {operation}")])
     if content is not None and not isinstance(content, dict):
         raise InvalidInput([invalid("request.object", content, "must be an object")])
-    metadata = _object(content, "metadata")
+    metadata, user = _object(content, "metadata"), _object(request, "userInfo")
+    groups = user.get("groups")
     return AdmissionRequest(
         uid=uid,
         operation=operation,
@@ -88,10 +91,11 @@ def _request(request: JsonObject) -> AdmissionRequest:
         namespace=_text(request, "namespace") or _text(metadata, "namespace"),
         # A pod from a template has no name yet; its generateName identifies the owner.
         name=_text(request, "name") or _text(metadata, "name") or _text(metadata, "generateName"),
-        user=_text(_object(request, "userInfo"), "username"),
+        user=_text(user, "username"),
         dry_run=request.get("dryRun") is True,
         object=content,
         old_object=_object(request, "oldObject") or None,
+        groups=tuple(each for each in groups if isinstance(each, str)) if isinstance(groups, list) else (),
     )
 
 

@@ -6,8 +6,9 @@ from webhook.kube.pod_template_path import WorkloadKind
 from webhook.objects.namespace import admit_namespace, is_namespace
 from webhook.objects.workload import admit_workload
 from webhook.pipeline import ClusterView, admit
+from webhook.policy.exempt import request_exemption
 from webhook.policy.policy import Policy
-from webhook.verdict import ObjectVerdict, Verdict
+from webhook.verdict import Bypassed, ObjectVerdict, Verdict
 
 _WRITES = ("CREATE", "UPDATE")
 
@@ -21,6 +22,8 @@ def admit_request(
         InvalidInput: the request's object cannot be read as its kind.
     """
     if request.operation in _WRITES and not request.subresource:
+        if reason := request_exemption(request, policy.spec):
+            return Bypassed(reason)
         if is_namespace(request):
             return admit_namespace(request, policy)
         if kind := _workload_kind(request, policy):

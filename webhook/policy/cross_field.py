@@ -140,6 +140,11 @@ def _limited_types_exist_and_have_their_schedulers(spec: JsonObject) -> Iterator
                 yield invalid(f"{path}.schedulers", schedulers, detail)
 
 
+def _a_canary_is_enforced(spec: JsonObject) -> Iterator[FieldError]:
+    if spec["mode"] == "shadow" and spec["canaryPercent"] != _DEFAULTS["canaryPercent"]:
+        yield invalid("spec.canaryPercent", spec["canaryPercent"], "has no effect with mode: shadow")
+
+
 CROSS_FIELD_RULES: Sequence[CrossFieldRule] = (
     _preferred_usages_are_allowed,
     _chosen_schedulers_are_allowed,
@@ -150,6 +155,7 @@ CROSS_FIELD_RULES: Sequence[CrossFieldRule] = (
     _qos_fields_have_an_effect,
     _limits_are_reached,
     _limited_types_exist_and_have_their_schedulers,
+    _a_canary_is_enforced,
 )
 
 _DEFAULTS = PolicySpec().model_dump(mode="json", by_alias=True)

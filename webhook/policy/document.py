@@ -3,13 +3,14 @@
 The docstrings of its fields are the descriptions in the reference page (docs/policy.md) and in the JSON schema.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator
 
 from webhook.kube import wellknown
 from webhook.policy.accelerator import BUILT_IN_ACCELERATORS, Accelerator
 from webhook.policy.bin_packing import BinPacking
+from webhook.policy.exemption import Exemption
 from webhook.policy.fields import (
     KeyDomain,
     LabelKey,
@@ -21,6 +22,7 @@ from webhook.policy.fields import (
     StrictModel,
     Subdomain,
     Values,
+    WholePercent,
     not_empty,
     wrong,
 )
@@ -28,6 +30,7 @@ from webhook.policy.namespace_limits import NamespaceLimits
 from webhook.policy.node_template import NodeTemplate
 from webhook.policy.pack_gpus import PackGpus
 from webhook.policy.placement_check import PlacementCheck
+from webhook.policy.policy_test import PolicyTest
 from webhook.policy.scheduler_settings import SchedulerSettings
 from webhook.policy.spread import Spread
 from webhook.policy.without_accelerator import WithoutAccelerator, WithoutAcceleratorField
@@ -41,6 +44,8 @@ KIND = "PlacementPolicy"
 
 # Each product adds a toleration for each of its variants.
 _MOST_VARIANTS = 10
+# Each exemption is looked at for every pod, each test case runs at every reload.
+_MOST_ENTRIES = 100
 
 
 def _few_variants(suffixes: tuple[str, ...]) -> tuple[str, ...]:
@@ -164,6 +169,22 @@ class PolicySpec(StrictModel):
     workload_objects: WorkloadObjects = WorkloadObjects()
     """Settings of the admission of objects that create pods."""
 
+    exemptions: Annotated[tuple[Exemption, ...], Field(strict=False)] = ()
+    """Requests and pods that the policy leaves alone, at most 100 entries. The first one that matches is on record."""
+
+    mode: Literal["enforce", "shadow"] = "enforce"
+    """`enforce`: pods are patched and denied. `shadow`: nothing is patched, denied or warned of; every decision is
+    computed, counted and on record as it would have been. See docs/operations.md."""
+
+    canary_percent: WholePercent = 100
+    """With `mode: enforce`, the percentage of the owners of pods for which the policy is enforced; for the others it is
+    in shadow mode. All pods of one owner are treated alike. Below 100, other objects than pods are in shadow mode. See
+    docs/operations.md for the hash."""
+
+    tests: Annotated[tuple[PolicyTest, ...], Field(strict=False)] = ()
+    """Test cases, at most 100. A policy with a case that fails is not valid, so that it never gets into force. They do
+    not change the revision. `placement-webhook policy test` runs them."""
+
     @field_validator("workload_types")
     @classmethod
     def _some_type(cls, types: dict[str, WorkloadType]) -> dict[str, WorkloadType]:
@@ -185,6 +206,20 @@ class PolicySpec(StrictModel):
         if len({template.name for template in templates}) < len(templates):
             raise wrong("each node template must have a name of its own")
         return templates
+
+    @field_validator("exemptions", "tests")
+    @classmethod
+    def _are_few(cls, entries: tuple[Any, ...]) -> tuple[Any, ...]:
+        if len(entries) > _MOST_ENTRIES:
+            raise wrong(f"must hold at most {_MOST_ENTRIES} entries")
+        return entries
+
+    @field_validator("tests")
+    @classmethod
+    def _tests_have_names_of_their_own(cls, tests: tuple[PolicyTest, ...]) -> tuple[PolicyTest, ...]:
+        if len({test.name for test in tests}) < len(tests):
+            raise wrong("each test case must have a name of its own")
+        return tests
 
     @field_validator("workload_kinds")
     @classmethod

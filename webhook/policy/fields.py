@@ -74,6 +74,11 @@ def _quantity(value: Any) -> str:
     return str(value).strip()
 
 
+def _is_service_account(text: str) -> bool:
+    namespace, colon, name = text.partition(":")
+    return bool(colon) and all(bool(each) and is_dns_subdomain(each.replace("*", "x")) for each in (namespace, name))
+
+
 def _is_namespace_pattern(text: str) -> bool:
     return bool(text) and is_dns_subdomain(text.replace("*", "x"))
 
@@ -91,6 +96,11 @@ Percent = Annotated[
     int,
     _checked(lambda percent: 0 <= percent <= 50, "must be in [0, 50]"),
     Field(json_schema_extra={"minimum": 0, "maximum": 50}),
+]
+WholePercent = Annotated[
+    int,
+    _checked(lambda percent: 0 <= percent <= 100, "must be in [0, 100]"),
+    Field(json_schema_extra={"minimum": 0, "maximum": 100}),
 ]
 Seconds = Annotated[
     int, _checked(lambda seconds: seconds >= 1, "must be at least 1"), Field(json_schema_extra={"minimum": 1})
@@ -141,6 +151,26 @@ QueuePattern = Annotated[
     _checked(
         lambda text: bool(text) and is_label_value(text.replace("*", "x")),
         "must be a queue like research, or a pattern with * such as team-a-*",
+    ),
+]
+UserPattern = Annotated[
+    str,
+    _checked(
+        lambda text: 0 < len(text) <= 256 and text.isprintable() and text == text.strip() and text.strip("*") != "",
+        "must be a name, or a pattern with * such as system:serviceaccount:ci:*, of at most 256 characters",
+    ),
+]
+ServiceAccountPattern = Annotated[
+    str,
+    _checked(
+        lambda text: _is_service_account(text.removeprefix("system:serviceaccount:")),
+        "must be NAMESPACE:NAME, or a pattern with * such as ci:*",
+    ),
+]
+Text = Annotated[
+    str,
+    _checked(
+        lambda text: 0 < len(text.strip()) <= 256 and text.isprintable(), "must be one line of 1 to 256 characters"
     ),
 ]
 ProductSuffix = Annotated[

@@ -61,11 +61,11 @@ def parse_policy(text: str | bytes, place: str) -> Policy:
     depending = [each for each in cross_field_errors(documents[0].content) if each.path not in paths]
     errors += [each for each in depending if each.path.replace(".prefer", ".allow") not in paths]
     if document is None or errors:
-        raise InvalidInput(_placed(errors, text, documents[0].place))
+        raise InvalidInput(placed(errors, text, documents[0].place))
     return Policy(document)
 
 
-def _placed(errors: Iterable[FieldError], text: str | bytes, place: str) -> list[FieldError]:
+def placed(errors: Iterable[FieldError], text: str | bytes, place: str) -> list[FieldError]:
     """Return the errors with file and line in front, in the order of the lines; a text of one line needs no number."""
     if len(text.strip().splitlines()) <= 1:
         return [each.prefixed(place) for each in errors]

@@ -15,12 +15,13 @@ from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView
 from webhook.placement.framework.result import Placement
+from webhook.policy.canary import shadow_reason
 from webhook.policy.policy import Policy
 from webhook.serving import spans
 from webhook.serving.audit_record import audit_record
 from webhook.serving.candidate import Candidate
 from webhook.serving.lanes import Lane
-from webhook.serving.rendering import Rendered
+from webhook.serving.rendering import Rendered, render_failure
 from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
 
 # A parsed value takes about 72 bytes, however short its JSON is. A realistic pod of 3 MiB has a tenth of this number.
@@ -118,7 +119,16 @@ class Admissions:
         except TimeSliceEndedError:
             raise
         except Exception as error:
-            return Decision(request, policy, cluster, error)
+            return Decision(request, policy, cluster, self._unless_in_shadow(request, error, policy))
+
+    def _unless_in_shadow(
+        self, request: AdmissionRequest | None, error: Exception, policy: Policy
+    ) -> Rendered | Exception:
+        """Return `error`, or the answer to leave the object alone if the policy is not enforced for the request."""
+        if request is None or (shadow := shadow_reason(request, policy.spec)) is None:
+            return error
+        self._log.error("admission failed, and is in shadow mode", exc_info=error, uid=request.uid)
+        return render_failure(request, error, policy, shadow)
 
     def finish(self, decision: Decision, time: str, arrived_seconds: float, client: str = "") -> Answer:
         """Count the admission, stage its audit record and return the answer.

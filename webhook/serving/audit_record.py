@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.audit.entries import GangEntry, Owner, PlacementEntry, PolicyName, ReservedEntry, RuleEntry
+from webhook.audit.entries import GangEntry, Owner, PlacementEntry, PolicyName, ReservedEntry, RuleEntry, ShadowEntry
 from webhook.audit.pointer import values_before
 from webhook.audit.record import POD, AuditRecord
 from webhook.kube.admission import AdmissionRequest
@@ -22,8 +22,11 @@ def audit_record(
     decision: str = "",
     duration_seconds: float = 0.0,
     replica: str = "",
+    shadow: ShadowEntry | None = None,
 ) -> AuditRecord:
     """Return the audit record of one admission; a `verdict` that is a text is the message of an internal error.
+
+    `shadow` is the answer that was not given.
 
     The keyword arguments differ between equal pods, so they are left out for a record template.
     """
@@ -55,6 +58,22 @@ def audit_record(
         kind=request.kind or POD,
         qos_class=qos_class(verdict.pod) if isinstance(verdict, Patched | Unchanged) else None,
         before=values_before(request.object or {}, replacements) if replacements else {},
+        shadow=shadow,
+    )
+
+
+def shadow_entry(verdict: Verdict | ObjectVerdict | str) -> ShadowEntry:
+    """Return `verdict`, or the message of an internal error, as an answer that is not given."""
+    if isinstance(verdict, str):
+        return ShadowEntry("Error", message=verdict)
+    rules, placement = ((), None) if isinstance(verdict, Bypassed) else (verdict.rules, verdict.placement)
+    return ShadowEntry(
+        verdict.outcome,
+        tuple(RuleEntry(rule.name, rule.edits, rule.skipped) for rule in rules),
+        tuple(verdict.operations) if isinstance(verdict, Patched | Advised) else (),
+        verdict.warnings,
+        _placement(placement) if placement else None,
+        _error(verdict),
     )
 
 

@@ -17,6 +17,8 @@ from webhook.kube.deadline import Expired, never
 from webhook.objects.admission import admit_request
 from webhook.pipeline import ClusterView, admit_content, not_a_pod_creation, read_pod
 from webhook.pod_content import PodContent
+from webhook.policy.canary import shadow_reason
+from webhook.policy.exempt import request_exemption
 from webhook.policy.policy import Policy
 from webhook.serving.candidate import candidate_of
 from webhook.serving.rendering import Rendered, render
@@ -37,18 +39,24 @@ _NODE_BYTES = 64
 
 
 class DecisionKey(NamedTuple):
-    """All that the policy's result depends on. A long `content` is replaced by its hash."""
+    """All that a decision depends on. A long `content` is replaced by its hash."""
 
     namespace: str
     content: bytes
     """The fields of the pod that are read, and the annotations of its namespace."""
     policy_revision: str
+    shadow: str | None = None
+    """Why the policy is not enforced for the pod, which depends on its owner; None if it is."""
 
     @classmethod
-    def of(cls, content: PodContent, policy: Policy) -> "DecisionKey | None":
+    def of(cls, content: PodContent, policy: Policy, shadow: str | None = None) -> "DecisionKey | None":
         """Return the key of the pod in `content`; None if the pod cannot be serialised."""
         data = content.data
-        return None if data is None else cls(content.namespace, _short(data), policy.revision)
+        return None if data is None else cls(content.namespace, _short(data), policy.revision, shadow)
+
+    def enforced(self) -> "DecisionKey":
+        """Return the key of the policy's result, which is the same where the policy is not enforced."""
+        return self._replace(shadow=None)
 
 
 class RulesKey(NamedTuple):
@@ -99,19 +107,22 @@ class DecisionCache:
         Raises:
             InvalidInput: the request's object cannot be read as a Pod.
         """
-        if not_a_pod_creation(request):
-            return render(request, admit_request(request, policy, cluster, work_budget), policy)
+        shadow = shadow_reason(request, policy.spec)
+        if not_a_pod_creation(request) or request_exemption(request, policy.spec):
+            return render(request, admit_request(request, policy, cluster, work_budget), policy, shadow=shadow)
         self._use_policy(policy)
         self._reuse.begin(cluster)
         content = read_pod(request, cluster)
-        key = DecisionKey.of(content, policy)
+        key = DecisionKey.of(content, policy, shadow)
         known = None if key is None else self._reuse.get(key)
         if known is not None and _has_room(known, cluster):
             self._on_reuse(known)
             return known
-        verdict = admit_content(content, policy, cluster, work_budget, partial(self._evaluated, key))
-        rendered = render(request, verdict, policy, scores=self._scores)
-        if cluster is not None and cluster.reservations is not None and cluster.reserves(content.namespace):
+        evaluated = partial(self._evaluated, None if key is None else key.enforced())
+        verdict = admit_content(content, policy, cluster, work_budget, evaluated)
+        rendered = render(request, verdict, policy, scores=self._scores, shadow=shadow)
+        if shadow is None and _reserves(cluster, content.namespace):
+            # A pod that is left alone is placed as it is, once it is seen in the cluster.
             rendered = replace(rendered, candidate=candidate_of(verdict, content.namespace))
         if key is not None and content.data is not None:
             self._reuse.put(key, rendered, work_budget, _cached_bytes(rendered, content.data, scores=self._scores))
@@ -153,6 +164,10 @@ class DecisionCache:
             self._rules.clear()
             self._reuse.clear()
             self._policy = policy
+
+
+def _reserves(cluster: ClusterView | None, namespace: str) -> bool:
+    return cluster is not None and cluster.reservations is not None and cluster.reserves(namespace)
 
 
 def _has_room(rendered: Rendered, cluster: ClusterView | None) -> bool:

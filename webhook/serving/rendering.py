@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 
 from webhook.admission_counts import Tally
+from webhook.audit.entries import ShadowEntry
 from webhook.audit.record import Outcome, RecordTemplate
 from webhook.events.report import Report, report_of
 from webhook.kube.admission import AdmissionRequest, ReviewAnswer
 from webhook.objects.admission import counted_kind
 from webhook.placement.scheduler import Placement
 from webhook.policy.policy import Policy
-from webhook.serving.audit_record import audit_record
+from webhook.serving.audit_record import audit_record, shadow_entry
 from webhook.serving.candidate import Candidate
 from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict, Patched, Verdict
 
@@ -52,17 +53,52 @@ class Rendered:
 
 
 def render(
-    request: AdmissionRequest, verdict: Verdict | ObjectVerdict, policy: Policy, *, scores: bool = True
+    request: AdmissionRequest,
+    verdict: Verdict | ObjectVerdict,
+    policy: Policy,
+    *,
+    scores: bool = True,
+    shadow: str | None = None,
 ) -> Rendered:
-    """Return the rendered answer, record and counts of `verdict` for `request`; without `scores` these are omitted."""
+    """Return the rendered answer, record and counts of `verdict` for `request`; without `scores` these are omitted.
+
+    `shadow` is why the policy is not enforced for the request: the answer is to leave the object alone, and the record
+    has the verdict as an answer that is not given.
+    """
+    if shadow is not None and not _is_silent(verdict):
+        return _rendered(request, Bypassed(shadow, (), verdict.workload_type), policy, shadow=shadow_entry(verdict))
+    return _rendered(request, verdict, policy, scores=scores)
+
+
+def render_failure(request: AdmissionRequest, error: Exception, policy: Policy, shadow: str) -> Rendered:
+    """Return the rendered answer to a request whose decision failed, if the policy is not enforced for it."""
+    entry = shadow_entry(f"{type(error).__name__}: {error}")
+    return _rendered(request, Bypassed(shadow), policy, shadow=entry)
+
+
+def _is_silent(verdict: Verdict | ObjectVerdict) -> bool:
+    return isinstance(verdict, Bypassed) and not verdict.warnings
+
+
+def _rendered(
+    request: AdmissionRequest,
+    verdict: Verdict | ObjectVerdict,
+    policy: Policy,
+    *,
+    scores: bool = False,
+    shadow: ShadowEntry | None = None,
+) -> Rendered:
     placement = None if isinstance(verdict, Bypassed) else verdict.placement
     if placement is not None and not scores:
         placement = placement.without_scores()
-    record = RecordTemplate.of(audit_record(request, verdict, policy))
+    record = RecordTemplate.of(audit_record(request, verdict, policy, shadow=shadow))
     # Answer and record contain the patch once each.
     operations = len(verdict.operations) if isinstance(verdict, Patched | Advised) else 0
     size_bytes = _RENDERED_BYTES + operations * _OPERATION_BYTES + 2 * sum(map(len, record))
     answer, tally = _answer(verdict, policy), _tally(request, verdict, policy)
+    if shadow is not None:
+        answer = answer._replace(audit_annotations={**answer.audit_annotations, "shadow": shadow.outcome})
+        tally = tally._replace(shadow=shadow.outcome)
     report: Report | None = None
     if not tally.kind and not isinstance(verdict, Advised):
         report = report_of(verdict)

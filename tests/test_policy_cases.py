@@ -1,0 +1,137 @@
+"""Test cases of a policy: what is compared, and how a failure reads."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.admission import DOMAIN, PRODUCT, TYPE, policy_with
+from webhook.kube.field import InvalidInput
+from webhook.policy.loader import parse_policy
+from webhook.policy_cases import ABSENT, Difference, parse_tested_policy, run_cases
+
+TRAINING = {"annotations": {TYPE: "training", PRODUCT: "NVIDIA-H20"}, "requests": {"nvidia.com/gpu": 8}}
+PATCHED = {"outcome": "Patched"}
+
+
+def differences(expect: dict[str, Any], case: dict[str, Any] = TRAINING, **spec: Any) -> list[Difference]:
+    """Return the differences of one test case under a policy with these fields."""
+    (result,) = run_cases(policy_with(tests=[{"name": "case", **case, "expect": expect}], **spec))
+    return list(result.differences)
+
+
+TOLERATION = {"key": "nvidia.com/gpu.product", "operator": "Equal", "value": "NVIDIA-H20", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("case", "expect", "spec"),
+    [
+        pytest.param(TRAINING, PATCHED, {}, id="outcome"),
+        pytest.param(
+            TRAINING,
+            {**PATCHED, "rules": ["SchedulerName", "GpuProduct", "NodeUsageAffinity", "BinPacking"]},
+            {},
+            id="rules in any order",
+        ),
+        pytest.param(
+            TRAINING, {**PATCHED, "contains": {"spec": {"tolerations": [TOLERATION]}}}, {}, id="item of a list"
+        ),
+        pytest.param(TRAINING, {**PATCHED, "warnings": []}, {}, id="no warning"),
+        pytest.param(
+            {"annotations": {TYPE: "trainig"}}, {"outcome": "Denied", "message": "supported values"}, {}, id="denied"
+        ),
+        pytest.param(
+            {"annotations": {TYPE: "trainig"}},
+            {"outcome": "Bypassed", "warnings": ['"trainig"']},
+            {"invalidAnnotations": "warn"},
+            id="warning",
+        ),
+        pytest.param(
+            {"pod": {"spec": {"nodeName": "n"}}}, {"outcome": "Bypassed", "message": "nodeName"}, {}, id="pod"
+        ),
+        pytest.param(
+            {"namespaceAnnotations": {TYPE: "inference"}, "requests": {"nvidia.com/gpu": 1}},
+            {**PATCHED, "contains": {"metadata": {"annotations": {f"{DOMAIN}/placement-rules": "NodeUsageAffinity"}}}},
+            {"tolerateAnyProduct": False},
+            id="defaults of the namespace",
+        ),
+        pytest.param(
+            {**TRAINING, "user": "jane"},
+            {"outcome": "Bypassed", "message": "because"},
+            {"exemptions": [{"users": ["jane"], "reason": "because"}]},
+            id="exempt user",
+        ),
+        pytest.param(TRAINING, PATCHED, {"mode": "shadow"}, id="shadow mode does not matter"),
+    ],
+)
+def test_a_case_passes(case: dict[str, Any], expect: dict[str, Any], spec: dict[str, Any]) -> None:
+    assert differences(expect, case, **spec) == []
+
+
+@pytest.mark.parametrize(
+    ("expect", "found"),
+    [
+        ({"outcome": "Unchanged"}, [Difference("outcome", "Unchanged", "Patched")]),
+        (
+            {**PATCHED, "rules": ["Spread"]},
+            [Difference("rules", ["Spread"], ["BinPacking", "GpuProduct", "NodeUsageAffinity", "SchedulerName"])],
+        ),
+        (
+            {**PATCHED, "contains": {"spec": {"schedulerName": "kai-scheduler", "priority": 1}}},
+            [
+                Difference("contains.spec.schedulerName", "kai-scheduler", "volcano"),
+                Difference("contains.spec.priority", 1, ABSENT),
+            ],
+        ),
+        ({**PATCHED, "warnings": ["spread"]}, [Difference("warnings", ["spread"], [])]),
+        ({**PATCHED, "message": "no"}, [Difference("message", "no", ABSENT)]),
+    ],
+)
+def test_a_case_fails_with_what_was_expected_and_found(expect: dict[str, Any], found: list[Difference]) -> None:
+    assert differences(expect) == found
+
+
+def test_an_item_that_a_list_lacks_is_shown_with_the_list() -> None:
+    (found,) = differences({**PATCHED, "contains": {"spec": {"tolerations": [{**TOLERATION, "value": "NVIDIA-A10"}]}}})
+    assert found.path == "contains.spec.tolerations[0]"
+    assert TOLERATION in found.got
+
+
+def policy_text(tests: list[dict[str, Any]]) -> str:
+    head = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}
+    return yaml.safe_dump({**head, "spec": {"tests": tests}}, sort_keys=False)
+
+
+def test_a_policy_with_a_case_that_fails_is_not_valid() -> None:
+    text = policy_text([{"name": "good", **TRAINING, "expect": PATCHED}, {"name": "bad", "expect": PATCHED}])
+    with pytest.raises(InvalidInput) as raised:
+        parse_tested_policy(text, "policy.yaml")
+    (error,) = raised.value.errors
+    assert str(error) == (
+        'policy.yaml:14: spec.tests[1].expect.outcome: Invalid value: "Patched"; "bad" gets Bypassed: no workload type'
+    )
+
+
+@pytest.mark.parametrize(
+    ("tests", "error"),
+    [
+        pytest.param([{"name": str(n), "expect": PATCHED} for n in range(101)], "at most 100 entries", id="too many"),
+        pytest.param([{"name": "a", "expect": PATCHED}] * 2, "a name of its own", id="same name"),
+        pytest.param(
+            [{"name": "a", "pod": {"x": "y" * 65536}, "expect": PATCHED}], "at most 65536 bytes", id="too large"
+        ),
+        pytest.param([{"name": "a", **TRAINING, "pod": {}, "expect": PATCHED}], "not both", id="two pods"),
+        pytest.param([{"name": "a", "expect": {}}], "expect.outcome: Required value", id="no outcome"),
+        pytest.param([{"name": "a", "expect": {"outcome": "Shadowed"}}], "supported values", id="unknown outcome"),
+    ],
+)
+def test_cases_are_bounded_and_validated(tests: list[dict[str, Any]], error: str) -> None:
+    with pytest.raises(InvalidInput, match=error):
+        parse_policy(policy_text(tests), "policy.yaml")
+
+
+def test_a_long_list_is_not_compared_item_by_item() -> None:
+    many = [{"key": str(number), "operator": "Exists"} for number in range(500)]
+    case = {"pod": {"metadata": {"annotations": {TYPE: "training"}}, "spec": {"tolerations": many}}}
+    (found,) = differences({**PATCHED, "contains": {"spec": {"tolerations": many}}}, case)
+    assert found == Difference("contains.spec.tolerations", "500 items", "502 items, too many to compare")
