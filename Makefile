@@ -8,6 +8,7 @@ STAMP  := $(VENV)/.installed
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-fast check format bench bench-renewal rotate-under-load bench-burst bench-outcome bench-feed-real abuse docs \
 .PHONY: help venv demo test test-fast check format bench bench-renewal bench-rollout bench-crash bench-burst bench-outcome bench-feed-real abuse docs \
+.PHONY: help venv demo test test-fast check format bench bench-renewal bench-reload rotate-under-load bench-burst bench-outcome bench-feed-real abuse docs \
 	lock control-plane clean differential differential-capacity differential-moves differential-releases test-schedulers \
 	upstream-tables \
 	mutants golden examples rules
@@ -93,6 +94,9 @@ bench: $(STAMP) ## benchmarks: /mutate, placement by cluster size, live view
 
 bench-renewal: $(STAMP) ## create 5,000 pods on a real API server while the certificate is renewed
 	$(BIN)/python -m bench.renewal $(BENCH_ARGS)
+
+bench-reload: $(STAMP) ## create 5,000 pods on a real API server while the policy is reloaded
+	$(BIN)/python -m bench.reload $(BENCH_ARGS)
 
 rotate-under-load: $(STAMP) ## create 5,000 pods on a real API server while the certs controller rotates certificate and CA
 	$(BIN)/python -m bench.rotation $(BENCH_ARGS)

@@ -118,13 +118,13 @@ def _swapped(folder: Path, pair: KeyPair) -> None:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Webhook]:
-    """A webhook without a view of the cluster, its certificates in `folder`."""
+def serving(folder: Path, *flags_of_caller: str) -> Iterator[Webhook]:
+    """A webhook without a view of the cluster, its certificates in `folder`, with more flags if there are any."""
     ca = issue_ca(now=datetime.now(UTC))
     _renamed(folder, _issued(ca))
     flags = {"tls-dir": folder, "audit": folder / "audit.jsonl", "listen": "127.0.0.1:0", "admin-listen": "127.0.0.1:0"}
     arguments = [f"--{flag}={value}" for flag, value in flags.items()]
-    arguments += [f"--certificate-poll-seconds={_POLL_SECONDS}", "--no-cluster", "--log-format=json"]
+    arguments += [f"--certificate-poll-seconds={_POLL_SECONDS}", "--no-cluster", "--log-format=json", *flags_of_caller]
     with (folder / "webhook.log").open("wb") as log, (folder / "webhook.log").open("rb") as reported:
         process = subprocess.Popen([sys.executable, "-m", "webhook", "serve", *arguments], stderr=log)
         try:
