@@ -10,7 +10,7 @@ import yaml
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
-from tests.support.manifests import DEPLOY, container_of, pod_template, read_one
+from tests.support.manifests import DEPLOY, container_of, pod_template, read, read_one
 
 NAMESPACE = "placement-webhook"
 KINDS = {"ServiceMonitor": "servicemonitors", "PrometheusRule": "prometheusrules"}
@@ -53,7 +53,13 @@ def test_manifests_are_accepted(cluster: Cluster) -> None:
 
     assert done.stderr == ""
     assert len(re.findall(r"serverside-applied$", done.stdout, re.MULTILINE)) == len(objects)
-    assert sorted(each["kind"] for each in objects) == ["ConfigMap", "PrometheusRule", "Service", "ServiceMonitor"]
+    assert sorted(each["kind"] for each in objects) == [
+        "ConfigMap",
+        "PrometheusRule",
+        "Service",
+        "Service",
+        "ServiceMonitor",
+    ]
     for each in objects:
         assert each["metadata"]["namespace"] == NAMESPACE
         assert each["metadata"]["labels"]["app.kubernetes.io/name"] == "placement-webhook"
@@ -62,29 +68,35 @@ def test_manifests_are_accepted(cluster: Cluster) -> None:
     assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
 
 
-def test_prometheus_finds_the_admin_port_of_each_replica() -> None:
-    service, monitor = read_one("monitoring/metrics-service.yaml"), read_one("monitoring/servicemonitor.yaml")
-    deployment = read_one("base/deployment.yaml")
+SERVICES = {each["metadata"]["labels"]["job"]: each for each in read("monitoring/metrics-services.yaml")}
+DEPLOYMENTS = {
+    "placement-webhook": read_one("base/deployment.yaml"),
+    "placement-webhook-certs": read_one("overlays/self-managed/certs-controller.yaml"),
+}
+
+
+@pytest.mark.parametrize("job", DEPLOYMENTS)
+def test_prometheus_finds_the_admin_port_of_each_pod(job: str) -> None:
+    service, deployment, monitor = SERVICES[job], DEPLOYMENTS[job], read_one("monitoring/servicemonitor.yaml")
     (port,) = service["spec"]["ports"]
 
+    assert monitor["spec"]["jobLabel"] == "job"
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     assert [each["port"] for each in monitor["spec"]["endpoints"]] == [port["name"]]
     assert service["spec"]["selector"].items() <= pod_template(deployment)["metadata"]["labels"].items()
     assert port["targetPort"] in [each["name"] for each in container_of(deployment)["ports"]]
 
 
-def test_api_servers_do_not_call_the_service_of_the_metrics() -> None:
-    service, webhook = read_one("monitoring/metrics-service.yaml"), read_one("base/service.yaml")
+def test_api_servers_do_not_call_the_services_of_the_metrics() -> None:
+    webhook = read_one("base/service.yaml")["metadata"]["name"]
 
-    assert service["metadata"]["name"] != webhook["metadata"]["name"]
+    assert webhook not in [each["metadata"]["name"] for each in SERVICES.values()]
 
 
-def test_alerts_are_about_the_job_of_the_service_monitor() -> None:
-    monitor, service = read_one("monitoring/servicemonitor.yaml"), read_one("monitoring/metrics-service.yaml")
-    job = service["metadata"]["labels"][monitor["spec"]["jobLabel"]]
+def test_alerts_are_about_the_job_of_the_servers() -> None:
     named = set(re.findall(r'job="([^"]*)"', (DEPLOY / "monitoring" / "rules.yaml").read_text()))
 
-    assert named == {job}
+    assert named == {"placement-webhook"} <= set(SERVICES)
 
 
 def test_network_policy_lets_the_namespace_of_prometheus_reach_the_admin_port() -> None:

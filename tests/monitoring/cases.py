@@ -105,6 +105,7 @@ CASES: Mapping[str, Case] = {
         at="60m",
     ),
     "PlacementWebhookCAExpiresSoon": _left("placement_webhook_ca_not_after_timestamp_seconds", 29, 31),
+    "PlacementWebhookCertsControllerFailing": _counted("certs_controller_failures_total", 'instance="c"', at="60m"),
     "PlacementWebhookPolicyRejected": Case(
         {"placement_webhook_policy_rejected": f"1+0{_ENOUGH}"}, {"placement_webhook_policy_rejected": f"0+0{_ENOUGH}"}
     ),
