@@ -86,7 +86,7 @@ def test_runtime_takes_what_the_build_made() -> None:
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LOCKS = {
-    "requirements.lock": PROJECT["project"]["dependencies"],
+    "requirements.lock": PROJECT["project"]["dependencies"] + PROJECT["project"]["optional-dependencies"]["tracing"],
     "requirements-build.lock": PROJECT["build-system"]["requires"],
 }
 

@@ -27,7 +27,7 @@ GPU, PRODUCT = "nvidia.com/gpu", "nvidia.com/gpu.product"
 VARIABLES = {"__rate_interval": "1m", "job": "placement-webhook", "pool": ".*"}
 
 # Metrics of servers beyond this version.
-PLANNED = {"placement_webhook_missed_pods", "placement_webhook_patch_proofs_total"}
+PLANNED = {"placement_webhook_missed_pods"}
 
 # Metrics of a process that does not run here.
 OF_CERTS_CONTROLLER = {sample.name for family in ControllerMetrics().registry.collect() for sample in family.samples}
@@ -137,7 +137,7 @@ def test_every_query_of_the_dashboard_has_data(scraped: Prometheus) -> None:
             empty.append((title, query))
 
     assert empty == []
-    assert set(unknown) <= {"Missed pods", "Patch proofs", "Expiry"}
+    assert set(unknown) <= {"Missed pods", "Expiry"}
 
 
 def test_free_cards_are_those_of_the_cluster(scraped: Prometheus) -> None:
