@@ -52,9 +52,11 @@ def test_counts_are_exported_from_zero() -> None:
 
     counts.start_at_zero("Error")
     counts.start_verdict_at_zero("Waiting")
+    counts.start_rule_at_zero("Spread")
 
     assert shown(counts, "admission_requests", outcome="Error", workload_type="") == 0
     assert shown(counts, "placement_verdicts", verdict="Waiting") == 0
+    assert shown(counts, "rule_edits", rule="Spread") == 0
 
 
 def test_other_objects_are_counted_apart_from_pods() -> None:

@@ -72,3 +72,56 @@ def test_pods_that_wait_are_read_at_each_scrape() -> None:
     name = "placement_webhook_waiting_pods"
     shown = {state: metrics.registry.get_sample_value(name, {"state": state}) for state in seen}
     assert shown == {"reserved": 17.0, "without_room": 4.0}
+
+
+# Names and labels on which users build.
+CONTRACT = {
+    "admission_requests_total": {"outcome", "workload_type"},
+    "admission_duration_seconds_bucket": {"le"},
+    "admissions_in_flight": set(),
+    "rule_edits_total": {"rule"},
+    "placement_verdicts_total": {"verdict"},
+    "placement_duration_seconds_bucket": {"le"},
+    "cluster_nodes": set(),
+    "cluster_pods": set(),
+    "cluster_age_seconds": set(),
+    "policy_info": {"name", "revision"},
+    "policy_reloads_total": {"result"},
+    "certificate_not_after_timestamp_seconds": set(),
+    "audit_records_total": {"result"},
+}
+
+
+def test_the_names_and_labels_of_the_contract_are_exported() -> None:
+    metrics = Metrics()
+    metrics.start_at_zero(["Patched"], ["Feasible"], [400], ["Spread"])
+    metrics.policy.info({"name": "default", "revision": "1"})
+    shown = {sample.name: set(sample.labels) for family in metrics.registry.collect() for sample in family.samples}
+
+    assert {name: shown[f"placement_webhook_{name}"] for name in CONTRACT} == CONTRACT
+
+
+def test_every_metric_has_a_help_text() -> None:
+    texts = [family.documentation for family in Metrics().registry.collect()]
+
+    assert [text for text in texts if len(text) < 10 or not text.endswith(".")] == []
+
+
+def test_series_that_alerts_count_exist_from_the_start() -> None:
+    metrics = Metrics()
+    metrics.start_at_zero(["Error"], ["Unknown"], [503], ["Spread"])
+
+    for name, labels in {
+        "admission_requests": {"outcome": "Error", "workload_type": ""},
+        "audit_records": {"result": "failed"},
+        "audit_dropped_files": {"reason": "size"},
+        "certificate_reloads": {"result": "failure"},
+        "events": {"result": "failed"},
+        "feed_faults": {},
+        "http_refused_requests": {"code": "503"},
+        "patch_proofs": {"result": "failed"},
+        "policy_reloads": {"result": "rejected"},
+        "predictions": {"result": "foretold_infeasible_but_bound"},
+        "rule_edits": {"rule": "Spread"},
+    }.items():
+        assert metrics.registry.get_sample_value(f"placement_webhook_{name}_total", labels) == 0, name

@@ -60,6 +60,10 @@ class AdmissionCounts(Collector):
         """Export the count of a verdict as 0 before the first one."""
         self._verdicts[verdict] += 0
 
+    def start_rule_at_zero(self, rule: str) -> None:
+        """Export the count of the edits of a rule as 0 before the first one."""
+        self._edits[rule] += 0
+
     def collect(self) -> Iterator[CounterMetricFamily]:
         """Yield the five metrics."""
         self._spread()

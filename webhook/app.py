@@ -17,6 +17,7 @@ from webhook.events.recorder import EventRecorder
 from webhook.kube.admission import AdmissionRequest
 from webhook.metrics import Metrics
 from webhook.missed import Selection
+from webhook.mutation.registry import RULES
 from webhook.pipeline import ClusterView, scheduler_for
 from webhook.placement.backend_schedulers import MOST_SCHEDULERS, BackendSchedulers
 from webhook.placement.capacity.free_cards import FreeCardsByProduct
@@ -155,7 +156,8 @@ def build_server(
     """
     now = partial(datetime.now, UTC)
     certificate = Certificate(settings.tls_dir, metrics, now, settings.server_name, settings.client_ca)
-    metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS)
+    rules = (rule.name for rule in RULES)
+    metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS, rules)
     observe = metrics.placement_seconds.observe
     small_scorer = PolicyScorer(scheduler_for, policies.current(), observe)
     large_scorer = PolicyScorer(partial(scheduler_for, cache_bytes=_LARGE_BYTES), policies.current(), observe)

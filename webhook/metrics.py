@@ -203,7 +203,9 @@ class Metrics:
         # Looking up a child takes a lock and validates the labels, for every pod.
         self._audited = {result: self.audit_records.labels(result) for result in ("written", "failed")}
 
-    def start_at_zero(self, outcomes: Iterable[str], verdicts: Iterable[str], refusals: Iterable[int]) -> None:
+    def start_at_zero(
+        self, outcomes: Iterable[str], verdicts: Iterable[str], refusals: Iterable[int], rules: Iterable[str]
+    ) -> None:
         """Export these series with 0 from the start: increase() in Prometheus misses the first 1 of a new series."""
         for outcome in outcomes:
             self.admissions.start_at_zero(outcome)
@@ -211,6 +213,8 @@ class Metrics:
             self.admissions.start_verdict_at_zero(verdict)
         for status in refusals:
             self.refused_requests.labels(str(status))
+        for rule in rules:
+            self.admissions.start_rule_at_zero(rule)
 
     def count_audit_record(self, result: str) -> None:
         """Count one audit record, `written` or `failed`."""
