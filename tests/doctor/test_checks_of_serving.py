@@ -264,6 +264,16 @@ def test_a_selector_that_catches_kube_system_is_found() -> None:
     assert len(found(with_webhooks(namespaceSelector={}), "selectors")) == 2
 
 
+def test_a_webhook_for_workload_objects_that_catches_them_is_found() -> None:
+    """Nobody could correct the Deployment of the webhook."""
+    changed = configuration()
+    for webhook in changed["webhooks"][1:]:
+        webhook |= {"namespaceSelector": {}, "failurePolicy": "Fail"}
+    findings = found(read_of(Source.CONFIGURATIONS, changed), "selectors")
+    assert [each.severity for each in findings] == [ERROR, ERROR]
+    assert all("workload objects" in each.what for each in findings)
+
+
 def test_a_condition_on_the_namespace_does_what_a_selector_does() -> None:
     condition = {"name": "not-there", "expression": "!(request.namespace in ['kube-system', 'placement-webhook'])"}
     conditions = [*configuration()["webhooks"][0]["matchConditions"], condition]

@@ -12,13 +12,13 @@ from certs.registration import Target
 from webhook.cluster.cache.resources import BATCH_RESOURCES, PRIORITY_CLASSES
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.installation import Installation, JsonObject, ServerClock, name_of, texts
-from webhook.doctor.pods_read import PodsRead
+from webhook.doctor.pods_read import PodsRead, shipped_selection
 from webhook.doctor.questions import account_of, ask_rights, create_on_trial, probe
 from webhook.doctor.reduction import policy_place, reduced, stored_policy
 from webhook.doctor.source import Source
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
-from webhook.missed import Scope, Selection
+from webhook.missed import Scope
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
 from webhook.watch.api_server import NOT_FOUND, ApiServer, ApiServerError, UnreachableError, list_pages
@@ -208,7 +208,7 @@ class _Gatherer:
     async def _read_pods(self) -> None:
         found = self.found
         own = found.pods_webhook if found.knows(Source.NAMESPACES) else None
-        selection = Selection.of(own[1]) if own else None
+        selection = shipped_selection(own[1]) if own else None
         scopes = {
             name_of(each): Scope(texts(each, "metadata", "annotations"), texts(each, "metadata", "labels"))
             for each in found.of(Source.NAMESPACES)

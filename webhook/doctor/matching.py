@@ -10,7 +10,7 @@ from webhook.doctor.installation import JsonObject, listed
 from webhook.kube.cel.expression import compiled
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
-from webhook.kube.label_selector import read_label_selector, selector_matches
+from webhook.kube.label_selector import LabelSelector, read_label_selector, selector_matches
 from webhook.kube.reader import Reader
 
 DEFAULT_TIMEOUT_SECONDS = 10
@@ -27,19 +27,24 @@ def is_called_for_pods(webhook: JsonObject) -> bool:
     )
 
 
-def selects_namespace(webhook: JsonObject, labels: Mapping[str, str]) -> bool:
-    """Return whether the namespaceSelector of `webhook` selects a namespace with `labels`; a malformed one does."""
+def namespaces_of(webhook: JsonObject) -> LabelSelector:
+    """Return the namespaceSelector of `webhook`; a malformed one selects every namespace."""
     reader = Reader()
     selector = read_label_selector(reader, webhook.get("namespaceSelector") or {}, "namespaceSelector")
     try:
         reader.finish()
     except InvalidInput:
-        return True
-    return selector_matches(selector, labels)
+        return ()
+    return selector or ()
+
+
+def selects_namespace(webhook: JsonObject, labels: Mapping[str, str]) -> bool:
+    """Return whether the namespaceSelector of `webhook` selects a namespace with `labels`."""
+    return selector_matches(namespaces_of(webhook), labels)
 
 
 def may_send_pod(webhook: JsonObject, namespace: str) -> bool:
-    """Return whether `webhook` is called for a plain pod in `namespace`, as far as its selector does not tell.
+    """Return whether `webhook` is called for a plain object in `namespace`, as far as its selector does not tell.
 
     A webhook with an objectSelector is called only for pods with labels, which no pod of the cluster has by itself.
     A condition that cannot be evaluated counts as true.

@@ -14,7 +14,8 @@ from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy, allows_namespace
 from webhook.verdict import Bypassed, Denied
 
-_AMOUNTS = {"cpu": "1m", "memory": "1Mi"}
+# LimitRanges of users seldom require more.
+_AMOUNTS = {"cpu": "100m", "memory": "64Mi"}
 
 
 class Judged(NamedTuple):

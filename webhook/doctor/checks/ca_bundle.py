@@ -8,9 +8,8 @@ from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, error, warning
 from webhook.doctor.installation import Installation, texts
 from webhook.doctor.source import Source
+from webhook.doctor.validity import expires_soon
 from webhook.kube.documents import field
-
-_LEAST_DAYS = 30
 
 
 @check(
@@ -37,9 +36,10 @@ def find(installation: Installation) -> Iterator[Fault]:
                 continue  # the system's roots can have issued the certificate
             yield error(where, "empty or unreadable: API servers trust no certificate of the webhook", remedy)
             continue
-        end = max(each.not_valid_after_utc for each in cas)
+        last = max(cas, key=lambda each: each.not_valid_after_utc)
+        end = last.not_valid_after_utc
         days = (end - installation.now).days
         if end <= installation.now:
             yield error(where, f"its last CA expired on {end:%Y-%m-%d}", remedy)
-        elif days < _LEAST_DAYS:
+        elif expires_soon(last, installation.now):
             yield warning(where, f"its last CA expires in {days} days", remedy)

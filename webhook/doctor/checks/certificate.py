@@ -9,8 +9,8 @@ from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, error, warning
 from webhook.doctor.installation import Installation
 from webhook.doctor.source import Source
+from webhook.doctor.validity import expires_soon
 
-_LEAST_DAYS = 30
 _REMEDY = "`placement-webhook certs register` issues one and updates the caBundle; `placement-webhook certs status`"
 
 
@@ -44,6 +44,6 @@ def _fault(place: str, called: Called, installation: Installation) -> Fault | No
         names = names_of(served)
         what = f"{called.address} serves a certificate that API servers do not trust: {reason} (valid for {names})"
         return error(place, what, _REMEDY)
-    if days < _LEAST_DAYS:
+    if expires_soon(served, installation.now):
         return warning(place, f"{called.address} serves a certificate that expires in {days} days", _REMEDY)
     return None

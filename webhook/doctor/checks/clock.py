@@ -13,7 +13,8 @@ from webhook.kube.documents import field
 
 # The API server states whole seconds.
 _LARGEST_SKEW = timedelta(seconds=5)
-_LARGEST_HOLDER_SKEW = timedelta(seconds=10)
+# A slow request adds to it.
+_LARGEST_HOLDER_SKEW = timedelta(seconds=15)
 
 
 @check(

@@ -38,7 +38,8 @@ def find(installation: Installation) -> Iterator[Fault]:
             continue
         signs = f"no API group {' or '.join(groups)}, Lease" if groups else "no Lease"
         what = f"{name}: no sign that it runs ({signs}, Deployment or running pod names it), so its pods stay Pending"
-        yield warning(f"policy: spec.{path}", what, "install it, or name a scheduler that runs")
+        hint = "" if groups else "; a new profile of kube-scheduler has its first sign with its first pod"
+        yield warning(f"policy: spec.{path}", what, f"install it, or name a scheduler that runs{hint}")
 
 
 def _is_deployed(installation: Installation, scheduler: str) -> bool:

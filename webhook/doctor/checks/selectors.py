@@ -1,10 +1,10 @@
-"""The webhook is not called for the pods of kube-system and its own namespace."""
+"""The webhooks are not called for objects of kube-system and their own namespace."""
 
 from collections.abc import Iterator
 
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, Severity
-from webhook.doctor.installation import Installation
+from webhook.doctor.installation import Installation, JsonObject, listed
 from webhook.doctor.matching import is_called_for_pods, may_send_pod, selects_namespace
 from webhook.doctor.source import Source
 
@@ -13,28 +13,33 @@ _SYSTEM = "kube-system"
 
 @check(
     "selectors",
-    "The webhook is called for the pods of kube-system or of its own namespace, which must start without it",
+    "A webhook is called for kube-system or its own namespace, whose objects must be created without it",
     "exclude both with a namespaceSelector on `kubernetes.io/metadata.name`",
     Source.CONFIGURATIONS,
     Source.NAMESPACES,
 )
 def find(installation: Installation) -> Iterator[Fault]:
-    """Yield a fault for each webhook and namespace; an error if pods there are refused while no server answers."""
+    """Yield a fault for each webhook and namespace; an error if objects there are refused while no server answers."""
+    own = installation.target.namespace
     for index, webhook in enumerate(installation.webhooks):
-        if not is_called_for_pods(webhook):
+        if not _is_of_namespaces(webhook):
             continue
-        for namespace in dict.fromkeys((_SYSTEM, installation.target.namespace)):
+        for namespace in dict.fromkeys((_SYSTEM, own)):
             labels = installation.namespace_labels(namespace)
             if not (selects_namespace(webhook, labels) and may_send_pod(webhook, namespace)):
                 continue
             fails = webhook.get("failurePolicy", "Fail") == "Fail"
-            effect = "cannot start" if fails else "wait for its timeout"
+            effect = "are refused" if fails else "wait for the timeout"
+            objects = "pods" if is_called_for_pods(webhook) else "workload objects"
+            whose = "of the webhook itself" if namespace == own else "of network and storage"
             yield Fault(
                 Severity.ERROR if fails else Severity.WARNING,
                 f"{installation.place}: webhooks[{index}].namespaceSelector",
-                f"selects {namespace}: while no server answers, pods there {effect}, the webhook's own included"
-                if namespace != _SYSTEM
-                else f"selects {namespace}: while no server answers, pods of network and storage {effect}",
-                f"add to matchExpressions: kubernetes.io/metadata.name NotIn [{_SYSTEM}, "
-                f"{installation.target.namespace}]",
+                f"selects {namespace}: while no server answers, {objects} {whose} {effect}",
+                f"add to matchExpressions: kubernetes.io/metadata.name NotIn [{_SYSTEM}, {own}]",
             )
+
+
+def _is_of_namespaces(webhook: JsonObject) -> bool:
+    """Return whether a rule has objects in namespaces, and not only Namespaces themselves."""
+    return any(rule.get("resources") != ["namespaces"] for rule in listed(webhook, "rules"))

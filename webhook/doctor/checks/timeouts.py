@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, named, warning
 from webhook.doctor.installation import Installation, name_of, webhooks_of
-from webhook.doctor.matching import DEFAULT_TIMEOUT_SECONDS, is_called_for_pods, selects_namespace, timeout_seconds
+from webhook.doctor.matching import DEFAULT_TIMEOUT_SECONDS, is_called_for_pods, namespaces_of, timeout_seconds
 from webhook.doctor.source import Source
+from webhook.kube.label_selector import selector_matches
 
 # Source: k8s.io/apiserver/pkg/server/config.go, RequestTimeout; the flag --request-timeout
 _REQUEST_SECONDS = 60
@@ -30,7 +31,7 @@ def find(installation: Installation) -> Iterator[Fault]:
             where = f"{installation.place}: webhooks[{index}].timeoutSeconds"
             yield warning(where, f"{seconds}: a webhook that hangs delays each pod by this", "set it to 5")
     called = [
-        (name_of(configuration), webhook)
+        (name_of(configuration), namespaces_of(webhook), timeout_seconds(webhook))
         for configuration in installation.of(Source.CONFIGURATIONS)
         for webhook in webhooks_of(configuration)
         if is_called_for_pods(webhook)
@@ -38,10 +39,10 @@ def find(installation: Installation) -> Iterator[Fault]:
     worst, names = 0, list[str]()
     for namespace in dict.fromkeys(("default", *(name_of(each) for each in installation.of(Source.NAMESPACES)))):
         labels = installation.namespace_labels(namespace)
-        selecting = [(name, each) for name, each in called if selects_namespace(each, labels)]
-        seconds = sum(timeout_seconds(each) for _, each in selecting)
-        if seconds > worst:
-            worst, names = seconds, [name for name, _ in selecting]
+        selecting = [(name, seconds) for name, selector, seconds in called if selector_matches(selector, labels)]
+        total = sum(seconds for _, seconds in selecting)
+        if total > worst:
+            worst, names = total, [name for name, _ in selecting]
     if installation.configuration is not None and worst >= _REQUEST_SECONDS:
         what = f"their timeouts add up to {worst} s, and a request ends after {_REQUEST_SECONDS} s"
         shown = named(dict.fromkeys(names))

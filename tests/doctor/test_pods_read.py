@@ -1,0 +1,51 @@
+"""Missed pods among the pods of a cluster."""
+
+from typing import Any
+
+from tests.doctor.healthy import POLICY, configuration
+from tests.support.builders import PodBuilder, make_pod
+from webhook.doctor.pods_read import MOST_NAMED, PodsRead, shipped_selection
+from webhook.missed import Scope
+
+TYPE = "maip.mxsf.io/workload-type"
+
+
+def read(*pods: PodBuilder | dict[str, Any], defaults: dict[str, str] | None = None) -> PodsRead:
+    """Return what is kept of these pods, in namespaces with these defaults."""
+    scopes = {name: Scope(defaults or {}, {}) for name in ("default", "kube-system")}
+    made = PodsRead(POLICY, shipped_selection(configuration()["webhooks"][0]), scopes)
+    for pod in pods:
+        made.add(pod.obj() if isinstance(pod, PodBuilder) else pod)
+    return made
+
+
+def test_a_pod_without_marks_was_missed_before_and_after_it_is_bound() -> None:
+    pending, bound = (make_pod(name).annotate(TYPE, "training").gpu(1) for name in ("pending", "bound"))
+    assert [each.name for each in read(pending, bound.node_name("node-1")).missed] == ["pending", "bound"]
+
+
+def test_pods_that_the_webhook_leaves_alone_were_not_missed() -> None:
+    marked = make_pod("marked").annotate(TYPE, "training").annotate(POLICY.policy_annotation, POLICY.identity)
+    of_daemon = make_pod("daemon").annotate(TYPE, "training").owner("DaemonSet", "d", uid="u")
+    system = make_pod("system").annotate(TYPE, "training").namespace("kube-system")
+    opted_out = make_pod("out").annotate(TYPE, "training").annotate("maip.mxsf.io/inject", "disabled")
+    assert read(make_pod("plain"), marked, of_daemon, system, opted_out).missed == []
+
+
+def test_the_default_of_a_namespace_counts() -> None:
+    assert read(make_pod("plain").gpu(1), defaults={TYPE: "training"}).missed_count == 1
+
+
+def test_the_first_are_kept_and_the_others_counted() -> None:
+    found = read(*(make_pod(f"p-{n}").annotate(TYPE, "training") for n in range(MOST_NAMED + 5)))
+    assert (len(found.missed), found.missed_count) == (MOST_NAMED, MOST_NAMED + 5)
+
+
+def test_schedulers_are_those_of_bound_pods() -> None:
+    pods: list[PodBuilder | dict[str, Any]] = [
+        make_pod("a").scheduler("volcano").node_name("n"),
+        make_pod("b").scheduler("pending-only"),
+        {},
+        {"spec": 1},
+    ]
+    assert read(*pods).bound_schedulers == {"volcano"}
