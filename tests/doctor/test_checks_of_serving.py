@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from certs.pki import SERVER_VALIDITY
+from certs.pki import SERVER_VALIDITY, issue_ca, issue_server
 from tests.doctor.healthy import (
     CONFIGURATION,
     NAMESPACE,
@@ -176,6 +176,17 @@ def test_a_certificate_that_is_not_trusted_is_found(result: Any, severity: Sever
     finding = only(make_installation(probes=probes(result)), "certificate")
     assert finding[0] is severity
     assert what in finding[1]
+
+
+def test_a_certificate_of_a_day_is_renewed_each_day() -> None:
+    """No issuer renews it 30 days before its end."""
+    ca = issue_ca(now=NOW - timedelta(days=2))
+    fresh, due = (
+        issue_server(ca, dns_names=["a"], now=NOW - timedelta(hours=hours), validity=timedelta(days=1)).certificate
+        for hours in (16, 22)
+    )
+    assert found(make_installation(probes=probes(called(pem=fresh))), "certificate") == []
+    assert only(make_installation(probes=probes(called(pem=due))), "certificate")[0] is WARNING
 
 
 def test_each_replica_with_another_certificate_is_found() -> None:

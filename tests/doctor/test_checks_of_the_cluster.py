@@ -20,8 +20,10 @@ from tests.doctor.healthy import (
 from tests.support.admission import policy_with
 from tests.support.manifests import Object
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.doctor.diagnosis import MOST_FINDINGS, diagnose
 from webhook.doctor.finding import Severity
 from webhook.doctor.installation import Installation
+from webhook.doctor.registry import CHECKS
 from webhook.doctor.source import Source
 from webhook.doctor.spelling import meant
 
@@ -251,6 +253,14 @@ def whitelisted(*tolerations: dict[str, str], text: str | None = None) -> Instal
 )
 def test_a_whitelist_that_refuses_what_is_injected_is_found(installation: Installation, what: str) -> None:
     assert what in one(installation, "tolerations-whitelist")
+
+
+def test_a_check_has_ten_findings_and_the_number_of_the_others() -> None:
+    namespaces = [named(f"team-{number:02}", annotations={WHITELIST: "{"}) for number in range(25)]
+    (whitelists,) = (each for each in CHECKS if each.id == "tolerations-whitelist")
+    diagnosis = diagnose(read_of(Source.NAMESPACES, *namespaces), [whitelists])
+    assert len(diagnosis.findings) == MOST_FINDINGS
+    assert diagnosis.omitted == {"tolerations-whitelist": 15}
 
 
 @pytest.mark.parametrize("text", ["", "[]", '[{"operator": "Exists"}]'])
