@@ -31,8 +31,9 @@ MANIFESTS = ("serviceaccount", "rbac", "deployment", "poddisruptionbudget", "ser
 class Installed:
     """The installation: plant a fault, ask doctor, mend it."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, address: str) -> None:
         self.cluster = cluster
+        self.address = address
         self.client = cluster.client
 
     def doctor(self, *arguments: object, kubeconfig: Path | None = None) -> dict[str, Any]:
@@ -115,11 +116,12 @@ def installed(cluster: Cluster, folder: Path) -> Iterator[Installed]:
     client.create(volcano)
     wait_for(lambda: _serves(cluster, volcano["spec"]["group"]), "Volcano's API group")
     try:
-        with _serving(folder) as url:
+        with _serving(folder) as address:
+            url = f"https://{address}/mutate"
             configuration = with_ca_bundle(manifest(Target(url=url)), (folder / "ca.crt").read_bytes())
             client.create(configuration)
             cluster.settle_webhooks()
-            yield Installed(cluster)
+            yield Installed(cluster, address)
     finally:
         for kind in ("ClusterRoleBinding", "ClusterRole"):
             client.delete(kind, NAMESPACE, api_version=RBAC)
@@ -138,7 +140,7 @@ def read_config_map() -> Object:
 
 @contextmanager
 def _serving(folder: Path) -> Iterator[str]:
-    """Run `serve` with the policy of deploy/; yield its URL."""
+    """Run `serve` with the policy of deploy/; yield its address."""
     write_certificate(folder)
     log = folder / "webhook.log"
     flags = {"tls-dir": folder, "audit": folder / "audit.jsonl", "listen": "127.0.0.1:0", "admin-listen": "127.0.0.1:0"}
@@ -148,7 +150,7 @@ def _serving(folder: Path) -> Iterator[str]:
         process = subprocess.Popen([sys.executable, "-m", "webhook", *arguments], stderr=written, env={**os.environ})
     try:
         line = wait_for(lambda: log.read_text().partition("\n")[0] if "\n" in log.read_text() else None, "its address")
-        yield f"https://127.0.0.1:{json.loads(line)['webhook'].rpartition(':')[2]}/mutate"
+        yield f"127.0.0.1:{json.loads(line)['webhook'].rpartition(':')[2]}"
     finally:
         process.terminate()
         assert process.wait(30) == 0, log.read_text()

@@ -192,6 +192,16 @@ def test_pods_that_are_created_while_the_webhook_is_away_are_found(installation:
     installation.client.delete("Pod", "missed", namespace=installation.cluster.namespace)
 
 
+def test_a_certificate_for_other_names_is_found_at_a_given_endpoint(installation: Installed) -> None:
+    """As with a port-forward: the server is called there, by the name of the Service."""
+    with service_without_endpoints(installation):
+        printed = installation.doctor("--check", "certificate", "--endpoint", installation.address)
+    (finding, *others) = printed["findings"]
+    assert others == []
+    assert "mismatch" in finding["what"]
+    assert finding["what"].endswith("(valid for localhost, 127.0.0.1)")
+
+
 def test_a_policy_that_is_not_the_one_in_force_is_found(installation: Installed, tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text("apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\nmetadata: {name: other}\n")
