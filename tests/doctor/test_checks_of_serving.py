@@ -32,6 +32,7 @@ from tests.support.admission import policy_with
 from tests.support.certificates import AGED, EXPIRED, FROM_TOMORROW, NOW, OTHER, make_artifacts
 from webhook.doctor.finding import Severity
 from webhook.doctor.installation import Installation, ServerClock, StoredPolicy, Trial
+from webhook.doctor.matching import labels_selected_by
 from webhook.doctor.registry import CHECKS
 from webhook.doctor.source import Source
 from webhook.kube.release import Release
@@ -283,6 +284,24 @@ def test_a_webhook_for_workload_objects_that_catches_them_is_found() -> None:
     findings = found(read_of(Source.CONFIGURATIONS, changed), "selectors")
     assert [each.severity for each in findings] == [ERROR, ERROR]
     assert all("workload objects" in each.what for each in findings)
+
+
+def test_a_selector_that_selects_no_namespace_is_found() -> None:
+    assert only(with_webhooks(namespaceSelector={"matchLabels": {"placed": "yes"}}), "selectors") == (
+        WARNING,
+        f"{PLACE}: webhooks[0].namespaceSelector: selects no namespace of the cluster, so no pod is sent",
+    )
+
+
+def test_a_pod_on_trial_has_the_labels_that_are_selected() -> None:
+    expressions = [
+        {"key": "b", "operator": "In", "values": ["x", "y"]},
+        {"key": "c", "operator": "Exists"},
+        {"key": "d", "operator": "DoesNotExist"},
+    ]
+    selector = {"matchLabels": {"a": "1"}, "matchExpressions": expressions}
+    assert labels_selected_by({"objectSelector": selector}) == {"a": "1", "b": "x", "c": "true"}
+    assert labels_selected_by({}) == {}
 
 
 def test_a_condition_on_the_namespace_does_what_a_selector_does() -> None:

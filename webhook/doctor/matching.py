@@ -6,7 +6,7 @@ Source: k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, Should
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.doctor.installation import JsonObject, listed
+from webhook.doctor.installation import JsonObject, listed, texts
 from webhook.kube.cel.expression import compiled
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
@@ -61,6 +61,15 @@ def may_send_pod(webhook: JsonObject, namespace: str) -> bool:
     variables: dict[str, Any] = {"object": pod, "oldObject": None, "request": request}
     conditions = listed(webhook, "matchConditions")
     return all(compiled(str(each.get("expression"))).holds(variables) is not False for each in conditions)
+
+
+def labels_selected_by(webhook: JsonObject) -> dict[str, str]:
+    """Return labels that the objectSelector of `webhook` selects, if it asks for labels."""
+    found = texts(webhook, "objectSelector", "matchLabels")
+    for each in listed(webhook, "objectSelector", "matchExpressions"):
+        if each.get("operator") in ("In", "Exists"):
+            found[str(each.get("key"))] = next(iter(_values(each, "values")), "true")
+    return found
 
 
 def timeout_seconds(webhook: JsonObject) -> int:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from certs.calling import call_webhooks
 from webhook.doctor.endpoints import ready_addresses
 from webhook.doctor.installation import Installation, JsonObject, Probe, Right, Trial, listed, name_of
-from webhook.doctor.matching import selects_namespace
+from webhook.doctor.matching import labels_selected_by, selects_namespace
 from webhook.doctor.node_facts import nodes_of, offered_cards
 from webhook.doctor.rights import access_review, needed_rights
 from webhook.doctor.sample_pods import sample_pod, types_of
@@ -85,6 +85,7 @@ async def create_on_trial(server: ApiServer, installation: Installation, given: 
     resources = (*cards, *installation.policy.spec.accelerators[0].resources)
     resource = next((each for each in resources if "*" not in each), None)
     pod = sample_pod(installation.policy, workload_type, resource)
+    pod["metadata"]["labels"] = labels_selected_by(installation.pods_webhook[1]) if installation.pods_webhook else {}
     created: JsonObject | None = None
     message, code, began = "", 0, monotonic()
     try:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, Severity
-from webhook.doctor.installation import Installation, JsonObject, listed
+from webhook.doctor.installation import Installation, JsonObject, listed, name_of
 from webhook.doctor.matching import is_called_for_pods, may_send_pod, selects_namespace
 from webhook.doctor.source import Source
 
@@ -13,7 +13,7 @@ _SYSTEM = "kube-system"
 
 @check(
     "selectors",
-    "A webhook is called for kube-system or its own namespace, whose objects must be created without it",
+    "A webhook is called for kube-system or its own namespace, whose objects must be created without it, or for none",
     "exclude both with a namespaceSelector on `kubernetes.io/metadata.name`",
     Source.CONFIGURATIONS,
     Source.NAMESPACES,
@@ -21,6 +21,7 @@ _SYSTEM = "kube-system"
 def find(installation: Installation) -> Iterator[Fault]:
     """Yield a fault for each webhook and namespace; an error if objects there are refused while no server answers."""
     own = installation.target.namespace
+    yield from _selecting_none(installation)
     for index, webhook in enumerate(installation.webhooks):
         if not _is_of_namespaces(webhook):
             continue
@@ -38,6 +39,18 @@ def find(installation: Installation) -> Iterator[Fault]:
                 f"selects {namespace}: while no server answers, {objects} {whose} {effect}",
                 f"add to matchExpressions: kubernetes.io/metadata.name NotIn [{_SYSTEM}, {own}]",
             )
+
+
+def _selecting_none(installation: Installation) -> Iterator[Fault]:
+    """Yield a fault if the webhook for pods is called in no namespace."""
+    if installation.pods_webhook is None or not installation.of(Source.NAMESPACES):
+        return
+    place, webhook = installation.pods_webhook
+    names = map(name_of, installation.of(Source.NAMESPACES))
+    if not any(selects_namespace(webhook, installation.namespace_labels(name)) for name in names):
+        what = "selects no namespace of the cluster, so no pod is sent"
+        remedy = "label the namespaces that it is to select, or correct the selector"
+        yield Fault(Severity.WARNING, f"{place}.namespaceSelector", what, remedy)
 
 
 def _is_of_namespaces(webhook: JsonObject) -> bool:
