@@ -1,4 +1,4 @@
-"""Certificate and CA are rotated under load, and no creation fails: the short form of `make rotate-under-load`."""
+"""An installation is taken over and rotated, and no creation fails: the short form of `make rotate-under-load`."""
 
 from pathlib import Path
 
@@ -7,12 +7,12 @@ from certs.rotation.state import Request
 from tests.controlplane.cluster import Cluster
 
 
-def test_no_creation_fails_while_the_certificate_and_the_ca_are_rotated(cluster: Cluster, tmp_path: Path) -> None:
+def test_no_creation_fails_while_certificate_and_ca_are_rotated(cluster: Cluster, tmp_path: Path) -> None:
     with installed(cluster, tmp_path) as webhook:
         outcome = rotated_under_load(webhook, 200, clients=8, rotations=(Request.SERVING, Request.CA))
 
     assert (outcome.failures, outcome.not_injected) == ([], 0)
     assert outcome.created >= 200
-    assert outcome.rotations == ["serving", "ca"]
-    assert len(outcome.certificates_seen) == 3
+    assert outcome.rotations == ["taken over", "serving", "ca"]
+    assert len(outcome.certificates_seen) == 4
     assert outcome.broken_handshakes == []
