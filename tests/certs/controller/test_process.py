@@ -1,0 +1,65 @@
+"""`certs controller` as a process: its flags, its end, and an API server that is away."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import Run, run_alone
+from tests.support.kubeconfigs import write_kubeconfig
+from tests.support.loopback import closed_port
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--server-days", "1", "--propagation-seconds", "30000"), "--server-days is too short: a third of it"),
+        (("--ca-days", "1"), "--ca-days 1 is less than --server-days 365"),
+        (("--ca-days", "0"), "0.0 is not in the range 0<x<=36500"),
+        (("--dns", "a_b"), '--dns: Invalid value: "a_b"'),
+        (("--url", "http://a"), "must be https://HOST"),
+        (("--endpoint", "a"), '--endpoint: Invalid value: "a"; must be HOST:PORT'),
+        (("--admin-listen", "a"), "must be HOST:PORT"),
+    ],
+)
+def test_bad_flags_are_bad_usage(certs: Run, flags: tuple[str, ...], message: str) -> None:
+    refused = certs("controller", *flags)
+    assert (refused.code, refused.output) == (2, "")
+    assert message in refused.errors
+
+
+def test_a_missing_kubeconfig_is_bad_input(tmp_path: Path) -> None:
+    refused = run_alone("certs", "controller", "--kubeconfig", tmp_path / "absent")
+    assert refused.code == 2
+    assert "no cluster can be read from it" in refused.errors
+
+
+def test_an_admin_port_in_use_is_bad_input(tmp_path: Path) -> None:
+    kubeconfig = write_kubeconfig(tmp_path, f"http://127.0.0.1:{closed_port()}")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        refused = run_alone("certs", "controller", "--kubeconfig", kubeconfig, "--admin-listen", where)
+    assert refused.code == 2
+    assert f'--admin-listen: Invalid value: "{where}"; cannot listen there: ' in refused.errors
+
+
+def test_an_api_server_that_is_away_is_reported_once_and_a_signal_ends_the_process(tmp_path: Path) -> None:
+    kubeconfig = write_kubeconfig(tmp_path, f"http://127.0.0.1:{closed_port()}")
+    command = [sys.executable, "-m", "webhook", "certs", "controller", f"--kubeconfig={kubeconfig}"]
+    arguments = ["--admin-listen=127.0.0.1:0", "--log-format=json"]
+    with subprocess.Popen([*command, *arguments], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        lines = iter(process.stderr.readline, "")
+        seen = [json.loads(next(lines))]
+        while seen[-1]["event"] != "the certificates are not maintained":
+            seen.append(json.loads(next(lines)))
+        process.send_signal(signal.SIGTERM)
+        seen.extend(json.loads(line) for line in lines)
+    assert process.returncode == 0
+    assert seen[0]["event"] == "the certs controller runs"
+    assert [each["level"] for each in seen if "not maintained" in each["event"]] == ["error"]
+    assert seen[-1]["event"] == "the certs controller ends"
