@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast check format bench bench-renewal rotate-under-load bench-burst bench-outcome bench-feed-real abuse docs \
+.PHONY: help venv demo test test-fast check format bench bench-renewal rotate-under-load bench-burst bench-outcome bench-feed-real soak abuse docs \
 .PHONY: help venv demo test test-fast check format bench bench-renewal bench-rollout bench-crash bench-burst bench-outcome bench-feed-real abuse docs \
 .PHONY: help venv demo test test-fast check format bench bench-renewal bench-reload rotate-under-load bench-burst bench-outcome bench-feed-real abuse docs \
 	lock control-plane clean differential differential-capacity differential-moves differential-releases test-schedulers \
@@ -111,6 +111,11 @@ bench-burst: $(STAMP) ## verdicts on bursts of pods on a real API server and kub
 
 bench-outcome: $(STAMP) ## GPUs allocated when pods of a trace fill a cluster, by configuration, on a real kube-scheduler (OPENB_TRACE: folder of the trace)
 	$(BIN)/python -m bench.outcome $(BENCH_ARGS)
+
+SOAK_MINUTES ?= 5
+
+soak: $(STAMP) ## two replicas under steady load for SOAK_MINUTES (5), while pods, policy and certificate change
+	$(BIN)/python -m bench.soak --minutes $(SOAK_MINUTES)
 
 abuse: $(STAMP) ## load test with hostile clients, and its effect on others
 	$(BIN)/python -m bench.abuse $(ABUSE_ARGS)

@@ -1,0 +1,262 @@
+"""`make soak`: two replicas under steady load, while pods come and go, and policy and certificate change.
+
+The load is on a real API server and kube-scheduler, with `failurePolicy: Fail` and a live view. Every ten seconds
+something changes, in turn: another valid policy, another certificate, a policy that is invalid and must not be used.
+Prints a row for each minute, and fails if memory grows, if the tail latency doubles, or if anything is lost.
+"""
+
+import os
+import re
+import statistics
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import cycle
+from pathlib import Path
+
+import click
+
+from bench.replicas import Created, Load, Replicas, decisions, issued, recorded, replicated, verified
+from certs.inspection import Artifacts
+from certs.store import directory
+from tests.controlplane.binaries import find_or_build
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.polling import wait_for
+from tests.support.builders import make_node_object, make_pod
+
+_DOMAIN = "maip.mxsf.io"
+_CHANGE_SECONDS = 10.0
+_SAMPLE_SECONDS = 2.0
+_POLL_SECONDS = 0.5
+# Four clients with this pause create about 40 pods a second.
+_CLIENTS = 4
+_PAUSE_SECONDS = 0.1
+_NODES = 20
+_WARM_UP_SECONDS = 60.0
+_MIB = 1024 * 1024
+
+MOST_GROWTH_MIB_PER_MINUTE = 2.0
+"""The slope of a replica's resident memory after the first minute, by least squares, that is no growth."""
+MOST_TAIL_RATIO = 2.0
+"""The p99 of the last minute, to the median of those of the minutes before."""
+LEAST_TAIL_SECONDS = 0.05
+"""A p99 below this is the noise of the machine."""
+
+_POLICIES = tuple(
+    f"apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\nspec: {{placementCheck: {{mode: '{mode}'}}}}\n"
+    for mode in ("warn", "off")
+)
+_INVALID_POLICY = _POLICIES[0].replace("warn", "nonsense")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The resident memory of each replica at a time since the start."""
+
+    seconds: float
+    resident_bytes: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Changes:
+    """The changes that were made, and those that the replicas report in their metrics."""
+
+    policies: int = 0
+    certificates: int = 0
+    invalid_policies: int = 0
+    missing: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """The pods that were created in one minute, their latencies, and the memory of the replicas at its end."""
+
+    pods: int
+    median_seconds: float
+    tail_seconds: float
+    resident_mib: tuple[float, ...]
+
+
+def minutes_of(made: Sequence[Created], samples: Sequence[Sample], began_seconds: float, count: int) -> list[Minute]:
+    """Return the whole minutes of a run."""
+    found = []
+    for number in range(count):
+        latencies = sorted(
+            each.latency_seconds for each in made if int((each.sent_seconds - began_seconds) // 60) == number
+        )
+        last = [each for each in samples if int(each.seconds // 60) == number]
+        if latencies and last:
+            resident = tuple(each / _MIB for each in last[-1].resident_bytes)
+            tail = latencies[int(len(latencies) * 0.99)]
+            found.append(Minute(len(latencies), latencies[len(latencies) // 2], tail, resident))
+    return found
+
+
+def growth_mib_per_minute(samples: Sequence[Sample]) -> list[float]:
+    """Return the slope of each replica's memory after the warm-up."""
+    warm = [each for each in samples if each.seconds >= min(_WARM_UP_SECONDS, samples[-1].seconds / 2)]
+    minutes = [each.seconds / 60 for each in warm]
+    columns = zip(*(each.resident_bytes for each in warm), strict=True)
+    return [statistics.linear_regression(minutes, [each / _MIB for each in column]).slope for column in columns]
+
+
+def tail_ratio(minutes: Sequence[Minute]) -> float:
+    """Return the p99 of the last minute to that of the minutes before; 1 with less than two minutes."""
+    if len(minutes) < 2:
+        return 1.0
+    before = statistics.median(each.tail_seconds for each in minutes[:-1])
+    return max(minutes[-1].tail_seconds, LEAST_TAIL_SECONDS) / max(before, LEAST_TAIL_SECONDS)
+
+
+def make_changes(replicas: Replicas, policy: Path, changes: Changes, ended: threading.Event) -> None:
+    """Change something every ten seconds until `ended`, and wait until all replicas use or reject it."""
+    policies = cycle(reversed(_POLICIES))
+    for what in cycle(("policy", "certificate", "invalid policy")):
+        if ended.wait(_CHANGE_SECONDS):
+            return
+        before = [_count(replicas, number, what) for number in range(len(replicas.running))]
+        if what == "certificate":
+            pair = issued(replicas.ca)
+            directory.write(replicas.tls_folder, Artifacts(certificate=pair.certificate, key=pair.key))
+            changes.certificates += 1
+        elif what == "policy":
+            policy.write_text(next(policies))
+            changes.policies += 1
+        else:
+            policy.write_text(_INVALID_POLICY)
+            changes.invalid_policies += 1
+        try:
+            wait_for(partial(_all_noticed, replicas, what, before), f"the replicas to notice the {what}")
+        except TimeoutError as error:
+            changes.missing.append(str(error))
+
+
+def _all_noticed(replicas: Replicas, what: str, before: Sequence[float]) -> bool:
+    return all(_count(replicas, number, what) > known for number, known in enumerate(before))
+
+
+# The metric of reloads, and its result.
+_SERIES = {
+    "policy": ("policy", "applied"),
+    "invalid policy": ("policy", "rejected"),
+    "certificate": ("certificate", "success"),
+}
+
+
+def _count(replicas: Replicas, number: int, what: str) -> float:
+    """Return how often a replica noticed a change."""
+    port = replicas.running[number].backend.admin_port
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        text = answer.read().decode()
+    reloaded, result = _SERIES[what]
+    series = rf'^placement_webhook_{reloaded}_reloads_total{{result="{result}"}} (\S+)$'
+    found = re.search(series, text, re.MULTILINE)
+    return float(found.group(1)) if found else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Soak:
+    """The result of a run."""
+
+    made: list[Created]
+    failures: list[str]
+    samples: list[Sample]
+    minutes: list[Minute]
+    changes: Changes
+
+    @property
+    def faults(self) -> list[str]:
+        """What is wrong with memory, latency, answers and changes."""
+        found = [
+            f"the memory of replica {number} grows by {slope:.2f} MiB a minute"
+            for number, slope in enumerate(growth_mib_per_minute(self.samples))
+            if slope > MOST_GROWTH_MIB_PER_MINUTE
+        ]
+        if (ratio := tail_ratio(self.minutes)) > MOST_TAIL_RATIO:
+            found.append(f"the p99 of the last minute is {ratio:.1f} times that of the minutes before")
+        if self.failures:
+            found.append(f"{len(self.failures)} creations failed: {self.failures[0]}")
+        if not_injected := sum(not each.is_injected for each in self.made):
+            found.append(f"{not_injected} pods were created without injection")
+        return found + self.changes.missing
+
+
+def soaked(cluster: Cluster, replicas: Replicas, policy: Path, minutes: float) -> Soak:
+    """Run the load and the changes for so many minutes."""
+    replicas.register(cluster)
+    usage = {f"{_DOMAIN}/node.usage": "inference", "nvidia.com/gpu.product": "NVIDIA-H20"}
+    nodes = [make_node_object(f"n-{n}", labels=usage, capacity={"nvidia.com/gpu": 8}) for n in range(_NODES)]
+    cluster.make_nodes(*nodes)
+    template = make_pod("load").gpu(1).annotate(f"{_DOMAIN}/workload-type", "inference")
+    changes, ended, samples = Changes(), threading.Event(), list[Sample]()
+    changing = threading.Thread(target=make_changes, args=(replicas, policy, changes, ended), name="changes")
+    began = time.monotonic()
+    with Load(cluster, _CLIENTS, _PAUSE_SECONDS, deletes=True, template=template) as load:
+        changing.start()
+        try:
+            while (seconds := time.monotonic() - began) < minutes * 60:
+                samples.append(Sample(seconds, tuple(each.resident_bytes for each in replicas.running)))
+                ended.wait(_SAMPLE_SECONDS)
+        finally:
+            ended.set()
+            changing.join()
+    rows = minutes_of(load.made, samples, began, round(minutes))
+    return Soak(load.made, load.failures, samples, rows, changes)
+
+
+def print_minutes(minutes: Sequence[Minute]) -> None:
+    """Print a row for each minute."""
+    click.echo("minute   pods   p50 ms   p99 ms   resident MiB")
+    for number, each in enumerate(minutes, start=1):
+        resident = "  ".join(f"{mib:.1f}" for mib in each.resident_mib)
+        median, tail = each.median_seconds * 1000, each.tail_seconds * 1000
+        click.echo(f"{number:6}  {each.pods:5}  {median:7.1f}  {tail:7.1f}   {resident}")
+
+
+@click.command()
+@click.option("--minutes", type=click.FloatRange(0.5, 24 * 60), default=5, show_default=True)
+def main(minutes: float) -> None:
+    """Run two replicas under steady load and changes; exit with 1 if memory or latency grows, or something is lost."""
+    programs = find_or_build(os.environ, lambda line: click.echo(line, err=True))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part in ("control-plane", "webhook"):
+            (folder / part).mkdir()
+        policy = folder / "policy.yaml"
+        policy.write_text(_POLICIES[0])
+        with ControlPlane(programs, folder / "control-plane") as control_plane:
+            control_plane.start_scheduler(verbosity=4)
+            flags = [f"--kubeconfig={control_plane.kubeconfig}", f"--policy={policy}"]
+            flags += [f"--policy-poll-seconds={_POLL_SECONDS}", f"--certificate-poll-seconds={_POLL_SECONDS}"]
+            with replicated(folder / "webhook", 2, *flags) as replicas:
+                cluster = Cluster(control_plane)
+                soak = soaked(cluster, replicas, policy, minutes)
+                given, written = decisions(cluster), recorded(replicas.audit_files())
+                unrecorded = [each.audit_id for each in soak.made if given.get(each.audit_id) not in written]
+                verification = verified(replicas.audit_files())
+    print_minutes(soak.minutes)
+    slopes = ", ".join(f"{slope:+.2f}" for slope in growth_mib_per_minute(soak.samples))
+    done = soak.changes
+    click.echo(
+        f"{len(soak.made)} pods created and deleted, {len(soak.failures)} failed; {done.policies} policies and "
+        f"{done.certificates} certificates put into force, {done.invalid_policies} invalid policies rejected\n"
+        f"memory: {slopes} MiB a minute (limit {MOST_GROWTH_MIB_PER_MINUTE:g}); p99 of the last minute: "
+        f"{tail_ratio(soak.minutes):.2f} times the one before (limit {MOST_TAIL_RATIO:g})\n"
+        f"{len(unrecorded)} answers without an audit record; audit verify: {verification.stdout.partition(chr(10))[0]}"
+    )
+    faults = soak.faults
+    if unrecorded or verification.returncode:
+        faults.append(f"{len(unrecorded)} answers have no audit record; {verification.stderr.strip()}")
+    for fault in faults:
+        click.echo(f"fault: {fault}", err=True)
+    if faults:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
