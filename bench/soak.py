@@ -28,6 +28,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.support.builders import make_node_object, make_pod
+from webhook.policy.document import API_VERSION, KIND
 
 _DOMAIN = "maip.mxsf.io"
 _CHANGE_SECONDS = 10.0
@@ -48,7 +49,7 @@ LEAST_TAIL_SECONDS = 0.05
 """A p99 below this is the noise of the machine."""
 
 _POLICIES = tuple(
-    f"apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\nspec: {{placementCheck: {{mode: '{mode}'}}}}\n"
+    f"apiVersion: {API_VERSION}\nkind: {KIND}\nspec: {{placementCheck: {{mode: '{mode}'}}}}\n"
     for mode in ("warn", "off")
 )
 _INVALID_POLICY = _POLICIES[0].replace("warn", "nonsense")
