@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from webhook.audit.lines import is_audit_log
-from webhook.audit.record import AuditRecord, moment, parse_line
+from webhook.audit.record import BEGINNING, AuditRecord, moment, parse_line
 from webhook.kube.field import FieldError, InvalidInput, invalid
 
 STANDARD_INPUT = "-"
@@ -83,6 +83,38 @@ class Sources:
         """
         ordered = [_entries(name, lines, on_invalid) for name, lines in self.lines()]
         return heapq.merge(*ordered, key=lambda entry: moment(entry.record.time))
+
+
+class ReplicaLogs:
+    """The logs of replicas, downloaded into files by name; a context manager. Lines that are no records are skipped."""
+
+    def __init__(self, files: Iterable[tuple[str, Path]]) -> None:
+        """Open each file."""
+        self._stack = ExitStack()
+        self._streams = [(name, self._stack.enter_context(path.open("rb"))) for name, path in files]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def lines(self) -> Iterator[tuple[str, Iterator[Entry | InvalidLine]]]:
+        """Yield the name of each log with its records, and the lines that begin like one. Can be read once."""
+        for name, stream in self._streams:
+            yield name, (line for line in read(name, stream) if line.line.startswith(BEGINNING))
+
+    def entries(self, on_invalid: Callable[[InvalidLine], None]) -> Iterator[Entry]:
+        """Return the records of all logs in the order of their time; a record that is cut off goes to `on_invalid`."""
+
+        def records(lines: Iterator[Entry | InvalidLine]) -> Iterator[Entry]:
+            for line in lines:
+                if isinstance(line, Entry):
+                    yield line
+                else:
+                    on_invalid(line)
+
+        return heapq.merge(*(records(lines) for _, lines in self.lines()), key=lambda entry: moment(entry.record.time))
 
 
 def _no_audit_log(name: str) -> FieldError:

@@ -1,27 +1,32 @@
 """`placement-webhook audit`: list, print, count and verify audit records."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from itertools import chain
-from pathlib import Path, PurePath
 from typing import Any, get_args
 
 import click
 
 from webhook.audit.chain import verify as verify_files
-from webhook.audit.head import SUFFIX, ChainHead, head_path, read_head
-from webhook.audit.query import STANDARD_INPUT, Entry, InvalidLine, Selection, Sources, parse_moment, rotated_files
+from webhook.audit.query import (
+    Entry,
+    InvalidLine,
+    ReplicaLogs,
+    Selection,
+    Sources,
+    parse_moment,
+)
 from webhook.audit.record import Outcome
 from webhook.audit.summary import summarise
 from webhook.cli import audit_text as text
-from webhook.cli.files import FILE
+from webhook.cli.audit_files import named, verify_audit_files
+from webhook.cli.audit_source import Source, source_options
 from webhook.cli.screen import SafeConsole
 from webhook.cli.table import print_table
 from webhook.cli.terminal import echo, echo_json, echo_json_lines
-from webhook.kube.field import InvalidInput, invalid, required
+from webhook.kube.field import InvalidInput, invalid
 
-DEFAULT_FILE = "audit.jsonl"
 _MOST_WARNINGS = 10
 
 Command = Callable[..., Any]
@@ -33,6 +38,7 @@ def audit() -> None:
 
     FILE is an audit file, or - for standard input. You can give rotated files and the files of several replicas
     together; they are read in the order of time. The default is audit.jsonl in this folder with its rotated files.
+    --kubeconfig reads the logs of the running replicas through the API server instead.
 
     \b
     placement-webhook audit list --outcome Denied --since 1h audit.jsonl
@@ -41,7 +47,6 @@ def audit() -> None:
     """
 
 
-_files = click.argument("files", type=FILE, metavar="[FILE...|-]", nargs=-1)
 _output = click.option(
     "-o",
     "--output",
@@ -73,11 +78,11 @@ def _filters(command: Command) -> Command:
 
 
 @audit.command("list")
-@_files
+@source_options(since=False)
 @_filters
 @click.option("--limit", type=click.IntRange(min=1), help="Print only this number of newest records.")
 @_output
-def list_(files: tuple[str, ...], limit: int | None, output: str, **filters: Any) -> None:
+def list_(source: Source, limit: int | None, output: str, **filters: Any) -> None:
     """Print one line for each admission, the oldest first. -o json prints the records as they are in the file.
 
     \b
@@ -86,7 +91,7 @@ def list_(files: tuple[str, ...], limit: int | None, output: str, **filters: Any
     placement-webhook audit list --outcome Denied -o json > denied.jsonl
     """
     selection = _selection(**filters)
-    with Sources(_named(files)) as sources:
+    with _opened(source, selection.since) as sources:
         broken = _BrokenLines()
         entries: Iterable[Entry] = (
             entry for entry in sources.entries(broken.report) if selection.matches(entry.record)
@@ -103,9 +108,9 @@ def list_(files: tuple[str, ...], limit: int | None, output: str, **filters: Any
 
 @audit.command()
 @click.argument("decision")
-@_files
+@source_options(since=True)
 @_output
-def show(decision: str, files: tuple[str, ...], output: str) -> None:
+def show(decision: str, source: Source, output: str) -> None:
     """Print the record of one admission.
 
     DECISION can be any unique beginning of a decision ID.
@@ -114,8 +119,7 @@ def show(decision: str, files: tuple[str, ...], output: str) -> None:
     placement-webhook audit show 01J9Z6
     placement-webhook audit show 01J9Z6 -o json audit.jsonl audit.jsonl.1
     """
-    names = _named(files)
-    with Sources(names) as sources:
+    with _opened(source) as sources:
         entry = _find(decision, sources)
     if output == "json":
         echo_json_lines([entry.line])
@@ -123,7 +127,7 @@ def show(decision: str, files: tuple[str, ...], output: str) -> None:
         text.print_record(SafeConsole(markup=False), entry)
 
 
-def _find(decision: str, sources: Sources) -> Entry:
+def _find(decision: str, sources: Sources | ReplicaLogs) -> Entry:
     found: dict[str, Entry] = {}
     broken = _BrokenLines()
     for entry in sources.entries(broken.report):
@@ -143,13 +147,13 @@ def _find(decision: str, sources: Sources) -> Entry:
 
 
 @audit.command()
-@_files
+@source_options(since=False)
 @_filters
 @click.option(
     "--slowest", type=click.IntRange(min=0), default=5, show_default=True, help="Number of slowest admissions to print."
 )
 @_output
-def summary(files: tuple[str, ...], slowest: int, output: str, **filters: Any) -> None:
+def summary(source: Source, slowest: int, output: str, **filters: Any) -> None:
     """Print counts, reasons and durations of admissions.
 
     Counts by outcome, workload type, verdict and rule, and by the reason why pods were denied, bypassed, or failed.
@@ -160,7 +164,7 @@ def summary(files: tuple[str, ...], slowest: int, output: str, **filters: Any) -
     """
     selection = _selection(**filters)
     broken = _BrokenLines()
-    with Sources(_named(files)) as sources:
+    with _opened(source, selection.since) as sources:
         entries = sources.entries(broken.report)
         counts = summarise((entry.record for entry in entries if selection.matches(entry.record)), slowest)
     broken.report_rest()
@@ -171,37 +175,41 @@ def summary(files: tuple[str, ...], slowest: int, output: str, **filters: Any) -
 
 
 @audit.command()
-@_files
+@source_options(since=True)
 @click.option(
     "--head", "heads", multiple=True, help="Hash of a record that must exist, saved earlier; may be repeated."
 )
 @click.option("--partial", is_flag=True, help="Allow missing oldest records: deleted, or in files not given.")
 @_output
-def verify(files: tuple[str, ...], heads: tuple[str, ...], partial: bool, output: str) -> None:
+def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -> None:
     """Verify that no record was altered, removed or moved.
 
     Each record holds its own hash and the hash of the previous record. Give all files of a replica, in any order. You
     can add the files of other replicas. A head shows that no record was cut off at the end: the one in FILE.head,
     which the server keeps beside the file, or one that you saved earlier. This command prints the head; --head
-    compares with it.
+    compares with it. With --kubeconfig, the chain of each replica is verified by itself, as far as its log reaches.
 
     \b
     placement-webhook audit verify audit.jsonl*
     placement-webhook audit verify --head "$(cat head.txt)" audit.jsonl*
     """
-    # Read before the records: a running server writes the record first, then the head.
-    kept = _kept_heads(files or [DEFAULT_FILE, *rotated_files(Path(DEFAULT_FILE))])
-    missing = _missing_logs(kept)
-    names = [name for name in _named(files, or_missing=missing) if name not in missing]
-    with Sources(names) as sources:
-        lines = chain(sources.lines(), ((name, ()) for name in missing))
-        verification = verify_files(lines, heads, kept_heads=kept, partial=partial)
+    if source.replicas is None:
+        verification = verify_audit_files(source.files, heads, partial=partial)
+    else:
+        with source.logs() as logs:
+            # The kubelet rotates a log: its oldest records are no longer there.
+            verification = verify_files(logs.lines(), heads, partial=True)
     if output == "json":
         echo_json(verification.to_json())
     else:
         text.print_verification(SafeConsole(markup=False), verification)
     if verification.faults:
         raise InvalidInput(verification.faults)
+
+
+def _opened(source: Source, since: datetime | None = None) -> AbstractContextManager[Sources | ReplicaLogs]:
+    """Return the records of `source`; of replicas those printed at or after `since`."""
+    return Sources(named(source.files)) if source.replicas is None else source.logs(since)
 
 
 class _BrokenLines:
@@ -220,59 +228,6 @@ class _BrokenLines:
         """Report the number of lines that were only counted."""
         if self._count > _MOST_WARNINGS:
             echo(f"warning: {self._count - _MOST_WARNINGS} more lines are not audit records, left out", err=True)
-
-
-def _named(files: tuple[str, ...], or_missing: Collection[str] = ()) -> list[str]:
-    """Return the audit files that `files` names. The result is empty only if all logs are in `or_missing`.
-
-    Raises:
-        InvalidInput: there is no audit file.
-    """
-    # `audit.jsonl*` also matches the head file.
-    names = [name for name in files if not name.endswith(SUFFIX)]
-    if not files:
-        names = rotated_files(Path(DEFAULT_FILE))
-    if or_missing:
-        return names
-    if files and not names:
-        raise InvalidInput([invalid("FILE", ", ".join(files), "holds no records; name the audit file as well")])
-    if not names:
-        raise InvalidInput(
-            [required("FILE", f"there is no {DEFAULT_FILE} in this folder; name audit files, or - for standard input")]
-        )
-    return names
-
-
-def _kept_heads(names: Iterable[str]) -> dict[str, ChainHead]:
-    """Return the contents of the head files that `names` holds, and of those beside the audit files in `names`.
-
-    The head of a log also counts as beside its rotated files if the log itself does not exist.
-    """
-    paths = {path for name in names if name != STANDARD_INPUT for path in _head_paths(name)}
-    kept: dict[str, ChainHead] = {}
-    for path in sorted(paths):
-        try:
-            head = read_head(path)
-        except (OSError, ValueError) as error:
-            detail = "must be as the server wrote it; delete it to verify without it"
-            raise InvalidInput([invalid(str(path), str(error), detail)]) from error
-        if head:
-            kept[str(path)] = head
-    return kept
-
-
-def _head_paths(name: str) -> list[Path]:
-    if name.endswith(SUFFIX):
-        return [Path(name)]
-    base, _, number = name.rpartition(".")
-    is_left_over = PurePath(base).name and number.isdecimal() and not Path(base).exists()
-    return [head_path(Path(name)), *([head_path(Path(base))] if is_left_over else [])]
-
-
-def _missing_logs(kept: Mapping[str, ChainHead]) -> list[str]:
-    """Return the logs that do not exist although a head counts their records."""
-    logs = [path.removesuffix(SUFFIX) for path in kept]
-    return [log for log in logs if not Path(log).exists()]
 
 
 def _selection(*, since: str | None, until: str | None, **chosen: Any) -> Selection:

@@ -5,7 +5,7 @@ times as much as decoding, and lose fields that are newer than the package.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -186,6 +186,21 @@ class ApiServer:
             raise ApiServerError(f"{method} {path}: the response is not an object")
         return content
 
+    async def chunks(self, path: str, query: Query, silence_seconds: float) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes that have arrived, until the server closes the response.
+
+        Raises:
+            ApiServerError: the request failed, or no byte arrived for `silence_seconds`.
+        """
+        response = await self._request("GET", path, query, {"Accept": _JSON}, silence_seconds)
+        try:
+            async for chunk in response.content.iter_any():
+                yield chunk
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ApiServerError(f"GET {path}: the response is incomplete: {_message(error)}") from error
+        finally:
+            response.close()
+
     async def lines(self, path: str, query: Query, silence_seconds: float) -> AsyncGenerator[list[bytes], None]:
         """Yield batches of the lines that have arrived, until the server closes the response.
 
@@ -193,17 +208,12 @@ class ApiServer:
             ApiServerError: the request failed, the response ended within a line, or no byte arrived for
                 `silence_seconds`.
         """
-        response = await self._request("GET", path, query, {"Accept": _JSON}, silence_seconds)
         rest = b""
-        try:
-            async for chunk in response.content.iter_any():
+        async with aclosing(self.chunks(path, query, silence_seconds)) as chunks:
+            async for chunk in chunks:
                 *lines, rest = (rest + chunk).split(b"\n")
                 if lines:
                     yield lines
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiServerError(f"GET {path}: the response is incomplete: {_message(error)}") from error
-        finally:
-            response.close()
         if rest:
             raise ApiServerError(f"GET {path}: the response ended within an object")
 

@@ -1,0 +1,198 @@
+"""`audit --kubeconfig` reads the records of all running replicas through the real API server."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.controlplane.cluster import Cluster
+from tests.docs.markdown import ROOT, blocks
+from tests.support.audit_records import chain_lines, make_record
+from tests.support.builders import make_pod
+from tests.support.command import Outcome, Run, run
+from tests.support.fake_kubelet import Kubelet, serving_logs
+from tests.support.service_account import limited_to
+
+__all__ = ["run"]
+
+LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "server"}
+LOG_LINE = b'{"event":"serving","level":"info"}\n2026-05-01 08:00:00 [info] a line of another form\n'
+
+
+@pytest.fixture
+def kubelet(cluster: Cluster, tmp_path: Path) -> Iterator[Kubelet]:
+    """The kubelet of the node `n1`."""
+    with serving_logs(tmp_path) as kubelet:
+        cluster.make_node("n1")
+        status = {
+            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet.port}},
+        }
+        cluster.client.patch("Node", "n1", {"status": status}, subresource="status")
+        yield kubelet
+
+
+def start_replica(cluster: Cluster, name: str, *, restarted: bool = False, started: bool = True) -> None:
+    """Create a pod of the webhook on the node, whose container runs."""
+    pod = make_pod(name).node_name("n1").obj()
+    pod["metadata"]["labels"] = LABELS
+    pod["spec"]["containers"][0]["name"] = "webhook"
+    cluster.create(pod)
+    now = "2026-05-01T08:00:00Z"
+    container: dict[str, Any] = {
+        "name": "webhook",
+        "image": "i",
+        "imageID": "i",
+        "ready": started,
+        "restartCount": int(restarted),
+        "state": {"running": {"startedAt": now}} if started else {"waiting": {"reason": "ContainerCreating"}},
+    }
+    if restarted:
+        container["lastState"] = {"terminated": {"exitCode": 137, "startedAt": now, "finishedAt": now}}
+    status = {"status": {"phase": "Running", "containerStatuses": [container]}}
+    cluster.client.patch("Pod", name, status, namespace=cluster.namespace, subresource="status")
+
+
+def log_of(*numbers: int, replica: str) -> bytes:
+    """A container's log: the chain of these admissions, with lines of the server's own log around them."""
+    lines = chain_lines([make_record(number, replica=replica) for number in numbers])
+    return LOG_LINE + b"".join(line + b"\n" + LOG_LINE for line in lines)
+
+
+@pytest.fixture
+def replicas(cluster: Cluster, kubelet: Kubelet) -> Kubelet:
+    """Two replicas, the second restarted, and one that has not started; admissions 0 to 5 are theirs by turns."""
+    start_replica(cluster, "webhook-a")
+    start_replica(cluster, "webhook-b", restarted=True)
+    start_replica(cluster, "webhook-c", started=False)
+    kubelet.logs = {
+        ("webhook-a", False): log_of(0, 2, 5, replica="webhook-a"),
+        ("webhook-b", True): log_of(1, 3, replica="webhook-b"),
+        ("webhook-b", False): log_of(4, replica="webhook-b"),
+    }
+    return kubelet
+
+
+def audit(run: Run, cluster: Cluster, command: str, *arguments: str) -> Outcome:
+    where = ("--kubeconfig", str(cluster.control_plane.kubeconfig), "--webhook-namespace", cluster.namespace)
+    return run("audit", command, *arguments, *where)
+
+
+def test_records_of_all_replicas_are_listed_in_the_order_of_time(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    outcome = audit(run, cluster, "list", "-o", "json")
+
+    assert (outcome.code, outcome.errors) == (0, "")
+    assert [line.partition('"decision":"')[2][:5] for line in outcome.output.splitlines()] == [
+        f"d{number:04}" for number in range(6)
+    ]
+
+
+def test_since_bounds_what_is_read_and_what_is_listed(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    outcome = audit(run, cluster, "list", "--since", "2026-05-01T08:00:04Z", "-o", "json")
+
+    assert len(outcome.output.splitlines()) == 2
+    assert {query["sinceTime"] for _, query in replicas.asked} == {"2026-05-01T08:00:04Z"}
+    assert all(int(query["limitBytes"]) > 0 for _, query in replicas.asked)
+
+
+def test_each_chain_is_verified_by_itself(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    outcome = audit(run, cluster, "verify")
+
+    assert outcome.code == 0, outcome
+    assert outcome.output.startswith("intact: 6 records in 3 chains\n")
+    assert "files     webhook-b (before its restart)\n" in outcome.output
+
+
+def test_a_record_that_was_cut_out_is_found_in_its_replica(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    lines = replicas.logs["webhook-a", False].splitlines(keepends=True)
+    replicas.logs["webhook-a", False] = b"".join(line for line in lines if b'"d0002"' not in line)
+
+    outcome = audit(run, cluster, "verify")
+
+    assert outcome.code == 2
+    assert "cut out: 1 record" in outcome.errors
+    assert "webhook-a:" in outcome.errors
+
+
+def test_one_record_is_shown_and_the_others_are_counted(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    assert "in replica webhook-b" in audit(run, cluster, "show", "d0003").output
+    assert audit(run, cluster, "summary").output.startswith("6 records\n")
+
+
+def test_a_replica_that_cannot_be_read_is_named_and_the_exit_code_is_1(
+    cluster: Cluster, replicas: Kubelet, run: Run
+) -> None:
+    del replicas.logs["webhook-b", True]
+
+    outcome = audit(run, cluster, "list", "-o", "json")
+
+    assert outcome.code == 1
+    assert len(outcome.output.splitlines()) == 4
+    assert outcome.errors.startswith("warning: webhook-b (before its restart): not all of its log was read: ")
+
+
+def test_a_log_that_ends_within_a_record_is_reported(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    replicas.logs["webhook-a", False] = replicas.logs["webhook-a", False].partition(b'"d0005"')[0]
+
+    outcome = audit(run, cluster, "list", "-o", "json")
+
+    assert len(outcome.output.splitlines()) == 5
+    assert "warning: webhook-a:" in outcome.errors
+    assert "not an audit record, left out" in outcome.errors
+
+
+def test_no_selected_pod_is_an_error(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    outcome = audit(run, cluster, "list", "--selector", "app=other")
+
+    assert outcome.code == 2
+    assert f'--selector: Invalid value: "app=other"; selects no pod in namespace {cluster.namespace}' in outcome.errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("list", "--kubeconfig", "k", "audit.jsonl"), "leave FILE out"),
+        (("list", "--selector", "a=b"), "need --kubeconfig or --context"),
+        (("verify", "--since", "1h"), "need --kubeconfig or --context"),
+    ],
+)
+def test_options_that_contradict_each_other(run: Run, arguments: tuple[str, ...], message: str) -> None:
+    outcome = run("audit", *arguments)
+
+    assert outcome.code == 2
+    assert message in outcome.errors
+
+
+DOCUMENTED = yaml.safe_load(next(block.text for block in blocks(ROOT / "docs" / "audit.md", "yaml")).split("---")[0])
+
+
+def test_the_documented_rights_are_enough(cluster: Cluster, replicas: Kubelet, run: Run, tmp_path: Path) -> None:
+    with limited_to(cluster, tmp_path, DOCUMENTED["rules"]) as kubeconfig:
+        where = ("--kubeconfig", str(kubeconfig), "--webhook-namespace", cluster.namespace)
+        outcome = run("audit", "verify", *where)
+
+    assert (outcome.code, outcome.errors) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("left_out", "message"),
+    [
+        (0, 'Error: GET /api/v1/namespaces/{namespace}/pods: 403 pods is forbidden: User "system:serviceaccount:'),
+        (
+            1,
+            "warning: webhook-a: not all of its log was read: GET /api/v1/namespaces/{namespace}/pods/webhook-a/log: 4",
+        ),
+    ],
+    ids=["without the right to list pods", "without the right to read logs"],
+)
+def test_each_of_them_is_needed(
+    cluster: Cluster, replicas: Kubelet, run: Run, tmp_path: Path, left_out: int, message: str
+) -> None:
+    rules = [rule for number, rule in enumerate(DOCUMENTED["rules"]) if number != left_out]
+    with limited_to(cluster, tmp_path, rules) as kubeconfig:
+        outcome = run("audit", "list", "--kubeconfig", str(kubeconfig), "--webhook-namespace", cluster.namespace)
+
+    assert outcome.code == 1
+    assert outcome.errors.startswith(message.format(namespace=cluster.namespace))

@@ -1,0 +1,128 @@
+"""Where the `audit` commands read records: files, or the logs of the running replicas."""
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from webhook.audit.query import ReplicaLogs, parse_moment
+from webhook.cli.clusters import complete_context
+from webhook.cli.files import FILE
+
+if TYPE_CHECKING:
+    from webhook.cli.replica_logs import ReplicaSelection
+
+Command = Callable[..., Any]
+
+_INCOMPLETE = 1
+
+
+@dataclass(slots=True)
+class Source:
+    """The `files` of the command line, or the replicas of a cluster, whose logs may be incomplete after reading."""
+
+    files: tuple[str, ...]
+    replicas: "ReplicaSelection | None"
+    unread: int = 0
+
+    @contextmanager
+    def logs(self, since: datetime | None = None) -> Iterator[ReplicaLogs]:
+        """Download the logs of the replicas, printed at or after `since`, and open them until the block ends.
+
+        Raises:
+            InvalidInput: the kubeconfig is wrong, or no pod is selected.
+        """
+        # Imported here, so that a command on files does not import the client.
+        from webhook.cli.replica_logs import download
+
+        assert self.replicas is not None  # noqa: S101 - checked by the caller
+        # On disk, so that memory does not grow with the logs; the folder is the user's alone.
+        with TemporaryDirectory(prefix="placement-webhook-audit-") as folder:
+            selection = self.replicas if since is None else replace(self.replicas, since=since)
+            downloaded = download(selection, Path(folder))
+            self.unread = downloaded.unread
+            with ReplicaLogs(downloaded.files) as logs:
+                yield logs
+
+
+def source_options(*, since: bool) -> Callable[[Command], Command]:
+    """Add FILE and the options of replicas; the command gets `source` instead. With `since`, `--since` as well.
+
+    After the command, the exit code is 1 if not all logs of the replicas were read.
+    """
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_source(*args: Any, **values: Any) -> None:
+            source = _source(values, since=since)
+            command(*args, source=source, **values)
+            if source.unread:
+                raise click.exceptions.Exit(_INCOMPLETE)
+
+        decorated: Command = with_source
+        for option in reversed(_options(since=since)):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
+
+
+def _options(*, since: bool) -> list[Callable[[Command], Command]]:
+    options: list[Callable[[Command], Command]] = [
+        click.argument("files", type=FILE, metavar="[FILE...|-]", nargs=-1),
+        click.option(
+            "--kubeconfig",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Read the logs of the running replicas in the cluster of this kubeconfig, instead of files.",
+        ),
+        click.option(
+            "--context",
+            metavar="NAME",
+            shell_complete=complete_context,
+            help="A context of the kubeconfig; alone, of $KUBECONFIG or ~/.kube/config.",
+        ),
+        click.option(
+            "--webhook-namespace",
+            metavar="NAMESPACE",
+            help="The namespace of the replicas, with --kubeconfig or --context.  [default: placement-webhook]",
+        ),
+        click.option(
+            "-l",
+            "--selector",
+            metavar="LABELS",
+            help="The labels of the replicas, with --kubeconfig or --context.  [default: those of deploy/]",
+        ),
+    ]
+    if since:
+        text = "With --kubeconfig: only what was printed since this time or age, such as 2026-05-01T08:00:00Z or 12h."
+        options.append(click.option("--since", help=text))
+    return options
+
+
+def _source(values: dict[str, Any], *, since: bool) -> Source:
+    """Take the values of the options out of `values` and return the source.
+
+    Raises:
+        click.UsageError: the options contradict each other.
+    """
+    files, kubeconfig, context = values.pop("files"), values.pop("kubeconfig"), values.pop("context")
+    chosen = {"namespace": values.pop("webhook_namespace"), "selector": values.pop("selector")}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    moment = values.pop("since") if since else None
+    if kubeconfig is None and context is None:
+        if chosen or moment:
+            raise click.UsageError("--webhook-namespace, --selector and --since need --kubeconfig or --context.")
+        return Source(files, None)
+    if files:
+        raise click.UsageError("--kubeconfig reads the logs of replicas: leave FILE out, or leave --kubeconfig out.")
+    from webhook.cli.replica_logs import ReplicaSelection
+
+    point = parse_moment(moment, datetime.now(UTC), "--since") if moment else None
+    return Source((), ReplicaSelection(kubeconfig, context, since=point, **chosen))
