@@ -30,10 +30,12 @@ from tests.doctor.healthy import (
 )
 from tests.support.admission import policy_with
 from tests.support.certificates import AGED, EXPIRED, FROM_TOMORROW, NOW, OTHER, make_artifacts
+from webhook.doctor.enforcement import User, named_in_the_canary, reason_not_enforced
 from webhook.doctor.finding import Severity
 from webhook.doctor.installation import Installation, ServerClock, StoredPolicy, Trial
 from webhook.doctor.matching import labels_selected_by
 from webhook.doctor.registry import CHECKS
+from webhook.doctor.sample_pods import sample_pod
 from webhook.doctor.source import Source
 from webhook.kube.release import Release
 from webhook.missed import MissedPod, Owner
@@ -229,6 +231,34 @@ def test_a_dry_run_that_is_not_injected_is_found(trial: Trial, severity: Severit
     finding = only(make_installation(trial=trial), "answer")
     assert finding[0] is severity
     assert what in finding[1]
+
+
+def test_a_policy_in_shadow_mode_is_a_note() -> None:
+    trial = Trial("default", "training", 0.1, {"metadata": {}}, not_enforced="shadow mode")
+    shadow = make_installation(policy=policy_with(mode="shadow"), trial=trial)
+    assert only(shadow, "answer")[0] is INFO
+    assert only(shadow, "policy") == (INFO, "policy: spec.mode: shadow: no pod is changed or denied")
+
+
+@pytest.mark.parametrize("percent", [1, 50, 100])
+def test_a_pod_on_trial_is_in_the_canary(percent: int) -> None:
+    policy = policy_with(canaryPercent=percent)
+    pod = named_in_the_canary(policy, sample_pod(policy, "training"), "default")
+    assert reason_not_enforced(policy, pod, "default") is None
+
+
+@pytest.mark.parametrize("spec", [{"mode": "shadow"}, {"canaryPercent": 0}])
+def test_no_name_is_in_an_empty_canary(spec: dict[str, Any]) -> None:
+    policy = policy_with(**spec)
+    pod = named_in_the_canary(policy, sample_pod(policy, "training"), "default")
+    assert reason_not_enforced(policy, pod, "default") is not None
+
+
+def test_an_exempt_user_is_known() -> None:
+    policy = policy_with(exemptions=[{"users": ["admin"], "reason": "tests"}])
+    pod = sample_pod(policy, "training")
+    assert reason_not_enforced(policy, pod, "default", User("admin")) == "exempt by spec.exemptions[0]: tests"
+    assert reason_not_enforced(policy, pod, "default", User("other")) is None
 
 
 @pytest.mark.parametrize(("failure_policy", "severity"), [("Ignore", WARNING), ("Fail", ERROR), (None, ERROR)])

@@ -3,17 +3,21 @@
 from typing import Any
 
 from tests.doctor.healthy import POLICY, configuration
+from tests.support.admission import policy_with
 from tests.support.builders import PodBuilder, make_pod
 from webhook.doctor.pods_read import MOST_NAMED, PodsRead, shipped_selection
 from webhook.missed import Scope
+from webhook.policy.policy import Policy
 
 TYPE = "maip.mxsf.io/workload-type"
 
 
-def read(*pods: PodBuilder | dict[str, Any], defaults: dict[str, str] | None = None) -> PodsRead:
+def read(
+    *pods: PodBuilder | dict[str, Any], defaults: dict[str, str] | None = None, policy: Policy = POLICY
+) -> PodsRead:
     """Return what is kept of these pods, in namespaces with these defaults."""
     scopes = {name: Scope(defaults or {}, {}) for name in ("default", "kube-system")}
-    made = PodsRead(POLICY, shipped_selection(configuration()["webhooks"][0]), scopes)
+    made = PodsRead(policy, shipped_selection(configuration()["webhooks"][0]), scopes)
     for pod in pods:
         made.add(pod.obj() if isinstance(pod, PodBuilder) else pod)
     return made
@@ -30,6 +34,15 @@ def test_pods_that_the_webhook_leaves_alone_were_not_missed() -> None:
     system = make_pod("system").annotate(TYPE, "training").namespace("kube-system")
     opted_out = make_pod("out").annotate(TYPE, "training").annotate("maip.mxsf.io/inject", "disabled")
     assert read(make_pod("plain"), marked, of_daemon, system, opted_out).missed == []
+
+
+def test_no_pod_is_missed_where_the_policy_is_not_enforced() -> None:
+    pod = make_pod("p").annotate(TYPE, "training")
+    assert read(pod, policy=policy_with(mode="shadow")).missed == []
+    some = read(
+        *(make_pod(f"p-{n}").annotate(TYPE, "training") for n in range(100)), policy=policy_with(canaryPercent=50)
+    )
+    assert 0 < some.missed_count < 100
 
 
 def test_the_default_of_a_namespace_counts() -> None:

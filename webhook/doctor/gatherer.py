@@ -11,6 +11,7 @@ from urllib.parse import quote
 from certs.registration import Target
 from webhook.cluster.cache.resources import BATCH_RESOURCES, PRIORITY_CLASSES
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.doctor.enforcement import NO_USER, User
 from webhook.doctor.installation import Installation, JsonObject, ServerClock, name_of, texts
 from webhook.doctor.pods_read import PodsRead, shipped_selection
 from webhook.doctor.questions import account_of, ask_rights, create_on_trial, probe
@@ -41,7 +42,7 @@ _LISTS: Mapping[Source, str] = {
 _DEPENDS: Mapping[Source, frozenset[Source]] = {
     Source.POLICY: frozenset({Source.SERVICE, Source.DEPLOYMENTS}),
     Source.PODS: frozenset({Source.NAMESPACES, Source.POLICY}),
-    Source.TRIAL: frozenset({Source.NAMESPACES, Source.POLICY}),
+    Source.TRIAL: frozenset({Source.NAMESPACES, Source.POLICY, Source.CLOCK}),
     Source.PROBE: frozenset({Source.ENDPOINTS}),
     Source.RIGHTS: frozenset({Source.SERVICE, Source.DEPLOYMENTS, Source.GROUPS}),
     Source.QUEUES: frozenset({Source.GROUPS}),
@@ -93,6 +94,7 @@ class _Gatherer:
         self._server, self._wanted = server, wanted
         self._ends = monotonic() + wanted.within_seconds
         self._groups: JsonObject = {}
+        self._user = NO_USER
         self._objects: dict[Source, tuple[JsonObject, ...]] = {}
         self._refusals: dict[Source, str] = {}
         self._gate = asyncio.Semaphore(_AT_ONCE)
@@ -263,7 +265,7 @@ class _Gatherer:
         self.found = replace(self.found, probes=probes)
 
     async def _try(self) -> None:
-        trial = await create_on_trial(self._server, self.found, self._wanted.trial_namespace)
+        trial = await create_on_trial(self._server, self.found, self._wanted.trial_namespace, self._user)
         self.found = replace(self.found, trial=trial)
 
     async def _read_clock(self) -> None:
@@ -272,6 +274,8 @@ class _Gatherer:
         before = datetime.now(UTC)
         answered = await self._server.create(path, review, {})
         after = datetime.now(UTC)
+        user, groups = (field(answered, "status", "userInfo", key) for key in ("username", "groups"))
+        self._user = User(str(user or ""), tuple(map(str, groups if isinstance(groups, list) else ())))
         text = field(answered, "metadata", "creationTimestamp")
         if isinstance(text, str):
             self.found = replace(self.found, clock=ServerClock(datetime.fromisoformat(text), before, after))

@@ -27,7 +27,10 @@ class Probe(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """The dry-run creation of a pod that the policy concerns: the pod that would be stored, or the error and code."""
+    """The dry-run creation of a pod that the policy concerns: the pod that would be stored, or the error and code.
+
+    `not_enforced` is why the policy is not enforced for it, such as shadow mode; None if it is.
+    """
 
     namespace: str
     workload_type: str
@@ -35,6 +38,7 @@ class Trial(NamedTuple):
     pod: JsonObject | None = None
     error: str = ""
     code: int = 0
+    not_enforced: str | None = None
 
 
 class StoredPolicy(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Any
 
 from certs.registration import Target, manifest
 from certs.webhook_rules import PODS
+from webhook.doctor.enforcement import reason_not_enforced
 from webhook.kube import documents
 from webhook.kube.wellknown import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.missed import NO_SCOPE, MissedPod, Scope, Selection, missed_pod
@@ -49,7 +50,7 @@ class PodsRead:
         if self.selection is None:
             return
         missed = missed_pod(pod, self.scopes.get(namespace, NO_SCOPE), self.policy, self.selection)
-        if missed is not None:
+        if missed is not None and reason_not_enforced(self.policy, pod, namespace) is None:
             self.missed_count += 1
             if len(self.missed) < MOST_NAMED:
                 self.missed.append(missed)

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from certs.calling import call_webhooks
 from webhook.doctor.endpoints import ready_addresses
+from webhook.doctor.enforcement import NO_USER, User, named_in_the_canary, reason_not_enforced
 from webhook.doctor.installation import Installation, JsonObject, Probe, Right, Trial, listed, name_of
 from webhook.doctor.matching import labels_selected_by, selects_namespace
 from webhook.doctor.node_facts import nodes_of, offered_cards
@@ -68,8 +69,10 @@ async def probe(installation: Installation, endpoint: str | None) -> tuple[Probe
     )
 
 
-async def create_on_trial(server: ApiServer, installation: Installation, given: str | None) -> Trial | None:
-    """Return what becomes of a pod that is created on dry run, in the namespace `given` or one that is sent.
+async def create_on_trial(
+    server: ApiServer, installation: Installation, given: str | None, user: User = NO_USER
+) -> Trial | None:
+    """Return what becomes of a pod that `user` creates on dry run, in the namespace `given` or one that is sent.
 
     None: there is no such namespace, or nothing is installed.
 
@@ -85,6 +88,7 @@ async def create_on_trial(server: ApiServer, installation: Installation, given: 
     resources = (*cards, *installation.policy.spec.accelerators[0].resources)
     resource = next((each for each in resources if "*" not in each), None)
     pod = sample_pod(installation.policy, workload_type, resource)
+    pod = named_in_the_canary(installation.policy, pod, namespace)
     pod["metadata"]["labels"] = labels_selected_by(installation.pods_webhook[1]) if installation.pods_webhook else {}
     created: JsonObject | None = None
     message, code, began = "", 0, monotonic()
@@ -96,7 +100,9 @@ async def create_on_trial(server: ApiServer, installation: Installation, given: 
         if 'cannot create resource "pods"' in str(error):
             raise
         message, code = str(error), error.code
-    return Trial(namespace, workload_type, monotonic() - began, created, message, code)
+    seconds = monotonic() - began
+    not_enforced = reason_not_enforced(installation.policy, pod, namespace, user)
+    return Trial(namespace, workload_type, seconds, created, message, code, not_enforced)
 
 
 def _trial_place(installation: Installation, given: str | None) -> tuple[str, str] | None:

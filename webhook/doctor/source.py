@@ -23,7 +23,7 @@ class Source(Enum):
     RIGHTS = ("the rights of the service account", "create subjectaccessreviews")
     PROBE = ("a TLS handshake with the webhook", "none")
     TRIAL = ("the dry-run creation of a pod", "create pods")
-    CLOCK = ("the time of the API server", "create selfsubjectreviews, which every user has")
+    CLOCK = ("the time of the API server and the user", "create selfsubjectreviews, which every user has")
     VERSION = ("the version of the API server", "none")
 
     def __init__(self, title: str, rights: str) -> None:

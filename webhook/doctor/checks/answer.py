@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from webhook.doctor.check import check
-from webhook.doctor.finding import Fault, error, warning
+from webhook.doctor.finding import Fault, error, info, warning
 from webhook.doctor.installation import Installation, Trial, texts
 from webhook.doctor.matching import timeout_seconds
 from webhook.doctor.source import Source
@@ -31,7 +31,11 @@ def find(installation: Installation) -> Iterator[Fault]:
     if trial.pod is None:
         yield _refused(place, trial, {str(each.get("name")) for each in installation.webhooks})
         return
-    if installation.policy.policy_annotation not in texts(trial.pod, "metadata", "annotations"):
+    is_injected = installation.policy.policy_annotation in texts(trial.pod, "metadata", "annotations")
+    if trial.not_enforced is not None and not is_injected:
+        what = f"a dry-run pod cannot show whether API servers get an answer: {trial.not_enforced}"
+        yield info(place, what, "`apiserver_admission_webhook_request_total` of API servers counts the calls")
+    elif not is_injected:
         yield error(
             place,
             f"a dry-run pod of type {trial.workload_type} in namespace {trial.namespace} is created without injection: "

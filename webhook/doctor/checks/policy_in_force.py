@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from webhook.doctor.check import check
-from webhook.doctor.finding import Fault, error, warning
+from webhook.doctor.finding import Fault, error, info, warning
 from webhook.doctor.installation import Installation, texts
 from webhook.doctor.source import Source
 
@@ -23,6 +23,8 @@ def find(installation: Installation) -> Iterator[Fault]:
     if stored is not None and stored.policy is None:
         what = f"holds no valid policy, so the last valid one stays in force: {'; '.join(stored.errors[:3])}"
         yield error(where, what, "`placement-webhook policy check FILE` has all errors")
+    if installation.policy.spec.mode == "shadow":
+        yield info("policy: spec.mode", "shadow: no pod is changed or denied", "set mode: enforce when it is to be")
     held = stored.policy if stored is not None else None
     in_force = _mark(installation)
     if held is not None and in_force and in_force != held.identity:
