@@ -21,7 +21,8 @@ from certs.controller.reconciler import Pass, Reconciler
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
 from webhook.settings import Address
-from webhook.watch.api_server import ApiServerError, Connect, Query
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import Connect, Query
 
 RESYNC_SECONDS = 10.0
 _WATCH_SECONDS = 300

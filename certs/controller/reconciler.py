@@ -30,7 +30,8 @@ from certs.rotation.secret import (
 )
 from certs.rotation.state import Certificates, Observed, read_ring
 from certs.store.probe import Outcome, probe
-from webhook.watch.api_server import NOT_FOUND, ApiServer, ApiServerError, JsonObject
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import NOT_FOUND, ApiServer, JsonObject
 
 _CONFLICT = 409
 _APPLY = "application/apply-patch+yaml"

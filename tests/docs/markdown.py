@@ -8,6 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 OWN = ("README.md", "README.zh-CN.md", "ARCHITECTURE.md", "CHANGELOG.md")
 OPERATIONS = ROOT / "docs" / "operations.md"
+MONITORING = ROOT / "docs" / "monitoring.md"
 DOCUMENTS = [
     *(ROOT / name for name in OWN),
     *sorted((ROOT / "docs").glob("*.md")),

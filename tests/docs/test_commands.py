@@ -18,6 +18,7 @@ import pytest
 
 from tests.docs.markdown import (
     DOCUMENTS,
+    MONITORING,
     OPERATIONS,
     ROOT,
     Block,
@@ -86,7 +87,11 @@ ALL_CALLS = [
     for command in commands(block)
     for call in calls(command)
 ]
-MESSAGES = {span_of(row[0]) for row in rows(OPERATIONS, "Troubleshooting")}
+MESSAGES = {
+    span_of(row[0])
+    for page, heading in ((OPERATIONS, "Troubleshooting"), (MONITORING, "Logs"))
+    for row in rows(page, heading)
+}
 COMMANDS = root.list_commands(click.Context(root))
 NAMED = [
     pytest.param(span.removeprefix(f"{PROGRAM} "), id=f"{name_of(document)} {span}")

@@ -15,7 +15,8 @@ from webhook.doctor.gatherer import Wanted, gather
 from webhook.doctor.installation import Installation
 from webhook.doctor.registry import CHECKS
 from webhook.doctor.source import Source
-from webhook.watch.api_server import ApiServerError, ClientConfig
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ClientConfig
 
 NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
 

@@ -9,7 +9,8 @@ from aiohttp import web
 from tests.support.fake_api import Answer, fake_api
 from tests.support.fake_events_api import fake_events_api
 from webhook.kube.field import InvalidInput
-from webhook.watch.api_server import ApiServerError, ClientConfig, _message
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ClientConfig, _message
 
 PATH = "/api/v1/nodes"
 

@@ -13,7 +13,8 @@ from tests.support.fake_api import Answer, fake_api, json
 from tests.support.live import following_in_thread, until
 from webhook.kube.field import InvalidInput
 from webhook.kube.release import Release
-from webhook.watch.api_server import ApiServer, ApiServerError, ClientConfig
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ApiServer, ClientConfig
 from webhook.watch.release import poll_release, read_release
 
 

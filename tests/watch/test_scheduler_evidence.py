@@ -18,7 +18,8 @@ from tests.support.service_account import RBAC, limited_to
 from webhook.backends.kai import Kai
 from webhook.backends.volcano import Volcano
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
-from webhook.watch.api_server import ApiServer, ApiServerError, ClientConfig
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ApiServer, ClientConfig
 from webhook.watch.scheduler_evidence import poll_scheduler_evidence, read_scheduler_evidence
 
 (_SHIPPED,) = [each for each in read("base/rbac.yaml") if each["kind"] == "ClusterRole"]

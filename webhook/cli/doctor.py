@@ -17,7 +17,8 @@ from webhook.doctor.finding import Severity
 from webhook.doctor.gatherer import Wanted, gather
 from webhook.doctor.installation import Installation
 from webhook.doctor.registry import CHECKS
-from webhook.watch.api_server import ApiServerError, ClientConfig
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ClientConfig
 
 _EXIT_CODES = {None: 0, Severity.INFO: 0, Severity.WARNING: 3, Severity.ERROR: 4}
 _CHECK = click.Choice([each.id for each in CHECKS])

@@ -18,7 +18,8 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
 from webhook.kube.release import Release
-from webhook.watch.api_server import NOT_FOUND, NOT_READABLE, ApiServer, ApiServerError, ClientConfig, list_pages
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import NOT_FOUND, NOT_READABLE, ApiServer, ClientConfig, list_pages
 from webhook.watch.release import read_release
 from webhook.watch.scheduler_evidence import read_scheduler_evidence
 

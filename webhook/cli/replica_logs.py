@@ -13,7 +13,8 @@ import click
 from webhook.cli.terminal import echo
 from webhook.kube.documents import field as value_of
 from webhook.kube.field import InvalidInput, invalid
-from webhook.watch.api_server import ApiServer, ApiServerError, ClientConfig, list_pages
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ApiServer, ClientConfig, list_pages
 
 CONTAINER = "webhook"
 NAMESPACE = "placement-webhook"

@@ -22,7 +22,8 @@ from webhook.kube.field import InvalidInput
 from webhook.missed import Scope
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
-from webhook.watch.api_server import NOT_FOUND, ApiServer, ApiServerError, UnreachableError, list_pages
+from webhook.watch.api_errors import ApiServerError, UnreachableError
+from webhook.watch.api_server import NOT_FOUND, ApiServer, list_pages
 from webhook.watch.release import read_release
 
 _PAGE = 500

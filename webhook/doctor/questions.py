@@ -15,7 +15,8 @@ from webhook.doctor.rights import access_review, needed_rights
 from webhook.doctor.sample_pods import sample_pod, types_of
 from webhook.doctor.source import Source
 from webhook.kube.documents import field
-from webhook.watch.api_server import ApiServer, ApiServerError, UnreachableError
+from webhook.watch.api_errors import ApiServerError, UnreachableError
+from webhook.watch.api_server import ApiServer
 
 _AT_ONCE = 8
 _MOST_ENDPOINTS = 3

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from webhook.byte_cache import ByteCache
 from webhook.events.subject import ObjectReference, Subject, controller_of
 from webhook.kube.documents import field
-from webhook.watch.api_server import NOT_READABLE, ApiServer, ApiServerError, JsonObject, TooLargeError
+from webhook.watch.api_errors import ApiServerError, TooLargeError
+from webhook.watch.api_server import NOT_READABLE, ApiServer, JsonObject
 
 # Metadata alone: a pod can have 1.5 MiB, and its spec is not needed.
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"

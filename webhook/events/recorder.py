@@ -23,7 +23,8 @@ from webhook.kube.documents import field
 from webhook.kube.names import is_dns_subdomain
 from webhook.metrics import Metrics
 from webhook.policy.policy import Policy
-from webhook.watch.api_server import ApiServer, ApiServerError, Connect
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ApiServer, Connect
 
 # A pod is stored a moment after its admission, and its equals arrive together with it.
 _LINGER_SECONDS = 1.0

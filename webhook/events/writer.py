@@ -10,7 +10,8 @@ from typing import NamedTuple
 from webhook.byte_cache import ByteCache
 from webhook.events.event import COMPONENT, PendingEvent
 from webhook.kube.documents import field
-from webhook.watch.api_server import ApiServer, ApiServerError, JsonObject
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ApiServer, JsonObject
 
 _KNOWN_BYTES = 1024 * 1024
 _KNOWN_ENTRY_BYTES = 512

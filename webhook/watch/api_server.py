@@ -21,6 +21,7 @@ from yaml import YAMLError
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput, invalid
 from webhook.kube.kubeconfig import read_kubeconfig
+from webhook.watch.api_errors import ApiServerError, TooLargeError, UnreachableError
 
 JsonObject = dict[str, Any]
 Query = Mapping[str, str | int]
@@ -38,26 +39,6 @@ NOT_READABLE = (403, NOT_FOUND)
 # The package has no types for these functions.
 _load_incluster_config: Any = config.load_incluster_config
 _load_kubeconfig: Any = config.load_kube_config_from_dict
-
-
-class ApiServerError(Exception):
-    """A request to the API server failed. `code` is the HTTP status, 0 if there is none.
-
-    `causes` are the machine-readable causes of the Status, such as `NamespaceTerminating`.
-    """
-
-    def __init__(self, message: str, code: int = 0, causes: frozenset[str] = frozenset()) -> None:
-        super().__init__(message)
-        self.code = code
-        self.causes = causes
-
-
-class TooLargeError(ApiServerError):
-    """The response is larger than the caller reads."""
-
-
-class UnreachableError(ApiServerError):
-    """The API server did not respond to a request."""
 
 
 @dataclass(frozen=True, slots=True)

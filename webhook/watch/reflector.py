@@ -33,17 +33,8 @@ from webhook.cluster.cache.cluster_cache import ClusterCache, InvalidObject
 from webhook.cluster.cache.resources import Resource
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
-from webhook.watch.api_server import (
-    GONE,
-    NOT_FOUND,
-    NOT_READABLE,
-    ApiServer,
-    ApiServerError,
-    Connect,
-    JsonObject,
-    UnreachableError,
-    list_pages,
-)
+from webhook.watch.api_errors import ApiServerError, UnreachableError
+from webhook.watch.api_server import GONE, NOT_FOUND, NOT_READABLE, ApiServer, Connect, JsonObject, list_pages
 from webhook.watch.progress import CatchUpTarget
 from webhook.watch.timing import Timing
 

@@ -7,7 +7,8 @@ import structlog
 
 from webhook.kube.field import InvalidInput
 from webhook.kube.release import ASSUMED, Release
-from webhook.watch.api_server import ApiServer, ApiServerError, Connect
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ApiServer, Connect
 
 _MOST_BYTES = 64 * 1024
 

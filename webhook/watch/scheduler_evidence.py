@@ -7,7 +7,8 @@ import structlog
 
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.kube.field import InvalidInput
-from webhook.watch.api_server import ApiServer, ApiServerError, Connect
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ApiServer, Connect
 
 # The Leases of nodes are thousands, and no scheduler holds one. resourceVersion 0: from the cache of the API server.
 _LEASES_PATH = "/apis/coordination.k8s.io/v1/leases"
