@@ -103,7 +103,7 @@ class Controller:
 
     def _pauses(self, done: Pass) -> tuple[float, float]:
         now = time.monotonic()
-        if done.wrote or done.step.is_due:
+        if done.tried:
             self._pacing.note(now)
         return self._pacing.pause_seconds(now), min(done.pause.total_seconds(), self._resync_seconds)
 

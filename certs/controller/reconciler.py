@@ -42,16 +42,19 @@ _SERVED = (Action.KEEP, Action.DROP_OLD_CA)
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """The result of one pass: the step that was planned, whether objects were changed, and what it waits for."""
+    """The result of one pass: the step that was planned, whether a write was tried, and what it waits for.
+
+    After a write, also one that failed because another client was faster, the objects are read again at once.
+    """
 
     step: Step
-    wrote: bool
+    tried: bool
     waits_for: str = ""
 
     @property
     def pause(self) -> timedelta:
         """Return the time until the next pass is useful, if nothing changes."""
-        if self.wrote or self.step.is_due:
+        if self.tried:
             return timedelta(0)
         return min(_PROBE_AGAIN, self.step.wait) if self.waits_for else self.step.wait
 
@@ -95,14 +98,14 @@ class Reconciler:
         now, seen = self._now(), self._observed(secret, configurations)
         step = plan(seen, self._options.rules, now)
         self._publish(seen, step, now)
-        wrote = await self._mend(api, configurations, step.ca_bundle)
+        tried = await self._mend(api, configurations, step.ca_bundle)
         if step.is_due:
-            wrote |= await self._change(api, secret, seen, step, now)
-            return Pass(step, wrote)
+            await self._change(api, secret, seen, step, now)
+            return Pass(step, tried=True)
         if found[0] is None and self._options.creates and step.action in _SERVED:
             waits_for = await self._create(api, step)
-            return Pass(step, wrote or not waits_for, waits_for)
-        return Pass(step, wrote)
+            return Pass(step, tried or not waits_for, waits_for)
+        return Pass(step, tried)
 
     def _observed(self, secret: JsonObject | None, configurations: Sequence[JsonObject]) -> Observed:
         bundles, at = bundles_of(configurations), self._monotonic_seconds()
@@ -124,15 +127,16 @@ class Reconciler:
 
     async def _mend(self, api: ApiServer, configurations: Sequence[JsonObject], wanted: Certificates) -> bool:
         """Write `wanted` to each caBundle that differs; return whether one did."""
-        wrote = False
+        differs = False
         for configuration in configurations if wanted else ():
             name = configuration["metadata"]["name"]
             operations = mending_patch(configuration, wanted, self._missing(configuration))
             if operations:
                 path = next(each.path for each in self._options.watched[1:] if each.name == name)
                 writing = api.patch(path, operations, {"fieldManager": OWNER}, _JSON_PATCH)
-                wrote |= await self._counted(MEND, writing, is_new=False, configuration=name, cas=len(wanted))
-        return wrote
+                await self._counted(MEND, writing, is_new=False, configuration=name, cas=len(wanted))
+                differs = True
+        return differs
 
     def _missing(self, configuration: JsonObject) -> list[JsonObject]:
         """Return the webhooks that a configuration made by an earlier version lacks."""
@@ -143,13 +147,13 @@ class Reconciler:
 
     async def _change(
         self, api: ApiServer, secret: JsonObject | None, seen: Observed, step: Step, now: datetime
-    ) -> bool:
-        """Write the Secret after `step`; return whether it changed."""
+    ) -> None:
+        """Write the Secret after `step`, if that changes it."""
         target, path = self._options.target, self._options.secret.path
         artifacts = carried_out(step, seen.artifacts, self._options.rules, now)
         fulfilled = fulfils(step, seen.requested)
         if artifacts == seen.artifacts and not fulfilled:
-            return False
+            return
         if secret is None:
             # A manager of its own: an apply of another controller at the same time conflicts with this one.
             content = new_secret(target.namespace, target.secret, artifacts)
@@ -157,7 +161,7 @@ class Reconciler:
         else:
             patch = secret_patch(secret, artifacts, fulfilled=fulfilled)
             writing = api.merge_patch(path, patch, {"fieldManager": OWNER})
-        return await self._counted(step.action, writing, is_new=secret is None, reasons="; ".join(step.reasons))
+        await self._counted(step.action, writing, is_new=secret is None, reasons="; ".join(step.reasons))
 
     async def _create(self, api: ApiServer, step: Step) -> str:
         """Create the configuration if API servers would trust the server; return what it waits for otherwise."""
@@ -179,8 +183,8 @@ class Reconciler:
         await self._counted(CREATE, writing, is_new=True, configuration=target.configuration)
         return ""
 
-    async def _counted(self, action: str, writing: Awaitable[JsonObject], *, is_new: bool, **facts: object) -> bool:
-        """Count and log one write, of a new object or of one that was read; return false if another was faster."""
+    async def _counted(self, action: str, writing: Awaitable[JsonObject], *, is_new: bool, **facts: object) -> None:
+        """Count and log one write, of a new object or of one that was read. That another was faster is no error."""
         try:
             await writing
         except ApiServerError as error:
@@ -189,10 +193,9 @@ class Reconciler:
             if not is_conflict:
                 raise
             self._log.info("another client was faster; the objects are read again", action=action)
-            return False
+            return
         self._metrics.actions.labels(action, "done").inc()
         self._log.info("certificates changed", action=action, **facts)
-        return True
 
 
 async def _read(api: ApiServer, watched: Watched) -> JsonObject | None:

@@ -67,7 +67,7 @@ _DAY = timedelta(days=1)
 @click.option(
     "--admin-listen",
     type=AddressType(),
-    default="0.0.0.0:8080",
+    default="127.0.0.1:8080",
     show_default=True,
     help="/healthz, /readyz and /metrics, without TLS.",
 )
@@ -107,7 +107,7 @@ def controller(
     \b
     Examples:
       placement-webhook certs controller --in-cluster --create-configuration
-      placement-webhook certs controller --kubeconfig ~/.kube/config --admin-listen 127.0.0.1:8080
+      placement-webhook certs controller --kubeconfig ~/.kube/config
     """
     target = Target(namespace, secret, service, configuration, url)
     options = Options(

@@ -1,0 +1,65 @@
+"""A pass of the controller while other clients write the same objects, and one that fails."""
+
+import asyncio
+import base64
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from certs.controller.metrics import MEND, ControllerMetrics
+from certs.controller.options import Options
+from certs.controller.reconciler import Pass, Reconciler
+from certs.names import server_names
+from certs.registration import Target, manifest
+from certs.rotation.plan import Action
+from certs.rotation.secret import artifacts_in
+from certs.rotation.state import Rules
+from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
+from webhook.watch.api_server import ApiServerError, ClientConfig
+
+SECRET = "/api/v1/namespaces/placement-webhook/secrets/placement-webhook-tls"
+CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/00-placement-webhook"
+NONE = timedelta(0)
+OPTIONS = Options(
+    Target(),
+    ("00-placement-webhook",),
+    Rules(server_names(["localhost"]), trust_wait=NONE, propagation_wait=NONE),
+    "one",
+)
+
+
+def passes(api: FakeConfigurationApi, folder: Path, metrics: ControllerMetrics) -> list[Pass]:
+    """Make passes until one has nothing to do."""
+
+    async def make() -> list[Pass]:
+        reconciler, made = Reconciler(OPTIONS, metrics), list[Pass]()
+        async with ClientConfig(api.kubeconfig(folder)).connect() as server:
+            while not made or made[-1].pause == NONE:
+                made.append(await reconciler.reconcile(server))
+        return made
+
+    return asyncio.run(make())
+
+
+@pytest.mark.parametrize("conflicts", [0, 1, 3])
+def test_an_object_that_another_client_changes_meanwhile_is_read_again(tmp_path: Path, conflicts: int) -> None:
+    metrics = ControllerMetrics()
+    with fake_api() as api:
+        api.objects[CONFIGURATION] = manifest(OPTIONS.target)
+        api.objects[CONFIGURATION]["metadata"]["resourceVersion"] = "1"
+        api.conflicts = conflicts
+        made = passes(api, tmp_path, metrics)
+    assert made[-1].step.action is Action.KEEP
+    webhooks = api.objects[CONFIGURATION]["webhooks"]
+    trusted = {base64.b64decode(webhook["clientConfig"]["caBundle"]) for webhook in webhooks}
+    assert trusted == {artifacts_in(api.objects[SECRET]).ca_certificate}
+    counted = metrics.actions.labels(MEND, "conflict")
+    assert counted._value.get() == conflicts
+
+
+def test_a_rejected_request_is_an_error_of_the_pass(tmp_path: Path) -> None:
+    with fake_api() as api:
+        api.refuses = 403
+        with pytest.raises(ApiServerError, match=f"^GET {SECRET}: 403 because Refused$"):
+            passes(api, tmp_path, ControllerMetrics())
