@@ -160,7 +160,7 @@ class Reconciler:
             writing = api.patch(path, content, {"fieldManager": f"{OWNER}-{self._options.instance}"}, _APPLY)
         else:
             patch = secret_patch(secret, artifacts, fulfilled=fulfilled)
-            writing = api.merge_patch(path, patch, {"fieldManager": OWNER})
+            writing = api.patch(path, patch, {"fieldManager": OWNER})
         await self._counted(step.action, writing, is_new=secret is None, reasons="; ".join(step.reasons))
 
     async def _create(self, api: ApiServer, step: Step) -> str:

@@ -82,7 +82,7 @@ def test_object_is_created_and_patched(tmp_path: Path) -> None:
         async with fake_events_api() as api, ClientConfig(api.kubeconfig(tmp_path)).connect() as server:
             created = await server.create(events, {"metadata": {"name": "e"}, "count": 1}, {"fieldManager": "tests"})
             assert created == {"metadata": {"name": "e", "resourceVersion": "1"}, "count": 1}
-            patched = await server.merge_patch(f"{events}/e", {"count": 2}, {})
+            patched = await server.patch(f"{events}/e", {"count": 2}, {})
             assert (patched["count"], patched["metadata"]["resourceVersion"]) == (2, "2")
             assert api.asked == [f"POST {events}", f"PATCH {events}/e"]
 

@@ -63,13 +63,13 @@ class EventWriter:
         if known is None:
             return await server.create(_path(event), event.manifest(self._replica), _QUERY)
         patch = event.patch(known.times, known.resource_version)
-        return await server.merge_patch(f"{_path(event)}/{event.key}", patch, _QUERY)
+        return await server.patch(f"{_path(event)}/{event.key}", patch, _QUERY)
 
     async def _look_up(self, server: ApiServer, event: PendingEvent) -> None:
         """Learn the count of the Event that another replica, or this one before a restart, has written."""
         await self._pace()
         try:
-            self._remember(event, await server.merge_patch(f"{_path(event)}/{event.key}", {}, _QUERY))
+            self._remember(event, await server.patch(f"{_path(event)}/{event.key}", {}, _QUERY))
         except ApiServerError as error:
             if error.code != HTTPStatus.NOT_FOUND:
                 raise

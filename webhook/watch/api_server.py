@@ -25,12 +25,13 @@ from webhook.watch.api_errors import ApiServerError, TooLargeError, UnreachableE
 
 JsonObject = dict[str, Any]
 Query = Mapping[str, str | int]
+Body = JsonObject | list[JsonObject]
 
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
 _LONGEST_ERROR_BYTES = 16_384
-_SUCCESSES = (200, 201)
 _JSON = "application/json"
+_MERGE_PATCH = "application/merge-patch+json"
 GONE = 410
 NOT_FOUND = 404
 NOT_READABLE = (403, NOT_FOUND)
@@ -131,16 +132,8 @@ class ApiServer:
         """
         return await self._object("POST", path, query, {"Accept": _JSON, "Content-Type": _JSON}, content)
 
-    async def merge_patch(self, path: str, patch: JsonObject, query: Query) -> JsonObject:
-        """Return the object at `path` after `patch` (RFC 7386).
-
-        Raises:
-            ApiServerError: the request failed or timed out.
-        """
-        return await self.patch(path, patch, query, "application/merge-patch+json")
-
-    async def patch(self, path: str, body: JsonObject | list[JsonObject], query: Query, media_type: str) -> JsonObject:
-        """Return the object at `path` after a patch of this media type.
+    async def patch(self, path: str, body: Body, query: Query, media_type: str = _MERGE_PATCH) -> JsonObject:
+        """Return the object at `path` after a patch of this media type; by default a merge patch (RFC 7386).
 
         Raises:
             ApiServerError: the request failed or timed out.
@@ -153,7 +146,7 @@ class ApiServer:
         path: str,
         query: Query,
         headers: Mapping[str, str],
-        body: JsonObject | list[JsonObject] | None = None,
+        body: Body | None = None,
         most_bytes: int | None = None,
     ) -> JsonObject:
         response = await self._request(method, path, query, headers, _ANSWER_SECONDS, body)
@@ -205,7 +198,7 @@ class ApiServer:
         query: Query,
         headers: Mapping[str, str],
         silence_seconds: float,
-        body: JsonObject | list[JsonObject] | None = None,
+        body: Body | None = None,
     ) -> aiohttp.ClientResponse:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=silence_seconds)
         try:
@@ -221,7 +214,7 @@ class ApiServer:
         except (aiohttp.ClientError, TimeoutError, OSError, ConfigException) as error:
             raise UnreachableError(f"the API server does not answer: {_message(error)}") from error
         response: aiohttp.ClientResponse = answer.response
-        if response.status not in _SUCCESSES:
+        if response.status not in (200, 201):
             status = await _status(response)
             message = field(status, "message") or response.reason
             raise ApiServerError(f"{method} {path}: {response.status} {message}", response.status, _causes(status))
