@@ -152,11 +152,12 @@ def test_server_reads_what_it_watches_and_writes_events_alone() -> None:
     objects = [content for path in (DEPLOY / "base").glob("*.yaml") for content in read(f"base/{path.name}")]
     rights = {content["kind"]: content for content in objects if content["kind"].endswith(("Role", "RoleBinding"))}
     assert set(rights) == {"ClusterRole", "ClusterRoleBinding"}
-    *rules, events = rights["ClusterRole"]["rules"]
+    *rules, events, owners = rights["ClusterRole"]["rules"]
     assert events == {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}
+    assert owners == {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["get"]}
     assert all(rule.keys() == {"apiGroups", "resources", "verbs"} for rule in rules)
     leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["list"]}
-    assert [rule for rule in rules if rule["verbs"] != ["get", "list", "watch"]] == [leases]
+    assert [rule for rule in rules if rule["verbs"] != ["list", "watch"]] == [leases]
     watched = [rule for rule in rules if rule != leases]
     granted = [(group, plural) for rule in watched for group in rule["apiGroups"] for plural in rule["resources"]]
     assert sorted(granted) == sorted({(each.api_version.rpartition("/")[0], each.plural) for each in RESOURCES})

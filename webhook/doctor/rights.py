@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from webhook.cluster.cache.resources import RESOURCES
 from webhook.doctor.installation import JsonObject, Right
 
-_READ = ("get", "list", "watch")
+_READ = ("list", "watch")
 
 
 def needed_rights(groups: Collection[str]) -> Iterator[Right]:
@@ -19,6 +19,7 @@ def needed_rights(groups: Collection[str]) -> Iterator[Right]:
         yield from (Right(group, each.plural, verb, each.is_required) for verb in _READ)
     yield Right("coordination.k8s.io", "leases", "list", False)
     yield from (Right("", "events", verb, False) for verb in ("create", "patch"))
+    yield Right("apps", "replicasets", "get", False)
 
 
 def access_review(right: Right, namespace: str, account: str) -> JsonObject:
