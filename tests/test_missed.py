@@ -191,3 +191,8 @@ def test_the_products_of_the_pod_are_read() -> None:
 
     assert missed is not None
     assert "GpuProduct" in missed.rules
+
+
+@pytest.mark.parametrize("spec", [{"mode": "shadow"}, {"canaryPercent": 0}])
+def test_a_pod_for_which_the_policy_is_not_enforced_is_not_missed(spec: dict[str, Any]) -> None:
+    assert found(TRAINER, policy=policy_with(**spec)) is None

@@ -20,6 +20,7 @@ from webhook.kube.label_selector import LabelRequirement, LabelSelector, read_la
 from webhook.kube.reader import Reader
 from webhook.kube.wellknown import DEFAULT_NAMESPACE, ENDED_PHASES
 from webhook.pod_content import PodContent, fields_read
+from webhook.policy.canary import pod_shadow_reason
 from webhook.policy.policy import Policy
 from webhook.verdict import Denied
 
@@ -159,7 +160,10 @@ def is_candidate(pod: JsonObject, policy: Policy, *, has_default_type: bool) -> 
         return False
     if policy.keys.workload_type not in annotations and not has_default_type:
         return False
-    return field(pod, "status", "phase") not in ENDED_PHASES and not created_on_node(pod)
+    if field(pod, "status", "phase") in ENDED_PHASES or created_on_node(pod):
+        return False
+    # A pod for which the policy is not enforced gets no mark.
+    return pod_shadow_reason(pod, str(metadata.get("namespace") or DEFAULT_NAMESPACE), policy.spec) is None
 
 
 def created_on_node(pod: JsonObject) -> bool:

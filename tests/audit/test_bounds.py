@@ -16,7 +16,7 @@ from tests.support.audit_records import PATCH, encode, make_record
 from tests.support.builders import PodBuilder, make_pod, match_expressions
 from tests.support.server import World, review_bytes
 from webhook.audit.bounds import Truncator
-from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
+from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry, ShadowEntry
 from webhook.audit.record import FIRST, LARGEST_BYTES, AuditRecord, digest, parse_line, stated_hash
 
 LONG = "x" * 3_000_000
@@ -227,3 +227,16 @@ def test_truncations_within_an_omitted_item_are_not_counted() -> None:
         *(f"warnings[0][{number}]: 976 more characters" for number in range(16)),
         "and 1 more place",
     ]
+
+
+def test_an_answer_that_was_not_given_is_bounded_like_one_that_was() -> None:
+    patch = tuple({"op": "add", "path": f"/metadata/labels/{number}", "value": "x" * 3000} for number in range(900))
+    texts = tuple("w" * 5000 for _ in range(100))
+    placement = PlacementEntry("Waiting", "n" * 5000, 1, 0, "m" * 100_000, texts)
+    rules = tuple(RuleEntry("r" * 5000, texts) for _ in range(100))
+    shadow = ShadowEntry("Denied", rules, patch, texts, placement, "e" * 100_000)
+
+    line = encode(make_record(outcome="Bypassed", rules=(), patch=(), placement=None, shadow=shadow), 1, FIRST)
+
+    assert len(line) < LARGEST_BYTES * 3 // 4
+    assert any(place.startswith("shadow.patch") for place in parse_line(line).truncated)

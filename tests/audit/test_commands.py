@@ -14,7 +14,7 @@ from rich.console import Console
 from tests.support.audit_records import INFEASIBLE, PATCH, at, chain_lines, make_record, write_lines
 from tests.support.command import Outcome, Run, run_here
 from tests.support.work import calls_of
-from webhook.audit.entries import ReservedEntry
+from webhook.audit.entries import ReservedEntry, RuleEntry, ShadowEntry
 from webhook.audit.record import digest, parse_line
 from webhook.cli.audit_text import LIST_COLUMNS
 from webhook.cli.table import Column, Row, print_table
@@ -488,3 +488,28 @@ class TestTerminal:
         print_table(Console(file=out), (Column("A"), Column("B")), [*[Row("ab")] * 1000, Row(("longer", "b"))])
         lines = out.getvalue().splitlines()
         assert (lines[0], lines[1000], lines[1001]) == ("A  B", "a  b", "longer  b")
+
+
+def test_an_answer_that_was_not_given_is_listed_shown_and_counted(run: Run, tmp_path: Path) -> None:
+    shadow = ShadowEntry(
+        "Patched", (RuleEntry("SchedulerName", ("schedulerName volcano",)),), PATCH[2:], ("a warning",)
+    )
+    record = make_record(
+        outcome="Bypassed", rules=(), patch=(), warnings=(), placement=None, error="shadow mode", shadow=shadow,
+        before={"/spec/schedulerName": "default-scheduler"},
+    )  # fmt: skip
+    log = tmp_path / "audit.jsonl"
+    log.write_bytes(b"".join(line + b"\n" for line in chain_lines([record])))
+
+    assert "shadow mode, would be Patched" in run("list", log).output
+    shown = run("show", record.decision, log).output
+    for text in (
+        "this would be the answer",
+        "schedulerName volcano",
+        "- default-scheduler",
+        "+ volcano",
+        "! a warning",
+    ):
+        assert text in shown
+    assert "IN SHADOW MODE, WOULD BE" in run("summary", log).output
+    assert orjson.loads(run("summary", "-o", "json", log).output)["shadowed"] == {"Patched": 1}

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonpatch
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -389,3 +390,15 @@ def test_text_that_looks_like_something_else_is_quoted(run: Run, text: str) -> N
     (pod,) = documents(outcome.output)
     assert pod["metadata"]["labels"]["commit"] == text
     assert f"commit: '{text}'\n" in outcome.output
+
+
+def test_a_policy_in_shadow_mode_is_shown_where_it_is_enforced(run: Run, tmp_path: Path) -> None:
+    policy, pod = tmp_path / "policy.yaml", tmp_path / "pod.json"
+    policy.write_text("apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\nspec: {mode: shadow}\n")
+    pod.write_bytes(orjson.dumps(make_pod("trainer").annotate(TYPE, "training").obj()))
+
+    outcome = run("mutate", "-f", pod, "--policy", policy, "-o", "patch")
+
+    assert outcome.code == 0
+    assert orjson.loads(outcome.output)
+    assert outcome.errors.startswith("Warning: spec.mode or spec.canaryPercent: the server leaves pods alone")

@@ -36,7 +36,7 @@ def bucket_of(text: str) -> int:
     ],
 )
 def test_the_bucket_is_the_hash_of_the_owner(asked: AdmissionRequest, hashed: str) -> None:
-    assert owner_bucket(asked) == bucket_of(hashed)
+    assert owner_bucket(asked.object or {}, asked.namespace) == bucket_of(hashed)
 
 
 @pytest.mark.parametrize("percent", [0, 1, 10, 50, 99, 100])

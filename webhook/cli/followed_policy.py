@@ -3,7 +3,9 @@
 from pathlib import Path
 
 from webhook.metrics import Metrics
+from webhook.pipeline import scheduler_for
 from webhook.policy.loader import built_in_policy
+from webhook.policy.policy import Policy
 from webhook.policy_cases import parse_tested_policy
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.policies import Policies
@@ -19,5 +21,16 @@ def followed_policy(path: Path | None, metrics: Metrics) -> tuple[Policies, Poli
     if path is None:
         return Policies(built_in_policy(), metrics, rfc3339_now), None
     text = read_policy_file(path)
-    policies = Policies(parse_tested_policy(text, str(path)), metrics, rfc3339_now, source=f"file {path}")
-    return policies, PolicyFile(path, text, policies, parse_tested_policy)
+    policies = Policies(_validated(text, str(path)), metrics, rfc3339_now, source=f"file {path}")
+    return policies, PolicyFile(path, text, policies, _validated)
+
+
+def _validated(text: bytes, place: str) -> Policy:
+    """Return the policy in `text`, which passes its test cases, and of which schedulers can be made.
+
+    Raises:
+        InvalidInput: it is not one valid PlacementPolicy, or a test case fails.
+    """
+    policy = parse_tested_policy(text, place)
+    scheduler_for(policy, cache_bytes=0)
+    return policy

@@ -19,6 +19,7 @@ from webhook.kube.release import Release
 from webhook.kube.text import escaped_json, printable_lines
 from webhook.kube.yaml_scalars import TAG, plain_tag
 from webhook.pipeline import ClusterView, scheduler_for
+from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
 
 _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
@@ -72,6 +73,7 @@ def mutate(
     if (cluster, kubeconfig, context) != (None, None, None):
         view = ClusterView(read_cluster_or_live(cluster, kubeconfig, context, release), scheduler_for(rules))
     _check_release(release, view)
+    _warn_of_shadow(rules)
     workloads = read_pods(filenames, rules.kinds)
     print_misplaced(workloads, rules)
     pods = [each for each in workloads if each.pods is not None]
@@ -94,6 +96,13 @@ def mutate(
         ctx.exit(_EXIT_DENIED)
     if len(pods) < len(workloads):
         ctx.exit(_EXIT_UNKNOWN_PODS)
+
+
+def _warn_of_shadow(policy: Policy) -> None:
+    """Warn that the server would admit pods unchanged."""
+    if policy.spec.mode == "shadow" or policy.spec.canary_percent < 100:
+        text = "Warning: spec.mode or spec.canaryPercent: the server leaves pods alone; this is the result for others"
+        echo(text, fg="yellow", err=True)
 
 
 def _check_release(release: Release | None, view: ClusterView | None) -> None:

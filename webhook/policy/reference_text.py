@@ -118,7 +118,8 @@ spec:
 ```
 
 Anybody who creates pods in a namespace can choose their labels, so an entry with `podLabels` needs `namespaces` too
-where a placement check denies pods. Users, groups and service accounts are those that the API server authenticated.
+where a placement check denies pods. Users, groups and service accounts are those that the API server authenticated. A
+stored pod does not name them, so `placement-webhook missed` lists a pod that is exempt by its user alone.
 
 ## Shadow mode and canary
 

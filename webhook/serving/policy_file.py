@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import structlog
+
 from webhook.kube.field import InvalidInput, invalid
 from webhook.policy.policy import Policy
 from webhook.serving.policies import Policies, errors_of
@@ -50,6 +52,7 @@ class PolicyFile:
         self._judged: bytes | str = text
         self._polled: bytes | str = text
         self._reloading = asyncio.Lock()
+        self._log = structlog.get_logger()
 
     async def reload(self) -> None:
         """Judge the content of the file now, even if it is not new."""
@@ -85,6 +88,8 @@ class PolicyFile:
             return read_policy_file(self._path)
         except InvalidInput as error:
             return str(error.errors[0])
+        except Exception as error:
+            return errors_of(error)[0]
 
     @asynccontextmanager
     async def polled(self, poll_seconds: float) -> AsyncIterator[None]:
@@ -100,4 +105,8 @@ class PolicyFile:
     async def _poll(self, poll_seconds: float) -> None:
         while True:
             await asyncio.sleep(poll_seconds)
-            await self.poll()
+            try:
+                await self.poll()
+            except Exception:
+                # The file is followed as long as the server runs.
+                self._log.exception("the policy file cannot be followed")
