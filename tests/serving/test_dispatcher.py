@@ -137,6 +137,28 @@ def test_a_small_pod_is_answered_while_a_large_one_is_processed() -> None:
     assert {record.outcome for record in world.records} == {"Patched"}
 
 
+def test_a_policy_that_is_replaced_meanwhile_does_not_reach_a_running_decision() -> None:
+    """The worker ends its review with the policy that it began with; the reviews that wait get the new one."""
+    shadow = policy_with(mode="shadow")
+
+    async def story(site: Site) -> None:
+        running = await site.post_and_wait_for_scorer(large())
+        waiting = site.post(large(1))
+        before, site.world.policy = site.world.policy, shadow
+        assert "patch" not in response(await site.post(SMALL))
+        site.gate.open.set()
+        assert "patch" in response(await running)
+        assert response(await running)["auditAnnotations"]["policy"] == before.identity
+        assert "patch" not in response(await waiting)
+
+    world = run(story)
+    assert [record.policy and record.policy.revision == shadow.revision for record in world.records] == [
+        True,
+        False,
+        True,
+    ]
+
+
 def test_the_replicas_of_a_large_template_are_evaluated_once() -> None:
     async def story(site: Site) -> None:
         site.gate.open.set()
