@@ -26,9 +26,6 @@ CALLS = "apiserver_admission_webhook_admission_duration_seconds"
 GPU, PRODUCT = "nvidia.com/gpu", "nvidia.com/gpu.product"
 VARIABLES = {"__rate_interval": "1m", "job": "placement-webhook", "pool": ".*"}
 
-# Metrics of servers beyond this version.
-PLANNED = {"placement_webhook_missed_pods"}
-
 # Metrics of a process that does not run here.
 OF_CERTS_CONTROLLER = {sample.name for family in ControllerMetrics().registry.collect() for sample in family.samples}
 
@@ -106,7 +103,7 @@ def test_the_metrics_of_alerts_and_dashboard_exist(scraped: Prometheus) -> None:
     named = set().union(*map(metrics_in, expressions))
 
     assert len(named) > 30
-    assert named - scraped.metrics - OF_CERTS_CONTROLLER - PLANNED == set()
+    assert named - scraped.metrics - OF_CERTS_CONTROLLER == set()
 
 
 @pytest.mark.parametrize(
@@ -137,7 +134,7 @@ def test_every_query_of_the_dashboard_has_data(scraped: Prometheus) -> None:
             empty.append((title, query))
 
     assert empty == []
-    assert set(unknown) <= {"Missed pods", "Expiry"}
+    assert set(unknown) <= {"Expiry"}
 
 
 def test_free_cards_are_those_of_the_cluster(scraped: Prometheus) -> None:
