@@ -153,6 +153,13 @@ ROWS: Sequence[tuple[str, Sequence[Panel]]] = (
                 "Requests in progress, and large or costly ones that wait for the worker thread.",
             ),
             Panel(
+                "Shadow mode",
+                (("{{outcome}}", _rate("shadowed_admissions_total", "outcome")),),
+                "Admissions that the policy decided and did not enforce, by the outcome that enforcing had given.",
+                "reqps",
+                stacked=True,
+            ),
+            Panel(
                 "Edits by rule",
                 (("{{rule}}", _rate("rule_edits_total", "rule")),),
                 "Edits made to pods.",
@@ -203,6 +210,12 @@ ROWS: Sequence[tuple[str, Sequence[Panel]]] = (
                 _quantiles("placement_webhook_placement_duration_seconds", _JOB),
                 "Without the checks that are answered from the cache, which count as 0.",
                 "s",
+            ),
+            Panel(
+                "Scheduler extender",
+                (("{{verb}} {{result}}", _rate("extender_requests_total", "verb, result")),),
+                "Calls of kube-scheduler for the profile of the extender.",
+                "reqps",
             ),
             Panel(
                 "Pods that wait",
@@ -327,8 +340,11 @@ ROWS: Sequence[tuple[str, Sequence[Panel]]] = (
             ),
             Panel(
                 "Connections",
-                (("{{port}} {{instance}}", f"placement_webhook_connections{{{_JOB}}}"),),
-                "Open connections, by port.",
+                (
+                    ("open {{port}} {{instance}}", f"placement_webhook_connections{{{_JOB}}}"),
+                    ("closed {{port}} {{result}}", _rate("connections_closed_total", "port, result")),
+                ),
+                "Open connections by port, and connections closed in a second, by reason.",
             ),
             Panel(
                 "Processor time",

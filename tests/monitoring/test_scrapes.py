@@ -12,6 +12,7 @@ from certs.registration import Target, manifest, with_ca_bundle
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.polling import wait_for
 from tests.monitoring.monitored import alerts, dashboard_queries, metrics_in
 from tests.monitoring.scraping import Prometheus, scraping, serving, with_grafana_variables
 from tests.support.admission import TYPE, USAGE
@@ -122,19 +123,25 @@ def test_a_healthy_replica_fires_no_other_alert(scraped: Prometheus) -> None:
     assert firing - {"PlacementWebhookFailingOpen", "PlacementWebhookFailingClosed"} == set()
 
 
-def test_every_query_of_the_dashboard_has_data(scraped: Prometheus) -> None:
-    known = scraped.metrics
-    empty, unknown = [], []
-    for title, query in dashboard_queries():
+def queries_without_data(scraped: Prometheus) -> list[str]:
+    """Return the queries of the dashboard that have no sample, or no number."""
+    empty = []
+    for _, query in dashboard_queries():
         samples = scraped.query(with_grafana_variables(query, VARIABLES))
-        values = [float(sample["value"][1]) for sample in samples]
-        if not metrics_in(query) <= known:
-            unknown.append(title)
-        elif not values or all(map(math.isnan, values)):
-            empty.append((title, query))
+        if all(math.isnan(float(sample["value"][1])) for sample in samples):
+            empty.append(query)
+    return empty
 
-    assert empty == []
-    assert set(unknown) <= {"Expiry"}
+
+def test_every_query_of_the_dashboard_has_data(scraped: Prometheus) -> None:
+    """A rate has data after two scrapes. Those of the certs controller, which does not run here, are empty."""
+
+    def missing() -> list[str]:
+        return [query for query in queries_without_data(scraped) if metrics_in(query) <= scraped.metrics]
+
+    wait_for(lambda: not missing(), lambda: f"data for {missing()}")
+
+    assert all(metrics_in(query) & OF_CERTS_CONTROLLER for query in queries_without_data(scraped))
 
 
 def test_free_cards_are_those_of_the_cluster(scraped: Prometheus) -> None:
