@@ -10,6 +10,8 @@ STAMP  := $(VENV)/.installed
 .PHONY: help venv demo test test-fast check format bench bench-renewal bench-rollout bench-crash bench-burst bench-outcome bench-feed-real abuse docs \
 .PHONY: help venv demo test test-fast check format bench bench-renewal bench-reload rotate-under-load bench-burst bench-outcome bench-feed-real abuse docs \
 	lock control-plane clean differential differential-capacity differential-moves differential-releases test-schedulers \
+.PHONY: help venv demo test test-fast check format bench bench-renewal bench-burst bench-outcome bench-feed-real abuse docs \
+	lock audit-dependencies sbom control-plane clean differential differential-capacity differential-moves differential-releases test-schedulers \
 	upstream-tables \
 	mutants golden examples rules
 
@@ -136,6 +138,25 @@ lock: $(STAMP) ## update the image's locked requirements to the newest releases 
 	$(BIN)/uv pip compile $(LOCK_FLAGS) --extra tracing --output-file requirements.lock pyproject.toml
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 		| $(BIN)/uv pip compile $(LOCK_FLAGS) --output-file requirements-build.lock -
+
+# Tools for the lock file, in an environment of their own: they and the project need other releases of the same packages.
+LOCK_TOOLS := build/lock-tools
+
+$(LOCK_TOOLS)/.installed: Makefile
+	$(PYTHON) -m venv $(LOCK_TOOLS)
+	$(LOCK_TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.9,<3' 'cyclonedx-bom>=7,<8'
+	@touch $@
+
+audit-dependencies: $(LOCK_TOOLS)/.installed ## look up known vulnerabilities of the locked requirements (asks the package index)
+	@for lock in requirements.lock requirements-build.lock; do \
+		$(LOCK_TOOLS)/bin/pip-audit --strict --requirement $$lock --require-hashes --disable-pip --progress-spinner off || exit 1; \
+	done
+
+SBOM ?= dist/sbom.cdx.json
+
+sbom: $(LOCK_TOOLS)/.installed ## write the software bill of materials of the image's Python packages (CycloneDX, SBOM=FILE)
+	@mkdir -p $(dir $(SBOM))
+	$(LOCK_TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file $(SBOM) requirements.lock
 
 control-plane: $(STAMP) ## build (or find) the etcd, kube-apiserver and kube-scheduler of the tests
 	$(BIN)/python -m tests.controlplane.binaries
