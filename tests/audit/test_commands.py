@@ -227,6 +227,19 @@ class TestShow:
         assert 'Why        metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value: "trainng"; ' in out
         assert not any(title in out for title in ("Rules", "Patch (", "Placement"))
 
+    def test_a_patch_that_does_not_fit_its_values_is_reported(self, run: Run, tmp_path: Path) -> None:
+        operation = {"op": "frob", "path": "/spec/tolerations"}
+        write_lines(tmp_path / "audit.jsonl", chain_lines([make_record(patch=(operation,))]))
+
+        out = run("show", "d0000").output
+
+        assert "\n  ! the patch cannot be applied: " in out
+
+    def test_the_client_of_a_verified_certificate_is_shown(self, run: Run, tmp_path: Path) -> None:
+        write_lines(tmp_path / "audit.jsonl", chain_lines([make_record(client="kube-apiserver-1")]))
+
+        assert "\nClient     kube-apiserver-1, by its certificate\n" in run("show", "d0000").output
+
     def test_as_json_has_the_record_as_it_stands(self, run: Run, lines: list[bytes]) -> None:
         assert run("show", "d0003", "-o", "json") == Outcome(0, lines[3].decode() + "\n", "")
 

@@ -16,6 +16,8 @@ from tests.support.command import Run
 from webhook.cli.mutate import to_yaml
 from webhook.kube.documents import parse
 from webhook.kube.pod_set import pod_name
+from webhook.mutation.editor import PodEditor
+from webhook.mutation.edits import CHANGED, Effect, SetScheduler
 from webhook.verdict import Patched
 
 OTHER = make_pod("other").annotate(TYPE, "inference")
@@ -402,3 +404,21 @@ def test_a_policy_in_shadow_mode_is_shown_where_it_is_enforced(run: Run, tmp_pat
     assert outcome.code == 0
     assert orjson.loads(outcome.output)
     assert outcome.errors.startswith("Warning: spec.mode or spec.canaryPercent: the server leaves pods alone")
+
+
+@pytest.mark.parametrize("output", ["yaml", "json", "patch", "diff"])
+def test_a_patch_that_takes_a_value_of_the_user_is_not_printed(
+    run: Run, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    def remove_labels(_: SetScheduler, pod: PodEditor) -> Effect:
+        pod.remove("metadata", "labels")
+        return CHANGED
+
+    monkeypatch.setattr(SetScheduler, "apply", remove_labels)
+    pod = TRAINING.label("app", "web")
+
+    outcome = run("mutate", "-f", "-", "-o", output, stdin=as_list(pod))
+
+    assert (outcome.code, outcome.output) == (1, "")
+    assert "internal error: " in outcome.errors
+    assert "the patch removes or replaces what the user wrote: /metadata/labels" in outcome.errors

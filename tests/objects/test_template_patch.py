@@ -14,6 +14,7 @@ from webhook.kube.pod_sets import pod_sets
 from webhook.objects import template_patch
 from webhook.objects.admission import admit_request
 from webhook.objects.template_proof import prove_template_patch
+from webhook.patch_proof import UnprovenPatchError
 from webhook.policy.policy import Policy
 from webhook.verdict import Advised, Unchanged
 
@@ -95,7 +96,7 @@ def check_patched_once(sample: Sample, annotations: dict[str, str], policy: Poli
         return
 
     assert verdict.outcome == "Patched"
-    prove_template_patch(request_of(content), verdict.operations, POLICY, None)
+    prove_template_patch(request_of(content), verdict.operations, policy, None)
     after = patched(content, verdict)
     kinds = policy.kinds
     pods = [(old.pod, new.pod) for old, new in zip(pod_sets(content, kinds), pod_sets(after, kinds), strict=True)]
@@ -194,3 +195,34 @@ def test_invalid_annotation_on_one_of_two_templates_keeps_the_other_patched() ->
     paths = {each["path"].partition("/template/")[0] for each in advised(job, policy).operations}
 
     assert "/spec/tasks/1" in paths
+
+
+JOB_SET = next(each for each in SAMPLES if each.kind == "JobSet")
+
+
+def test_patch_is_proven_beside_a_template_that_is_no_pod_and_one_that_is_left_alone() -> None:
+    content = JOB_SET.object(template(), 2)
+    jobs = content["spec"]["replicatedJobs"]
+    for name, pod_spec in (("broken", {"tolerations": True}), ("other", {"containers": []})):
+        jobs.append({"name": name, "template": {"spec": {"template": {"spec": pod_spec}}}})
+
+    verdict = advised(content)
+
+    assert verdict.operations
+    prove_template_patch(request_of(content), verdict.operations, POLICY, None)
+
+
+def test_patch_that_changes_a_template_in_part_is_refused() -> None:
+    content = DEPLOYMENT.object(template(), 2)
+    operations = [each for each in advised(content).operations if not each["path"].endswith("/tolerations")]
+
+    with pytest.raises(UnprovenPatchError, match="/spec/tolerations"):
+        prove_template_patch(request_of(content), operations, POLICY, None)
+
+
+def test_patch_that_changes_something_beside_the_templates_is_refused() -> None:
+    content = DEPLOYMENT.object(template(), 2)
+    operations = [*advised(content).operations, {"op": "replace", "path": "/spec/replicas", "value": 9}]
+
+    with pytest.raises(UnprovenPatchError, match="what the user wrote: /spec/replicas"):
+        prove_template_patch(request_of(content), operations, POLICY, None)

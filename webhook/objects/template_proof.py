@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from webhook.evaluation import Injection, inject
 from webhook.kube.admission import AdmissionRequest, JsonObject
+from webhook.kube.field import InvalidInput
 from webhook.kube.json_patch import patched
 from webhook.kube.object_path import segments
 from webhook.kube.pod_set import PodSet
@@ -47,24 +48,32 @@ def prove_template_patch(
 def _changed(
     request: AdmissionRequest, before: JsonObject, after: JsonObject, policy: Policy, cluster: ClusterView | None
 ) -> Iterator[tuple[Steps, _Template]]:
-    """Yield the templates that the policy changes, by their path; of a template with several roles the first."""
+    """Yield the templates that the policy changes, by their path; of a template with several roles the first.
+
+    One that the patch leaves alone is not among them: there may have been no time for it, and its pods are patched.
+    """
     old, new = ([*islice(each_pod_set(content, policy.kinds), MOST_TEMPLATES)] for content in (before, after))
     if [each.path for each in old] != [each.path for each in new]:
         raise UnprovenPatchError("the patch adds or removes a pod template")
     defaults = namespace_defaults(request, policy, cluster)
     done: set[str] = set()
     for written, now in zip(old, new, strict=True):
+        if written.path in done or now.pod == written.pod:
+            continue
         judged = _judged(written, request, defaults, policy)
-        if judged is not None and written.path not in done:
+        if judged is not None:
             done.add(written.path)
             yield segments(written.path), _Template(written.pod, judged, now.pod)
 
 
 def _judged(pods: PodSet, request: AdmissionRequest, defaults: Mapping[str, str], policy: Policy) -> JsonObject | None:
-    """Return the first of `pods` with what the policy injects; None if that is nothing."""
+    """Return the first of `pods` with what the policy injects; None if that is nothing, or the pod cannot be read."""
     content = PodContent.of(request._replace(object=pods.pod), {})._replace(defaults=defaults)
     # An annotation that is invalid, and known, does not keep the others from being injected.
-    result = inject(content, policy.with_invalid_annotations("warn"))
+    try:
+        result = inject(content, policy.with_invalid_annotations("warn"))
+    except InvalidInput:
+        return None
     if not isinstance(result, Injection) or not result.operations:
         return None
     return patched(content.pod, result.operations)
