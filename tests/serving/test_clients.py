@@ -17,6 +17,10 @@ from tests.support.admission import TYPE
 from tests.support.builders import make_pod
 from tests.support.client_certificates import issue_client, presenting
 from tests.support.server import Running, World, review_bytes, running, utc_now
+from webhook.cluster.snapshot import Snapshot
+from webhook.pipeline import ClusterView
+from webhook.placement.profile import PACK_GPUS
+from webhook.serving.extender import Extender
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
 JSON = {"Content-Type": "application/json"}
@@ -58,6 +62,8 @@ class Server:
 
 def with_server(story: Callable[[Server], Awaitable[None]], folder: Path, *names: str) -> World:
     world = World()
+    view = ClusterView(Snapshot.of(()), None)
+    world.extender = Extender(lambda: PACK_GPUS, lambda: view, world.metrics, world.clock)
     (folder / "clients.crt").write_bytes(CA.certificate)
 
     async def run() -> None:
@@ -80,18 +86,16 @@ def test_a_client_with_an_allowed_certificate_is_answered_and_on_record(names: t
     assert [record.client for record in world.records] == ["kube-apiserver-1"]
 
 
-@pytest.mark.parametrize("path", ["/mutate", "/extender/filter"])
+@pytest.mark.parametrize("path", ["/mutate", "/extender/filter", "/extender/prioritize"])
 def test_a_client_without_a_certificate_is_refused_before_its_request_is_read(path: str, tmp_path: Path) -> None:
     async def story(server: Server) -> None:
         status, text = await server.post(None, path)
-        # Without an extender its paths do not exist.
-        assert status == (403 if path == "/mutate" else 404)
-        assert "no client certificate" in text or path != "/mutate"
+        assert (status, text.partition(":")[0]) == (403, "no client certificate")
 
     world = with_server(story, tmp_path)
 
     assert world.records == []
-    assert world.count("http_refused_requests_total", code="403") == (path == "/mutate")
+    assert world.count("http_refused_requests_total", code="403") == 1
 
 
 def test_a_certificate_with_another_name_is_refused_with_its_names_and_logged(tmp_path: Path) -> None:
