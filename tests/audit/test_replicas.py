@@ -143,6 +143,15 @@ def test_a_log_that_ends_within_a_record_is_reported(cluster: Cluster, replicas:
     assert "not an audit record, left out" in outcome.errors
 
 
+def test_logs_without_any_record_are_reported(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    replicas.logs = dict.fromkeys(replicas.logs, LOG_LINE)
+
+    outcome = audit(run, cluster, "list", "-o", "json")
+
+    assert (outcome.code, outcome.output) == (0, "")
+    assert outcome.errors == "no log holds an audit record; replicas with `--audit FILE` keep them in that file\n"
+
+
 def test_no_selected_pod_is_an_error(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
     outcome = audit(run, cluster, "list", "--selector", "app=other")
 

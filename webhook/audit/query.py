@@ -90,6 +90,7 @@ class ReplicaLogs:
 
     def __init__(self, files: Iterable[tuple[str, Path]]) -> None:
         """Open each file."""
+        self.has_records = False
         self._stack = ExitStack()
         self._streams = [(name, self._stack.enter_context(path.open("rb"))) for name, path in files]
 
@@ -102,7 +103,13 @@ class ReplicaLogs:
     def lines(self) -> Iterator[tuple[str, Iterator[Entry | InvalidLine]]]:
         """Yield the name of each log with its records, and the lines that begin like one. Can be read once."""
         for name, stream in self._streams:
-            yield name, (line for line in read(name, stream) if line.line.startswith(BEGINNING))
+            yield name, self._records(read(name, stream))
+
+    def _records(self, lines: Iterable[Entry | InvalidLine]) -> Iterator[Entry | InvalidLine]:
+        for line in lines:
+            if line.line.startswith(BEGINNING):
+                self.has_records = True
+                yield line
 
     def entries(self, on_invalid: Callable[[InvalidLine], None]) -> Iterator[Entry]:
         """Return the records of all logs in the order of their time; a record that is cut off goes to `on_invalid`."""

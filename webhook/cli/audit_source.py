@@ -14,6 +14,7 @@ import click
 from webhook.audit.query import ReplicaLogs, parse_moment
 from webhook.cli.clusters import complete_context
 from webhook.cli.files import FILE
+from webhook.cli.terminal import echo
 
 if TYPE_CHECKING:
     from webhook.cli.replica_logs import ReplicaSelection
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 
 _INCOMPLETE = 1
+_NO_RECORDS = "no log holds an audit record; replicas with `--audit FILE` keep them in that file"
 
 
 @dataclass(slots=True)
@@ -49,6 +51,8 @@ class Source:
             self.unread = downloaded.unread
             with ReplicaLogs(downloaded.files) as logs:
                 yield logs
+                if not logs.has_records:
+                    echo(_NO_RECORDS, err=True)
 
 
 def source_options(*, since: bool) -> Callable[[Command], Command]:
