@@ -25,6 +25,7 @@ from webhook.placement.cluster_warnings import is_absent
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.packing.typical_pods import ExpectedMixes
 from webhook.placement.policy_profiles import card_mixes, profiles_for
+from webhook.placement.profile import Profile
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
 from webhook.serving.admissions import Admissions, Dependencies
@@ -62,13 +63,16 @@ _LARGE_BYTES = 1024 * 1024
 _WAITING_BYTES = 1024 * 1024
 
 
-def waiting_pods(policies: Policies) -> WaitingPods:
-    """Return the pods that wait, which are placed as the policy in force configures it."""
+_NO_PROFILES: Mapping[str, Profile] = {}
+
+
+def waiting_pods(policies: Policies, profiles: Mapping[str, Profile] = _NO_PROFILES) -> WaitingPods:
+    """Return the pods that wait, which are placed by `profiles` and as the policy in force configures it."""
 
     def absent(scheduler: str, snapshot: Snapshot) -> bool:
         return is_absent(scheduler, snapshot, policies.current().spec.schedulers)
 
-    scorer = PolicyScorer(_scheduler_of_waiting_pods, policies.current())
+    scorer = PolicyScorer(partial(_scheduler_of_waiting_pods, profiles), policies.current())
     waiting = WaitingPods(
         CurrentScorer(lambda: scorer.of(policies.current())),
         lambda: policies.current().spec.placement_check.reservation_seconds,
@@ -80,11 +84,11 @@ def waiting_pods(policies: Policies) -> WaitingPods:
     return waiting
 
 
-def _scheduler_of_waiting_pods(policy: Policy) -> BackendSchedulers:
+def _scheduler_of_waiting_pods(profiles: Mapping[str, Profile], policy: Policy) -> BackendSchedulers:
     # Without templates and suggestions: only the node counts.
-    make = partial(Scheduler, cache_bytes=_WAITING_BYTES // MOST_SCHEDULERS)
+    make = partial(Scheduler, cache_bytes=_WAITING_BYTES // (MOST_SCHEDULERS + len(profiles)))
     profile = profiles_for(policy.spec)[policy.spec.placement_check.profile]
-    return BackendSchedulers.of(make(profile), make, policy.spec.schedulers)
+    return BackendSchedulers.of(make(profile), make, policy.spec.schedulers, profiles)
 
 
 def live_view(
@@ -145,11 +149,13 @@ def build_server(
     events: EventRecorder | None = None,
     waiting: WaitingPods | None = None,
     policy_file: PolicyFile | None = None,
+    profiles: Mapping[str, Profile] = _NO_PROFILES,
 ) -> Server:
     """Return the server, ready to run. Its predictions are recorded in `predictions`, its decisions in `events`.
 
     It decides by the policy in force in `policies`, and follows `policy_file`. `waiting` are the pods that wait in a
-    live `view`; with another view they are those that are admitted here.
+    live `view`; with another view they are those that are admitted here. `profiles` are those of a
+    KubeSchedulerConfiguration by schedulerName.
 
     Raises:
         InvalidInput: the certificate cannot be served.
@@ -159,10 +165,11 @@ def build_server(
     rules = (rule.name for rule in RULES)
     metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS, rules)
     observe = metrics.placement_seconds.observe
-    small_scorer = PolicyScorer(scheduler_for, policies.current(), observe)
-    large_scorer = PolicyScorer(partial(scheduler_for, cache_bytes=_LARGE_BYTES), policies.current(), observe)
-    waiting = waiting_pods(policies) if waiting is None else waiting
-    throttle = _throttle(view, policies, small_scorer, metrics)
+    make = partial(scheduler_for, profiles=profiles)
+    small_scorer = PolicyScorer(make, policies.current(), observe)
+    large_scorer = PolicyScorer(partial(make, cache_bytes=_LARGE_BYTES), policies.current(), observe)
+    waiting = waiting_pods(policies, profiles) if waiting is None else waiting
+    throttle = _throttle(view, policies, small_scorer, metrics, profiles)
     free_cards = _free_cards(throttle, policies, metrics) if throttle else None
     health = _health(settings, metrics, _readiness(certificate, view, policies), policies, free_cards)
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
@@ -260,7 +267,13 @@ def _show_caches(
     metrics.show_caches("placements", lambda: (*small_scorer.caches, *large_scorer.caches))
 
 
-def _throttle(view: View | None, policies: Policies, scorer: PolicyScorer, metrics: Metrics) -> SnapshotThrottle | None:
+def _throttle(
+    view: View | None,
+    policies: Policies,
+    scorer: PolicyScorer,
+    metrics: Metrics,
+    profiles: Mapping[str, Profile],
+) -> SnapshotThrottle | None:
     """Return the throttled `view` for admissions, which the metrics use, too; None without a view."""
     if view is None:
         return None
@@ -268,7 +281,7 @@ def _throttle(view: View | None, policies: Policies, scorer: PolicyScorer, metri
     def current() -> ClusterView:
         policy = policies.current()
         reason = stale_reason(view, policy.spec.placement_check.max_view_age_seconds)
-        return ClusterView(view.snapshot(), scorer.of(policy), reason)
+        return ClusterView(view.snapshot(), scorer.of(policy), reason, profiles=profiles)
 
     throttle = SnapshotThrottle(current, time.monotonic)
     policies.follow(lambda _: throttle.forget())

@@ -1,7 +1,7 @@
 """The steps of one request: parse, evaluate, mutate, predict, conclude. Pure: equal requests have equal verdicts."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,7 @@ from webhook.placement.cluster_warnings import (
 from webhook.placement.gang import GangRequest, gang_of, gang_placement, partial_start
 from webhook.placement.pod_signature import ANSWER_CACHE_BYTES
 from webhook.placement.policy_profiles import profiles_for
+from webhook.placement.profile import Profile
 from webhook.placement.reservations import Reservations
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.placement.scorer import Scorer
@@ -45,7 +46,8 @@ class ClusterView:
     Without a scorer it only provides the annotations of namespaces. `stale_reason` is the reason not to predict from
     it, such as its age; empty: it is current. The annotations of namespaces are read from a stale view, too.
     `reservations` are the pods that wait; None: there are none. `reserves` states whether room can be reserved for
-    another pod of a namespace; any thread may call it.
+    another pod of a namespace; any thread may call it. `profiles` are those of a KubeSchedulerConfiguration by
+    schedulerName.
     """
 
     snapshot: Snapshot
@@ -53,21 +55,30 @@ class ClusterView:
     stale_reason: str = ""
     reservations: Reservations[Any] | None = None
     reserves: Callable[[str], bool] = lambda _: True
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
 
 
 Evaluate = Callable[[PodContent, Policy, Expired], PolicyResult]
 
 
-def scheduler_for(policy: Policy, cache_bytes: int = ANSWER_CACHE_BYTES, suggestions: int = 1) -> BackendSchedulers:
+_NO_PROFILES: Mapping[str, Profile] = {}
+
+
+def scheduler_for(
+    policy: Policy,
+    cache_bytes: int = ANSWER_CACHE_BYTES,
+    suggestions: int = 1,
+    profiles: Mapping[str, Profile] = _NO_PROFILES,
+) -> BackendSchedulers:
     """Return the schedulers that predict at admission as `policy` configures it.
 
-    Their caches have `cache_bytes` together.
+    `profiles`, by schedulerName, have precedence over the policy. The caches have `cache_bytes` together.
     """
     templates = template_nodes(policy.spec.node_templates)
-    make = partial(Scheduler, templates=templates, suggestions=suggestions, cache_bytes=cache_bytes // MOST_SCHEDULERS)
-    return BackendSchedulers.of(
-        make(profiles_for(policy.spec)[policy.spec.placement_check.profile]), make, policy.spec.schedulers
-    )
+    own_bytes = cache_bytes // (MOST_SCHEDULERS + len(profiles))
+    make = partial(Scheduler, templates=templates, suggestions=suggestions, cache_bytes=own_bytes)
+    default = make(profiles_for(policy.spec)[policy.spec.placement_check.profile])
+    return BackendSchedulers.of(default, make, policy.spec.schedulers, profiles)
 
 
 def admit(request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, expired: Expired = never) -> Verdict:
@@ -145,7 +156,11 @@ def _predict(
         content, policy, placement, snapshot, lambda pod: scorer.answer(pod, snapshot, expired), expired
     )
     gang = result.injection.gang
-    return placement if gang is None else _in_gang(gang, content, policy, result, placement, reservations, expired)
+    if gang is None:
+        return placement
+    # That of the cluster view keeps answers for single pods. A suggestion for one more pod helps no gang.
+    schedulers = scheduler_for(policy, cache_bytes=0, suggestions=0, profiles=cluster.profiles)
+    return _in_gang(gang, content, policy, result, placement, reservations, schedulers, expired)
 
 
 def _in_gang(
@@ -155,6 +170,7 @@ def _in_gang(
     result: Mutated,
     placement: Placement,
     reservations: Reservations[Any],
+    schedulers: BackendSchedulers,
     expired: Expired,
 ) -> Placement:
     """Return the placement of the gang of a pod that has `placement` by itself; that if the pod cannot be read."""
@@ -165,8 +181,7 @@ def _in_gang(
     except InvalidInput:
         return placement
     return gang_placement(
-        # That of the cluster view keeps answers for single pods. A suggestion for one more pod helps no gang.
-        scheduler_for(policy, cache_bytes=0, suggestions=0).scheduler_of(pod.signature),
+        schedulers.scheduler_of(pod.signature),
         gang_of(gang, pod, policy.spec.key_domain),
         pod,
         placement,

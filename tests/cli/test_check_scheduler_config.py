@@ -98,3 +98,23 @@ def test_pods_of_a_batch_scheduler_are_predicted_by_its_rules(run: Run, tmp_path
         f"0/1 nodes are available: {reason}",
     ]
     assert messages("--scheduler-profile", "default") == [f"0/1 nodes are available: {reason}"] * 3
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        pytest.param(None, 'Invalid value: "scheduler.yaml"; cannot be read: No such file or directory', id="no file"),
+        pytest.param(
+            "kind: Pod", 'kind: Unsupported value: "Pod"; supported values: "KubeSchedulerConfiguration"', id="other"
+        ),
+    ],
+)
+def test_serve_reports_a_configuration_that_it_cannot_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, content: str | None, error: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        (tmp_path / "scheduler.yaml").write_text(content)
+    result = run("serve", "--tls-dir", "t", "--scheduler-config", "scheduler.yaml")
+    assert result.code == 2
+    assert error in result.errors

@@ -17,6 +17,7 @@ from webhook.cli.files import FILE, policy_option
 from webhook.cli.followed_policy import followed_policy
 from webhook.cli.logs import configure_logs
 from webhook.cli.serve_options import security_options
+from webhook.cli.serve_sources import configured_profiles, source_options
 from webhook.cli.tracing_option import otlp_option
 from webhook.events.recorder import EventRecorder
 from webhook.metrics import Metrics
@@ -134,6 +135,7 @@ _SECONDS = click.FloatRange(min=0)
     help="Time limit for a request to arrive.",
 )
 @security_options
+@source_options
 @click.option(
     "--server-name",
     metavar="NAME",
@@ -195,6 +197,7 @@ def serve(
     in_cluster: bool,
     no_cluster: bool,  # noqa: ARG001 - read from the context
     events: bool | None,
+    scheduler_config: str | None,
     audit: str,
     audit_max_bytes: int,
     audit_backups: int,
@@ -222,7 +225,8 @@ def serve(
     metrics = Metrics()
     metrics.show_process()
     policies, file = followed_policy(policy, metrics)
-    predictions, waiting, live, recorder = Predictions(), waiting_pods(policies), None, None
+    profiles = configured_profiles(scheduler_config)
+    predictions, waiting, live, recorder = Predictions(), waiting_pods(policies, profiles), None, None
     name = replica or os.environ.get("POD_NAME") or socket.gethostname()
     if is_live:
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
@@ -242,7 +246,8 @@ def serve(
     ) as writer:
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
         recorded = predictions if live else None
-        server = build_server(chosen, policies, live or fixed, writer, metrics, recorded, recorder, waiting, file)
+        seen = live or fixed
+        server = build_server(chosen, policies, seen, writer, metrics, recorded, recorder, waiting, file, profiles)
         serve_until_signalled(server, live, recorder)
 
 

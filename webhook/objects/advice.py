@@ -21,6 +21,7 @@ from webhook.objects.own_pods import WithoutOwnPods, without_own_pods, without_o
 from webhook.objects.roles import Placed, Role
 from webhook.objects.rolling_update import keeps_all_pods
 from webhook.pipeline import ClusterView, scheduler_for
+from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.replicas import MOST_REPLICAS
 from webhook.placement.replicas_among import place_replicas_among
 from webhook.placement.reservations import Reservations
@@ -75,25 +76,29 @@ def advise(
             namespace, content = request.namespace or DEFAULT_NAMESPACE, request.object or {}
             view = without_own_pods(waiting.base, namespace, content, kind, expired)
             others = without_own_waiting(waiting, namespace, content, kind)
-        placed = _placed(checked, request.namespace, policy, others.on(view.snapshot), expired)
+        # The scheduler of the cluster view keeps answers for the pods of the real snapshot.
+        schedulers = scheduler_for(policy, cache_bytes=0, profiles=cluster.profiles)
+        placed = _placed(checked, request.namespace, schedulers, others.on(view.snapshot), expired)
         has_own = view.replaced > 0 or len(others) < len(waiting)
         is_surging = has_own and keeps_all_pods(request.object or {}, kind)
-        beside = _beside_running(checked[0], request.namespace, policy, waiting, expired) if is_surging else None
+        beside = _beside_running(checked[0], request.namespace, schedulers, waiting, expired) if is_surging else None
     except DeadlineNearError as error:
         return Advice(Placement.unknown(str(error)))
     except InvalidInput as error:
         return Advice(Placement.unknown(f"the scorer cannot read the pod: {error.errors[0]}"))
-    found = _advice(placed, view, policy, expired)
+    found = _advice(placed, view, policy, schedulers, expired)
     advice = Advice(
-        *with_gang((found.placement, found.warnings), placed, request, kind, policy, view.snapshot, expired)
+        *with_gang((found.placement, found.warnings), placed, request, kind, policy, schedulers, view.snapshot, expired)
     )
     return _blocked(advice, beside) if beside and beside.verdict == "Waiting" else advice
 
 
-def _beside_running(role: Role, namespace: str, policy: Policy, waiting: _Waiting, expired: Expired) -> Placement:
+def _beside_running(
+    role: Role, namespace: str, schedulers: BackendSchedulers, waiting: _Waiting, expired: Expired
+) -> Placement:
     """Return the placement of the first pod of `role` while the pods of the object stay, also those that wait."""
     pod = PodSignature.of(next(_created_pods(role, namespace)))
-    return answer_among(scheduler_for(policy, cache_bytes=0), pod, waiting, None, expired)
+    return answer_among(schedulers, pod, waiting, None, expired)
 
 
 def _blocked(advice: Advice, beside: Placement) -> Advice:
@@ -122,9 +127,10 @@ def _unknown_reason(roles: Sequence[Role]) -> str:
     return ""
 
 
-def _placed(roles: Sequence[Role], namespace: str, policy: Policy, waiting: _Waiting, expired: Expired) -> list[Placed]:
-    # The scheduler of the cluster view keeps answers for the pods of the real snapshot.
-    scheduler, left = scheduler_for(policy, cache_bytes=0), MOST_REPLICAS
+def _placed(
+    roles: Sequence[Role], namespace: str, scheduler: BackendSchedulers, waiting: _Waiting, expired: Expired
+) -> list[Placed]:
+    left = MOST_REPLICAS
     placed: list[Placed] = []
     for role in roles:
         pods = _created_pods(role, namespace)
@@ -160,9 +166,9 @@ def _created_pods(role: Role, namespace: str) -> Iterator[JsonObject]:
         yield created
 
 
-def _in_annotations(worst: Placed, policy: Policy, expired: Expired) -> Placement:
+def _in_annotations(worst: Placed, policy: Policy, scheduler: BackendSchedulers, expired: Expired) -> Placement:
     """Return the placement of the replica that does not fit, with suggestions that name annotations."""
-    scheduler, placement, snapshot = scheduler_for(policy, cache_bytes=0), worst.found.placement, worst.found.snapshot
+    placement, snapshot = worst.found.placement, worst.found.snapshot
 
     def place(pod: PodSignature) -> Placement:
         return scheduler.answer(pod, snapshot, expired)
@@ -173,12 +179,14 @@ def _in_annotations(worst: Placed, policy: Policy, expired: Expired) -> Placemen
         return placement
 
 
-def _advice(placed: Sequence[Placed], view: WithoutOwnPods, policy: Policy, expired: Expired) -> Advice:
+def _advice(
+    placed: Sequence[Placed], view: WithoutOwnPods, policy: Policy, schedulers: BackendSchedulers, expired: Expired
+) -> Advice:
     failing = [each for each in placed if each.found.stopped is not None]
     if not failing:
         return _fitting(placed, reports_always=policy.spec.workload_objects.report == "always")
     worst = min(failing, key=lambda each: _SEVERITY.index(each.found.placement.verdict))
-    placement = _in_annotations(worst, policy, expired)
+    placement = _in_annotations(worst, policy, schedulers, expired)
     text = f"{_counts(placed)}; {_next(worst, len(placed))}{placement.message}"
     if worst.found.asked == 1 and len(placed) == 1:
         text = f"{_suspended(placed)}{placement.message}"

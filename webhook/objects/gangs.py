@@ -15,7 +15,7 @@ from webhook.kube.gang_size import gang_size
 from webhook.kube.pod_template_path import WorkloadKind
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.objects.roles import Placed
-from webhook.pipeline import scheduler_for
+from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang import GangRequest, most_possible
 from webhook.placement.pod_signature import PodSignature
@@ -86,6 +86,7 @@ def with_gang(
     request: AdmissionRequest,
     kind: WorkloadKind,
     policy: Policy,
+    schedulers: BackendSchedulers,
     base: Snapshot,
     expired: Expired,
 ) -> tuple[Placement, tuple[str, ...]]:
@@ -107,7 +108,7 @@ def with_gang(
         return replace(placement, gang=fit), warnings
     signatures = [(each.role.result.signature, each.found.asked) for each in placed]
     is_open = placement.verdict == "Waiting" and not policy.spec.node_templates
-    most = _most_possible(signatures, base, policy, expired) if is_open else None
+    most = _most_possible(signatures, base, schedulers, expired) if is_open else None
     if most is not None and most < gang.size:
         fit = replace(fit, most=most)
         never = f"no more than {most} of the {gang.size} pods that must run together would fit on an empty cluster"
@@ -122,10 +123,13 @@ def with_gang(
 
 
 def _most_possible(
-    signatures: Sequence[tuple[PodSignature | str, int]], base: Snapshot, policy: Policy, expired: Expired
+    signatures: Sequence[tuple[PodSignature | str, int]],
+    base: Snapshot,
+    schedulers: BackendSchedulers,
+    expired: Expired,
 ) -> int | None:
     """Return a number of pods that an empty cluster could not exceed; None if it is not known."""
-    schedulers, total = scheduler_for(policy, cache_bytes=0), 0
+    total = 0
     for signature, asked in signatures:
         try:
             if isinstance(signature, str):

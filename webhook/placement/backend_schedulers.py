@@ -17,6 +17,7 @@ from webhook.placement.scheduler import Scheduler
 from webhook.policy.scheduler_settings import BUILT_IN_SCHEDULERS, SchedulerSettings
 
 BATCH_PROFILES: Mapping[str, Profile] = {each.name: each for each in (VOLCANO, KAI)}
+_NO_PROFILES: Mapping[str, Profile] = {}
 MOST_SCHEDULERS = 1 + len(BATCH_PROFILES)
 
 
@@ -47,10 +48,18 @@ class BackendSchedulers:
 
     @classmethod
     def of(
-        cls, default: Scheduler, make: Callable[[Profile], Scheduler], settings: Mapping[str, SchedulerSettings]
+        cls,
+        default: Scheduler,
+        make: Callable[[Profile], Scheduler],
+        settings: Mapping[str, SchedulerSettings],
+        profiles: Mapping[str, Profile] = _NO_PROFILES,
     ) -> "BackendSchedulers":
-        """Return the schedulers of the policy's `settings`; `make` makes each of a profile."""
-        return cls(default, schedulers_by_name(make, settings))
+        """Return the schedulers of the policy's `settings`, and those of `profiles`, which have precedence.
+
+        `make` makes each of a profile.
+        """
+        configured = {name: make(profile) for name, profile in profiles.items()}
+        return cls(default, {**schedulers_by_name(make, settings), **configured})
 
     @property
     def caches(self) -> tuple[ByteCache[Any, Any], ...]:

@@ -1,0 +1,37 @@
+"""Options of `serve` that name what it decides by, beside the policy."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from webhook.cli.files import FILE, STANDARD_INPUT, read_text
+from webhook.placement.config.loader import parse_profiles
+from webhook.placement.profile import Profile
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SCHEDULER_CONFIG = "--scheduler-config"
+
+
+def source_options(command: F) -> F:
+    """Add `--scheduler-config`."""
+    return click.option(
+        _SCHEDULER_CONFIG,
+        type=FILE,
+        metavar="FILE",
+        help="The KubeSchedulerConfiguration of the cluster's kube-scheduler. The profile of a pod's schedulerName "
+        "predicts its node. Read once, at start.",
+    )(command)
+
+
+def configured_profiles(path: str | None) -> Mapping[str, Profile]:
+    """Return the profiles of a KubeSchedulerConfiguration file by schedulerName; none without a file.
+
+    Raises:
+        InvalidInput: the file cannot be read or is not one valid KubeSchedulerConfiguration.
+    """
+    if path is None:
+        return {}
+    place = "<stdin>" if path == STANDARD_INPUT else path
+    return parse_profiles(read_text(path, _SCHEDULER_CONFIG), place)
