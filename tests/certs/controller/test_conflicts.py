@@ -16,7 +16,8 @@ from certs.rotation.plan import Action
 from certs.rotation.secret import artifacts_in
 from certs.rotation.state import Rules
 from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
-from webhook.watch.api_server import ApiServerError, ClientConfig
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ClientConfig
 
 SECRET = "/api/v1/namespaces/placement-webhook/secrets/placement-webhook-tls"
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/00-placement-webhook"
