@@ -6,14 +6,10 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast check format bench bench-renewal rotate-under-load bench-burst bench-outcome bench-feed-real soak abuse docs \
-.PHONY: help venv demo test test-fast check format bench bench-renewal bench-rollout bench-crash bench-burst bench-outcome bench-feed-real abuse docs \
-.PHONY: help venv demo test test-fast check format bench bench-renewal bench-reload rotate-under-load bench-burst bench-outcome bench-feed-real abuse docs \
-	lock control-plane clean differential differential-capacity differential-moves differential-releases test-schedulers \
-.PHONY: help venv demo test test-fast check format bench bench-renewal bench-burst bench-outcome bench-feed-real abuse docs \
-	lock audit-dependencies sbom control-plane clean differential differential-capacity differential-moves differential-releases test-schedulers \
-	upstream-tables \
-	mutants golden examples rules
+.PHONY: help venv demo test test-fast check format bench bench-renewal bench-rollout bench-crash bench-reload bench-burst \
+	bench-outcome bench-feed-real rotate-under-load soak abuse docs lock audit-dependencies sbom control-plane clean \
+	differential differential-capacity differential-moves differential-releases test-schedulers upstream-tables mutants \
+	golden examples rules
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
