@@ -79,12 +79,22 @@ class Controller:
                 configurations=list(self._options.configurations),
             )
             on_listening(address)
-            while not stop.is_set():
-                self._wake.clear()
-                least, longest = await self._attempt()
-                await _first(stop, timeout_seconds=least)
-                await _first(stop, self._wake, timeout_seconds=longest)
+            # A request that is under way can be cut off at any point: the next controller reads what became of it.
+            working = asyncio.create_task(self._work(), name="certs controller")
+            working.add_done_callback(lambda _: stop.set())
+            await stop.wait()
+            working.cancel()
+            with suppress(asyncio.CancelledError):
+                await working
         self._log.info("the certs controller ends")
+
+    async def _work(self) -> None:
+        while True:
+            self._wake.clear()
+            least, longest = await self._attempt()
+            await asyncio.sleep(least)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), longest)
 
     async def _attempt(self) -> tuple[float, float]:
         """Make one pass; return the least and the longest pause after it, in seconds."""
@@ -178,14 +188,3 @@ def _check_events(watched: Watched, lines: list[bytes]) -> None:
         if field(event, "type") == "ERROR":
             message = field(event, "object", "message")
             raise ApiServerError(f"GET {watched.collection}: {message}", field(event, "object", "code") or 0)
-
-
-async def _first(*events: asyncio.Event, timeout_seconds: float) -> None:
-    """Return when one of `events` is set, or after the timeout."""
-    if timeout_seconds <= 0:
-        return
-    waiting = [asyncio.create_task(event.wait()) for event in events]
-    await asyncio.wait(waiting, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
-    for task in waiting:
-        task.cancel()
-    await asyncio.gather(*waiting, return_exceptions=True)

@@ -7,11 +7,13 @@ import pytest
 
 from certs import pem, registration
 from certs.pki import issue_ca
+from certs.registration import Target
 from certs.rotation.secret import OWNER, OWNER_LABEL, artifacts_in
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
+from tests.controlplane.webhooks import ADMISSION
 from tests.support.certificates import server_of
-from tests.support.certs_controller import Installation, controlling, encoded
+from tests.support.certs_controller import CONFIGURATION, Installation, controlling, encoded
 from tests.support.command import Run
 from tests.support.loopback import closed_port, tls_server
 from tests.support.server import utc_now
@@ -47,6 +49,9 @@ def test_the_configuration_appears_when_the_server_serves_what_it_trusts(
         assert secret["metadata"]["labels"][OWNER_LABEL] == OWNER
         with tls_server(server_of(artifacts_in(secret)), port):
             wait_for(installation.configuration, "the configuration")
+            # As a configuration that an earlier version has made.
+            installation.patch_configuration([{"op": "remove", "path": "/webhooks/2"}])
+            wait_for(lambda: len(installation.bundles()) == 3, "the webhook that was missing")
             installation.wait_steady()
     made, manifest = installation.configuration() or {}, registration.manifest(installation.target)
     assert [each["rules"] for each in made["webhooks"]] == [each["rules"] for each in manifest["webhooks"]]
@@ -93,6 +98,17 @@ def test_damage_is_repaired(installation: Installation, kubeconfig: Path, damage
         controller.wait_ready()
     keeps_ca = damage not in (delete_secret, lose_ca_key)
     assert (after.signer == before.signer) is keeps_ca
+
+
+def test_a_second_configuration_has_the_same_ca_bundle(installation: Installation, kubeconfig: Path) -> None:
+    other = Target(installation.namespace, configuration="another")
+    create_configuration(installation)
+    installation.cluster.client.create(registration.manifest(other))
+    with controlling(kubeconfig, installation.options(configurations=(CONFIGURATION, "another"))):
+        ring = installation.wait_steady()
+    second = installation.cluster.client.get("MutatingWebhookConfiguration", "another", api_version=ADMISSION)
+    trusted = [pem.readable_certificates(bundle) for bundle in registration.ca_bundles(second)]
+    assert trusted == [[ring.signer]] * 3
 
 
 def test_two_controllers_at_once_end_with_one_ca(installation: Installation, kubeconfig: Path) -> None:

@@ -32,12 +32,6 @@ def test_bad_flags_are_bad_usage(certs: Run, flags: tuple[str, ...], message: st
     assert message in refused.errors
 
 
-def test_a_missing_kubeconfig_is_bad_input(tmp_path: Path) -> None:
-    refused = run_alone("certs", "controller", "--kubeconfig", tmp_path / "absent")
-    assert refused.code == 2
-    assert "no cluster can be read from it" in refused.errors
-
-
 def test_an_admin_port_in_use_is_bad_input(tmp_path: Path) -> None:
     kubeconfig = write_kubeconfig(tmp_path, f"http://127.0.0.1:{closed_port()}")
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -63,3 +57,15 @@ def test_an_api_server_that_is_away_is_reported_once_and_a_signal_ends_the_proce
     assert seen[0]["event"] == "the certs controller runs"
     assert [each["level"] for each in seen if "not maintained" in each["event"]] == ["error"]
     assert seen[-1]["event"] == "the certs controller ends"
+
+
+def test_a_signal_ends_the_process_while_the_api_server_does_not_answer(tmp_path: Path) -> None:
+    """A request may take 30 seconds until it fails."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        kubeconfig = write_kubeconfig(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}")
+        command = [sys.executable, "-m", "webhook", "certs", "controller", f"--kubeconfig={kubeconfig}"]
+        with subprocess.Popen([*command, "--admin-listen=127.0.0.1:0"], stderr=subprocess.PIPE, text=True) as process:
+            connection, _ = silent.accept()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=25) == 0
+            connection.close()
