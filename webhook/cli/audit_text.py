@@ -93,7 +93,7 @@ def print_record(console: Console, entry: Entry) -> None:
     _section(console, "Placement", _placement_lines(record.placement) if record.placement else [])
     _section(console, "Warnings", [f"! {printable(warning)}" for warning in record.warnings])
     if record.shadow:
-        _print_shadow(console, record.shadow)
+        _print_shadow(console, record, record.shadow)
     _section(console, "Left out of this record, as too large", [f"! {printable(each)}" for each in record.truncated])
     previous = record.previous or "none: the first of its chain"
     _section(console, f"Record {record.sequence} of its chain, {printable(entry.place)}", [
@@ -102,14 +102,14 @@ def print_record(console: Console, entry: Entry) -> None:
     ])  # fmt: skip
 
 
-def _print_shadow(console: Console, shadow: ShadowEntry) -> None:
+def _print_shadow(console: Console, record: AuditRecord, shadow: ShadowEntry) -> None:
     """Print the answer that was not given."""
     lines = [shadow.outcome, *printable(shadow.message or "").splitlines()]
     _section(console, "In shadow mode: this would be the answer", lines)
     _section(
         console, "Its rules", [line for rule in shadow.rules for line in _rule_lines(rule, _name_width(shadow.rules))]
     )
-    _section(console, "Its patch (+ after)", _field_lines(shadow.patch, {}))
+    _section(console, "Its patch (- before, + after)", _field_lines(shadow.patch, record.before))
     _section(console, "Its placement", _placement_lines(shadow.placement) if shadow.placement else [])
     _section(console, "Its warnings", [f"! {printable(warning)}" for warning in shadow.warnings])
 

@@ -33,7 +33,8 @@ def audit_record(
     rules = () if isinstance(verdict, (str, Bypassed)) else verdict.rules
     operations = verdict.operations if isinstance(verdict, Patched | Advised) else ()
     # An "add" has no previous value; otherwise it would be a "replace".
-    replacements = [operation for operation in operations if operation["op"] != "add"]
+    would_be = shadow.patch if shadow is not None else operations
+    replacements = [operation for operation in would_be if operation["op"] != "add"]
     placement = None if isinstance(verdict, (str, Bypassed)) else verdict.placement
     return AuditRecord(
         time=time,
