@@ -6,6 +6,7 @@ import signal
 import ssl
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,8 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[Receiver, list[dic
             post(url, tls, review_bytes(LARGE, uid="large"))
             post(url, tls, review_bytes(DENIED, uid="denied"))
             post(url, tls, review_bytes(SMALL, uid="unsampled"), traceparent=f"00-{TRACE}-{CALLER}-00")
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                post(url.replace("/mutate", "/no-admission"), tls, b"{}")
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=60)
     return receiver, [json.loads(line) for line in audit.read_bytes().splitlines()]
@@ -91,6 +94,11 @@ def test_the_trace_of_the_caller_is_continued(traced: Traced) -> None:
 
     assert (admission.trace_id.hex(), admission.parent_span_id.hex()) == (TRACE, CALLER)
     assert admission_of(traced, "large").parent_span_id == b""
+
+
+def test_a_request_that_is_no_admission_has_no_span(traced: Traced) -> None:
+    assert {span.name for span in traced[0].spans} == {"admission", "parse", "evaluate", "place", "audit"}
+    assert all("admission.decision" in attributes_of(span) for span in traced[0].named("admission"))
 
 
 def test_a_caller_that_does_not_sample_decides(traced: Traced) -> None:

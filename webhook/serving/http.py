@@ -80,8 +80,7 @@ class MutateEndpoint:
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Answer one request of any path and method."""
         try:
-            with spans.admission(request.headers):
-                return await self._mutate(request)
+            return await self._mutate(request)
         except web.HTTPException as refusal:
             self._refused.labels(str(refusal.status)).inc()
             raise
@@ -105,7 +104,8 @@ class MutateEndpoint:
             body = await (self._large_body(request, size_bytes) if reserved_bytes else self._body(request))
             try:
                 mark_processing(request)
-                answer = await self._answer_to(body, limits, arrived_seconds, client)
+                with spans.admission(request.headers) if limits.path == PATH else spans.NOTHING:
+                    answer = await self._answer_to(body, limits, arrived_seconds, client)
             except OverdueError as error:
                 text = f"its turn did not come within {limits.whole_seconds:g} s\n"
                 raise web.HTTPServiceUnavailable(text=text) from error

@@ -44,7 +44,7 @@ class AdmissionTracer:
     def admission(self, headers: Mapping[str, str]) -> AbstractContextManager[Any]:
         """Return the span of one admission; its parent is the one that `headers` name."""
         parent = self._propagator.extract({name.lower(): value for name, value in headers.items()})
-        # A refusal is answered with an HTTP status, which the API server's own span has.
+        # An overdue request is answered with an HTTP status, which the API server's own span has.
         return self._tracer.start_as_current_span(
             "admission", parent, trace.SpanKind.SERVER, record_exception=False, set_status_on_exception=False
         )
