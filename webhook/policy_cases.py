@@ -18,6 +18,7 @@ from webhook.policy.policy_test import Expectation, PolicyTest
 from webhook.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
 
 ABSENT = "absent"
+_TOO_MANY = "too many values to compare"
 # Each expected item of a list is looked for among all items.
 _MOST_COMPARISONS = 100_000
 
@@ -98,7 +99,7 @@ def _contains(expect: Expectation, verdict: Verdict) -> Iterator[Difference]:
         return
     if isinstance(verdict, Patched | Unchanged):
         pod: JsonObject = patched(verdict.original, verdict.operations) if isinstance(verdict, Patched) else verdict.pod
-        yield from missing(expect.contains, pod, "contains")
+        yield from missing(expect.contains, pod, "contains", iter(range(_MOST_COMPARISONS)))
     else:
         yield Difference("contains", expect.contains, f"no pod: {verdict.outcome}")
 
@@ -131,25 +132,30 @@ _COMPARISONS: tuple[Callable[[Expectation, Verdict], Iterator[Difference]], ...]
 )
 
 
-def missing(expected: Any, got: Any, path: str) -> Iterator[Difference]:
-    """Yield the parts of `expected` that `got` lacks: keys of its maps, items of its lists, and scalars."""
-    if isinstance(expected, Mapping) and isinstance(got, Mapping):
+def missing(expected: Any, got: Any, path: str, steps: Iterator[int]) -> Iterator[Difference]:
+    """Yield the parts of `expected` that `got` lacks: keys of its maps, items of its lists, and scalars.
+
+    Each comparison takes one of `steps`; without them the rest counts as a difference.
+    """
+    if next(steps, None) is None:
+        yield Difference(path, expected, _TOO_MANY)
+    elif isinstance(expected, Mapping) and isinstance(got, Mapping):
         for key, value in expected.items():
             place = f"{path}.{key}" if "/" not in key else f"{path}[{key}]"
             if key in got:
-                yield from missing(value, got[key], place)
+                yield from missing(value, got[key], place, steps)
             else:
                 yield Difference(place, value, ABSENT)
     elif isinstance(expected, list) and isinstance(got, list):
-        yield from _missing_items(expected, got, path)
+        yield from _missing_items(expected, got, path, steps)
     elif expected != got or isinstance(expected, bool) != isinstance(got, bool):
         yield Difference(path, expected, got)
 
 
-def _missing_items(expected: list[Any], got: list[Any], path: str) -> Iterator[Difference]:
+def _missing_items(expected: list[Any], got: list[Any], path: str, steps: Iterator[int]) -> Iterator[Difference]:
     if len(expected) * len(got) > _MOST_COMPARISONS:
-        yield Difference(path, f"{len(expected)} items", f"{len(got)} items, too many to compare")
+        yield Difference(path, f"{len(expected)} items", f"{len(got)} items, {_TOO_MANY}")
         return
     for index, item in enumerate(expected):
-        if not any(next(missing(item, each, path), None) is None for each in got):
+        if not any(next(missing(item, each, path, steps), None) is None for each in got):
             yield Difference(f"{path}[{index}]", item, got)

@@ -59,7 +59,10 @@ class Policies:
         if remedy := _needed_registration(before, policy):
             self._log.warning(remedy, policy=policy.identity)
         for follower in self._followers:
-            follower(policy)
+            try:
+                follower(policy)
+            except Exception:
+                self._log.exception("what follows the policy failed", policy=policy.identity)
 
     def reject(self, errors: Sequence[str]) -> None:
         """Record that the newest content of the source cannot be put into force."""
