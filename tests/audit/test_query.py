@@ -4,8 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.audit_records import START, chain_lines, make_record, write_lines
-from webhook.audit.query import Entry, InvalidLine, Selection, Sources, parse_moment, read, rotated_files
+from tests.support.audit_records import START, chain_lines, encode, make_record, write_lines
+from webhook.audit.query import (
+    Entry,
+    InvalidLine,
+    ReplicaLogs,
+    Selection,
+    Sources,
+    parse_moment,
+    read,
+    rotated_files,
+)
+from webhook.audit.record import BEGINNING, FIRST
 from webhook.kube.field import InvalidInput
 
 
@@ -148,3 +158,17 @@ class TestMoment:
         (error,) = raised.value.errors
         assert (error.path, error.value) == ("--since", text)
         assert "or how long ago, such as 45m" in error.detail
+
+
+def test_a_line_of_a_log_is_read_in_pieces_and_the_records_behind_it_are_found(tmp_path: Path) -> None:
+    record = encode(make_record(), 1, FIRST)
+    path = tmp_path / "log"
+    path.write_bytes(BEGINNING + b"x" * 1_000_000 + b"\n" + record + b"\n" + b"y" * 1_000_000)
+
+    with ReplicaLogs([("webhook-a", path)]) as logs:
+        cut: list[InvalidLine] = []
+        (entry,) = logs.entries(cut.append)
+
+    assert (entry.line, entry.place) == (record, "webhook-a:2")
+    (line,) = cut
+    assert len(line.line) < 200_000

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from webhook.audit.lines import is_audit_log
-from webhook.audit.record import BEGINNING, AuditRecord, moment, parse_line
+from webhook.audit.record import BEGINNING, LARGEST_BYTES, AuditRecord, moment, parse_line
 from webhook.kube.field import FieldError, InvalidInput, invalid
 
 STANDARD_INPUT = "-"
+
+_MOST_LINE_BYTES = 2 * LARGEST_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class ReplicaLogs:
     def lines(self) -> Iterator[tuple[str, Iterator[Entry | InvalidLine]]]:
         """Yield the name of each log with its records, and the lines that begin like one. Can be read once."""
         for name, stream in self._streams:
-            yield name, self._records(read(name, stream))
+            yield name, self._records(read(name, _cut_lines(stream)))
 
     def _records(self, lines: Iterable[Entry | InvalidLine]) -> Iterator[Entry | InvalidLine]:
         for line in lines:
@@ -122,6 +124,14 @@ class ReplicaLogs:
                     on_invalid(line)
 
         return heapq.merge(*(records(lines) for _, lines in self.lines()), key=lambda entry: moment(entry.record.time))
+
+
+def _cut_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a log, each cut at twice the size of the largest record."""
+    while line := stream.readline(_MOST_LINE_BYTES):
+        yield line
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(_MOST_LINE_BYTES)
 
 
 def _no_audit_log(name: str) -> FieldError:
