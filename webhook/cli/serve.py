@@ -199,10 +199,6 @@ def serve(
     events: bool | None,
     scheduler_config: str | None,
     audit: str,
-    audit_max_bytes: int,
-    audit_backups: int,
-    audit_keep_hours: float,
-    audit_max_total_bytes: int | None,
     replica: str | None,
     log_format: str,
     log_level: str,
@@ -233,22 +229,27 @@ def serve(
         asyncio.run(source.configuration())
         live = live_view(source, metrics, predictions, waiting, policies)
         recorder = None if events is False else EventRecorder(source.connect, metrics, name)
-    with AuditWriter(
-        audit,
-        max_bytes=audit_max_bytes,
-        backups=audit_backups,
-        keep_seconds=audit_keep_hours * 3600,
-        max_total_bytes=audit_max_total_bytes,
-        on_result=metrics.count_audit_record,
-        on_dropped=lambda dropped: metrics.count_audit_drop(
-            dropped.reason, dropped.files, dropped.bytes, dropped.records or 0
-        ),
-    ) as writer:
+    with _audit_writer(audit, metrics, settings) as writer:
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
         recorded = predictions if live else None
         seen = live or fixed
         server = build_server(chosen, policies, seen, writer, metrics, recorded, recorder, waiting, file, profiles)
         serve_until_signalled(server, live, recorder)
+
+
+def _audit_writer(path: str, metrics: Metrics, settings: dict[str, Any]) -> AuditWriter:
+    """Take the options of rotation out of `settings` and return the writer of the audit log."""
+    return AuditWriter(
+        path,
+        max_bytes=settings.pop("audit_max_bytes"),
+        backups=settings.pop("audit_backups"),
+        keep_seconds=settings.pop("audit_keep_hours") * 3600,
+        max_total_bytes=settings.pop("audit_max_total_bytes"),
+        on_result=metrics.count_audit_record,
+        on_dropped=lambda dropped: metrics.count_audit_drop(
+            dropped.reason, dropped.files, dropped.bytes, dropped.records or 0
+        ),
+    )
 
 
 def _is_live(view: frozenset[str], events: bool | None, extender_profile: str) -> bool:
