@@ -3,10 +3,12 @@
 Exit codes: 0 done, 1 an internal error, 2 bad usage or input; `check` adds 3 and 4, `mutate` adds 5.
 """
 
+import gc
 import io
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 
 import click
@@ -35,6 +37,19 @@ COMMANDS: Mapping[str, str] = {
 }
 
 
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Pause the garbage collector: imports create objects that stay, and collections take an eighth of their time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
+
+
 class LazyGroup(click.Group):
     """A group that imports the module of a command on demand."""
 
@@ -46,7 +61,8 @@ class LazyGroup(click.Group):
         """Import and return the command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"webhook.cli.{cmd_name}"), cmd_name)
+        with _without_collections():
+            command: click.Command = getattr(import_module(f"webhook.cli.{cmd_name}"), cmd_name)
         command.short_help = COMMANDS[cmd_name]
         return with_program_name(command)
 
