@@ -124,6 +124,12 @@ def test_server_predicts_from_the_live_view(cluster: Cluster, tmp_path: Path) ->
         age_seconds = served.metric("cluster_age_seconds")
         assert age_seconds is not None
         assert age_seconds < 60
+        assert served.metric("missed_pods") == 0
+        # No webhook is registered here: the pod is stored as its user wrote it.
+        cluster.create(training_pod())
+        wait_for(lambda: served.metric("missed_pods") == 1, "the missed pod")
+        cluster.client.delete("Pod", "trainer", namespace=cluster.namespace)
+        wait_for(lambda: served.metric("missed_pods") == 0, "no missed pod")
 
 
 @pytest.mark.parametrize(("flags", "written"), [((), 1), (("--no-events",), 0)])
