@@ -43,12 +43,11 @@ from webhook.serving.lanes import LargeLane, SmallLane
 from webhook.serving.missed_pods import MissedPods
 from webhook.serving.patch_proofs import PatchProofs
 from webhook.serving.policies import Policies
-from webhook.serving.policy_file import PolicyFile
 from webhook.serving.policy_scorer import CurrentScorer, PolicyScorer
 from webhook.serving.prediction_recorder import PredictionRecorder
 from webhook.serving.predictions import Predictions
 from webhook.serving.reserved_view import ReservedView
-from webhook.serving.server import Server
+from webhook.serving.server import PolicySource, Server
 from webhook.serving.snapshot_throttle import SnapshotThrottle
 from webhook.serving.view import StartOfView, View, stale_reason
 from webhook.serving.waiting_pods import WaitingPods
@@ -148,7 +147,7 @@ def build_server(
     predictions: Predictions | None = None,
     events: EventRecorder | None = None,
     waiting: WaitingPods | None = None,
-    policy_file: PolicyFile | None = None,
+    policy_file: PolicySource | None = None,
     profiles: Mapping[str, Profile] = _NO_PROFILES,
 ) -> Server:
     """Return the server, ready to run. Its predictions are recorded in `predictions`, its decisions in `events`.
@@ -171,7 +170,7 @@ def build_server(
     waiting = waiting_pods(policies, profiles) if waiting is None else waiting
     throttle = _throttle(view, policies, small_scorer, metrics, profiles)
     free_cards = _free_cards(throttle, policies, metrics) if throttle else None
-    health = _health(settings, metrics, _readiness(certificate, view, policies), policies, free_cards)
+    health = _health(settings, metrics, _readiness(certificate, view, policies, policy_file), policies, free_cards)
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
     group_commit = GroupCommit(audit)
     dependencies = Dependencies(
@@ -187,11 +186,11 @@ def build_server(
         prove=PatchProofs(settings.prove_patches, metrics).prove,
         reported=events.report if events else lambda *_: None,
     )
-    small, large = SmallLane(observe), LargeLane(large_scorer.of)
+    small, large = SmallLane(observe, small_scorer.of), LargeLane(large_scorer.of)
     _show_caches(metrics, small, large, small_scorer, large_scorer)
     metrics.waiting_pods_follow(lambda: waiting.reserved, lambda: len(waiting) - waiting.reserved)
     cluster = ReservedView(throttle, waiting) if throttle else lambda: None
-    dispatcher = Dispatcher(Admissions(dependencies, metrics), policies.current, cluster, small, large)
+    dispatcher = Dispatcher(Admissions(dependencies, metrics), policies.in_force, cluster, small, large)
     extender = _extender(settings, policies, throttle, metrics)
     endpoint = MutateEndpoint(
         dispatcher, metrics, settings, group_commit.written, rfc3339_now, extender, certificate.current
@@ -236,7 +235,9 @@ def _free_cards(throttle: SnapshotThrottle, policies: Policies, metrics: Metrics
     return gauges
 
 
-def _readiness(certificate: Certificate, view: View | None, policies: Policies) -> Sequence[Callable[[], str]]:
+def _readiness(
+    certificate: Certificate, view: View | None, policies: Policies, source: PolicySource | None
+) -> Sequence[Callable[[], str]]:
     """Return the reason not to be ready, and the problems that do not make the server unready."""
     start = StartOfView(view, time.monotonic)
 
@@ -245,7 +246,8 @@ def _readiness(certificate: Certificate, view: View | None, policies: Policies) 
         return stale_reason(view, check.max_view_age_seconds) if view is not None else ""
 
     def unready_reason() -> str:
-        return certificate.invalid_reason() or start.unready_reason()
+        own = certificate.invalid_reason() or start.unready_reason()
+        return own or (source.unready_reason() if source else "")
 
     return unready_reason, certificate.reload_failure, policies.note, stale
 

@@ -12,6 +12,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.evaluation import JsonObject, Mutated, PolicyResult, as_created, evaluate
 from webhook.kube.admission import AdmissionRequest, Denial
 from webhook.kube.deadline import Expired, never
+from webhook.kube.documents import field as field_of
 from webhook.kube.field import InvalidInput
 from webhook.kube.json_patch import patched
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
@@ -36,6 +37,7 @@ from webhook.placement.waiting_pods import WaitingPod, answer_among
 from webhook.pod_content import PodContent
 from webhook.policy.exempt import request_exemption
 from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicySet
 from webhook.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
 
 
@@ -93,6 +95,16 @@ def admit(request: AdmissionRequest, policy: Policy, cluster: ClusterView | None
     if reason := not_a_pod_creation(request) or request_exemption(request, policy.spec):
         return Bypassed(reason)
     return admit_content(read_pod(request, cluster), policy, cluster, expired)
+
+
+def policy_for(request: AdmissionRequest, policies: PolicySet, cluster: ClusterView | None) -> Policy:
+    """Return the policy for the namespace of `request`, by its labels in `cluster`; a Namespace has its own labels."""
+    name = request.namespace or DEFAULT_NAMESPACE
+    labels = cluster.snapshot.namespace_labels(name) if cluster else {}
+    if request.kind == "Namespace":
+        own = field_of(request.object or {}, "metadata", "labels")
+        name, labels = request.name or name, own if isinstance(own, dict) else {}
+    return policies.of_namespace(name, labels)
 
 
 def not_a_pod_creation(request: AdmissionRequest) -> str | None:

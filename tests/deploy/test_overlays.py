@@ -15,7 +15,7 @@ from tests.support.builders import make_node_object
 from tests.support.manifests import DEPLOY
 from webhook.kube.wellknown import HOSTNAME_LABEL
 
-OVERLAYS = ("base", "overlays/cert-manager", "overlays/self-managed", "overlays/templates")
+OVERLAYS = ("base", "overlays/cert-manager", "overlays/crd", "overlays/self-managed", "overlays/templates")
 NAMESPACE = "placement-webhook"
 APPLY = ("apply", "--server-side", "--validate=strict", "--field-manager=deploy", "-f", "-")
 CONFIGURATION = ("MutatingWebhookConfiguration", "00-placement-webhook")
@@ -55,7 +55,7 @@ def rights_removed(cluster: Cluster) -> Iterator[None]:
     """Takes away afterwards what an overlay grants in the whole cluster."""
     yield
     for kind in ("ClusterRoleBinding", "ClusterRole"):
-        for name in ("placement-webhook", "placement-webhook-certs"):
+        for name in ("placement-webhook", "placement-webhook-certs", "placement-webhook-policies"):
             with suppress(NotFound):
                 cluster.client.delete(kind, name, api_version="rbac.authorization.k8s.io/v1")
 

@@ -8,8 +8,11 @@ from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
 from webhook.policy_cases import parse_tested_policy
 from webhook.serving.clock import rfc3339_now
+from webhook.serving.cluster_policies import ClusterPolicies
 from webhook.serving.policies import Policies
 from webhook.serving.policy_file import PolicyFile, read_policy_file
+from webhook.serving.server import PolicySource
+from webhook.watch.api_server import Connect
 
 
 def followed_policy(path: Path | None, metrics: Metrics) -> tuple[Policies, PolicyFile | None]:
@@ -23,6 +26,15 @@ def followed_policy(path: Path | None, metrics: Metrics) -> tuple[Policies, Poli
     text = read_policy_file(path)
     policies = Policies(_validated(text, str(path)), metrics, rfc3339_now, source=f"file {path}")
     return policies, PolicyFile(path, text, policies, _validated)
+
+
+def with_objects(
+    kind: str, connect: Connect, policies: Policies, file: PolicyFile | None, metrics: Metrics
+) -> PolicySource | None:
+    """Return the source of policies: `file`, or with the kind `crd` the objects of a cluster before `file`."""
+    if kind != "crd":
+        return file
+    return ClusterPolicies(connect, policies, _validated, rfc3339_now, file, metrics.feed_faults.inc)
 
 
 def _validated(text: bytes, place: str) -> Policy:

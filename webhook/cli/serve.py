@@ -14,9 +14,9 @@ from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES, AuditWriter
 from webhook.cli.address import AddressType
 from webhook.cli.clusters import read_cluster
 from webhook.cli.files import FILE, policy_option
-from webhook.cli.followed_policy import followed_policy
+from webhook.cli.followed_policy import followed_policy, with_objects
 from webhook.cli.logs import configure_logs
-from webhook.cli.serve_options import security_options
+from webhook.cli.serve_options import log_options, security_options
 from webhook.cli.serve_sources import configured_profiles, source_options
 from webhook.cli.tracing_option import otlp_option
 from webhook.events.recorder import EventRecorder
@@ -24,6 +24,7 @@ from webhook.metrics import Metrics
 from webhook.placement.profile import PROFILES
 from webhook.serving.event_loop import serve_until_signalled
 from webhook.serving.predictions import Predictions
+from webhook.serving.server import PolicySource
 from webhook.serving.view import FixedView
 from webhook.settings import Settings
 from webhook.watch.api_server import ClientConfig
@@ -174,17 +175,8 @@ _SECONDS = click.FloatRange(min=0)
 @click.option(
     "--replica", default=None, help="Name of this replica in audit records.  [default: $POD_NAME, else the host name]"
 )
-@click.option(
-    "--log-format",
-    type=click.Choice(["auto", "text", "json"]),
-    default="auto",
-    show_default=True,
-    help="auto: text on a terminal, else JSON.",
-)
 @otlp_option
-@click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
-)
+@log_options
 @click.pass_context
 def serve(
     ctx: click.Context,
@@ -198,6 +190,7 @@ def serve(
     no_cluster: bool,  # noqa: ARG001 - read from the context
     events: bool | None,
     scheduler_config: str | None,
+    policy_source: str,
     audit: str,
     replica: str | None,
     log_format: str,
@@ -215,25 +208,26 @@ def serve(
       placement-webhook serve --tls-dir tls --no-cluster --audit audit.jsonl
     """
     view = _chosen_view(ctx)
-    is_live = _is_live(view, events, settings["extender_profile"])
+    is_live = _is_live(view, events, settings["extender_profile"], policy_source)
     configure_logs(log_format, log_level)
     fixed = FixedView(read_cluster(cluster)) if cluster is not None and "cluster" in view else None
     metrics = Metrics()
     metrics.show_process()
     policies, file = followed_policy(policy, metrics)
     profiles = configured_profiles(scheduler_config)
+    followed: PolicySource | None = file
     predictions, waiting, live, recorder = Predictions(), waiting_pods(policies, profiles), None, None
     name = replica or os.environ.get("POD_NAME") or socket.gethostname()
     if is_live:
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
         asyncio.run(source.configuration())
         live = live_view(source, metrics, predictions, waiting, policies)
+        followed = with_objects(policy_source, source.connect, policies, file, metrics)
         recorder = None if events is False else EventRecorder(source.connect, metrics, name)
     with _audit_writer(audit, metrics, settings) as writer:
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
-        recorded = predictions if live else None
-        seen = live or fixed
-        server = build_server(chosen, policies, seen, writer, metrics, recorded, recorder, waiting, file, profiles)
+        recorded, seen = predictions if live else None, live or fixed
+        server = build_server(chosen, policies, seen, writer, metrics, recorded, recorder, waiting, followed, profiles)
         serve_until_signalled(server, live, recorder)
 
 
@@ -252,7 +246,7 @@ def _audit_writer(path: str, metrics: Metrics, settings: dict[str, Any]) -> Audi
     )
 
 
-def _is_live(view: frozenset[str], events: bool | None, extender_profile: str) -> bool:
+def _is_live(view: frozenset[str], events: bool | None, extender_profile: str, policy_source: str) -> bool:
     """Return whether the options of `view` select a live cluster, which `events` need.
 
     Raises:
@@ -263,6 +257,8 @@ def _is_live(view: frozenset[str], events: bool | None, extender_profile: str) -
     is_live = "in_cluster" in view or "context" in view
     if events and not is_live:
         raise click.UsageError("--events needs a cluster to write to; give --in-cluster or --kubeconfig, too.")
+    if policy_source == "crd" and not is_live:
+        raise click.UsageError("--policy-source crd needs a live cluster; give --in-cluster or --kubeconfig, too.")
     return is_live
 
 

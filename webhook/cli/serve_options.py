@@ -56,3 +56,15 @@ def security_options(command: F) -> F:
     ):
         command = option(command)
     return command
+
+
+def log_options(command: F) -> F:
+    """Add the format and the level of the log."""
+    level = click.Choice(["debug", "info", "warning", "error"])
+    return click.option(
+        "--log-format",
+        type=click.Choice(["auto", "text", "json"]),
+        default="auto",
+        show_default=True,
+        help="auto: text on a terminal, else JSON.",
+    )(click.option("--log-level", type=level, default="info", show_default=True)(command))

@@ -15,7 +15,15 @@ _SCHEDULER_CONFIG = "--scheduler-config"
 
 
 def source_options(command: F) -> F:
-    """Add `--scheduler-config`."""
+    """Add `--scheduler-config` and `--policy-source`."""
+    command = click.option(
+        "--policy-source",
+        type=click.Choice(["file", "crd"]),
+        default="file",
+        show_default=True,
+        help="crd: the PlacementPolicy objects of the live cluster, each for its namespaces; --policy is "
+        "for the others.",
+    )(command)
     return click.option(
         _SCHEDULER_CONFIG,
         type=FILE,

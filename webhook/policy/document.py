@@ -17,6 +17,7 @@ from webhook.policy.fields import (
     LabelValue,
     NamespacePattern,
     Percent,
+    Priority,
     ProductPattern,
     ProductSuffix,
     StrictModel,
@@ -27,6 +28,7 @@ from webhook.policy.fields import (
     wrong,
 )
 from webhook.policy.namespace_limits import NamespaceLimits
+from webhook.policy.namespace_selector import NamespaceSelector
 from webhook.policy.node_template import NodeTemplate
 from webhook.policy.pack_gpus import PackGpus
 from webhook.policy.placement_check import PlacementCheck
@@ -168,6 +170,15 @@ class PolicySpec(StrictModel):
 
     workload_objects: WorkloadObjects = WorkloadObjects()
     """Settings of the admission of objects that create pods."""
+
+    namespace_selector: NamespaceSelector | None = None
+    """The namespaces that the policy is in force for, if the server has several policies: see docs/policy.md. Without
+    it, the policy is the default one, for the namespaces that no other policy selects. It does not change the
+    revision."""
+
+    priority: Priority = 0
+    """The order of the policies that select the same namespace: the one with the highest priority is in force; of equal
+    ones, the first by name. -1000000 to 1000000. It does not change the revision."""
 
     exemptions: Annotated[tuple[Exemption, ...], Field(strict=False)] = ()
     """Requests and pods that the policy leaves alone, at most 100 entries. The first one that matches is on record."""

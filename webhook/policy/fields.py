@@ -102,6 +102,11 @@ WholePercent = Annotated[
     _checked(lambda percent: 0 <= percent <= 100, "must be in [0, 100]"),
     Field(json_schema_extra={"minimum": 0, "maximum": 100}),
 ]
+Priority = Annotated[
+    int,
+    _checked(lambda priority: -1_000_000 <= priority <= 1_000_000, "must be in [-1000000, 1000000]"),
+    Field(json_schema_extra={"minimum": -1_000_000, "maximum": 1_000_000}),
+]
 Seconds = Annotated[
     int, _checked(lambda seconds: seconds >= 1, "must be at least 1"), Field(json_schema_extra={"minimum": 1})
 ]

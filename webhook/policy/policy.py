@@ -16,6 +16,7 @@ from webhook.policy.patterns import matches_any
 from webhook.policy.workload_type import WorkloadType
 
 REVISION_LENGTH = 12
+_WITHOUT_EFFECT = {"tests", "namespace_selector", "priority"}
 
 
 class Policy:
@@ -23,9 +24,9 @@ class Policy:
 
     `kinds` are the kinds that create pods: the built-in ones, and those of the policy.
 
-    `revision` is a hash of the content including all defaults, without test cases. Two files with the same meaning
-    have the same revision; comments, the order of keys and explicit defaults do not matter. `identity` is
-    `NAME@REVISION`, which is written to pods.
+    `revision` is a hash of the content including all defaults, without test cases and the selection of namespaces. Two
+    files with the same meaning have the same revision; comments, the order of keys and explicit defaults do not matter.
+    `identity` is `NAME@REVISION`, which is written to pods.
     """
 
     def __init__(self, document: PolicyDocument) -> None:
@@ -41,8 +42,8 @@ class Policy:
         self.reads_amounts = any(each.max_cards_per_pod is not None for each in document.spec.namespace_limits) or any(
             each.qos.class_ is not None for each in document.spec.workload_types.values()
         )
-        # Test cases state what the policy does, and change nothing of it.
-        spec = document.spec.model_dump(mode="json", by_alias=True, exclude={"tests"})
+        # Test cases state what the policy does, and the selection for which namespaces; they change nothing of it.
+        spec = document.spec.model_dump(mode="json", by_alias=True, exclude=_WITHOUT_EFFECT)
         canonical = orjson.dumps(spec, option=orjson.OPT_SORT_KEYS)
         self.revision = hashlib.sha256(canonical).hexdigest()[:REVISION_LENGTH]
         self.identity = f"{self.name}@{self.revision}"

@@ -125,4 +125,56 @@ stored pod does not name them, so `placement-webhook missed` lists a pod that is
 
 `mode: shadow` shows what a policy would do, and does none of it; `canaryPercent: 10` enforces it for a tenth of the
 owners of pods: see [docs/operations.md](operations.md#shadow-mode-and-canary).
+
+## Policies in the cluster
+
+With `serve --policy-source crd` and a live view, the server also follows the PlacementPolicy objects of the cluster, so
+several policies can be in force, each for the namespaces that it selects. Install the kind, then the rights and the
+flag:
+
+```console
+$ kubectl apply -k deploy/crd
+$ kubectl apply -k deploy/overlays/crd
+$ kubectl get placementpolicies
+NAME     MODE   PRIORITY   REVISION       ACCEPTED   AGE
+team-a          10         4c1f6d0f2a9b   True       2m
+```
+
+```yaml
+# team-a.yaml
+apiVersion: placement.maip.mxsf.io/v1alpha1
+kind: PlacementPolicy
+metadata:
+  name: team-a
+spec:
+  namespaceSelector: {matchLabels: {team: a}}
+  priority: 10
+  workloadTypes:
+    training:
+      nodeUsage: {allow: [training]}
+```
+
+- **Selection.** For each namespace exactly one policy is in force: of the objects whose `namespaceSelector` matches
+  its labels, the one with the highest `priority`; of equal ones, the first by name. If none matches, it is the object
+  named `default`, and without one the policy of the file. The object `default` has no `namespaceSelector`; every
+  other object must have one, and `{}` selects all namespaces. An object that is never in force because another one
+  has the same selector and priority is logged. A new Namespace is judged by its own labels. Labels come from the view
+  of the cluster: while it does not know a namespace, only `kubernetes.io/metadata.name` is known.
+- **Identity.** `NAME@REVISION` on the pod and in the audit record names the policy that decided. Selection and test
+  cases do not change the revision.
+- **Settings of the server.** `maxViewAgeSeconds`, `reservationSeconds` and `workBudgetMilliseconds` of
+  `placementCheck`, and the prediction of pods that wait, are those of the default policy. `keyDomain` and
+  `workloadKinds` decide which requests the API server sends, so they should be equal in all policies; the server logs
+  a difference.
+- **Validation.** The API server checks the schema and the rules that CEL can state. The server then validates each
+  object whole, with its test cases, and writes the result to the conditions `Accepted` and `InForce` of its status.
+  An object that is not accepted leaves its last good generation in force; a server that starts later does not know
+  that generation, and uses the default policy for these namespaces. `/readyz`, `/policy`, the log and the metrics
+  `placement_webhook_policy_rejected` and `placement_webhook_policy_reloads_total` report it.
+- **Differences from a file.** An object has the long form of `withoutAccelerator` alone, quantities are integers or
+  text, lists and maps have at most 64 entries (`tests` and `exemptions` 100), and texts 317 characters. At most 256
+  objects count, by name.
+- **Failures.** If the kind is not installed or cannot be read, what is in force stays, and this is reported as a
+  rejection. A deleted object falls back to the next one that matches. A server that starts is ready once it has
+  judged the objects.
 """

@@ -13,10 +13,11 @@ from webhook.events.report import Report
 from webhook.kube.admission import AdmissionRequest, parse_review
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
-from webhook.pipeline import ClusterView
+from webhook.pipeline import ClusterView, policy_for
 from webhook.placement.framework.result import Placement
 from webhook.policy.canary import shadow_reason
 from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicyOrSet, PolicySet
 from webhook.serving import spans
 from webhook.serving.audit_record import audit_record
 from webhook.serving.candidate import Candidate
@@ -99,17 +100,19 @@ class Admissions:
         self._log = structlog.get_logger()
 
     def decide(
-        self, lane: Lane, body: bytes, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
+        self, lane: Lane, body: bytes, policies: PolicyOrSet, cluster: ClusterView | None, work_budget: WorkBudget
     ) -> Decision:
-        """Return the decision on the review in `body` within `work_budget`.
+        """Return the decision on the review in `body` within `work_budget`, by the policy for its namespace.
 
         Raises:
             TimeSliceEndedError: the work stops before there is a verdict.
         """
-        request = None
+        request, policy = None, policies.default if isinstance(policies, PolicySet) else policies
         try:
             with spans.step("parse"):
                 request = _parsed(body)
+            if isinstance(policies, PolicySet):
+                policy = policy_for(request, policies, cluster)
             if cluster is not None:
                 cluster = self._dependencies.among_others(request, cluster)
             with spans.step("evaluate"):

@@ -28,6 +28,8 @@ from webhook.verdict import Denied
 
 RESULT_CACHE_BYTES = 12 * 1024 * 1024
 
+_MOST_POLICIES = 64
+
 _MAX_KEY_BYTES = 2048
 # The fixed size of a result and its key, and the size of an operation with a value from the policy.
 _RESULT_BYTES = 6144
@@ -44,7 +46,8 @@ class DecisionKey(NamedTuple):
     namespace: str
     content: bytes
     """The fields of the pod that are read, and the annotations of its namespace."""
-    policy_revision: str
+    policy: str
+    """Its identity: the policies of two namespaces can be equal but for the name, which is written to the pod."""
     shadow: str | None = None
     """Why the policy is not enforced for the pod, which depends on its owner; None if it is."""
 
@@ -52,7 +55,7 @@ class DecisionKey(NamedTuple):
     def of(cls, content: PodContent, policy: Policy, shadow: str | None = None) -> "DecisionKey | None":
         """Return the key of the pod in `content`; None if the pod cannot be serialised."""
         data = content.data
-        return None if data is None else cls(content.namespace, _short(data), policy.revision, shadow)
+        return None if data is None else cls(content.namespace, _short(data), policy.identity, shadow)
 
     def enforced(self) -> "DecisionKey":
         """Return the key of the policy's result, which is the same where the policy is not enforced."""
@@ -65,7 +68,7 @@ class RulesKey(NamedTuple):
     namespace: str
     content: bytes
     extended_resources: tuple[str, ...]
-    policy_revision: str
+    policy: str
 
 
 def _short(data: bytes) -> bytes:
@@ -92,7 +95,7 @@ class DecisionCache:
         self._reuse = reuse
         self._scores = scores
         self._on_reuse = on_reuse
-        self._policy: Policy | None = None
+        self._policies: dict[str, Policy] = {}
 
     @property
     def results(self) -> tuple[ByteCache[Any, Any], ...]:
@@ -149,7 +152,7 @@ class DecisionCache:
         if content.policy_data is None:
             return apply_rules(content, extended_resources, policy)
         data = content.data if policy.reads_amounts else content.policy_data
-        key = RulesKey(content.namespace, _short(data or b""), extended_resources, policy.revision)
+        key = RulesKey(content.namespace, _short(data or b""), extended_resources, policy.identity)
         result = self._rules.get(key)
         if result is None:
             result = apply_rules(content, extended_resources, policy)
@@ -158,12 +161,18 @@ class DecisionCache:
         return result
 
     def _use_policy(self, policy: Policy) -> None:
-        """Clear the caches if `policy` is new: their keys would never be looked up again."""
-        if self._policy is not policy:
-            self._results.clear()
-            self._rules.clear()
-            self._reuse.clear()
-            self._policy = policy
+        """Clear the caches if `policy` replaces one of its name: its keys would never be looked up again.
+
+        The keys of a policy that was deleted or renamed age out.
+        """
+        known = self._policies.get(policy.name)
+        if known is not policy:
+            if known is not None or len(self._policies) >= _MOST_POLICIES:
+                self._results.clear()
+                self._rules.clear()
+                self._reuse.clear()
+                self._policies.clear()
+            self._policies[policy.name] = policy
 
 
 def _reserves(cluster: ClusterView | None, namespace: str) -> bool:

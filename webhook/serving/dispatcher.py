@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from webhook.allocator import give_memory_back
 from webhook.pipeline import ClusterView
-from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicyOrSet
 from webhook.serving.admissions import Admissions, Answer, Decision
 from webhook.serving.fair_queue import FairQueue, UsageTracker, flows
 from webhook.serving.lanes import Lane
@@ -89,7 +89,7 @@ class Dispatcher:
     def __init__(
         self,
         admissions: Admissions,
-        policy: Callable[[], Policy],
+        policy: Callable[[], PolicyOrSet],
         cluster: Callable[[], ClusterView | None],
         small: Lane,
         large: Lane,

@@ -66,13 +66,18 @@ class SmallLane:
     """The lane of small pods.
 
     `observe` is called with 0 seconds for each placement check that is answered from the cache, so that the metric
-    counts every check.
+    counts every check. `scorer` returns the scorer of a policy, if that is not the one of the cluster view.
     """
 
     records_predictions = True
 
-    def __init__(self, observe: Callable[[float], object] = lambda _: None) -> None:
+    def __init__(
+        self,
+        observe: Callable[[float], object] = lambda _: None,
+        scorer: Callable[[Policy], Scorer] | None = None,
+    ) -> None:
         self._observe = observe
+        self._scorer = scorer
         self._reuse = UntilNextSnapshot()
         self._decisions = DecisionCache(self._reuse, on_reuse=self._count_check)
 
@@ -85,6 +90,9 @@ class SmallLane:
         self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
     ) -> Rendered:
         """Return the rendered decision on `request` for the current `cluster`."""
+        if cluster is not None and cluster.scorer is not None and self._scorer is not None:
+            scorer = self._scorer(policy)
+            cluster = cluster if scorer is cluster.scorer else replace(cluster, scorer=scorer)
         return self._decisions.decide(request, policy, cluster, work_budget)
 
     def _count_check(self, reused: Rendered) -> None:

@@ -1,6 +1,6 @@
 """The policy in force, and what is known of the source that it comes from."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -9,8 +9,11 @@ from webhook.kube.documents import JsonObject
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
 from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicySet
 
 BUILT_IN = "built-in"
+DEFAULT_NAME = "default"
+"""The name of the PlacementPolicy of a cluster that replaces the policy of the file."""
 _REJECTED = "the newest policy is rejected and the last good one stays in force"
 # A client reads these, so a policy with many errors is cut.
 _MOST_ERRORS = 20
@@ -36,13 +39,20 @@ class Policies:
         self._metrics = metrics
         self._now = now
         self._log = structlog.get_logger()
+        self._objects: tuple[Policy, ...] = ()
+        self._rejected_objects: dict[str, tuple[str, ...]] = {}
         self._followers: list[Callable[[Policy], None]] = []
         self._rejection: Rejection | None = None
+        self._set = PolicySet(policy)
         self._put(policy)
 
     def current(self) -> Policy:
-        """Return the policy in force."""
-        return self._policy
+        """Return the policy in force, for namespaces without one of their own."""
+        return self._set.default
+
+    def in_force(self) -> PolicySet:
+        """Return the policies in force for all namespaces."""
+        return self._set
 
     def follow(self, follower: Callable[[Policy], None]) -> None:
         """Call `follower` with each later policy once it is in force."""
@@ -51,13 +61,45 @@ class Policies:
     def replace(self, policy: Policy) -> None:
         """Put a validated policy into force: requests that are decided from now on see it, and no other."""
         before = self._policy
-        self._put(policy)
         self._rejection = None
-        self._metrics.policy_rejected.set(0)
+        self._put(policy)
+        self._show_rejections()
         self._metrics.policy_reloads.labels("applied").inc()
         self._log.info("policy applied", policy=policy.identity, previous=before.identity, source=self.source)
         if remedy := _needed_registration(before, policy):
             self._log.warning(remedy, policy=policy.identity)
+        self._tell_followers()
+
+    def put_objects(self, objects: Sequence[Policy]) -> None:
+        """Put the PlacementPolicies of the cluster into force: that named `default` before the policy of the file."""
+        before = self._set
+        self._objects = tuple(objects)
+        self._set = self._chosen()
+        if self._set == before:
+            return
+        self._metrics.policy_reloads.labels("applied").inc()
+        self._show()
+        names = [each.identity for each in self._set.others]
+        self._log.info("policies of the cluster applied", default=self._set.default.identity, others=names)
+        for warning in self._set.conflicts():
+            self._log.warning("a PlacementPolicy is never in force", error=warning)
+        for each in self._set.others:
+            if remedy := _needed_registration(self._set.default, each):
+                self._log.warning(remedy, policy=each.identity)
+        if self._set.default is not before.default:
+            self._tell_followers()
+
+    def reject_objects(self, rejected: Mapping[str, tuple[str, ...]]) -> None:
+        """Record the errors, by name, of all PlacementPolicies of the cluster that cannot be put into force."""
+        for name, errors in rejected.items():
+            if self._rejected_objects.get(name) != errors:
+                self._metrics.policy_reloads.labels("rejected").inc()
+                self._log.error(_REJECTED, policy=name, source=f"PlacementPolicy {name}", errors=errors[:_MOST_ERRORS])
+        self._rejected_objects = dict(rejected)
+        self._show_rejections()
+
+    def _tell_followers(self) -> None:
+        policy = self._set.default
         for follower in self._followers:
             try:
                 follower(policy)
@@ -67,7 +109,7 @@ class Policies:
     def reject(self, errors: Sequence[str]) -> None:
         """Record that the newest content of the source cannot be put into force."""
         self._rejection = Rejection(self._now(), tuple(errors[:_MOST_ERRORS]))
-        self._metrics.policy_rejected.set(1)
+        self._show_rejections()
         self._metrics.policy_reloads.labels("rejected").inc()
         self._log.error(_REJECTED, in_force=self._policy.identity, source=self.source, errors=self._rejection.errors)
 
@@ -75,28 +117,53 @@ class Policies:
         """Record that the newest content of the source is in force, after a rejection."""
         if self._rejection is not None:
             self._rejection = None
-            self._metrics.policy_rejected.set(0)
+            self._show_rejections()
             self._log.info("the source holds the policy in force again", policy=self._policy.identity)
 
     def note(self) -> str:
         """Return the first error of the newest content of the source; empty if that is in force."""
-        return f"{_REJECTED}: {self._rejection.errors[0]}" if self._rejection else ""
+        errors = self._rejection.errors if self._rejection else next(iter(self._rejected_objects.values()), ())
+        return f"{_REJECTED}: {errors[0]}" if errors else ""
 
     def describe(self) -> JsonObject:
         """Return the policy in force, its source and the rejection, for people and scripts."""
-        rejection = self._rejection
+        rejection, policy = self._rejection, self._set.default
         return {
-            "name": self._policy.name,
-            "revision": self._policy.revision,
-            "source": self.source,
+            "name": policy.name,
+            "revision": policy.revision,
+            "source": self.source if policy is self._policy else f"PlacementPolicy {policy.name}",
             "loadedAt": self._loaded_at,
             "rejected": {"at": rejection.at, "errors": rejection.errors} if rejection else None,
-            "policy": self._policy.document.model_dump(mode="json", by_alias=True),
+            "policies": {each.name: _described(each) for each in (self._set.default, *self._set.others)},
+            "rejectedPolicies": self._rejected_objects,
+            "policy": policy.document.model_dump(mode="json", by_alias=True),
         }
 
     def _put(self, policy: Policy) -> None:
         self._policy, self._loaded_at = policy, self._now()
+        self._set = self._chosen()
+        self._show()
+
+    def _chosen(self) -> PolicySet:
+        """Return the policies in force: an object named `default` is the default policy, else that of the file."""
+        default = next((each for each in self._objects if each.name == DEFAULT_NAME), self._policy)
+        return PolicySet.of(default, (each for each in self._objects if each.name != DEFAULT_NAME))
+
+    def _show(self) -> None:
+        policy = self._set.default
         self._metrics.policy.info({"name": policy.name, "revision": policy.revision})
+
+    def _show_rejections(self) -> None:
+        self._metrics.policy_rejected.set(1 if self._rejection or self._rejected_objects else 0)
+
+
+def _described(policy: Policy) -> JsonObject:
+    selector = policy.spec.namespace_selector
+    return {
+        "revision": policy.revision,
+        "priority": policy.spec.priority,
+        "namespaceSelector": selector.model_dump(mode="json", by_alias=True) if selector else None,
+    }
 
 
 def errors_of(error: Exception) -> tuple[str, ...]:

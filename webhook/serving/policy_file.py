@@ -59,6 +59,10 @@ class PolicyFile:
         async with self._reloading:
             await self._judge(await asyncio.to_thread(self._read))
 
+    def unready_reason(self) -> str:
+        """Return the empty text: the policy that the server starts with is in force."""
+        return ""
+
     async def poll(self) -> None:
         """Read the file; judge content that is new and that the poll before has read, too."""
         async with self._reloading:

@@ -1,7 +1,10 @@
 """Scorers that follow the policy."""
 
 from collections.abc import Callable
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import orjson
 
 from webhook.byte_cache import ByteCache
 from webhook.cluster.snapshot import Rows, Snapshot
@@ -11,9 +14,13 @@ from webhook.placement.pod_signature import PodSignature
 from webhook.policy.policy import Policy
 from webhook.serving.lanes import TimedScorer
 
+_MOST_SCORERS = 4
+
 
 class PolicyScorer:
     """Returns the scorer of a policy, first of `policy`; another one gets its own. An instance is for one thread.
+
+    Policies that predict alike share a scorer, whose caches are large. A few scorers are kept.
 
     `observe` is called with the duration of each answer in seconds.
     """
@@ -26,12 +33,13 @@ class PolicyScorer:
     ) -> None:
         self._make = make
         self._observe = observe
+        self._kept: dict[bytes, _Kept] = {}
         self._use(policy)
 
     @property
     def caches(self) -> tuple[ByteCache[Any, Any], ...]:
-        """Return the caches of the current scorer, for metrics. Any thread may read them."""
-        return self._schedulers.caches
+        """Return the caches of the scorers, for metrics. Any thread may read them."""
+        return tuple(cache for each in tuple(self._kept.values()) for cache in each.schedulers.caches)
 
     def of(self, policy: Policy) -> TimedScorer:
         """Return the scorer of `policy`; the same one until there is another policy."""
@@ -40,8 +48,27 @@ class PolicyScorer:
         return self._scorer
 
     def _use(self, policy: Policy) -> None:
-        self._policy, self._schedulers = policy, self._make(policy)
-        self._scorer = TimedScorer(self._schedulers, self._observe)
+        key = _settings(policy)
+        kept = self._kept.pop(key, None)
+        if kept is None:
+            schedulers = self._make(policy)
+            kept = _Kept(schedulers, TimedScorer(schedulers, self._observe))
+        # The scorer that was used last comes last.
+        self._kept = dict([*self._kept.items(), (key, kept)][-_MOST_SCORERS:])
+        self._policy, self._scorer = policy, kept.scorer
+
+
+class _Kept(NamedTuple):
+    schedulers: BackendSchedulers
+    scorer: TimedScorer
+
+
+@lru_cache(maxsize=64)
+def _settings(policy: Policy) -> bytes:
+    """Return the settings of `policy` that predictions depend on."""
+    spec = policy.spec
+    settings = spec.model_dump(mode="json", include={"accelerators", "node_templates", "pack_gpus", "schedulers"})
+    return orjson.dumps([settings, spec.placement_check.profile], option=orjson.OPT_SORT_KEYS)
 
 
 class CurrentScorer:

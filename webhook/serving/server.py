@@ -7,8 +7,9 @@ A draining server is not ready but still answers: load balancers and the API ser
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from types import MappingProxyType
+from typing import Protocol
 
 import structlog
 
@@ -17,7 +18,6 @@ from webhook.serving.certificate import Certificate
 from webhook.serving.health import Health
 from webhook.serving.http import MutateEndpoint
 from webhook.serving.listener import Counts, Limits, Listener
-from webhook.serving.policy_file import PolicyFile
 from webhook.settings import Address, Settings
 
 # Longer than the 90 s after which Go's client drops an idle connection, so that it never sends into a closing one.
@@ -25,6 +25,22 @@ _KEEPALIVE_SECONDS = 120.0
 
 # The kubelet and Prometheus, each with a few connections.
 _ADMIN_LIMITS = Limits(most=64, most_per_address=32, head_seconds=5.0, keepalive_seconds=30.0)
+
+
+class PolicySource(Protocol):
+    """The source of the policies, which the server follows."""
+
+    def polled(self, poll_seconds: float) -> AbstractAsyncContextManager[None]:
+        """Follow the source until the block ends; a file is read at this interval."""
+        ...
+
+    async def reload(self) -> None:
+        """Read the file again at once."""
+        ...
+
+    def unready_reason(self) -> str:
+        """Return why no policy of the source has been judged yet; empty once one has."""
+        ...
 
 
 class Server:
@@ -38,7 +54,7 @@ class Server:
         health: Health,
         metrics: Metrics,
         description: Mapping[str, str] = MappingProxyType({}),
-        policy_file: PolicyFile | None = None,
+        policy_file: PolicySource | None = None,
     ) -> None:
         """Create a server that logs `description` (such as the policy) together with its addresses."""
         self._policy_file = policy_file

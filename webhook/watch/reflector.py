@@ -29,13 +29,14 @@ from contextlib import aclosing, suppress
 import orjson
 import structlog
 
-from webhook.cluster.cache.cluster_cache import ClusterCache, InvalidObject
+from webhook.cluster.cache.cluster_cache import InvalidObject
 from webhook.cluster.cache.resources import Resource
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
 from webhook.watch.api_errors import ApiServerError, UnreachableError
 from webhook.watch.api_server import GONE, NOT_FOUND, NOT_READABLE, ApiServer, Connect, JsonObject, list_pages
 from webhook.watch.progress import CatchUpTarget
+from webhook.watch.store import Store
 from webhook.watch.timing import Timing
 
 _FAILURES_OF_A_START = 2
@@ -59,7 +60,7 @@ class Reflector:
     def __init__(
         self,
         resource: Resource,
-        cache: ClusterCache,
+        cache: Store,
         connect: Connect,
         timing: Timing,
         *,

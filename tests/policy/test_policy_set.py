@@ -1,0 +1,114 @@
+"""Selection among several policies by the labels of the namespace."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
+from tests.support.builders import make_pod
+from tests.support.server import World, review_bytes
+from webhook.cluster.file import snapshot_from_documents
+from webhook.kube.documents import Document
+from webhook.kube.field import InvalidInput
+from webhook.pipeline import ClusterView, policy_for
+from webhook.policy.loader import parse_policy
+from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicySet
+from webhook.serving.decision_cache import DecisionCache
+from webhook.serving.reuse import UntilNextSnapshot
+from webhook.serving.work_budget import WorkBudget
+
+SELECTOR = {"matchLabels": {"team": "a"}}
+EVERY: dict[str, Any] = {}
+
+
+def named(name: str, selector: dict[str, Any] | None = None, priority: int = 0) -> Policy:
+    spec = {"priority": priority} | ({} if selector is None else {"namespaceSelector": selector})
+    return Policy(policy_with(**spec).document.model_copy(update={"metadata": _metadata(name)}))
+
+
+def _metadata(name: str) -> Any:
+    return type(policy_with().document.metadata)(name=name)
+
+
+@pytest.mark.parametrize(
+    ("others", "labels", "chosen"),
+    [
+        pytest.param([], {"team": "a"}, "default", id="no other policy"),
+        pytest.param([named("a", SELECTOR)], {"team": "a"}, "a", id="it matches"),
+        pytest.param([named("a", SELECTOR)], {"team": "b"}, "default", id="none matches"),
+        pytest.param([named("a", SELECTOR)], {}, "default", id="unknown labels"),
+        pytest.param([named("a", EVERY), named("b", SELECTOR, 1)], {"team": "a"}, "b", id="by priority"),
+        pytest.param([named("b", EVERY), named("a", SELECTOR)], {"team": "a"}, "a", id="equal priority: by name"),
+        pytest.param([named("a", EVERY, -1), named("b", EVERY)], {}, "b", id="a negative priority"),
+        pytest.param([named("a")], {"team": "a"}, "default", id="no selector: selects nothing"),
+        pytest.param(
+            [named("a", {"matchLabels": {"kubernetes.io/metadata.name": "team-a"}})], {}, "a", id="by name of namespace"
+        ),
+        pytest.param(
+            [named("a", {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["b"]}]})],
+            {"team": "b"},
+            "default",
+            id="an expression",
+        ),
+    ],
+)
+def test_one_policy_is_in_force_for_a_namespace(others: list[Policy], labels: dict[str, str], chosen: str) -> None:
+    for given in (others, others[::-1]):
+        assert PolicySet.of(named("default"), given).of_namespace("team-a", labels).name == chosen
+
+
+def test_a_policy_that_can_never_be_in_force_is_a_conflict() -> None:
+    found = PolicySet.of(named("default"), [named("b", SELECTOR), named("a", SELECTOR), named("c", SELECTOR, 1)])
+    assert [each.partition(":")[0] for each in found.conflicts()] == ["b"]
+
+
+def test_the_selection_does_not_change_the_revision() -> None:
+    assert named("a", SELECTOR, 5).revision == named("a").revision
+
+
+def test_a_namespace_is_judged_by_its_own_labels() -> None:
+    policies = PolicySet.of(named("default"), [named("a", SELECTOR)])
+    content = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new", "labels": {"team": "a"}}}
+    request = make_request(content, namespace="new", name="new", kind="Namespace", resource="namespaces")
+    assert policy_for(request, policies, None).name == "a"
+
+
+def test_a_pod_is_judged_by_the_policy_of_its_namespace() -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a", "labels": {"team": "a"}}}
+    view = ClusterView(snapshot_from_documents([Document("cluster", namespace)]), None)
+    policies = PolicySet.of(named("default"), [named("a", SELECTOR)])
+    world = World(cluster=view)
+    answering = world.admissions()
+    for name in ("team-a", "team-b", "team-a"):
+        body = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj(), namespace=name)
+        budget = WorkBudget(None, 100, monotonic_seconds=world.clock, cpu_seconds=lambda: 0.0)
+        decision = answering.admissions.decide(answering.lane, body, policies, view, budget)
+        answering.admissions.finish(decision, world.now(), 0.0)
+    assert [(each.policy.name if each.policy else "") for each in world.records] == ["a", "default", "a"]
+    patches = [str(each.patch) for each in world.records]
+    assert [f"a@{policies.default.revision}" in each for each in patches] == [True, False, True]
+
+
+def test_equal_pods_of_policies_that_differ_in_name_share_no_decision() -> None:
+    cache = DecisionCache(UntilNextSnapshot())
+    pod = make_pod("trainer").annotate(TYPE, "training").obj()
+    budget = WorkBudget(None, 100, monotonic_seconds=lambda: 0.0, cpu_seconds=lambda: 0.0)
+    one = named("one")
+    first, second, again = (cache.decide(make_request(pod), each, None, budget) for each in (one, named("two"), one))
+    assert second is not first
+    assert again is first
+
+
+@pytest.mark.parametrize(
+    ("field", "error"),
+    [
+        ("priority: 1000001", "must be in [-1000000, 1000000]"),
+        ("namespaceSelector: {matchLabels: {'a b': c}}", "spec.namespaceSelector.matchLabels"),
+    ],
+)
+def test_an_invalid_selection_is_rejected(field: str, error: str) -> None:
+    head = f"apiVersion: placement.{DOMAIN}/v1alpha1\nkind: PlacementPolicy"
+    with pytest.raises(InvalidInput) as caught:
+        parse_policy(f"{head}\nspec:\n  {field}\n", "policy.yaml")
+    assert error in str(caught.value)

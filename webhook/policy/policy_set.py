@@ -1,0 +1,58 @@
+"""Several policies, of which one is in force for each namespace."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from webhook.policy.document import PolicySpec
+from webhook.policy.policy import Policy
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+"""The label that the API server gives to every namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySet:
+    """A default policy, and others that their `namespaceSelector` puts into force for some namespaces.
+
+    `others` are in the order in which they are asked: by falling priority, then by name.
+    """
+
+    default: Policy
+    others: tuple[Policy, ...] = ()
+
+    @classmethod
+    def of(cls, default: Policy, others: Iterable[Policy]) -> "PolicySet":
+        """Return the set of these policies."""
+        return cls(default, tuple(sorted(others, key=lambda each: (-each.spec.priority, each.name))))
+
+    @property
+    def spec(self) -> PolicySpec:
+        """The settings of the default policy, which hold for the server as a whole."""
+        return self.default.spec
+
+    def of_namespace(self, name: str, labels: Mapping[str, str]) -> Policy:
+        """Return the policy in force for the namespace `name` with `labels`, which may be unknown."""
+        if not self.others:
+            return self.default
+        known = {NAME_LABEL: name, **labels}
+        for each in self.others:
+            if each.spec.namespace_selector is not None and each.spec.namespace_selector.matches(known):
+                return each
+        return self.default
+
+    def conflicts(self) -> list[str]:
+        """Return a warning for each two policies of equal priority with equal selectors: the second is never used."""
+        first: dict[tuple[int, str], Policy] = {}
+        found = []
+        for each in self.others:
+            key = (each.spec.priority, str(each.spec.namespace_selector))
+            if key in first:
+                found.append(
+                    f"{each.name}: {first[key].name} has the same priority and namespaceSelector and comes first by "
+                    "name, so this policy is never in force; give one of them another priority"
+                )
+            first.setdefault(key, each)
+        return found
+
+
+PolicyOrSet = Policy | PolicySet

@@ -1,0 +1,240 @@
+"""Follows the PlacementPolicy objects of a cluster: validates each, puts it into force, and writes its status.
+
+An object that is not valid leaves its last good generation in force. If the objects cannot be read, what is in force
+stays in force.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import structlog
+
+from webhook.cluster.cache.cluster_cache import InvalidObject
+from webhook.cluster.cache.resources import Resource
+from webhook.kube.documents import JsonObject
+from webhook.policy.document import API_VERSION, KIND
+from webhook.policy.policy import Policy
+from webhook.serving.policies import DEFAULT_NAME, Policies, errors_of
+from webhook.serving.policy_file import PolicyFile
+from webhook.serving.policy_status import status_of
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import Connect
+from webhook.watch.reflector import Reflector
+from webhook.watch.timing import Timing
+
+POLICY_OBJECTS = Resource(KIND, API_VERSION, "placementpolicies", is_extension=True)
+FIELD_MANAGER = "placement-webhook"
+_MERGE_PATCH = "application/merge-patch+json"
+# A status of one generation is written again at most this often: replicas of two versions could disagree on it.
+_REWRITE_SECONDS = 60.0
+_RETRY_SECONDS = 30.0
+_MOST_OBJECTS = 256
+_UNREADABLE = (
+    "the PlacementPolicies of the cluster cannot be read: install deploy/crd, and let the service "
+    "account get, list and watch placementpolicies"
+)
+
+
+@dataclass(slots=True)
+class _Judged:
+    """One object: its identity when it was judged, its last good policy, and the errors of the newest content."""
+
+    uid: str = ""
+    generation: int = -1
+    good: Policy | None = None
+    errors: tuple[str, ...] = ()
+    written: tuple[int, float] = (-1, 0.0)
+    content: JsonObject = field(default_factory=dict)
+
+
+class ClusterPolicies:
+    """Follows the objects of the cluster behind `connect`, with `file`, if any, for namespaces without an object.
+
+    `validated` returns the policy in a text; it runs in another thread. `now` returns the time in RFC 3339.
+    """
+
+    def __init__(
+        self,
+        connect: Connect,
+        policies: Policies,
+        validated: Callable[[bytes, str], Policy],
+        now: Callable[[], str],
+        file: PolicyFile | None = None,
+        on_fault: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._connect, self._policies, self._validated, self._now = connect, policies, validated, now
+        self._file, self._on_fault = file, on_fault
+        self._objects = _Objects()
+        self._judged: dict[str, _Judged] = {}
+        self._is_judged = False
+        self._log = structlog.get_logger()
+
+    def unready_reason(self) -> str:
+        """Return why the objects have not been judged yet; empty once they have, or cannot be read."""
+        return "" if self._is_judged else "the PlacementPolicies of the cluster have not been read yet"
+
+    async def reload(self) -> None:
+        """Read the file again at once, if there is one."""
+        if self._file is not None:
+            await self._file.reload()
+
+    @asynccontextmanager
+    async def polled(self, poll_seconds: float) -> AsyncIterator[None]:
+        """Follow the objects, and the file at this interval, until the block ends."""
+        reflector = Reflector(POLICY_OBJECTS, self._objects, self._connect, Timing(), on_fault=self._on_fault)
+        async with AsyncExitStack() as stack:
+            if self._file is not None:
+                await stack.enter_async_context(self._file.polled(poll_seconds))
+            tasks = [asyncio.create_task(each) for each in (reflector.run(), self._run())]
+            try:
+                yield
+            finally:
+                for task in tasks:
+                    task.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await task
+
+    async def _run(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_RETRY_SECONDS):
+                    await self._objects.changed.wait()
+            self._objects.changed.clear()
+            try:
+                await self.judge()
+                await self._write_status()
+            except ApiServerError as error:
+                self._log.warning("the status of a PlacementPolicy cannot be written", error=str(error))
+            except Exception:
+                self._on_fault()
+                self._log.exception("the PlacementPolicies cannot be followed")
+
+    async def judge(self) -> None:
+        """Judge the objects that have changed, and put the valid ones into force together."""
+        if self._objects.by_name is None:
+            if self._objects.is_unknown:
+                self._policies.reject_objects({"*": (_UNREADABLE,)})
+                self._is_judged = True
+            return
+        objects = dict(sorted(self._objects.by_name.items())[:_MOST_OBJECTS])
+        for name in self._judged.keys() - objects.keys():
+            del self._judged[name]
+        for name, content in objects.items():
+            await self._judge_one(self._judged.setdefault(name, _Judged()), name, content)
+        self._policies.put_objects([each.good for each in self._judged.values() if each.good is not None])
+        self._policies.reject_objects({name: each.errors for name, each in self._judged.items() if each.errors})
+        self._is_judged = True
+
+    async def _judge_one(self, known: _Judged, name: str, content: JsonObject) -> None:
+        metadata = content["metadata"]
+        uid, generation = str(metadata.get("uid")), int(metadata.get("generation", 0))
+        known.content = content
+        if (known.uid, known.generation) == (uid, generation):
+            return
+        if known.uid != uid:
+            known.good = None
+        known.uid, known.generation = uid, generation
+        document = {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": {"name": name},
+            "spec": content.get("spec", {}),
+        }
+        try:
+            policy = await asyncio.to_thread(self._validated, orjson.dumps(document), f"PlacementPolicy {name}")
+            known.errors = _selection_errors(policy)
+        except Exception as error:
+            known.errors = errors_of(error)
+            return
+        if not known.errors:
+            known.good = policy
+
+    async def _write_status(self) -> None:
+        """Write the statuses that differ. Another replica may have written the same: then there is nothing to write.
+
+        Raises:
+            ApiServerError: a status cannot be written.
+        """
+        wanted = [(name, each, status) for name, each in self._judged.items() if (status := self._status(each))]
+        if not wanted:
+            return
+        async with self._connect() as server:
+            for name, each, status in wanted:
+                version = each.content["metadata"].get("resourceVersion")
+                each.written = (each.generation, time.monotonic())
+                body: dict[str, Any] = {"metadata": {"resourceVersion": version}, "status": status}
+                path = f"{POLICY_OBJECTS.path}/{name}/status"
+                try:
+                    await server.patch(path, body, {"fieldManager": FIELD_MANAGER}, _MERGE_PATCH)
+                except ApiServerError as error:
+                    # Another replica was first, or the object is gone: the watch reports it.
+                    if error.code not in (404, 409):
+                        raise
+
+    def _status(self, each: _Judged) -> JsonObject | None:
+        generation, at_seconds = each.written
+        if generation == each.generation and time.monotonic() - at_seconds < _REWRITE_SECONDS:
+            return None
+        return status_of(each.content, each.good.revision if each.good else "", each.errors, self._now())
+
+
+def _selection_errors(policy: Policy) -> tuple[str, ...]:
+    is_default, has_selector = policy.name == DEFAULT_NAME, policy.spec.namespace_selector is not None
+    if is_default == has_selector:
+        detail = "must be absent: it is for all other namespaces" if is_default else "must be set"
+        return (f"PlacementPolicy {policy.name}: spec.namespaceSelector: Invalid value; {detail}",)
+    return ()
+
+
+class _Objects:
+    """The objects by name, as a reflector keeps them; None before they are known. `changed` is set by each change."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, JsonObject] | None = None
+        self.is_unknown = False
+        self.changed = asyncio.Event()
+
+    def listing(self, _: str) -> "_Listing":
+        """Return a new list."""
+        return _Listing(self)
+
+    def replace(self, objects: dict[str, JsonObject]) -> None:
+        """Take a complete list."""
+        self.by_name, self.is_unknown = objects, False
+        self.changed.set()
+
+    def apply(self, _: str, event: str, content: JsonObject) -> InvalidObject | None:
+        """Apply an event of a watch."""
+        objects, name = self.by_name if self.by_name is not None else {}, content["metadata"]["name"]
+        if event == "DELETED":
+            objects.pop(name, None)
+        else:
+            objects[name] = content
+        self.changed.set()
+        return None
+
+    def mark_unknown(self, _: str) -> None:
+        """Forget the objects: they cannot be read."""
+        if not self.is_unknown:
+            self.by_name, self.is_unknown = None, True
+            self.changed.set()
+
+
+class _Listing:
+    def __init__(self, objects: _Objects) -> None:
+        self._objects = objects
+        self._found: dict[str, JsonObject] = {}
+
+    def add(self, items: Iterable[JsonObject]) -> list[InvalidObject]:
+        """Take objects of the list."""
+        self._found |= {each["metadata"]["name"]: each for each in items}
+        return []
+
+    def finish(self) -> None:
+        """End the list."""
+        self._objects.replace(self._found)
