@@ -64,10 +64,11 @@ test-schedulers: $(STAMP) ## run the real Volcano, KAI, Kueue and Coscheduling, 
 upstream-tables: $(STAMP) ## compare our results with kube-scheduler's unit-test tables, by plugin
 	$(BIN)/python -m tests.upstream
 
-rules: $(STAMP) ## rewrite the rules of the webhook configuration, the PrometheusRule and the dashboard
+rules: $(STAMP) ## rewrite the rules of the webhook configuration, the PrometheusRule, the dashboard and the files of the chart
 	$(BIN)/python -m tests.deploy.generate_rules
 	$(BIN)/python -m tests.deploy.generate_prometheusrule
 	$(BIN)/python -m tests.deploy.generate_dashboard
+	$(BIN)/python -m tests.deploy.generate_chart
 
 MUTANTS      ?= 300
 MUTANTS_SEED ?= 20261121

@@ -2,44 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 import yaml
 
-from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.control_plane import ControlPlane
 from tests.support.manifests import DEPLOY, container_of, pod_template, read, read_one
 
 NAMESPACE = "placement-webhook"
-KINDS = {"ServiceMonitor": "servicemonitors", "PrometheusRule": "prometheusrules"}
-
-
-def operator_crd(kind: str) -> Object:
-    """The kind of the Prometheus operator by name alone; promtool tests what the rules say."""
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{KINDS[kind]}.monitoring.coreos.com"},
-        "spec": {
-            "group": "monitoring.coreos.com",
-            "names": {"kind": kind, "plural": KINDS[kind]},
-            "scope": "Namespaced",
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-        },
-    }
-
-
-@pytest.fixture(scope="module")
-def operator_kinds(control_plane: ControlPlane) -> Iterator[None]:
-    names = [control_plane.client.create(operator_crd(kind)).object["metadata"]["name"] for kind in KINDS]
-    for name in names:
-        control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s")
-    yield
-    for name in names:
-        control_plane.kubectl("delete", "crd", name, "--timeout=30s")
 
 
 @pytest.mark.usefixtures("operator_kinds")

@@ -9,7 +9,6 @@ import yaml
 
 from tests.controlplane.client import Client, NotFound, Object
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.support.builders import make_node_object
 from tests.support.manifests import DEPLOY
@@ -19,35 +18,6 @@ OVERLAYS = ("base", "overlays/cert-manager", "overlays/crd", "overlays/self-mana
 NAMESPACE = "placement-webhook"
 APPLY = ("apply", "--server-side", "--validate=strict", "--field-manager=deploy", "-f", "-")
 CONFIGURATION = ("MutatingWebhookConfiguration", "00-placement-webhook")
-
-
-def cert_manager_crd(kind: str) -> Object:
-    """cert-manager's kind by name alone: what its own schema says of the fields is not tested here."""
-    plural = f"{kind.lower()}s"
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.cert-manager.io"},
-        "spec": {
-            "group": "cert-manager.io",
-            "names": {"kind": kind, "plural": plural},
-            "scope": "Namespaced",
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-        },
-    }
-
-
-@pytest.fixture(scope="module")
-def cert_manager_kinds(control_plane: ControlPlane) -> Iterator[None]:
-    """Issuer and Certificate, as kinds that hold anything."""
-    client = control_plane.client
-    names = [client.create(cert_manager_crd(kind)).object["metadata"]["name"] for kind in ("Issuer", "Certificate")]
-    for name in names:
-        control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s")
-    yield
-    for name in names:
-        control_plane.kubectl("delete", "crd", name, "--timeout=30s")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.controlplane.cache import Progress, cache_folder, locked, made_whole
@@ -37,14 +37,16 @@ class LocalCopy:
 class Recipe:
     """The programs of a scheduler and the folders or files of its module that tests read.
 
-    The Go module is golang/`name`, whose `tool` lines name the main packages; or whose own main package is the program
-    `name`.
+    The Go module is `name` in the folder `modules`. Its `tool` lines name the main packages, or its own main package is
+    the program `name`. A build takes up to `minutes` on two cores.
     """
 
     name: str
     module: str
     files: tuple[str, ...]
     local_copy: LocalCopy | None = None
+    modules: Path = field(default=_MODULES, repr=False)
+    minutes: int = field(default=9, repr=False)
 
 
 VOLCANO = Recipe(
@@ -106,22 +108,22 @@ def built(recipe: Recipe, environ: Mapping[str, str], progress: Progress) -> Bui
 
 def _key(recipe: Recipe) -> str:
     content = hashlib.sha256(repr(recipe).encode())
-    for path in sorted((_MODULES / recipe.name).iterdir()):
+    for path in sorted((recipe.modules / recipe.name).iterdir()):
         content.update(path.read_bytes())
     return content.hexdigest()[:16]
 
 
 def _build(recipe: Recipe, target: Path, environ: Mapping[str, str], progress: Progress) -> None:
-    definition = (_MODULES / recipe.name / "go.mod").read_text()
+    definition = (recipe.modules / recipe.name / "go.mod").read_text()
     try:
         go = find_or_install(_pinned(r"^go (\S+)$", definition), target.parent, environ, progress)
     except NoToolchain as missing:
         raise BuildFailed(str(missing)) from missing
     version = _pinned(rf"^(?:require|\s)\s*{re.escape(recipe.module)} (v\S+)", definition)
-    progress(f"building {recipe.module} {version} into {target}: up to nine minutes on two cores, once")
+    progress(f"building {recipe.module} {version} into {target}: up to {recipe.minutes} minutes on two cores, once")
     with tempfile.TemporaryDirectory(prefix=f"placement-webhook-{recipe.name}-") as folder, made_whole(target) as made:
         module = Path(folder) / "module"
-        shutil.copytree(_MODULES / recipe.name, module)
+        shutil.copytree(recipe.modules / recipe.name, module)
         run = GoCommand(go, module, {**environ, "GOFLAGS": "-mod=readonly"}, progress)
         if recipe.local_copy:
             _copy_with_addition(recipe.local_copy, module, run)

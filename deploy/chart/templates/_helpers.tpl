@@ -1,0 +1,70 @@
+{{/* Labels that only the chart adds. */}}
+{{- define "placement-webhook.helmLabels" -}}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "placement-webhook.labels" -}}
+app.kubernetes.io/name: placement-webhook
+app.kubernetes.io/part-of: placement-webhook
+{{ include "placement-webhook.helmLabels" . }}
+{{- end }}
+
+{{- define "placement-webhook.serverLabels" -}}
+app.kubernetes.io/name: placement-webhook
+app.kubernetes.io/component: server
+{{- end }}
+
+{{- define "placement-webhook.certsLabels" -}}
+app.kubernetes.io/name: placement-webhook
+app.kubernetes.io/component: certs
+{{- end }}
+
+{{- define "placement-webhook.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* The policy document: the value, or the one that comes with the chart. */}}
+{{- define "placement-webhook.policy" -}}
+{{- if .Values.policy -}}
+{{ toYaml .Values.policy }}
+{{ else -}}
+{{ .Files.Get "files/policy.yaml" }}
+{{- end -}}
+{{- end }}
+
+{{/* Fields that the pods of the webhook and of the certs controller share. */}}
+{{- define "placement-webhook.podDefaults" -}}
+enableServiceLinks: false
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "placement-webhook.containerSecurity" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+{{- end }}

@@ -1,0 +1,80 @@
+"""Helm, built before the first test that needs it, and kinds of operators that the manifests use."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.client import Object
+from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.go_command import BuildFailed
+from tests.deploy.helm import Helm, build
+
+_HELM = pytest.StashKey[Path | str]()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Find or build Helm if a selected test needs it: longer than a test may take."""
+    if session.config.option.collectonly:
+        return
+    if any("helm" in getattr(item, "fixturenames", ()) for item in session.items):
+        try:
+            found: Path | str = build(os.environ, lambda line: print(f"helm: {line}", file=sys.stderr, flush=True))
+        except (BuildFailed, OSError) as failure:
+            found = f"helm: the build failed: {failure}"
+        session.config.stash[_HELM] = found
+
+
+@pytest.fixture(scope="session")
+def helm(
+    control_plane_programs: dict[str, Path], pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
+) -> Helm:
+    """Helm; where no control plane can be built, its tests are skipped as those of the control plane."""
+    program = pytestconfig.stash[_HELM]
+    if isinstance(program, str):
+        pytest.fail(program, pytrace=False)
+    return Helm(program, tmp_path_factory.mktemp("helm"))
+
+
+@pytest.fixture(scope="module")
+def cert_manager_kinds(control_plane: ControlPlane) -> Iterator[None]:
+    """Issuer and Certificate, as kinds that hold anything."""
+    with _served(control_plane, "cert-manager.io", ("Issuer", "Certificate")):
+        yield
+
+
+@pytest.fixture(scope="module")
+def operator_kinds(control_plane: ControlPlane) -> Iterator[None]:
+    """ServiceMonitor and PrometheusRule, as kinds that hold anything; promtool tests what the rules state."""
+    with _served(control_plane, "monitoring.coreos.com", ("ServiceMonitor", "PrometheusRule")):
+        yield
+
+
+@contextmanager
+def _served(control_plane: ControlPlane, group: str, kinds: tuple[str, ...]) -> Iterator[None]:
+    """Serve the kinds by name alone: what their own schemas state is not tested here."""
+    names = [control_plane.client.create(_definition(group, kind)).object["metadata"]["name"] for kind in kinds]
+    for name in names:
+        control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s")
+    yield
+    for name in names:
+        control_plane.kubectl("delete", "crd", name, "--timeout=30s")
+
+
+def _definition(group: str, kind: str) -> Object:
+    plural = f"{kind.lower()}s"
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "names": {"kind": kind, "plural": plural},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+    }

@@ -1,0 +1,255 @@
+"""The Helm chart renders the objects of the overlays, and its values do what their descriptions state."""
+
+import re
+import subprocess
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from tests.deploy import generate_chart
+from tests.deploy.helm import CHART, Helm, Object
+from tests.deploy.variants import CA_PEM, VARIANTS
+from tests.support.manifests import DEPLOY, container_of, pod_template, read_one
+from webhook.cli.certs import certs
+from webhook.cli.root import root
+from webhook.cli.serve import serve
+
+Objects = dict[tuple[str, str], Object]
+Overlay = Callable[[str], Objects]
+
+HELM_LABELS = ("app.kubernetes.io/managed-by", "helm.sh/chart")
+SERVER = ("Deployment", "placement-webhook")
+CONTROLLER = ("Deployment", "placement-webhook-certs")
+CONFIGURATION = ("MutatingWebhookConfiguration", "00-placement-webhook")
+POLICY = ("ConfigMap", "placement-policy")
+
+
+def by_name(text: str) -> Objects:
+    return {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(text) if each}
+
+
+@pytest.fixture(scope="module")
+def overlay(control_plane_programs: dict[str, Path]) -> Overlay:
+    """The objects that kustomize makes of a folder of deploy/."""
+
+    def rendered(folder: str) -> Objects:
+        command = [str(control_plane_programs["kubectl"]), "kustomize", str(DEPLOY / folder)]
+        return by_name(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    return rendered
+
+
+def without_helm_labels(objects: Objects) -> Objects:
+    """The objects without the labels of Helm, which all of them have."""
+    for each in objects.values():
+        assert all(each["metadata"]["labels"].pop(label) for label in HELM_LABELS), each["metadata"]["name"]
+        if not each["metadata"]["labels"]:
+            del each["metadata"]["labels"]
+    return objects
+
+
+def of_the_chart(helm: Helm, values: Object | None = None) -> Objects:
+    """The chart's objects but for what an overlay cannot have: labels of Helm, and the checksum of the policy."""
+    objects = without_helm_labels(by_name(helm.template(values)))
+    annotations = pod_template(objects[SERVER])["metadata"].pop("annotations")
+    assert re.fullmatch("[0-9a-f]{64}", annotations["checksum/policy"])
+    return objects
+
+
+def as_the_chart_names_them(objects: Objects) -> Objects:
+    """The overlay's objects without the Namespace, which Helm creates, and with a policy whose name has no hash."""
+    del objects["Namespace", "placement-webhook"]
+    (hashed,) = [name for kind, name in objects if name.startswith("placement-policy-")]
+    policy = objects.pop(("ConfigMap", hashed))
+    policy["metadata"]["name"] = POLICY[1]
+    volume = next(each for each in pod_template(objects[SERVER])["spec"]["volumes"] if each["name"] == "policy")
+    volume["configMap"]["name"] = POLICY[1]
+    return objects | {POLICY: policy}
+
+
+def test_default_values_give_the_overlay_of_self_managed_certificates(helm: Helm, overlay: Overlay) -> None:
+    """Except that the release has the webhook configuration: Helm deletes it first, and no controller creates it."""
+    expected = as_the_chart_names_them(overlay("overlays/self-managed"))
+    expected[CONFIGURATION] = read_one("base/mutatingwebhookconfiguration.yaml")
+    arguments = container_of(expected[CONTROLLER])["args"]
+    given = ["--namespace=placement-webhook", "--secret=placement-webhook-tls"]
+    arguments[arguments.index("--create-configuration") : arguments.index("--create-configuration") + 1] = given
+    (rule,) = expected["ClusterRole", "placement-webhook-certs"]["rules"]
+    rule["verbs"].remove("create")
+    del expected["NetworkPolicy", "placement-webhook-certs"]["spec"]["egress"][1:]
+
+    assert of_the_chart(helm) == expected
+
+
+def test_cert_manager_gives_the_overlay_of_cert_manager(helm: Helm, overlay: Overlay) -> None:
+    expected = as_the_chart_names_them(overlay("overlays/cert-manager"))
+
+    assert of_the_chart(helm, {"certificates": {"source": "certManager"}}) == expected
+
+
+def test_monitoring_gives_the_manifests_of_monitoring(helm: Helm, overlay: Overlay) -> None:
+    enabled = {each: {"enabled": True} for each in ("serviceMonitor", "prometheusRule", "dashboard")}
+    expected = overlay("monitoring")
+
+    given = of_the_chart(helm, {"monitoring": enabled})
+
+    assert {key: given[key] for key in given.keys() - of_the_chart(helm).keys()} == expected
+
+
+def test_files_of_the_chart_are_those_of_the_other_manifests() -> None:
+    found = {path.name: path.read_text() for path in (CHART / "files").iterdir()}
+
+    assert found == generate_chart.files(), "run `make rules`"
+
+
+def test_table_of_the_values_is_that_of_the_schema() -> None:
+    assert generate_chart.PAGE.read_text() == generate_chart.page(), "run `make rules`"
+
+
+def test_version_of_the_chart_is_that_of_the_image() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    (image,) = yaml.safe_load((DEPLOY / "overlays/self-managed/kustomization.yaml").read_text())["images"]
+
+    assert chart["appVersion"] == image["newTag"]
+
+
+def test_helm_finds_no_fault(helm: Helm) -> None:
+    assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"webhook": {"failurepolicy": "Fail"}}, r"'/webhook': additional properties 'failurepolicy' not allowed"),
+        ({"replica": 3}, r"additional properties 'replica' not allowed"),
+        ({"replicas": 0}, r"'/replicas': minimum: got 0, want 1"),
+        ({"certificates": {"source": "self-managed"}}, r"'/certificates/source': value must be one of 'selfManaged'"),
+        ({"image": {"digest": "sha256:12"}}, r"'/image/digest': 'sha256:12' does not match pattern"),
+    ],
+    ids=lambda given: str(given) if isinstance(given, dict) else "",
+)
+def test_a_value_that_does_not_exist_or_fit_is_refused_by_its_name(helm: Helm, values: Object, message: str) -> None:
+    assert re.search(message, helm.template(values, check=False))
+
+
+def test_an_installation_does_not_start_with_fail(helm: Helm) -> None:
+    """Until the first replica serves, it would block the pods of the cluster."""
+    values = {"webhook": {"failurePolicy": "Fail"}}
+
+    assert 'webhook.failurePolicy: Invalid value: "Fail"' in helm.template(values, check=False)
+    deliberate = {"webhook": {"failurePolicy": "Fail", "failFromFirstInstall": True}}
+    for text in (helm.template(values, "--is-upgrade"), helm.template(deliberate)):
+        assert {each["failurePolicy"] for each in by_name(text)[CONFIGURATION]["webhooks"]} == {"Fail"}
+
+
+def test_another_namespace_is_used_everywhere(helm: Helm) -> None:
+    objects = by_name(helm.template(namespace="gpu-system"))
+
+    cluster_scoped = {"ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration"}
+    assert {each["metadata"]["namespace"] for (kind, _), each in objects.items() if kind not in cluster_scoped} == {
+        "gpu-system"
+    }
+    bindings = [each for (kind, _), each in objects.items() if kind.endswith("RoleBinding")]
+    assert {subject["namespace"] for each in bindings for subject in each["subjects"]} == {"gpu-system"}
+    for webhook in objects[CONFIGURATION]["webhooks"]:
+        assert webhook["clientConfig"]["service"]["namespace"] == "gpu-system"
+        assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "gpu-system"]
+    assert "--namespace=gpu-system" in container_of(objects[CONTROLLER])["args"]
+
+
+@pytest.mark.parametrize("values", VARIANTS.values(), ids=VARIANTS)
+def test_arguments_are_understood_and_name_mounted_files(helm: Helm, values: Object) -> None:
+    objects = by_name(helm.template(values))
+    commands = {
+        SERVER[1]: (serve, ["serve"]),
+        CONTROLLER[1]: (certs.commands["controller"], ["certs", "controller"]),
+    }
+    for (kind, name), each in objects.items():
+        if kind in ("Deployment", "StatefulSet"):
+            (command, words), container = commands[name], container_of(each)
+            arguments = container["args"]
+            assert arguments[: len(words)] == words
+            program = click.Context(root, **root.context_settings)
+            command.make_context(words[-1], list(arguments[len(words) :]), parent=program).close()
+            mounts = {mount["mountPath"] for mount in container.get("volumeMounts", ())}
+            named = re.findall(r"=(/\S+)", " ".join(arguments))
+            assert all(path in mounts or str(Path(path).parent) in mounts for path in named), named
+
+
+def test_own_certificates_are_trusted_by_the_bundle_of_the_values(helm: Helm) -> None:
+    objects = by_name(helm.template(VARIANTS["own-secret"]))
+
+    bundles = {webhook["clientConfig"]["caBundle"] for webhook in objects[CONFIGURATION]["webhooks"]}
+    assert [yaml.safe_load(f"!!binary {each}").decode() for each in bundles] == [CA_PEM]
+    assert CONTROLLER not in objects
+
+
+def test_without_a_live_view_the_webhook_has_no_rights_and_no_token(helm: Helm) -> None:
+    objects = by_name(helm.template(VARIANTS["own-secret"]))
+
+    assert not [kind for kind, _ in objects if "Role" in kind]
+    assert pod_template(objects[SERVER])["spec"]["automountServiceAccountToken"] is False
+    assert not objects["NetworkPolicy", "placement-webhook"]["spec"]["egress"]
+
+
+def test_without_events_there_is_no_right_to_write_them(helm: Helm) -> None:
+    rules = by_name(helm.template({"events": False}))["ClusterRole", "placement-webhook"]["rules"]
+
+    assert {verb for rule in rules for verb in rule["verbs"]} <= {"get", "list", "watch"}
+
+
+def test_namespaces_are_exempted_and_selected(helm: Helm) -> None:
+    for webhook in by_name(helm.template(VARIANTS["own-secret"]))[CONFIGURATION]["webhooks"]:
+        (names,) = webhook["namespaceSelector"]["matchExpressions"]
+        assert (names["operator"], names["values"]) == ("NotIn", ["kube-system", "network", "placement-webhook"])
+        assert webhook["namespaceSelector"]["matchLabels"] == {"gpu": "yes"}
+        assert webhook["timeoutSeconds"] == 3
+
+
+def test_image_is_named_by_its_digest(helm: Helm) -> None:
+    objects = by_name(helm.template(VARIANTS["own-secret"]))
+
+    assert container_of(objects[SERVER])["image"] == f"registry.example.com/pw@sha256:{'0' * 64}"
+
+
+def test_a_changed_policy_rolls_out_the_pods(helm: Helm) -> None:
+    policy = deepcopy(VARIANTS["audit-volume"]["policy"])
+    before, after = (by_name(helm.template(values)) for values in ({}, {"policy": policy}))
+
+    assert yaml.safe_load(after[POLICY]["data"]["policy.yaml"]) == policy
+    assert (
+        pod_template(before[SERVER])["metadata"]["annotations"]
+        != pod_template(after[SERVER])["metadata"]["annotations"]
+    )
+
+
+def test_records_on_volumes_outlive_pods_and_release(helm: Helm) -> None:
+    """Each replica has a claim of its own, which no one deletes."""
+    workload = by_name(helm.template(VARIANTS["audit-volume"]))["StatefulSet", "placement-webhook"]
+
+    (claim,) = workload["spec"]["volumeClaimTemplates"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container_of(workload)["volumeMounts"]}
+    assert mounts[claim["metadata"]["name"]] == "/var/log/placement-webhook"
+    assert "--audit=/var/log/placement-webhook/audit.jsonl" in container_of(workload)["args"]
+    assert "persistentVolumeClaimRetentionPolicy" not in workload["spec"]
+
+
+def test_configuration_for_a_policy_with_kinds_of_its_own(helm: Helm) -> None:
+    manifest = read_one("base/mutatingwebhookconfiguration.yaml")
+    manifest["webhooks"][1]["rules"] = [{"apiGroups": ["example.com"]}]
+
+    given = by_name(helm.template({"webhook": {"manifest": yaml.safe_dump(manifest)}}))[CONFIGURATION]["webhooks"]
+
+    assert given == manifest["webhooks"]
+
+
+def test_runbooks_get_the_address_of_the_repository(helm: Helm) -> None:
+    rule = {"enabled": True, "runbookBaseURL": "https://git.example.com/pw/"}
+    groups = by_name(helm.template({"monitoring": {"prometheusRule": rule}}))["PrometheusRule", "placement-webhook"]
+
+    urls = [rule["annotations"]["runbook_url"] for group in groups["spec"]["groups"] for rule in group["rules"]]
+    assert all(url.startswith("https://git.example.com/pw/docs/runbooks/") for url in urls)

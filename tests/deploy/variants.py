@@ -1,0 +1,38 @@
+"""Values of the Helm chart that together use each of its choices."""
+
+from tests.deploy.helm import Object
+
+CA_PEM = "-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n"
+
+VARIANTS: dict[str, Object] = {
+    "self-managed": {"certificates": {"secretName": "tls", "controller": {"extraArgs": ["--server-days=90"]}}},
+    "cert-manager": {
+        "certificates": {"source": "certManager"},
+        "monitoring": {each: {"enabled": True} for each in ("serviceMonitor", "prometheusRule", "dashboard")},
+        "clientCertificates": {"caSecretName": "api-servers", "names": ["kube-apiserver-*"]},
+        "admin": {"port": 9090, "tokenSecretName": "prometheus"},
+    },
+    "own-secret": {
+        "certificates": {"source": "secret", "caBundle": CA_PEM},
+        "liveView": False,
+        "webhook": {
+            "exemptNamespaces": ["kube-system", "network"],
+            "namespaceSelector": {"matchLabels": {"gpu": "yes"}},
+            "timeoutSeconds": 3,
+        },
+        "image": {"repository": "registry.example.com/pw", "digest": f"sha256:{'0' * 64}", "pullSecrets": ["pull"]},
+    },
+    "audit-volume": {
+        "audit": {"output": "volume", "volume": {"storageClassName": "fast"}},
+        "events": False,
+        "extraArgs": ["--prove-patches=10", "--audit-keep-hours=48"],
+        "nodeSelector": {"role": "control"},
+        "networkPolicy": {"extraEgress": [{"ports": [{"port": 4318}]}]},
+        "policy": {
+            "apiVersion": "placement.maip.mxsf.io/v1alpha1",
+            "kind": "PlacementPolicy",
+            "metadata": {"name": "own"},
+            "spec": {"tolerateAnyProduct": False},
+        },
+    },
+}
