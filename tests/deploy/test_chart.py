@@ -1,22 +1,20 @@
 """The Helm chart renders the objects of the overlays, and its values do what their descriptions state."""
 
 import re
+import shlex
 import subprocess
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 
-import click
 import pytest
 import yaml
 
 from tests.deploy import generate_chart
 from tests.deploy.helm import CHART, Helm, Object
 from tests.deploy.variants import CA_PEM, VARIANTS
+from tests.support.command import understand
 from tests.support.manifests import DEPLOY, container_of, pod_template, read_one
-from webhook.cli.certs import certs
-from webhook.cli.root import root
-from webhook.cli.serve import serve
 
 Objects = dict[tuple[str, str], Object]
 Overlay = Callable[[str], Objects]
@@ -164,19 +162,12 @@ def test_another_namespace_is_used_everywhere(helm: Helm) -> None:
 @pytest.mark.parametrize("values", VARIANTS.values(), ids=VARIANTS)
 def test_arguments_are_understood_and_name_mounted_files(helm: Helm, values: Object) -> None:
     objects = by_name(helm.template(values))
-    commands = {
-        SERVER[1]: (serve, ["serve"]),
-        CONTROLLER[1]: (certs.commands["controller"], ["certs", "controller"]),
-    }
-    for (kind, name), each in objects.items():
+    for (kind, _), each in objects.items():
         if kind in ("Deployment", "StatefulSet"):
-            (command, words), container = commands[name], container_of(each)
-            arguments = container["args"]
-            assert arguments[: len(words)] == words
-            program = click.Context(root, **root.context_settings)
-            command.make_context(words[-1], list(arguments[len(words) :]), parent=program).close()
+            container = container_of(each)
+            understand(container["args"])
             mounts = {mount["mountPath"] for mount in container.get("volumeMounts", ())}
-            named = re.findall(r"=(/\S+)", " ".join(arguments))
+            named = re.findall(r"=(/\S+)", " ".join(container["args"]))
             assert all(path in mounts or str(Path(path).parent) in mounts for path in named), named
 
 
@@ -253,3 +244,15 @@ def test_runbooks_get_the_address_of_the_repository(helm: Helm) -> None:
 
     urls = [rule["annotations"]["runbook_url"] for group in groups["spec"]["groups"] for rule in group["rules"]]
     assert all(url.startswith("https://git.example.com/pw/docs/runbooks/") for url in urls)
+
+
+@pytest.mark.parametrize("values", VARIANTS.values(), ids=VARIANTS)
+def test_commands_of_the_notes_are_understood(helm: Helm, values: Object) -> None:
+    given = ("placement-webhook", str(CHART), "--namespace", "gpu-system", "--values", "-", "--dry-run=client")
+    notes = helm("install", *given, stdin=yaml.safe_dump(values)).partition("NOTES:")[2]
+
+    commands = re.findall(r"^  placement-webhook (.+)$", notes, re.MULTILINE)
+    assert commands
+    for command in commands:
+        understand(shlex.split(command))
+    assert f"rollout status {'stateful' if 'audit' in values else 'deployment'}" in notes

@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 import yaml
 
+from certs.registration import Target, manifest, with_ca_bundle
 from tests.controlplane.client import NotFound, Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.process import Process
 from tests.controlplane.webhooks import ADMISSION
 from tests.deploy.helm import CHART, Helm
-from tests.deploy.variants import VARIANTS
+from tests.deploy.variants import CA_PEM, VARIANTS
 from tests.support.builders import make_pod
-from tests.support.manifests import container_of
+from tests.support.manifests import DEPLOY, container_of
 from tests.support.service_account import token_kubeconfig
 
 NAMESPACE = RELEASE = "placement-webhook"
@@ -67,11 +68,24 @@ def test_a_release_is_installed_upgraded_and_uninstalled(cluster: Cluster, helm:
         cluster.create(make_pod("after").obj())
 
 
+def test_an_installation_by_kustomize_is_taken_over(cluster: Cluster, helm: Helm) -> None:
+    kubectl = cluster.control_plane.kubectl
+    kubectl("apply", "-k", str(DEPLOY / "overlays" / "self-managed"))
+    cluster.client.create(with_ca_bundle(manifest(Target()), CA_PEM.encode()))
+    before = ca_bundles(cluster)
+
+    with installed(cluster, helm, "--take-ownership", "--force-conflicts"):
+        assert ca_bundles(cluster) == before is not None
+        deployment = cluster.client.get("Deployment", "placement-webhook-certs", NAMESPACE, api_version="apps/v1")
+        assert "--create-configuration" not in container_of(deployment)["args"]
+    assert left(cluster, namespaced=False) == ["namespace/placement-webhook"]
+
+
 @contextmanager
-def installed(cluster: Cluster, helm: Helm) -> Iterator[None]:
+def installed(cluster: Cluster, helm: Helm, *flags: str) -> Iterator[None]:
     """Install the chart with its defaults; there is no release afterwards."""
     try:
-        notes = helm("install", *release(cluster), str(CHART), "--create-namespace")
+        notes = helm("install", *release(cluster), str(CHART), "--create-namespace", *flags)
         assert "kubectl -n placement-webhook rollout status deployment/placement-webhook" in notes
         yield
     finally:

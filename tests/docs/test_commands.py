@@ -31,6 +31,7 @@ from tests.docs.markdown import (
     steps,
     write_named_files,
 )
+from tests.support.command import understand
 from tests.support.programs import write_program
 from webhook.cli.root import root
 
@@ -58,26 +59,6 @@ def calls(command: str) -> Iterator[list[str]]:
             call = []
         else:
             call.append(token)
-
-
-def understand(arguments: list[str]) -> None:
-    """Return if the program accepts these arguments.
-
-    Raises:
-        click.UsageError: it rejects them.
-    """
-    command: click.Command = root
-    rest = list(arguments)
-    while isinstance(command, click.Group):
-        if not rest or rest[0] in ("--help", "--version"):
-            return
-        name = rest.pop(0)
-        found = command.get_command(click.Context(command), name)
-        if found is None:
-            raise click.UsageError(f"no such command: {name}")
-        command = found
-    # As under the program itself: a command remembers its help option from the first context that asks.
-    command.make_context(command.name, rest, parent=click.Context(root, **root.context_settings))
 
 
 ALL_CALLS = [

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import click
 import pytest
 
 from webhook.cli import main
+from webhook.cli.root import root
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +63,23 @@ def run_alone(*arguments: object, environment: dict[str, str] | None = None) -> 
     command = [sys.executable, "-m", "webhook", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def understand(arguments: list[str]) -> None:
+    """Return if the program accepts these arguments.
+
+    Raises:
+        click.UsageError: it rejects them.
+    """
+    command: click.Command = root
+    rest = list(arguments)
+    while isinstance(command, click.Group):
+        if not rest or rest[0] in ("--help", "--version"):
+            return
+        name = rest.pop(0)
+        found = command.get_command(click.Context(command), name)
+        if found is None:
+            raise click.UsageError(f"no such command: {name}")
+        command = found
+    # As under the program itself: a command remembers its help option from the first context that asks.
+    command.make_context(command.name, rest, parent=click.Context(root, **root.context_settings))
