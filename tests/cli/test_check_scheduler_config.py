@@ -118,3 +118,9 @@ def test_serve_reports_a_configuration_that_it_cannot_use(
     result = run("serve", "--tls-dir", "t", "--scheduler-config", "scheduler.yaml")
     assert result.code == 2
     assert error in result.errors
+
+
+def test_serve_needs_a_live_cluster_for_policy_objects(run: Run) -> None:
+    outcome = run("serve", "--tls-dir", "t", "--policy-source", "crd")
+    assert outcome.code == 2
+    assert "--policy-source crd needs a live cluster" in outcome.errors

@@ -55,7 +55,8 @@ class _Judged:
 class ClusterPolicies:
     """Follows the objects of the cluster behind `connect`, with `file`, if any, for namespaces without an object.
 
-    `validated` returns the policy in a text; it runs in another thread. `now` returns the time in RFC 3339.
+    `store` has the objects as they were read. `validated` returns the policy in a text; it runs in another thread.
+    `now` returns the time in RFC 3339.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class ClusterPolicies:
     ) -> None:
         self._connect, self._policies, self._validated, self._now = connect, policies, validated, now
         self._file, self._on_fault = file, on_fault
-        self._objects = _Objects()
+        self.store = PolicyObjects()
         self._judged: dict[str, _Judged] = {}
         self._is_judged = False
         self._log = structlog.get_logger()
@@ -86,7 +87,7 @@ class ClusterPolicies:
     @asynccontextmanager
     async def polled(self, poll_seconds: float) -> AsyncIterator[None]:
         """Follow the objects, and the file at this interval, until the block ends."""
-        reflector = Reflector(POLICY_OBJECTS, self._objects, self._connect, Timing(), on_fault=self._on_fault)
+        reflector = Reflector(POLICY_OBJECTS, self.store, self._connect, Timing(), on_fault=self._on_fault)
         async with AsyncExitStack() as stack:
             if self._file is not None:
                 await stack.enter_async_context(self._file.polled(poll_seconds))
@@ -103,8 +104,8 @@ class ClusterPolicies:
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_RETRY_SECONDS):
-                    await self._objects.changed.wait()
-            self._objects.changed.clear()
+                    await self.store.changed.wait()
+            self.store.changed.clear()
             try:
                 await self.judge()
                 await self._write_status()
@@ -116,12 +117,12 @@ class ClusterPolicies:
 
     async def judge(self) -> None:
         """Judge the objects that have changed, and put the valid ones into force together."""
-        if self._objects.by_name is None:
-            if self._objects.is_unknown:
+        if self.store.by_name is None:
+            if self.store.is_unknown:
                 self._policies.reject_objects({"*": (_UNREADABLE,)})
                 self._is_judged = True
             return
-        objects = dict(sorted(self._objects.by_name.items())[:_MOST_OBJECTS])
+        objects = dict(sorted(self.store.by_name.items())[:_MOST_OBJECTS])
         for name in self._judged.keys() - objects.keys():
             del self._judged[name]
         for name, content in objects.items():
@@ -191,7 +192,7 @@ def _selection_errors(policy: Policy) -> tuple[str, ...]:
     return ()
 
 
-class _Objects:
+class PolicyObjects:
     """The objects by name, as a reflector keeps them; None before they are known. `changed` is set by each change."""
 
     def __init__(self) -> None:
@@ -226,7 +227,7 @@ class _Objects:
 
 
 class _Listing:
-    def __init__(self, objects: _Objects) -> None:
+    def __init__(self, objects: PolicyObjects) -> None:
         self._objects = objects
         self._found: dict[str, JsonObject] = {}
 

@@ -1,0 +1,115 @@
+"""PlacementPolicy objects: what is in force while they change, and the status that each gets."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.support.server import policies_of
+from webhook.policy.document import API_VERSION, KIND
+from webhook.policy.loader import built_in_policy
+from webhook.policy_cases import parse_tested_policy
+from webhook.serving.cluster_policies import ClusterPolicies
+from webhook.serving.policies import Policies
+from webhook.serving.policy_status import status_of
+from webhook.watch.api_server import ApiServer
+
+Object = dict[str, Any]
+NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"
+
+
+def policy(name: str, generation: int = 1, uid: str = "u", **spec: Any) -> Object:
+    metadata = {"name": name, "uid": uid, "generation": generation}
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": {"namespaceSelector": {}} | spec}
+
+
+class Followed:
+    """The policies of a cluster, judged after each change."""
+
+    def __init__(self) -> None:
+        def connect() -> ApiServer:
+            raise AssertionError
+
+        self.policies: Policies = policies_of(built_in_policy())
+        self.source = ClusterPolicies(connect, self.policies, parse_tested_policy, lambda: NOW)
+
+    def see(self, event: str, content: Object) -> list[str]:
+        """Apply an event; return the names and card weights of the policies in force."""
+        self.source.store.apply(KIND, event, content)
+        return self.judged()
+
+    def judged(self) -> list[str]:
+        asyncio.run(self.source.judge())
+        return [f"{each.name} {each.spec.priority}" for each in self.policies.in_force().others]
+
+
+@pytest.fixture
+def followed() -> Followed:
+    found = Followed()
+    found.source.store.replace({})
+    return found
+
+
+def test_a_bad_generation_leaves_the_last_good_one_in_force(followed: Followed) -> None:
+    assert followed.see("ADDED", policy("a", priority=1)) == ["a 1"]
+    assert followed.see("MODIFIED", policy("a", 2, priority=2, keyDomain="no domain")) == ["a 1"]
+    assert "spec.keyDomain" in followed.policies.note()
+    assert followed.see("MODIFIED", policy("a", 3, priority=3)) == ["a 3"]
+    assert followed.policies.note() == ""
+
+
+def test_an_object_that_was_made_anew_has_no_last_good_generation(followed: Followed) -> None:
+    followed.see("ADDED", policy("a", priority=1))
+    assert followed.see("MODIFIED", policy("a", 1, "other", keyDomain="no domain")) == []
+
+
+def test_a_deleted_object_is_not_in_force(followed: Followed) -> None:
+    followed.see("ADDED", policy("a", keyDomain="no domain"))
+    assert followed.see("DELETED", policy("a")) == []
+    assert followed.policies.note() == ""
+
+
+def test_only_the_default_policy_has_no_selector(followed: Followed) -> None:
+    followed.see("ADDED", policy("default", priority=7))
+    assert followed.policies.current().spec.priority == 0
+    assert "spec.namespaceSelector" in followed.policies.note()
+    followed.see("MODIFIED", policy("default", 2, priority=7, namespaceSelector=None))
+    assert followed.policies.current().spec.priority == 7
+
+
+def test_objects_that_cannot_be_read_stay_in_force_and_are_reported(followed: Followed) -> None:
+    followed.see("ADDED", policy("a", priority=1))
+    followed.source.store.mark_unknown(KIND)
+    assert followed.judged() == ["a 1"]
+    assert "cannot be read" in followed.policies.note()
+    followed.source.store.replace({})
+    assert followed.judged() == []
+    assert followed.policies.note() == ""
+
+
+def test_the_source_is_ready_once_the_objects_are_judged_or_cannot_be_read() -> None:
+    followed = Followed()
+    followed.judged()
+    assert followed.source.unready_reason()
+    followed.source.store.mark_unknown(KIND)
+    followed.judged()
+    assert followed.source.unready_reason() == ""
+
+
+def test_the_status_is_the_same_for_every_replica_and_is_written_once() -> None:
+    content = policy("a", 2)
+    first = status_of(content, "r1", (), NOW)
+    assert first is not None
+    assert first["revision"] == "r1"
+    assert status_of(content | {"status": first}, "r1", (), LATER) is None
+
+    rejected = status_of(policy("a", 3) | {"status": first}, "", ("wrong",), LATER)
+    assert rejected is not None
+    assert rejected["revision"] == "r1"
+    assert [(each["type"], each["status"], each["lastTransitionTime"]) for each in rejected["conditions"]] == [
+        ("Accepted", "False", LATER),
+        ("InForce", "False", LATER),
+    ]
+    again = status_of(policy("a", 4) | {"status": rejected}, "", ("still wrong",), "2026-01-01T02:00:00Z")
+    assert again is not None
+    assert {each["lastTransitionTime"] for each in again["conditions"]} == {LATER}
