@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.deadline import never
-from webhook.kube.documents import JsonObject
-from webhook.kube.field import InvalidInput, invalid
+from webhook.kube.documents import JsonObject, parse
+from webhook.kube.field import FieldError, InvalidInput, invalid
 from webhook.kube.json_patch import patched
 from webhook.pipeline import admit_content
 from webhook.pod_content import PodContent
@@ -61,6 +63,27 @@ def parse_tested_policy(text: str | bytes, place: str) -> Policy:
     if errors:
         raise InvalidInput(placed(errors, text, place))
     return policy
+
+
+def parse_tested_policies(text: str | bytes, place: str) -> list[Policy]:
+    """Return the policies in `text`, which can have several documents; `place` is the prefix of the errors' paths.
+
+    Raises:
+        InvalidInput: a document is not a valid PlacementPolicy, or a test case fails; lists all errors.
+    """
+    documents = parse(text, place)
+    if len(documents) == 1:
+        return [parse_tested_policy(text, place)]
+    found: list[Policy] = []
+    errors: list[FieldError] = []
+    for document in documents:
+        try:
+            found.append(parse_tested_policy(orjson.dumps(document.content), document.place))
+        except InvalidInput as error:
+            errors += error.errors
+    if errors or not found:
+        raise InvalidInput(errors or [invalid(place, "", "must hold a PlacementPolicy")])
+    return found
 
 
 def _differences(test: PolicyTest, policy: Policy) -> tuple[Difference, ...]:

@@ -192,3 +192,39 @@ def test_a_policy_that_is_not_valid_has_no_test_results(run: Run, tmp_path: Path
     outcome = run("policy", "test", path)
 
     assert (outcome.code, outcome.output) == (2, "")
+
+
+_DOCUMENT = """\
+apiVersion: placement.maip.mxsf.io/v1alpha1
+kind: PlacementPolicy
+metadata: {{name: {name}}}
+spec: {{namespaceSelector: {{matchLabels: {{team: a}}}}, priority: {priority}}}
+---
+"""
+
+
+@pytest.mark.parametrize(
+    ("priorities", "warned"),
+    [pytest.param((0, 0), ["b"], id="equal"), pytest.param((0, 1), [], id="different")],
+)
+def test_check_warns_of_a_policy_that_is_never_in_force(
+    tmp_path: Path, run: Run, priorities: tuple[int, int], warned: list[str]
+) -> None:
+    file = tmp_path / "policies.yaml"
+    documents = (_DOCUMENT.format(name=name, priority=each) for name, each in zip("ab", priorities, strict=True))
+    file.write_text("".join(documents))
+    result = run("policy", "check", file)
+    assert result.code == 0
+    assert [line.split("@")[0].rpartition(" ")[2] for line in result.output.splitlines()] == ["a", "b"]
+    assert [line.split(": ")[1] for line in result.errors.splitlines()] == warned
+
+
+def test_check_reports_the_errors_of_each_document(tmp_path: Path, run: Run) -> None:
+    file = tmp_path / "policies.yaml"
+    file.write_text("".join(_DOCUMENT.format(name=name, priority="high") for name in "ab"))
+    result = run("policy", "check", file)
+    assert result.code == 2
+    assert [("document 1" in line, "spec.priority" in line) for line in result.errors.splitlines()] == [
+        (True, True),
+        (False, True),
+    ]

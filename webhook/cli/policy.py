@@ -13,8 +13,10 @@ from webhook.cluster.cache.resources import PRIORITY_CLASSES, REQUIRED_RESOURCES
 from webhook.kube.field import InvalidInput
 from webhook.placement.cluster_warnings import absent_schedulers_of, unfit_classes_of
 from webhook.policy.document import PolicyDocument
+from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
-from webhook.policy_cases import parse_tested_policy
+from webhook.policy.policy_set import PolicySet
+from webhook.policy_cases import parse_tested_policies
 
 
 @click.group()
@@ -29,6 +31,7 @@ def policy() -> None:
 def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, context: str | None) -> None:
     """Check that each FILE is a valid PlacementPolicy and its test cases pass. If not, print all errors; exit with 2.
 
+    FILE can have several documents, for PlacementPolicy objects: a warning names those that would never be in force.
     FILE can be - for standard input. With --kubeconfig or --context, also warn about schedulers that a policy names and
     that do not run in that cluster, and about PriorityClasses that do not exist there.
 
@@ -39,22 +42,32 @@ def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, c
     """
     check_standard_input(*(("FILE", file) for file in files))
     valid: list[tuple[str, Policy]] = []
+    good = 0
     for file in files:
         place = "<stdin>" if file == STANDARD_INPUT else file
         try:
-            found = parse_tested_policy(read_text(file, "FILE"), place)
+            found = parse_tested_policies(read_text(file, "FILE"), place)
         except InvalidInput as error:
             for each in error.errors:
                 echo(f"Error: {each}", err=True)
         else:
-            valid.append((place, found))
-            types = ", ".join(found.spec.workload_types)
-            echo(f"{place}: valid: {found.identity}, workload types {types}")
+            good += 1
+            for one in found:
+                valid.append((place, one))
+                echo(f"{place}: valid: {one.identity}, workload types {', '.join(one.spec.workload_types)}")
+    _warn_of_conflicts([each for _, each in valid])
     if valid and (kubeconfig is not None or context is not None):
         _warn_of_cluster(valid, kubeconfig, context)
-    if len(valid) < len(files) > 1:
-        echo(f"{len(files) - len(valid)} of {len(files)} files are not valid", err=True)
-    ctx.exit(0 if len(valid) == len(files) else 2)
+    if good < len(files) > 1:
+        echo(f"{len(files) - good} of {len(files)} files are not valid", err=True)
+    ctx.exit(0 if good == len(files) else 2)
+
+
+def _warn_of_conflicts(policies: list[Policy]) -> None:
+    """Warn of policies with a namespaceSelector that would never be in force together in a cluster."""
+    selecting = [each for each in policies if each.spec.namespace_selector is not None]
+    for warning in PolicySet.of(built_in_policy(), selecting).conflicts():
+        echo(f"Warning: {warning}", fg="yellow", err=True)
 
 
 def _warn_of_cluster(policies: list[tuple[str, Policy]], kubeconfig: Path | None, context: str | None) -> None:
