@@ -43,7 +43,7 @@ def test_a_release_is_installed_upgraded_and_uninstalled(cluster: Cluster, helm:
     """An upgrade leaves caBundle alone. Of an uninstalled release, nothing calls a webhook that is gone."""
     with installed(cluster, helm):
         with certs_controller(cluster, tmp_path):
-            before = wait_for(lambda: ca_bundles(cluster), "caBundle")
+            before = wait_for(lambda: trusted_ca_bundles(cluster), "the CA of the Secret in caBundle")
         values = {"webhook": {"failurePolicy": "Fail", "timeoutSeconds": 7}, "replicas": 3}
         helm("upgrade", *release(cluster), str(CHART), "--values=-", stdin=yaml.safe_dump(values))
 
@@ -105,8 +105,11 @@ def certs_controller(cluster: Cluster, folder: Path) -> Iterator[None]:
     arguments = container_of(deployment)["args"]
     assert here.keys() <= set(arguments)
     given = ["-m", "webhook", *(here.get(each, each) for each in arguments)]
-    process = Process(Path(sys.executable), given, folder / "certs-controller.log")
+    log = folder / "certs-controller.log"
+    log.unlink(missing_ok=True)
+    process = Process(Path(sys.executable), given, log)
     try:
+        process.wait_ready(lambda: "the certificates are maintained" in log.read_text())
         yield
     finally:
         process.stop()
@@ -117,6 +120,15 @@ def webhooks(cluster: Cluster) -> list[Object]:
         found = cluster.client.get("MutatingWebhookConfiguration", "00-placement-webhook", api_version=ADMISSION)
         return list(found["webhooks"])
     return []
+
+
+def trusted_ca_bundles(cluster: Cluster) -> list[str] | None:
+    """Return the caBundle of each webhook, None unless all are the CA of the Secret."""
+    with suppress(NotFound):
+        ca = cluster.client.get("Secret", "placement-webhook-tls", NAMESPACE)["data"].get("ca.crt")
+        found = ca_bundles(cluster)
+        return found if found and set(found) == {ca} else None
+    return None
 
 
 def ca_bundles(cluster: Cluster) -> list[str] | None:
