@@ -69,9 +69,16 @@ def as_the_chart_names_them(objects: Objects) -> Objects:
     return objects | {POLICY: policy}
 
 
-def test_default_values_give_the_overlay_of_self_managed_certificates(helm: Helm, overlay: Overlay) -> None:
+@pytest.mark.parametrize(
+    ("values", "folder"),
+    [
+        pytest.param({}, "overlays/self-managed", id="default values"),
+        pytest.param({"policyObjects": True}, "overlays/crd", id="policyObjects"),
+    ],
+)
+def test_chart_gives_the_overlay(helm: Helm, overlay: Overlay, values: Object, folder: str) -> None:
     """Except that the release has the webhook configuration: Helm deletes it first, and no controller creates it."""
-    expected = as_the_chart_names_them(overlay("overlays/self-managed"))
+    expected = as_the_chart_names_them(overlay(folder))
     expected[CONFIGURATION] = read_one("base/mutatingwebhookconfiguration.yaml")
     arguments = container_of(expected[CONTROLLER])["args"]
     given = ["--namespace=placement-webhook", "--secret=placement-webhook-tls"]
@@ -80,7 +87,7 @@ def test_default_values_give_the_overlay_of_self_managed_certificates(helm: Helm
     rule["verbs"].remove("create")
     del expected["NetworkPolicy", "placement-webhook-certs"]["spec"]["egress"][1:]
 
-    assert of_the_chart(helm) == expected
+    assert of_the_chart(helm, values) == expected
 
 
 def test_cert_manager_gives_the_overlay_of_cert_manager(helm: Helm, overlay: Overlay) -> None:
@@ -144,8 +151,14 @@ def test_an_installation_does_not_start_with_fail(helm: Helm) -> None:
         assert {each["failurePolicy"] for each in by_name(text)[CONFIGURATION]["webhooks"]} == {"Fail"}
 
 
+def test_policy_objects_need_the_live_view(helm: Helm) -> None:
+    refused = helm.template({"policyObjects": True, "liveView": False}, check=False)
+
+    assert "policyObjects: Invalid value: true" in refused
+
+
 def test_another_namespace_is_used_everywhere(helm: Helm) -> None:
-    objects = by_name(helm.template(namespace="gpu-system"))
+    objects = by_name(helm.template({"policyObjects": True}, namespace="gpu-system"))
 
     cluster_scoped = {"ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration"}
     assert {each["metadata"]["namespace"] for (kind, _), each in objects.items() if kind not in cluster_scoped} == {

@@ -7,6 +7,7 @@ CA_PEM = "-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n"
 VARIANTS: dict[str, Object] = {
     "self-managed": {"certificates": {"secretName": "tls", "controller": {"extraArgs": ["--server-days=90"]}}},
     "cert-manager": {
+        "policyObjects": True,
         "certificates": {"source": "certManager"},
         "monitoring": {each: {"enabled": True} for each in ("serviceMonitor", "prometheusRule", "dashboard")},
         "clientCertificates": {"caSecretName": "api-servers", "names": ["kube-apiserver-*"]},
