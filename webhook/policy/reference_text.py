@@ -164,9 +164,9 @@ spec:
   other object must have one, and `{}` selects all namespaces. An object that is never in force because another one
   has the same selector and priority is logged. A new Namespace is judged by its own labels. Labels come from the view
   of the cluster: while it does not know a namespace, only `kubernetes.io/metadata.name` is known.
-- **Files.** `policy check FILE` takes several documents, so the objects can be checked together before they are
-  applied; it warns of one that would never be in force. A file for `--policy` holds one policy, for all namespaces of
-  the command or server: its `namespaceSelector` and `priority` have no effect there.
+- **Files.** `policy check FILE` takes several documents, so you can check the objects together before you apply them.
+  It warns of an object that would never be in force. A file for `--policy` holds one policy, for all namespaces: its
+  `namespaceSelector` and `priority` have no effect there.
 - **Identity.** `NAME@REVISION` on the pod and in the audit record names the policy that decided. Selection and test
   cases do not change the revision.
 - **Settings of the server.** `maxViewAgeSeconds`, `reservationSeconds` and `workBudgetMilliseconds` of
