@@ -99,7 +99,7 @@ def live_view(
     """
     recorder = PredictionRecorder(predictions, metrics, time.time)
     own_namespace = os.environ.get("POD_NAMESPACE") or "placement-webhook"
-    missed = MissedPods(policies.current, Selection.shipped(own_namespace), time.monotonic)
+    missed = MissedPods(policies.in_force, Selection.shipped(own_namespace), time.monotonic)
     metrics.missed_pods.set_function(lambda: missed.count)
 
     def on_bound(pod: Mapping[str, Any]) -> None:

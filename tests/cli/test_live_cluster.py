@@ -73,16 +73,16 @@ class Served:
         found = [line.rpartition(" ")[2] for line in lines if line.startswith(f"placement_webhook_{name} ")]
         return float(found[0]) if found else None
 
-    def is_ready(self) -> bool:
+    def passes(self, probe: str) -> bool:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._admin_port}/readyz") as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._admin_port}{probe}") as answer:
                 return bool(answer.status == 200)
         except OSError:
             return False
 
 
 @contextmanager
-def serving(folder: Path, kubeconfig: Path, policy: str = "", *flags: str) -> Iterator[Served]:
+def serving(folder: Path, kubeconfig: Path, policy: str = "", *flags: str, probe: str = "/readyz") -> Iterator[Served]:
     write_certificate(folder)
     port, admin = HeldPort(), HeldPort()
     numbers = port.number, admin.number
@@ -97,7 +97,7 @@ def serving(folder: Path, kubeconfig: Path, policy: str = "", *flags: str) -> It
     process = subprocess.Popen([sys.executable, "-m", "webhook", "serve", *arguments], cwd=ROOT, stderr=log)
     served = Served(*numbers, folder / "ca.crt")
     try:
-        wait_for(served.is_ready, lambda: f"readiness: {(folder / 'log').read_text()}")
+        wait_for(lambda: served.passes(probe), lambda: f"{probe}: {(folder / 'log').read_text()}")
         yield served
     finally:
         process.send_signal(signal.SIGTERM)
@@ -196,7 +196,8 @@ def test_server_starts_and_patches_without_an_api_server(tmp_path: Path) -> None
         "current-context": "c",
     }
     (tmp_path / "kubeconfig").write_bytes(orjson.dumps(config))
-    with serving(tmp_path, tmp_path / "kubeconfig") as served:
+    with serving(tmp_path, tmp_path / "kubeconfig", probe="/healthz") as served:
+        assert not served.passes("/readyz")
         response = served.admit(training_pod(), "team-a")
         assert placement_of(response) == "Unknown"
         assert "patch" in response

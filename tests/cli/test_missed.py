@@ -12,6 +12,7 @@ from tests.support.admission import DOMAIN, TYPE
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.command import Run
 from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
+from webhook.policy.document import API_VERSION, KIND
 
 TRAINER = make_pod("trainer").namespace("team-a").gpu(1).annotate(TYPE, "training").creation("2026-03-01T08:00:00Z")
 WEB = TRAINER.owner("ReplicaSet", "web-7d4b9c8f5").label("pod-template-hash", "7d4b9c8f5")
@@ -52,6 +53,20 @@ def test_the_missed_pods_are_listed_with_what_to_do(run: Run) -> None:
         "  kubectl rollout restart deployment/web -n team-a  # 2 pods",
         "  delete and create again: pod/trainer -n team-a",
     ]
+
+
+@pytest.mark.parametrize(("accepted", "code"), [("True", 0), ("False", 3)])
+def test_an_accepted_policy_object_judges_the_pods_of_its_namespaces(run: Run, accepted: str, code: int) -> None:
+    policy = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": "team-a", "generation": 2},
+        "spec": {"mode": "shadow", "namespaceSelector": {"matchLabels": {"team": "a"}}},
+        "status": {"conditions": [{"type": "Accepted", "status": accepted, "observedGeneration": 2}]},
+    }
+    outcome = run("missed", "--cluster", "-", stdin=as_list(TRAINER, policy, namespace("team-a", {"team": "a"})))
+
+    assert outcome.code == code
 
 
 def test_no_missed_pod_is_exit_code_0(run: Run) -> None:

@@ -41,6 +41,7 @@ def test_everything_of_the_request_is_read() -> None:
         user="jane",
         dry_run=True,
         object=POD,
+        groups=("system:authenticated",),
     )
 
 

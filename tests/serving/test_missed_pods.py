@@ -10,6 +10,7 @@ from tests.support.server import Clock
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import PENDING_PODS
 from webhook.missed import Selection
+from webhook.policy.policy_set import PolicySet
 from webhook.serving import missed_pods
 from webhook.serving.missed_pods import MissedPods
 
@@ -22,7 +23,8 @@ class World:
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.missed = MissedPods(policy_with, Selection.shipped("placement-webhook"), self.clock)
+        self.policies = PolicySet(policy_with())
+        self.missed = MissedPods(lambda: self.policies, Selection.shipped("placement-webhook"), self.clock)
         self.cache = ClusterCache(self.missed.note)
 
     def apply(self, event: str, pod: PodBuilder, kind: str = PENDING_PODS) -> int:
@@ -34,6 +36,17 @@ class World:
     def put_namespace(self, name: str, **annotations: str) -> None:
         given = {f"{DOMAIN}/{key.replace('_', '-')}": value for key, value in annotations.items()}
         self.cache.apply("Namespace", "ADDED", {"metadata": {"name": name, "annotations": given}})
+
+
+def test_a_pod_is_judged_by_the_policy_of_its_namespace() -> None:
+    world = World()
+    shadow = policy_with(mode="shadow", namespaceSelector={"matchLabels": {"team": "a"}})
+    world.policies = PolicySet.of(policy_with(), [shadow])
+    for name, labels in (("team-a", {"team": "a"}), ("team-b", {})):
+        world.cache.apply("Namespace", "ADDED", {"metadata": {"name": name, "labels": labels}})
+
+    assert world.apply("ADDED", TRAINER) == 0
+    assert world.apply("ADDED", make_pod("other").namespace("team-b").gpu(1).annotate(TYPE, "training")) == 1
 
 
 def test_a_missed_pod_counts_until_it_is_deleted() -> None:

@@ -21,7 +21,10 @@ from webhook.cluster.snapshot import Namespace
 from webhook.kube.documents import field, parse
 from webhook.kube.field import InvalidInput, invalid
 from webhook.missed import NO_SCOPE, MissedPod, Scope, Selection, missed_pod
+from webhook.policy.document import API_VERSION, KIND
 from webhook.policy.policy import Policy
+from webhook.policy.policy_object import accepted_policies
+from webhook.policy.policy_set import PolicySet
 
 JsonObject = dict[str, Any]
 
@@ -29,28 +32,34 @@ _CONFIGURATIONS = Resource(
     "MutatingWebhookConfiguration", "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations"
 )
 _NAMESPACES = Resource("Namespace", "v1", "namespaces", is_required=True)
+_POLICIES = Resource(KIND, API_VERSION, "placementpolicies", is_extension=True)
 _PODS = Resource("Pod", "v1", "pods", "status.phase!=Succeeded,status.phase!=Failed", is_required=True)
 _EXIT_CODE = 3
 
 
 class _Search:
-    """The missed pods among those that `add` was given, after the namespaces and configurations."""
+    """The missed pods among those that `add` was given, after the namespaces, configurations and policies."""
 
     def __init__(self, policy: Policy) -> None:
         self.found: list[MissedPod] = []
         self.pods = 0
         self.undecided: Counter[str] = Counter()
         self.is_registered = False
-        self._policy = policy
+        self._default = policy
+        self._objects: list[JsonObject] = []
+        self._policies = PolicySet(policy)
         self._scopes: dict[str, Scope] = {}
         self._selection = Selection.shipped(Target().namespace)
 
     def add(self, kind: str, content: JsonObject) -> None:
-        """Take an object of one of the three kinds."""
+        """Take an object of one of the four kinds."""
         if kind == "Namespace":
             self._add_namespace(content)
         elif kind == "MutatingWebhookConfiguration":
             self._add_configuration(content)
+        elif kind == KIND:
+            self._objects.append(content)
+            self._policies = accepted_policies(self._default, self._objects)
         elif kind == "Pod":
             self._add_pod(content)
 
@@ -74,8 +83,10 @@ class _Search:
 
     def _add_pod(self, content: JsonObject) -> None:
         self.pods += 1
-        scope = self._scopes.get(str(field(content, "metadata", "namespace")), NO_SCOPE)
-        missed = missed_pod(content, scope, self._policy, self._selection)
+        namespace = str(field(content, "metadata", "namespace"))
+        scope = self._scopes.get(namespace, NO_SCOPE)
+        policy = self._policies.of_namespace(namespace, scope.labels)
+        missed = missed_pod(content, scope, policy, self._selection)
         if missed is not None:
             self.found.append(missed)
             self.undecided.update(self._selection.undecided(content))
@@ -128,7 +139,8 @@ def missed(
 
     They were created while no replica answered and failurePolicy was Ignore, or before the webhook was registered. Pods
     that the webhook leaves alone are not listed: those that the selectors or conditions of the registered webhook
-    exclude, that opt out, or that have ended. Exit code 0: none; 3: some.
+    exclude, that opt out, or that have ended. PlacementPolicy objects that a server has accepted come before --policy.
+    Exit code 0: none; 3: some.
 
     \b
     Examples:
@@ -170,7 +182,7 @@ def _read_file(search: _Search, filename: str) -> None:
     if by_kind.keys().isdisjoint(("Pod", "Namespace")):
         detail = "holds no Pod; give what `kubectl get pods,namespaces -A -o json` prints"
         raise InvalidInput([invalid("--cluster", filename, detail)])
-    for kind in (_NAMESPACES.kind, _CONFIGURATIONS.kind, _PODS.kind):
+    for kind in (_NAMESPACES.kind, _CONFIGURATIONS.kind, _POLICIES.kind, _PODS.kind):
         for content in by_kind.get(kind, ()):
             search.add(kind, content)
 
@@ -195,7 +207,9 @@ def _read_live(search: _Search, kubeconfig: Path | None, context: str | None, in
             search.add(resource.kind, content)
         progress.show(f"{search.pods} pods read, {len(search.found)} missed")
 
-    list_resources(ClientConfig(kubeconfig, in_cluster, context), (_NAMESPACES, _CONFIGURATIONS, _PODS), take)
+    list_resources(
+        ClientConfig(kubeconfig, in_cluster, context), (_NAMESPACES, _CONFIGURATIONS, _POLICIES, _PODS), take
+    )
     progress.end()
 
 

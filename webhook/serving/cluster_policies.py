@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
 import structlog
 
 from webhook.cluster.cache.cluster_cache import InvalidObject
@@ -19,7 +18,8 @@ from webhook.cluster.cache.resources import Resource
 from webhook.kube.documents import JsonObject
 from webhook.policy.document import API_VERSION, KIND
 from webhook.policy.policy import Policy
-from webhook.serving.policies import DEFAULT_NAME, Policies, errors_of
+from webhook.policy.policy_object import DEFAULT_NAME, policy_text
+from webhook.serving.policies import Policies, errors_of
 from webhook.serving.policy_file import PolicyFile
 from webhook.serving.policy_status import status_of
 from webhook.watch.api_errors import ApiServerError
@@ -140,14 +140,8 @@ class ClusterPolicies:
         if known.uid != uid:
             known.good = None
         known.uid, known.generation = uid, generation
-        document = {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "metadata": {"name": name},
-            "spec": content.get("spec", {}),
-        }
         try:
-            policy = await asyncio.to_thread(self._validated, orjson.dumps(document), f"PlacementPolicy {name}")
+            policy = await asyncio.to_thread(self._validated, policy_text(content), f"PlacementPolicy {name}")
             known.errors = _selection_errors(policy)
         except Exception as error:
             known.errors = errors_of(error)

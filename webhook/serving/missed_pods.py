@@ -2,7 +2,7 @@
 
 A pod with the mark of the policy, or without a workload type, costs two lookups. The others are kept by template: pods
 of one template are evaluated once, a few milliseconds at a time, after the first lists. A pod is judged by the defaults
-that its namespace has, and by the policy in force, when the pod is first seen, or after the first lists.
+of its namespace and the policy in force for it when the pod is first seen, or after the first lists.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,8 +12,8 @@ from typing import Any
 
 from webhook.cluster.cache.object_key import PENDING_PODS, Key
 from webhook.kube.documents import field
-from webhook.missed import CreatedPod, Selection, created_pod, is_candidate, missed
-from webhook.policy.policy import Policy
+from webhook.missed import NO_SCOPE, CreatedPod, Scope, Selection, created_pod, is_candidate, missed
+from webhook.policy.policy_set import PolicySet
 
 _TURN_SECONDS = 0.005
 # The templates that wait to be evaluated; beyond that, one is evaluated as it arrives.
@@ -33,17 +33,17 @@ class _Template:
 class MissedPods:
     """Keeps the number of missed pods in `count`. An instance is for one thread.
 
-    `policy` returns the policy in force, `selection` has the pods that are sent to the webhook.
+    `policies` returns the policies in force, `selection` has the pods that are sent to the webhook.
     """
 
     def __init__(
-        self, policy: Callable[[], Policy], selection: Selection, monotonic_seconds: Callable[[], float]
+        self, policies: Callable[[], PolicySet], selection: Selection, monotonic_seconds: Callable[[], float]
     ) -> None:
         self.count = 0
-        self._policy = policy
+        self._policies = policies
         self._selection = selection
         self._monotonic_seconds = monotonic_seconds
-        self._defaults: dict[str, Mapping[str, str]] = {}
+        self._scopes: dict[str, Scope] = {}
         self._template_of: dict[tuple[str, Key], _Template] = {}
         self._templates: dict[bytes, _Template] = {}
         self._waiting: dict[_Template, CreatedPod] = {}
@@ -71,18 +71,23 @@ class MissedPods:
                 self.count += template.pods * template.is_missed
 
     def _is_missed(self, created: CreatedPod) -> bool:
-        return missed(created, self._defaults.get(created.namespace, {}), self._policy()) is not None
+        scope = self._scopes.get(created.namespace, NO_SCOPE)
+        policy = self._policies().of_namespace(created.namespace, scope.labels)
+        return missed(created, scope.annotations, policy) is not None
 
     def _note_namespace(self, name: str, content: Mapping[str, Any] | None) -> None:
-        annotations = field(content or {}, "metadata", "annotations")
         if content is None:
-            self._defaults.pop(name, None)
-        else:
-            self._defaults[name] = annotations if isinstance(annotations, dict) else {}
+            self._scopes.pop(name, None)
+            return
+        annotations, labels = (field(content, "metadata", each) for each in ("annotations", "labels"))
+        self._scopes[name] = Scope(
+            annotations if isinstance(annotations, dict) else {}, labels if isinstance(labels, dict) else {}
+        )
 
     def _candidate(self, key: Key, pod: Mapping[str, Any]) -> CreatedPod | None:
-        policy, defaults = self._policy(), self._defaults.get(key.namespace)
-        has_default_type = defaults is None or policy.keys.workload_type in defaults
+        scope = self._scopes.get(key.namespace)
+        policy = self._policies().of_namespace(key.namespace, scope.labels if scope else {})
+        has_default_type = scope is None or policy.keys.workload_type in scope.annotations
         if not is_candidate(pod, policy, has_default_type=has_default_type):
             return None
         if not self._selection.covers(key.namespace, {}) or not self._selection.sends(pod):

@@ -9,11 +9,10 @@ from webhook.kube.documents import JsonObject
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
 from webhook.policy.policy import Policy
+from webhook.policy.policy_object import DEFAULT_NAME
 from webhook.policy.policy_set import PolicySet
 
 BUILT_IN = "built-in"
-DEFAULT_NAME = "default"
-"""The name of the PlacementPolicy of a cluster that replaces the policy of the file."""
 _REJECTED = "the newest policy is rejected and the last good one stays in force"
 # A client reads these, so a policy with many errors is cut.
 _MOST_ERRORS = 20
