@@ -8,16 +8,20 @@ from tests.support.builders import PodBuilder, make_pod
 from webhook.doctor.pods_read import MOST_NAMED, PodsRead, shipped_selection
 from webhook.missed import Scope
 from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicySet
 
 TYPE = "maip.mxsf.io/workload-type"
 
 
 def read(
-    *pods: PodBuilder | dict[str, Any], defaults: dict[str, str] | None = None, policy: Policy = POLICY
+    *pods: PodBuilder | dict[str, Any],
+    defaults: dict[str, str] | None = None,
+    policy: Policy = POLICY,
+    others: tuple[Policy, ...] = (),
 ) -> PodsRead:
     """Return what is kept of these pods, in namespaces with these defaults."""
     scopes = {name: Scope(defaults or {}, {}) for name in ("default", "kube-system")}
-    made = PodsRead(policy, shipped_selection(configuration()["webhooks"][0]), scopes)
+    made = PodsRead(PolicySet(policy, others), shipped_selection(configuration()["webhooks"][0]), scopes)
     for pod in pods:
         made.add(pod.obj() if isinstance(pod, PodBuilder) else pod)
     return made
@@ -26,6 +30,16 @@ def read(
 def test_a_pod_without_marks_was_missed_before_and_after_it_is_bound() -> None:
     pending, bound = (make_pod(name).annotate(TYPE, "training").gpu(1) for name in ("pending", "bound"))
     assert [each.name for each in read(pending, bound.node_name("node-1")).missed] == ["pending", "bound"]
+
+
+def test_a_pod_is_judged_by_the_policy_of_its_namespace() -> None:
+    pod = make_pod("trainer").annotate(TYPE, "training").gpu(1)
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": "default"}}
+
+    assert read(pod, others=(policy_with(mode="shadow", namespaceSelector=selector),)).missed == []
+    assert (
+        len(read(pod, policy=policy_with(mode="shadow"), others=(policy_with(namespaceSelector=selector),)).missed) == 1
+    )
 
 
 def test_pods_that_the_webhook_leaves_alone_were_not_missed() -> None:

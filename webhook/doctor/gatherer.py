@@ -20,8 +20,10 @@ from webhook.doctor.source import Source
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
 from webhook.missed import Scope
+from webhook.policy.document import API_VERSION
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
+from webhook.policy.policy_object import accepted_policies
 from webhook.watch.api_errors import ApiServerError, UnreachableError
 from webhook.watch.api_server import NOT_FOUND, ApiServer, list_pages
 from webhook.watch.release import read_release
@@ -30,6 +32,7 @@ _PAGE = 500
 _AT_ONCE = 8
 _NODE_LEASES = "kube-node-lease"
 _NOT_ENDED = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
+_POLICY_OBJECTS = f"/apis/{API_VERSION}/placementpolicies"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 _LISTS: Mapping[Source, str] = {
     Source.NAMESPACES: "/api/v1/namespaces",
@@ -200,13 +203,16 @@ class _Gatherer:
 
     async def _read_policy(self) -> None:
         place = policy_place(self.found.deployment or {})
-        if place is None:
-            return
-        name, key = place
-        found = await self._get_if_any(self._namespaced("/api/v1", "configmaps", name))
-        stored = stored_policy(found[0] if found else {}, name, key)
-        self._objects[Source.POLICY] = found
-        self.found = replace(self.found, stored=stored, policy=stored.policy or self.found.policy)
+        if place is not None:
+            name, key = place
+            found = await self._get_if_any(self._namespaced("/api/v1", "configmaps", name))
+            stored = stored_policy(found[0] if found else {}, name, key)
+            self._objects[Source.POLICY] = found
+            self.found = replace(self.found, stored=stored, policy=stored.policy or self.found.policy)
+        if await self._get_if_any(_POLICY_OBJECTS.rpartition("/")[0]):
+            policies = accepted_policies(self.found.policy, (await self._server.get(_POLICY_OBJECTS, {}))["items"])
+            default = () if policies.default is self.found.policy else (policies.default,)
+            self.found = replace(self.found, policy=policies.default, accepted=(*default, *policies.others))
 
     async def _read_pods(self) -> None:
         found = self.found
@@ -216,12 +222,12 @@ class _Gatherer:
             name_of(each): Scope(texts(each, "metadata", "annotations"), texts(each, "metadata", "labels"))
             for each in found.of(Source.NAMESPACES)
         }
-        read = PodsRead(found.policy, selection, scopes)
+        read = PodsRead(found.policies, selection, scopes)
 
         async def take(items: list[JsonObject], begins: bool) -> None:
             nonlocal read
             if begins:
-                read = PodsRead(found.policy, selection, scopes)
+                read = PodsRead(found.policies, selection, scopes)
             for each in items:
                 read.add(each)
             await asyncio.sleep(0)

@@ -15,6 +15,7 @@ from webhook.kube import documents
 from webhook.kube.release import Release
 from webhook.missed import MissedPod
 from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicySet
 
 JsonObject = dict[str, Any]
 
@@ -73,8 +74,8 @@ class Installation:
 
     `target` has the names of its objects. `objects` are by source; a source that could not be read is in `refusals`
     with the reason. `policy` is the one that checks judge by: the one in force if it is known, else `given`, else the
-    built-in one. `bound_schedulers` are the schedulers of running pods. `missed` are the first missed pods of
-    `missed_count`.
+    built-in one. `accepted` are the policies of PlacementPolicy objects. `bound_schedulers` are the schedulers of running
+    pods. `missed` are the first missed pods of `missed_count`.
     """
 
     now: datetime
@@ -84,6 +85,7 @@ class Installation:
     refusals: Mapping[Source, str] = field(default_factory=dict)
     given: Policy | None = None
     stored: StoredPolicy | None = None
+    accepted: tuple[Policy, ...] = ()
     bound_schedulers: frozenset[str] = frozenset()
     missed: tuple[MissedPod, ...] = ()
     missed_count: int = 0
@@ -102,6 +104,16 @@ class Installation:
     def knows(self, source: Source) -> bool:
         """Return whether `source` was read."""
         return source in self.objects
+
+    @property
+    def policies(self) -> PolicySet:
+        """The policies in force, as far as they are known."""
+        return PolicySet.of(self.policy, (each for each in self.accepted if each is not self.policy))
+
+    def policy_of(self, namespace: str) -> Policy:
+        """Return the policy in force for `namespace`."""
+        found = (each for each in self.of(Source.NAMESPACES) if documents.field(each, "metadata", "name") == namespace)
+        return self.policies.of_namespace(namespace, texts(next(found, {}), "metadata", "labels"))
 
     @property
     def place(self) -> str:

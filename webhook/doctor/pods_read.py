@@ -10,7 +10,7 @@ from webhook.doctor.enforcement import reason_not_enforced
 from webhook.kube import documents
 from webhook.kube.wellknown import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.missed import NO_SCOPE, MissedPod, Scope, Selection, missed_pod
-from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicySet
 
 MOST_NAMED = 10
 
@@ -34,7 +34,7 @@ class PodsRead:
     `selection` are the pods that are sent to the webhook; None: no pod counts as missed. `scopes` are the namespaces.
     """
 
-    policy: Policy
+    policies: PolicySet
     selection: Selection | None
     scopes: Mapping[str, Scope]
     bound_schedulers: set[str] = field(default_factory=set)
@@ -49,8 +49,10 @@ class PodsRead:
         namespace = str(documents.field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE)
         if self.selection is None:
             return
-        missed = missed_pod(pod, self.scopes.get(namespace, NO_SCOPE), self.policy, self.selection)
-        if missed is not None and reason_not_enforced(self.policy, pod, namespace) is None:
+        scope = self.scopes.get(namespace, NO_SCOPE)
+        policy = self.policies.of_namespace(namespace, scope.labels)
+        missed = missed_pod(pod, scope, policy, self.selection)
+        if missed is not None and reason_not_enforced(policy, pod, namespace) is None:
             self.missed_count += 1
             if len(self.missed) < MOST_NAMED:
                 self.missed.append(missed)

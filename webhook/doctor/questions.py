@@ -84,12 +84,13 @@ async def create_on_trial(
     if chosen is None or installation.configuration is None:
         return None
     namespace, workload_type = chosen
+    policy = installation.policy_of(namespace)
     # The webhook can deny pods that no node could ever run.
-    cards = offered_cards(installation.policy, nodes_of(installation))
-    resources = (*cards, *installation.policy.spec.accelerators[0].resources)
+    cards = offered_cards(policy, nodes_of(installation))
+    resources = (*cards, *policy.spec.accelerators[0].resources)
     resource = next((each for each in resources if "*" not in each), None)
-    pod = sample_pod(installation.policy, workload_type, resource)
-    pod = named_in_the_canary(installation.policy, pod, namespace)
+    pod = sample_pod(policy, workload_type, resource)
+    pod = named_in_the_canary(policy, pod, namespace)
     pod["metadata"]["labels"] = labels_selected_by(installation.pods_webhook[1]) if installation.pods_webhook else {}
     created: JsonObject | None = None
     message, code, began = "", 0, monotonic()
@@ -102,7 +103,7 @@ async def create_on_trial(
             raise
         message, code = str(error), error.code
     seconds = monotonic() - began
-    not_enforced = reason_not_enforced(installation.policy, pod, namespace, user)
+    not_enforced = reason_not_enforced(policy, pod, namespace, user)
     return Trial(namespace, workload_type, seconds, created, message, code, not_enforced)
 
 
@@ -111,7 +112,7 @@ def _trial_place(installation: Installation, given: str | None) -> tuple[str, st
     own = installation.pods_webhook
     names = ["default", *sorted(name_of(each) for each in installation.of(Source.NAMESPACES))]
     for name in [given] if given else names:
-        types = list(types_of(installation.policy, name))
+        types = list(types_of(installation.policy_of(name), name))
         labels = installation.namespace_labels(name)
         if types and (given or (own is not None and selects_namespace(own[1], labels))):
             return name, types[0]

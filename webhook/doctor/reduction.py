@@ -7,7 +7,7 @@ from webhook.doctor.installation import JsonObject, StoredPolicy, listed, texts
 from webhook.doctor.source import Source
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
-from webhook.policy.loader import parse_policy
+from webhook.policy_cases import parse_tested_policy
 
 _CONTAINER = ("name", "command", "args", "ports", "volumeMounts")
 
@@ -107,6 +107,6 @@ def stored_policy(config_map: JsonObject, name: str, key: str) -> StoredPolicy:
     if text is None:
         return StoredPolicy(name, None, (f"it has no key {key}",))
     try:
-        return StoredPolicy(name, parse_policy(text, key))
+        return StoredPolicy(name, parse_tested_policy(text, key))
     except InvalidInput as error:
         return StoredPolicy(name, None, tuple(map(str, error.errors)))

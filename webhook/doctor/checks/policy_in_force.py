@@ -26,7 +26,10 @@ def find(installation: Installation) -> Iterator[Fault]:
     if installation.policy.spec.mode == "shadow":
         yield info("policy: spec.mode", "shadow: no pod is changed or denied", "set mode: enforce when it is to be")
     held = stored.policy if stored is not None else None
-    in_force = _mark(installation)
+    # A PlacementPolicy object comes before the ConfigMap.
+    trial = installation.trial
+    is_from_object = trial is not None and installation.policy_of(trial.namespace) in installation.accepted
+    in_force = "" if is_from_object else _mark(installation)
     if held is not None and in_force and in_force != held.identity:
         what = f"holds {held.identity}, but a replica that answered has {in_force}: it has not read it, or rejected it"
         yield warning(where, what, "look at the logs of the replicas; `kubectl rollout status` if it was just applied")
