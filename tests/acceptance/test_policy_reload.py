@@ -61,5 +61,5 @@ def test_a_canary_treats_all_pods_of_an_owner_alike(cluster: Cluster, webhook: W
         pod["metadata"]["ownerReferences"] = [owner]
         stored = cluster.create(pod, dry_run=True).object
         patched.setdefault(uid, set()).add(MARK in stored["metadata"]["annotations"])
-        assert patched[uid] == {owner_bucket(pod, cluster.namespace) < 50}
+        assert patched[uid] == {owner_bucket(pod, cluster.namespace, "") < 50}
     assert {True, False} == {found for each in patched.values() for found in each}

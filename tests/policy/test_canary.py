@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.admission import make_request, policy_with
+from tests.support.admission import DOMAIN, make_request, policy_with
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.field import InvalidInput
 from webhook.policy.canary import owner_bucket, shadow_reason
@@ -32,11 +32,12 @@ def bucket_of(text: str) -> int:
         pytest.param(pod(name="b", generateName="x-", uid_=1), UID, id="whatever the pod is named"),
         pytest.param(pod(None, generateName="job-", name="job-abcde"), "team-a/job-", id="the generateName"),
         pytest.param(pod(None, name="single"), "team-a/single", id="the name"),
+        pytest.param(pod(annotations={f"{DOMAIN}/gang": "llama"}), "team-a/llama", id="the gang, not the owner"),
         pytest.param(make_request({}, namespace="team-a"), "team-a/", id="no metadata"),
     ],
 )
 def test_the_bucket_is_the_hash_of_the_owner(asked: AdmissionRequest, hashed: str) -> None:
-    assert owner_bucket(asked.object or {}, asked.namespace) == bucket_of(hashed)
+    assert owner_bucket(asked.object or {}, asked.namespace, f"{DOMAIN}/gang") == bucket_of(hashed)
 
 
 @pytest.mark.parametrize("percent", [0, 1, 10, 50, 99, 100])

@@ -111,6 +111,8 @@ def test_built_in_policy_matches_the_contract() -> None:
                 "invalidAnnotations": None,
                 "mutateTemplates": False,
             },
+            "namespaceSelector": None,
+            "priority": 0,
             "exemptions": [],
             "mode": "enforce",
             "canaryPercent": 100,

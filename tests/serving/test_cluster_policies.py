@@ -9,6 +9,7 @@ from tests.support.server import policies_of
 from webhook.policy.document import API_VERSION, KIND
 from webhook.policy.loader import built_in_policy
 from webhook.policy_cases import parse_tested_policy
+from webhook.serving import cluster_policies
 from webhook.serving.cluster_policies import ClusterPolicies
 from webhook.serving.policies import Policies
 from webhook.serving.policy_status import status_of
@@ -69,6 +70,17 @@ def test_a_deleted_object_is_not_in_force(followed: Followed) -> None:
     assert followed.policies.note() == ""
 
 
+def test_above_the_limit_the_newest_objects_are_left_out(followed: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_policies, "_MOST_OBJECTS", 1)
+    older, newer = policy("b", priority=1), policy("a", priority=2)
+    older["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    newer["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
+    followed.see("ADDED", older)
+
+    assert followed.see("ADDED", newer) == ["b 1"]
+    assert "left out" in followed.policies.note()
+
+
 def test_only_the_default_policy_has_no_selector(followed: Followed) -> None:
     followed.see("ADDED", policy("default", priority=7))
     assert followed.policies.current().spec.priority == 0
@@ -102,6 +114,13 @@ def test_the_status_is_the_same_for_every_replica_and_is_written_once() -> None:
     assert first is not None
     assert first["revision"] == "r1"
     assert status_of(content | {"status": first}, "r1", (), LATER) is None
+
+    never_used = status_of(content, "r1", (), NOW, "a: b comes first")
+    assert never_used is not None
+    assert [(each["type"], each["status"]) for each in never_used["conditions"]] == [
+        ("Accepted", "True"),
+        ("InForce", "False"),
+    ]
 
     rejected = status_of(policy("a", 3) | {"status": first}, "", ("wrong",), LATER)
     assert rejected is not None

@@ -66,7 +66,7 @@ def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, c
 def _warn_of_conflicts(policies: list[Policy]) -> None:
     """Warn of policies with a namespaceSelector that would never be in force together in a cluster."""
     selecting = [each for each in policies if each.spec.namespace_selector is not None]
-    for warning in PolicySet.of(built_in_policy(), selecting).conflicts():
+    for warning in PolicySet.of(built_in_policy(), selecting).conflicts().values():
         echo(f"Warning: {warning}", fg="yellow", err=True)
 
 

@@ -74,8 +74,8 @@ class Installation:
 
     `target` has the names of its objects. `objects` are by source; a source that could not be read is in `refusals`
     with the reason. `policy` is the one that checks judge by: the one in force if it is known, else `given`, else the
-    built-in one. `accepted` are the policies of PlacementPolicy objects. `bound_schedulers` are the schedulers of running
-    pods. `missed` are the first missed pods of `missed_count`.
+    built-in one. `accepted` are the policies of PlacementPolicy objects. `bound_schedulers` are the schedulers of
+    running pods. `missed` are the first missed pods of `missed_count`.
     """
 
     now: datetime

@@ -7,6 +7,7 @@ from typing import Any
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import field
 from webhook.policy.document import PolicySpec
+from webhook.policy.keys import Keys
 
 _ALL = 100
 _SHADOW = "shadow mode"
@@ -29,7 +30,7 @@ def pod_shadow_reason(pod: Mapping[str, Any], namespace: str, spec: PolicySpec) 
     """Return why `spec` is not enforced for `pod`; None if it is."""
     if spec.mode == "shadow":
         return _SHADOW
-    if spec.canary_percent >= _ALL or owner_bucket(pod, namespace) < spec.canary_percent:
+    if spec.canary_percent >= _ALL or owner_bucket(pod, namespace, Keys(spec.key_domain).gang) < spec.canary_percent:
         return None
     return _outside(spec)
 
@@ -38,20 +39,23 @@ def _outside(spec: PolicySpec) -> str:
     return f"not in the canary of {spec.canary_percent} %"
 
 
-def owner_bucket(pod: Mapping[str, Any], namespace: str) -> int:
-    """Return a number from 0 to 99 that is the same for every pod of one owner, in every replica and revision.
+def owner_bucket(pod: Mapping[str, Any], namespace: str, gang_key: str) -> int:
+    """Return a number from 0 to 99 that is the same for every pod of one owner or gang, in every replica and revision.
 
     It is the first 8 bytes of the SHA-256 of the UID of the pod's controller, an unsigned integer in network byte
     order, modulo 100. A pod without a controller has the text `NAMESPACE/GENERATENAME`, or `NAMESPACE/NAME` without a
-    generateName, in place of the UID: at admission it has no UID of its own.
+    generateName, in place of the UID: at admission it has no UID of its own. A pod with the annotation `gang_key` has
+    `NAMESPACE/GANG`, since a gang of which only a part is admitted as such would never start.
     """
-    digest = hashlib.sha256(_owner(pod, namespace).encode("utf-8", "surrogatepass")).digest()
+    digest = hashlib.sha256(_owner(pod, namespace, gang_key).encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") % 100
 
 
-def _owner(pod: Mapping[str, Any], namespace: str) -> str:
+def _owner(pod: Mapping[str, Any], namespace: str, gang_key: str) -> str:
     found = field(pod, "metadata")
     metadata: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
+    if gang := field(metadata, "annotations", gang_key):
+        return f"{namespace}/{gang}"
     owners = metadata.get("ownerReferences")
     for owner in owners if isinstance(owners, list) else ():
         if isinstance(owner, Mapping) and owner.get("controller") and owner.get("uid"):

@@ -40,14 +40,14 @@ class PolicySet:
                 return each
         return self.default
 
-    def conflicts(self) -> list[str]:
-        """Return a warning for each two policies of equal priority with equal selectors: the second is never used."""
+    def conflicts(self) -> dict[str, str]:
+        """Return a warning by name for each policy with priority and selector of an earlier one: it is never used."""
         first: dict[tuple[int, str], Policy] = {}
-        found = []
+        found = {}
         for each in self.others:
             key = (each.spec.priority, str(each.spec.namespace_selector))
             if key in first:
-                found.append(
+                found[each.name] = (
                     f"{each.name}: {first[key].name} has the same priority and namespaceSelector and comes first by "
                     "name, so this policy is never in force; give one of them another priority"
                 )

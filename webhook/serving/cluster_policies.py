@@ -34,6 +34,7 @@ _MERGE_PATCH = "application/merge-patch+json"
 _REWRITE_SECONDS = 60.0
 _RETRY_SECONDS = 30.0
 _MOST_OBJECTS = 256
+_TOO_MANY = f"left out: the cluster has {_MOST_OBJECTS} older PlacementPolicies, which is the limit"
 _UNREADABLE = (
     "the PlacementPolicies of the cluster cannot be read: install deploy/crd, and let the service "
     "account get, list and watch placementpolicies"
@@ -122,13 +123,15 @@ class ClusterPolicies:
                 self._policies.reject_objects({"*": (_UNREADABLE,)})
                 self._is_judged = True
             return
-        objects = dict(sorted(self.store.by_name.items())[:_MOST_OBJECTS])
+        by_age = sorted(self.store.by_name.items(), key=_age)
+        objects = dict(sorted(by_age[:_MOST_OBJECTS]))
         for name in self._judged.keys() - objects.keys():
             del self._judged[name]
         for name, content in objects.items():
             await self._judge_one(self._judged.setdefault(name, _Judged()), name, content)
         self._policies.put_objects([each.good for each in self._judged.values() if each.good is not None])
-        self._policies.reject_objects({name: each.errors for name, each in self._judged.items() if each.errors})
+        rejected = {name: each.errors for name, each in self._judged.items() if each.errors}
+        self._policies.reject_objects(rejected | {name: (_TOO_MANY,) for name, _ in by_age[_MOST_OBJECTS:]})
         self._is_judged = True
 
     async def _judge_one(self, known: _Judged, name: str, content: JsonObject) -> None:
@@ -155,7 +158,12 @@ class ClusterPolicies:
         Raises:
             ApiServerError: a status cannot be written.
         """
-        wanted = [(name, each, status) for name, each in self._judged.items() if (status := self._status(each))]
+        conflicts = self._policies.in_force().conflicts()
+        wanted = [
+            (name, each, status)
+            for name, each in self._judged.items()
+            if (status := self._status(each, conflicts.get(name, "")))
+        ]
         if not wanted:
             return
         async with self._connect() as server:
@@ -171,11 +179,17 @@ class ClusterPolicies:
                     if error.code not in (404, 409):
                         raise
 
-    def _status(self, each: _Judged) -> JsonObject | None:
+    def _status(self, each: _Judged, conflict: str) -> JsonObject | None:
         generation, at_seconds = each.written
         if generation == each.generation and time.monotonic() - at_seconds < _REWRITE_SECONDS:
             return None
-        return status_of(each.content, each.good.revision if each.good else "", each.errors, self._now())
+        return status_of(each.content, each.good.revision if each.good else "", each.errors, self._now(), conflict)
+
+
+def _age(item: tuple[str, JsonObject]) -> tuple[str, str]:
+    """Return a sort key: the oldest objects first."""
+    name, content = item
+    return str(content["metadata"].get("creationTimestamp") or ""), name
 
 
 def _selection_errors(policy: Policy) -> tuple[str, ...]:

@@ -80,7 +80,7 @@ class Policies:
         self._show()
         names = [each.identity for each in self._set.others]
         self._log.info("policies of the cluster applied", default=self._set.default.identity, others=names)
-        for warning in self._set.conflicts():
+        for warning in self._set.conflicts().values():
             self._log.warning("a PlacementPolicy is never in force", error=warning)
         for each in self._set.others:
             if remedy := _needed_registration(self._set.default, each):

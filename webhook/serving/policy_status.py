@@ -7,11 +7,13 @@ from webhook.kube.documents import JsonObject, field
 _MOST_BYTES = 2048
 
 
-def status_of(content: JsonObject, revision: str, errors: Sequence[str], now: str) -> JsonObject | None:
+def status_of(
+    content: JsonObject, revision: str, errors: Sequence[str], now: str, conflict: str = ""
+) -> JsonObject | None:
     """Return the status of the object `content`, which is valid with this `revision` or has `errors`.
 
     It is None if the object has it already. `now` is the time in RFC 3339. A rejected object keeps the revision that
-    was accepted last.
+    was accepted last. `conflict` is why a valid object is never in force; empty if it is.
     """
     before = field(content, "status")
     before = before if isinstance(before, dict) else {}
@@ -20,10 +22,10 @@ def status_of(content: JsonObject, revision: str, errors: Sequence[str], now: st
         kept = "the last accepted revision stays in force; without one, the policy of the other namespaces"
         conditions = [("Accepted", "False", "Invalid", _cut("; ".join(errors))), ("InForce", "False", "Rejected", kept)]
     else:
-        conditions = [
-            ("Accepted", "True", "Valid", "the policy is valid and its test cases pass"),
-            ("InForce", "True", "Applied", "this generation is in force for the namespaces that it selects"),
-        ]
+        in_force = ("InForce", "True", "Applied", "this generation is in force for the namespaces that it selects")
+        if conflict:
+            in_force = ("InForce", "False", "Conflict", _cut(conflict))
+        conditions = [("Accepted", "True", "Valid", "the policy is valid and its test cases pass"), in_force]
     known = {field(each, "type"): each for each in field(before, "conditions") or ()}
     status = {
         "observedGeneration": generation,

@@ -15,7 +15,7 @@ from webhook.kube.documents import field
 @check(
     "ca-bundle",
     "A caBundle is empty, unreadable or expired, so API servers do not trust the webhook",
-    "`placement-webhook certs register`, or cert-manager's annotation on the configuration",
+    "the log of the certs controller, `placement-webhook certs register`, or cert-manager's annotation",
     Source.CONFIGURATIONS,
 )
 def find(installation: Installation) -> Iterator[Fault]:
@@ -25,7 +25,7 @@ def find(installation: Installation) -> Iterator[Fault]:
         return
     annotations = texts(configuration, "metadata", "annotations")
     by_cert_manager = any(key in annotations for key in INJECTED_BY_CERT_MANAGER)
-    remedy = "`placement-webhook certs register` puts the CA there"
+    remedy = "the certs controller puts the CA there, or else `placement-webhook certs register`"
     if by_cert_manager:
         remedy = "cert-manager injects it: `kubectl -n cert-manager logs deploy/cert-manager-cainjector` says why not"
     for index, (webhook, bundle) in enumerate(zip(installation.webhooks, ca_bundles(configuration), strict=True)):

@@ -11,13 +11,15 @@ from webhook.doctor.installation import Installation
 from webhook.doctor.source import Source
 from webhook.doctor.validity import expires_soon
 
-_REMEDY = "`placement-webhook certs register` issues one and updates the caBundle; `placement-webhook certs status`"
+_REMEDY = (
+    "with the certs controller, look at its log; without one, `placement-webhook certs register` issues a certificate"
+)
 
 
 @check(
     "certificate",
     "The served certificate does not match the caBundle, has other names, or expires soon",
-    "`placement-webhook certs register`; `placement-webhook certs status` shows both",
+    "`placement-webhook certs status` shows both; the certs controller's log, or `placement-webhook certs register`",
     Source.CONFIGURATIONS,
     Source.PROBE,
 )
