@@ -100,11 +100,11 @@ def admit(request: AdmissionRequest, policy: Policy, cluster: ClusterView | None
 def policy_for(request: AdmissionRequest, policies: PolicySet, cluster: ClusterView | None) -> Policy:
     """Return the policy for the namespace of `request`, by its labels in `cluster`; a Namespace has its own labels."""
     name = request.namespace or DEFAULT_NAMESPACE
-    labels = cluster.snapshot.namespace_labels(name) if cluster else {}
     if request.kind == "Namespace":
         own = field_of(request.object or {}, "metadata", "labels")
-        name, labels = request.name or name, own if isinstance(own, dict) else {}
-    return policies.of_namespace(name, labels)
+        return policies.of_namespace(request.name or name, own if isinstance(own, dict) else {})
+    known = cluster.snapshot.namespaces.get(name) if cluster else None
+    return policies.of_namespace(name, known.labels if known else None)
 
 
 def not_a_pod_creation(request: AdmissionRequest) -> str | None:

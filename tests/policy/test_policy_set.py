@@ -58,6 +58,16 @@ def test_one_policy_is_in_force_for_a_namespace(others: list[Policy], labels: di
         assert PolicySet.of(named("default"), given).of_namespace("team-a", labels).name == chosen
 
 
+def test_a_namespace_with_unknown_labels_is_selected_by_its_name_alone() -> None:
+    excluding = {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}
+    by_name = {"matchLabels": {"kubernetes.io/metadata.name": "team-a"}}
+    found = PolicySet.of(named("default"), [named("a", excluding, 2), named("b", by_name, 1), named("c", EVERY)])
+
+    assert found.of_namespace("team-a", {}).name == "a"
+    assert found.of_namespace("team-a", None).name == "b"
+    assert found.of_namespace("team-b", None).name == "c"
+
+
 def test_a_policy_that_can_never_be_in_force_is_a_conflict() -> None:
     found = PolicySet.of(named("default"), [named("b", SELECTOR), named("a", SELECTOR), named("c", SELECTOR, 1)])
     assert list(found.conflicts()) == ["b"]

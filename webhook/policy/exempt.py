@@ -1,7 +1,8 @@
 """Decide whether the policy exempts a request or a pod, and why."""
 
-from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
+import re
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from webhook.kube.admission import AdmissionRequest
@@ -40,10 +41,7 @@ def _is_of_user(request: AdmissionRequest, exemption: Exemption) -> bool:
     return (
         (users is None or _matches(request.user, users))
         and (groups is None or any(_matches(group, groups) for group in request.groups))
-        and (
-            accounts is None
-            or (account is not None and _matches(account, (each.removeprefix(_SERVICE_ACCOUNT) for each in accounts)))
-        )
+        and (accounts is None or (account is not None and _matches(account, accounts, _SERVICE_ACCOUNT)))
     )
 
 
@@ -69,6 +67,16 @@ def _has_labels(pod: Mapping[str, Any], selector: PodLabels | None) -> bool:
     )
 
 
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    """Return whether a pattern matches `name`; `*` is its only wildcard, because a user name can have any character."""
-    return any(fnmatchcase(name, each.replace("[", "[[]").replace("?", "[?]")) for each in patterns)
+def _matches(name: str, patterns: tuple[str, ...], prefix: str = "") -> bool:
+    """Return whether a pattern, which can have `prefix`, matches `name`.
+
+    `*` is its only wildcard, because a user name can have any character.
+    """
+    return _compiled(patterns, prefix).fullmatch(name) is not None
+
+
+# Every request is compared with the patterns, so they are compiled once for each policy.
+@lru_cache(maxsize=1024)
+def _compiled(patterns: tuple[str, ...], prefix: str) -> re.Pattern[str]:
+    parts = (map(re.escape, each.removeprefix(prefix).split("*")) for each in patterns)
+    return re.compile("|".join(".*".join(each) for each in parts), re.DOTALL)

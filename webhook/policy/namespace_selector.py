@@ -1,6 +1,7 @@
 """The selector of the namespaces that a policy is for."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated
 
 from pydantic import Field
@@ -19,11 +20,18 @@ class NamespaceSelector(StrictModel):
     match_expressions: Annotated[tuple[LabelRequirement, ...], Field(strict=False)] = ()
     """Requirements on labels."""
 
+    @property
+    def keys(self) -> set[str]:
+        """The labels that are asked."""
+        return {each.key for each in self._requirements}
+
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Return whether a namespace with `labels` is selected."""
-        requirements = (label_selector.LabelRequirement(*each) for each in self._requirements())
-        return label_selector.selector_matches(tuple(requirements), labels)
+        return label_selector.selector_matches(self._requirements, labels)
 
-    def _requirements(self) -> list[tuple[str, str, tuple[str, ...]]]:
-        exact = [(key, "In", (value,)) for key, value in self.match_labels.items()]
-        return exact + [(each.key, each.operator, each.values) for each in self.match_expressions]
+    @cached_property
+    def _requirements(self) -> label_selector.LabelSelector:
+        expressions = (
+            label_selector.LabelRequirement(each.key, each.operator, each.values) for each in self.match_expressions
+        )
+        return (*label_selector.exact_selector(self.match_labels), *expressions)

@@ -30,13 +30,18 @@ class PolicySet:
         """The settings of the default policy, which hold for the server as a whole."""
         return self.default.spec
 
-    def of_namespace(self, name: str, labels: Mapping[str, str]) -> Policy:
-        """Return the policy in force for the namespace `name` with `labels`, which may be unknown."""
-        if not self.others:
-            return self.default
-        known = {NAME_LABEL: name, **labels}
+    def of_namespace(self, name: str, labels: Mapping[str, str] | None) -> Policy:
+        """Return the policy in force for the namespace `name` with `labels`.
+
+        If they are not known (None), only selectors by the name of the namespace count: otherwise, one that excludes a
+        label would select every namespace.
+        """
+        known = {NAME_LABEL: name, **(labels or {})}
         for each in self.others:
-            if each.spec.namespace_selector is not None and each.spec.namespace_selector.matches(known):
+            selector = each.spec.namespace_selector
+            if selector is None or (labels is None and not selector.keys <= {NAME_LABEL}):
+                continue
+            if selector.matches(known):
                 return each
         return self.default
 
