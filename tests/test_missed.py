@@ -196,3 +196,11 @@ def test_the_products_of_the_pod_are_read() -> None:
 @pytest.mark.parametrize("spec", [{"mode": "shadow"}, {"canaryPercent": 0}])
 def test_a_pod_for_which_the_policy_is_not_enforced_is_not_missed(spec: dict[str, Any]) -> None:
     assert found(TRAINER, policy=policy_with(**spec)) is None
+
+
+def test_nobody_is_told_to_restart_pods_that_would_be_denied() -> None:
+    missed = found(TRAINER.annotate(TYPE, "unknown").owner("StatefulSet", "web"))
+
+    assert missed is not None
+    assert missed.denial
+    assert "rollout" not in missed.remedy

@@ -63,8 +63,12 @@ class MissedPod:
     def remedy(self) -> str:
         """Return the command after which a pod in its place is admitted, or an instruction.
 
+        There is no command for a pod that the policy denies: it may run, and none would take its place.
+
         Names are quoted for a shell: the API server does not validate those of owners.
         """
+        if self.denial:
+            return "mend the pod template or the policy first: a pod in its place would be denied"
         pod = f"{shlex.quote(f'pod/{self.name}')} -n {shlex.quote(self.namespace)}"
         if self.owner is None:
             return f"delete and create again: {pod}"

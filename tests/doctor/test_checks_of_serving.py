@@ -233,6 +233,13 @@ def test_a_dry_run_that_is_not_injected_is_found(trial: Trial, severity: Severit
     assert what in finding[1]
 
 
+def test_a_policy_that_is_not_found_is_a_note() -> None:
+    trial = Trial("default", "training", 0.1, {"metadata": {}})
+    severity, text = only(make_installation(stored=None, given=None, trial=trial), "policy")
+    assert severity is INFO
+    assert "judge by the built-in policy" in text
+
+
 def test_a_policy_in_shadow_mode_is_a_note() -> None:
     trial = Trial("default", "training", 0.1, {"metadata": {}}, not_enforced="shadow mode")
     shadow = make_installation(policy=policy_with(mode="shadow"), trial=trial)

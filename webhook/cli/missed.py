@@ -46,8 +46,8 @@ class _Search:
         self.undecided: Counter[str] = Counter()
         self.is_registered = False
         self._default = policy
-        self._objects: list[JsonObject] = []
-        self._policies = PolicySet(policy)
+        self._objects: dict[str, JsonObject] = {}
+        self._policies: PolicySet | None = None
         self._scopes: dict[str, Scope] = {}
         self._selection = Selection.shipped(Target().namespace)
 
@@ -58,8 +58,8 @@ class _Search:
         elif kind == "MutatingWebhookConfiguration":
             self._add_configuration(content)
         elif kind == KIND:
-            self._objects.append(content)
-            self._policies = accepted_policies(self._default, self._objects)
+            self._objects[str(field(content, "metadata", "name"))] = content
+            self._policies = None
         elif kind == "Pod":
             self._add_pod(content)
 
@@ -85,6 +85,8 @@ class _Search:
         self.pods += 1
         namespace = str(field(content, "metadata", "namespace"))
         scope = self._scopes.get(namespace, NO_SCOPE)
+        if self._policies is None:
+            self._policies = accepted_policies(self._default, self._objects.values())
         policy = self._policies.of_namespace(namespace, scope.labels)
         missed = missed_pod(content, scope, policy, self._selection)
         if missed is not None:

@@ -16,6 +16,7 @@ import structlog
 from webhook.cluster.cache.cluster_cache import InvalidObject
 from webhook.cluster.cache.resources import Resource
 from webhook.kube.documents import JsonObject
+from webhook.kube.field import InvalidInput
 from webhook.policy.document import API_VERSION, KIND
 from webhook.policy.policy import Policy
 from webhook.policy.policy_object import DEFAULT_NAME, policy_text
@@ -146,8 +147,12 @@ class ClusterPolicies:
         try:
             policy = await asyncio.to_thread(self._validated, policy_text(content), f"PlacementPolicy {name}")
             known.errors = _selection_errors(policy)
-        except Exception as error:
+        except InvalidInput as error:
             known.errors = errors_of(error)
+            return
+        except Exception as error:
+            # An internal error can pass, so the object is judged again.
+            known.errors, known.generation = errors_of(error), -1
             return
         if not known.errors:
             known.good = policy

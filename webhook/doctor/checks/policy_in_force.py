@@ -23,8 +23,12 @@ def find(installation: Installation) -> Iterator[Fault]:
     if stored is not None and stored.policy is None:
         what = f"holds no valid policy, so the last valid one stays in force: {'; '.join(stored.errors[:3])}"
         yield error(where, what, "`placement-webhook policy check FILE` has all errors")
+    is_known = given is not None or stored is not None or installation.policy in installation.accepted
     if installation.policy.spec.mode == "shadow":
         yield info("policy: spec.mode", "shadow: no pod is changed or denied", "set mode: enforce when it is to be")
+    elif not is_known and installation.configuration and _mark(installation) != installation.policy.identity:
+        what = "not found in a Deployment, so all checks judge by the built-in policy"
+        yield info("the policy in force", what, "give the policy of the server with --policy")
     held = stored.policy if stored is not None else None
     # A PlacementPolicy object comes before the ConfigMap.
     trial = installation.trial
