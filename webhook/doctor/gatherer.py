@@ -37,7 +37,6 @@ _ADMISSION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfiguration
 _LISTS: Mapping[Source, str] = {
     Source.NAMESPACES: "/api/v1/namespaces",
     Source.NODES: "/api/v1/nodes",
-    Source.DEPLOYMENTS: "/apis/apps/v1/deployments",
     Source.QUOTAS: "/api/v1/resourcequotas",
     Source.PRIORITY_CLASSES: PRIORITY_CLASSES.path,
     Source.LEASES: "/apis/coordination.k8s.io/v1/leases",
@@ -151,6 +150,7 @@ class _Gatherer:
             Source.SERVICE: self._read_service,
             Source.ENDPOINTS: self._read_endpoints,
             Source.BUDGETS: self._read_budgets,
+            Source.DEPLOYMENTS: self._read_workloads,
             Source.POLICY: self._read_policy,
             Source.PODS: self._read_pods,
             Source.GROUPS: self._read_groups,
@@ -197,6 +197,11 @@ class _Gatherer:
     async def _read_endpoints(self) -> None:
         query = {"labelSelector": f"kubernetes.io/service-name={self.found.target.service}"}
         await self._list(Source.ENDPOINTS, self._namespaced("/apis/discovery.k8s.io/v1", "endpointslices"), query)
+
+    async def _read_workloads(self) -> None:
+        # With an audit volume, the servers are a StatefulSet.
+        for plural in ("deployments", "statefulsets"):
+            await self._list(Source.DEPLOYMENTS, f"/apis/apps/v1/{plural}")
 
     async def _read_budgets(self) -> None:
         await self._list(Source.BUDGETS, self._namespaced("/apis/policy/v1", "poddisruptionbudgets"))

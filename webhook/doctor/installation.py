@@ -150,7 +150,7 @@ class Installation:
 
     @cached_property
     def deployment(self) -> JsonObject | None:
-        """The Deployment of the servers; None if there is none, or it was not read."""
+        """The Deployment or StatefulSet of the servers; None if there is none, or it was not read."""
         return own_deployment(self.of(Source.DEPLOYMENTS), self.target.namespace, self.service)
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ class Source(Enum):
     PODS = ("Pods", "list pods")
     SERVICE = ("the Service of the webhook", "get services in its namespace")
     ENDPOINTS = ("the EndpointSlices of the webhook", "list endpointslices in its namespace")
-    DEPLOYMENTS = ("Deployments", "list deployments")
+    DEPLOYMENTS = ("Deployments and StatefulSets", "list deployments and statefulsets")
     BUDGETS = ("the PodDisruptionBudgets of the webhook", "list poddisruptionbudgets in its namespace")
     POLICY = ("the ConfigMap of the policy", "get configmaps in the namespace of the webhook")
     QUOTAS = ("ResourceQuotas", "list resourcequotas")

@@ -27,7 +27,7 @@ def find(installation: Installation) -> Iterator[Fault]:
     if installation.policy.spec.mode == "shadow":
         yield info("policy: spec.mode", "shadow: no pod is changed or denied", "set mode: enforce when it is to be")
     elif not is_known and installation.configuration and _mark(installation) != installation.policy.identity:
-        what = "not found in a Deployment, so all checks judge by the built-in policy"
+        what = "not found in a workload, so all checks judge by the built-in policy"
         yield info("the policy in force", what, "give the policy of the server with --policy")
     held = stored.policy if stored is not None else None
     # A PlacementPolicy object comes before the ConfigMap.
