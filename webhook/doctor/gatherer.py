@@ -215,7 +215,8 @@ class _Gatherer:
             self._objects[Source.POLICY] = found
             self.found = replace(self.found, stored=stored, policy=stored.policy or self.found.policy)
         if await self._get_if_any(_POLICY_OBJECTS.rpartition("/")[0]):
-            policies = accepted_policies(self.found.policy, (await self._server.get(_POLICY_OBJECTS, {}))["items"])
+            items = (await self._server.get(_POLICY_OBJECTS, {})).get("items")
+            policies = accepted_policies(self.found.policy, items if isinstance(items, list) else ())
             default = () if policies.default is self.found.policy else (policies.default,)
             self.found = replace(self.found, policy=policies.default, accepted=(*default, *policies.others))
 

@@ -1,6 +1,7 @@
 """A PlacementPolicy object of a cluster as a policy."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import orjson
 
@@ -31,7 +32,9 @@ def accepted_policies(default: Policy, objects: Iterable[JsonObject]) -> PolicyS
     return PolicySet.of(default, (each for each in found if each.name != DEFAULT_NAME))
 
 
-def _accepted(content: JsonObject) -> Policy | None:
+def _accepted(content: Any) -> Policy | None:
+    if not isinstance(content, dict):
+        return None
     conditions = field(content, "status", "conditions")
     generation = field(content, "metadata", "generation")
     for each in conditions if isinstance(conditions, list) else ():
