@@ -146,9 +146,11 @@ def test_a_log_that_ends_within_a_record_is_reported(cluster: Cluster, replicas:
 def test_logs_without_any_record_are_reported(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
     replicas.logs = dict.fromkeys(replicas.logs, LOG_LINE)
 
+    recent = audit(run, cluster, "list", "-o", "json", "--since", "1h")
     outcome = audit(run, cluster, "list", "-o", "json")
 
-    assert (outcome.code, outcome.output) == (0, "")
+    assert (recent.code, recent.errors) == (0, outcome.errors)
+    assert (outcome.code, outcome.output) == (1, "")
     assert outcome.errors == "no log holds an audit record; replicas with `--audit FILE` keep them in that file\n"
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.doctor.healthy import deployment
 from tests.support.manifests import DEPLOY, read
-from webhook.doctor.reduction import policy_place, reduced, stored_policy
+from webhook.doctor.reduction import follows_objects, policy_place, reduced, stored_policy
 from webhook.doctor.rights import needed_rights
 from webhook.doctor.source import Source
 
@@ -61,3 +61,19 @@ def test_the_rights_are_those_of_deploy() -> None:
 
 def test_rights_on_kinds_that_are_not_served_are_not_needed() -> None:
     assert "kueue.x-k8s.io" not in {each.group for each in needed_rights(())}
+
+
+@pytest.mark.parametrize(
+    ("args", "follows"),
+    [
+        (["--policy-source=crd"], True),
+        (["--policy-source", "crd"], True),
+        (["--policy-source=file"], False),
+        ([], False),
+    ],
+)
+def test_objects_count_only_where_a_server_follows_them(args: list[str], follows: bool) -> None:
+    changed = deployment()
+    changed["spec"]["template"]["spec"]["containers"][0]["args"] += args
+
+    assert follows_objects(reduced(Source.DEPLOYMENTS, changed)) is follows

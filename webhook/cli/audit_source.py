@@ -53,6 +53,8 @@ class Source:
                 yield logs
                 if not logs.has_records:
                     echo(_NO_RECORDS, err=True)
+                    # A quiet hour is no fault, but logs without any record show nothing of what was decided.
+                    self.unread += since is None
 
 
 def source_options(*, since: bool) -> Callable[[Command], Command]:

@@ -15,7 +15,7 @@ from webhook.doctor.enforcement import NO_USER, User
 from webhook.doctor.installation import Installation, JsonObject, ServerClock, name_of, texts
 from webhook.doctor.pods_read import PodsRead, shipped_selection
 from webhook.doctor.questions import account_of, ask_rights, create_on_trial, probe
-from webhook.doctor.reduction import policy_place, reduced, stored_policy
+from webhook.doctor.reduction import follows_objects, policy_place, reduced, stored_policy
 from webhook.doctor.source import Source
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
@@ -214,8 +214,9 @@ class _Gatherer:
             stored = stored_policy(found[0] if found else {}, name, key)
             self._objects[Source.POLICY] = found
             self.found = replace(self.found, stored=stored, policy=stored.policy or self.found.policy)
-        if await self._get_if_any(_POLICY_OBJECTS.rpartition("/")[0]):
-            items = (await self._server.get(_POLICY_OBJECTS, {})).get("items")
+        if follows_objects(self.found.deployment or {}):
+            found = await self._get_if_any(_POLICY_OBJECTS)
+            items = found[0].get("items") if found else ()
             policies = accepted_policies(self.found.policy, items if isinstance(items, list) else ())
             default = () if policies.default is self.found.policy else (policies.default,)
             self.found = replace(self.found, policy=policies.default, accepted=(*default, *policies.others))

@@ -91,13 +91,25 @@ def policy_place(deployment: JsonObject) -> tuple[str, str] | None:
     return None
 
 
+def follows_objects(deployment: JsonObject) -> bool:
+    """Return whether a server follows the PlacementPolicy objects of the cluster."""
+    containers = listed(deployment, "spec", "template", "spec", "containers")
+    return any(_option(each, "--policy-source") == "crd" for each in containers)
+
+
 def _policy_file(container: JsonObject) -> PurePosixPath | None:
+    path = _option(container, "--policy")
+    return PurePosixPath(path) if path is not None else None
+
+
+def _option(container: JsonObject, name: str) -> str | None:
+    """Return the value of an option in the arguments; None if it is not there."""
     args = [str(each) for each in container.get("args") or ()]
     for index, each in enumerate(args):
-        if each.startswith("--policy="):
-            return PurePosixPath(each.removeprefix("--policy="))
-        if each == "--policy" and index + 1 < len(args):
-            return PurePosixPath(args[index + 1])
+        if each.startswith(f"{name}="):
+            return each.removeprefix(f"{name}=")
+        if each == name and index + 1 < len(args):
+            return args[index + 1]
     return None
 
 

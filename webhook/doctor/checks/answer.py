@@ -31,7 +31,9 @@ def find(installation: Installation) -> Iterator[Fault]:
     if trial.pod is None:
         yield _refused(place, trial, {str(each.get("name")) for each in installation.webhooks})
         return
-    is_injected = installation.policy.policy_annotation in texts(trial.pod, "metadata", "annotations")
+    is_injected = installation.policy_of(trial.namespace).policy_annotation in texts(
+        trial.pod, "metadata", "annotations"
+    )
     if trial.not_enforced is not None and not is_injected:
         what = f"a dry-run pod cannot show whether API servers get an answer: {trial.not_enforced}"
         yield info(place, what, "`apiserver_admission_webhook_request_total` of API servers counts the calls")

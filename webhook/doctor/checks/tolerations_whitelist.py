@@ -58,7 +58,7 @@ def _parsed(text: str) -> list[JsonObject] | None:
 def _refused(installation: Installation, namespace: str, allowed: list[JsonObject]) -> dict[str, list[str]]:
     """Return the tolerations that are not allowed, by workload type."""
     found = {}
-    policy = installation.policy
+    policy = installation.policy_of(namespace)
     for name in types_of(policy, namespace):
         resource = next((each for each in policy.spec.accelerators[0].resources if "*" not in each), None)
         judged = judge(sample_pod(policy, name, resource), namespace, policy)
