@@ -10,7 +10,7 @@ _LONGEST_WRITE_PAUSE_SECONDS = 10.0
 
 
 def backoff_seconds(failures: int, share: float) -> float:
-    """Return the pause after so many failures in a row: doubled each time, of which `share` in [0, 1] is random."""
+    """Return the pause after `failures` in a row, doubled each time; its second half is scaled by `share`, 0 to 1."""
     longest: float = min(_FIRST_SECONDS * 2.0 ** min(failures - 1, 10), _LONGEST_SECONDS)
     return longest * (0.5 + share / 2)
 

@@ -1,4 +1,4 @@
-"""With `--client-ca`, the real API server is let in by its certificate, and nobody else is."""
+"""With `--client-ca`, the certificate of the real API server is accepted, and no other client is."""
 
 import json
 import ssl

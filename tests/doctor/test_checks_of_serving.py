@@ -314,7 +314,7 @@ def test_a_selector_that_catches_kube_system_is_found() -> None:
 
 
 def test_a_webhook_for_workload_objects_that_catches_them_is_found() -> None:
-    """Nobody could correct the Deployment of the webhook."""
+    """The Deployment of the webhook could not be corrected."""
     changed = configuration()
     for webhook in changed["webhooks"][1:]:
         webhook |= {"namespaceSelector": {}, "failurePolicy": "Fail"}

@@ -24,7 +24,7 @@ def request_exemption(request: AdmissionRequest, spec: PolicySpec) -> str | None
 
 
 def pod_exemption(pod: Mapping[str, Any], namespace: str, spec: PolicySpec) -> str | None:
-    """Return why `pod` is exempt whoever creates it; None if it is not."""
+    """Return why `pod` is exempt regardless of its creator; None if it is not."""
     for index, each in enumerate(spec.exemptions):
         if not each.concerns_users and _is_in(namespace, each) and _has_labels(pod, each.pod_labels):
             return _reason(index, each)

@@ -104,7 +104,7 @@ prints one object a case: `file`, `test`, `passed` and `differences`, each with 
 ## Exemptions
 
 `exemptions` leave requests alone, whatever their annotations say: the outcome is `Bypassed`, with the reason on record.
-Unlike `inject: disabled`, this is the decision of whoever writes the policy.
+Unlike `inject: disabled`, the administrator who writes the policy decides this.
 
 ```yaml
 # exemptions.yaml

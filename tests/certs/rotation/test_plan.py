@@ -29,7 +29,7 @@ def secret(*cas: KeyPair, signer: KeyPair, issuer: KeyPair, names: str = "localh
 
 
 def aged(days: int) -> Artifacts:
-    """Return a Secret of which CA and pair were issued so many days ago."""
+    """Return a Secret whose CA and pair were issued that many days ago."""
     now = NOW - timedelta(days=days)
     ca = issue_ca(now=now)
     server = issue_server(ca, dns_names=["localhost"], now=now)

@@ -18,7 +18,7 @@ from webhook.doctor.source import Source
     Source.ENDPOINTS,
 )
 def find(installation: Installation) -> Iterator[Fault]:
-    """Yield a fault if nobody answers.
+    """Yield a fault if no server answers.
 
     API servers reach a Service that other machines do not, so it is an error only for a URL, or if the dry-run
     creation shows that they do not reach it either.
