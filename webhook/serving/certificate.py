@@ -6,8 +6,8 @@ writers change files in place, and polling two small files covers both.
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import structlog
 from webhook.kube.field import InvalidInput, invalid
 from webhook.metrics import Metrics
 from webhook.serving import tls
+from webhook.serving.background import in_background
 
 _EXPIRY_WARNING_DAYS = 30
 _NOT_RELOADED = "the certificate cannot be reloaded and the last good one is served"
@@ -136,16 +137,9 @@ class Certificate:
         else:
             log.info("the certificate is valid")
 
-    @asynccontextmanager
-    async def polled(self, poll_seconds: float) -> AsyncIterator[None]:
+    def polled(self, poll_seconds: float) -> AbstractAsyncContextManager[None]:
         """Poll the files until the block ends."""
-        polling = asyncio.create_task(self._poll(poll_seconds), name="certificate")
-        try:
-            yield
-        finally:
-            polling.cancel()
-            with suppress(asyncio.CancelledError):
-                await polling
+        return in_background(self._poll(poll_seconds), "certificate")
 
     async def _poll(self, poll_seconds: float) -> None:
         while True:

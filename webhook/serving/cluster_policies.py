@@ -20,6 +20,7 @@ from webhook.kube.field import InvalidInput
 from webhook.policy.document import API_VERSION, KIND
 from webhook.policy.policy import Policy
 from webhook.policy.policy_object import DEFAULT_NAME, policy_text
+from webhook.serving.background import in_background
 from webhook.serving.policies import Policies, errors_of
 from webhook.serving.policy_file import PolicyFile
 from webhook.serving.policy_status import status_of
@@ -93,14 +94,9 @@ class ClusterPolicies:
         async with AsyncExitStack() as stack:
             if self._file is not None:
                 await stack.enter_async_context(self._file.polled(poll_seconds))
-            tasks = [asyncio.create_task(each) for each in (reflector.run(), self._run())]
-            try:
-                yield
-            finally:
-                for task in tasks:
-                    task.cancel()
-                    with suppress(asyncio.CancelledError):
-                        await task
+            await stack.enter_async_context(in_background(reflector.run(), "policy objects"))
+            await stack.enter_async_context(in_background(self._run(), "policies"))
+            yield
 
     async def _run(self) -> None:
         while True:

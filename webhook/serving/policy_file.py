@@ -6,14 +6,15 @@ in part, and a part can be a valid policy, so polled content counts once two pol
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import structlog
 
 from webhook.kube.field import InvalidInput, invalid
 from webhook.policy.policy import Policy
+from webhook.serving.background import in_background
 from webhook.serving.policies import Policies, errors_of
 
 MAX_POLICY_BYTES = 1024 * 1024
@@ -95,16 +96,9 @@ class PolicyFile:
         except Exception as error:
             return errors_of(error)[0]
 
-    @asynccontextmanager
-    async def polled(self, poll_seconds: float) -> AsyncIterator[None]:
+    def polled(self, poll_seconds: float) -> AbstractAsyncContextManager[None]:
         """Poll the file until the block ends."""
-        polling = asyncio.create_task(self._poll(poll_seconds), name="policy")
-        try:
-            yield
-        finally:
-            polling.cancel()
-            with suppress(asyncio.CancelledError):
-                await polling
+        return in_background(self._poll(poll_seconds), "policy")
 
     async def _poll(self, poll_seconds: float) -> None:
         while True:
