@@ -8,10 +8,8 @@ Nothing leaves the cluster, so a pod that is not bound in the end did not fit. A
 Feasible and was bound, or Waiting or Infeasible and was not.
 """
 
-import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +29,7 @@ from bench.__main__ import await_port, certificate, free_port
 from bench.burst_outcome import Outcome, Prediction, decisions_by_pod, predictions_by_decision
 from bench.burst_trace import MAX_NODES, gpus_of, trace_nodes, trace_option, trace_pods
 from bench.clusters import DOMAIN
-from tests.controlplane.binaries import find_or_build
+from bench.real_cluster import control_plane_and_folder
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
@@ -267,22 +265,18 @@ def main(
     show: bool,
 ) -> None:
     """Create bursts of pods on a real control plane and compare the verdicts with what becomes of the pods."""
-    programs = find_or_build(os.environ, lambda line: click.echo(line, err=True))
     jobs = [job_burst(count) for count in job_nodes]
     bursts = [*jobs, *(trace_burst(trace, pod_list, nodes, asked, clients, seed) for seed in range(1, seeds + 1))]
     table = Table(
         "burst", "replicas", "verdicts", "came true", "bound in best set", "its nodes", "on the node", "pods/s"
     )
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "control-plane").mkdir()
-        with ControlPlane(programs, folder / "control-plane") as control_plane:
-            for count in replicas:
-                for burst in bursts:
-                    outcome = _measured_alone(control_plane, folder / f"{count} {burst.name}", burst, count)
-                    table.add_row(burst.name, str(count), *_cells(outcome))
-                    for line in outcome.failures if show else ():
-                        click.echo(f"{burst.name}: {line}", err=True)
+    with control_plane_and_folder() as (control_plane, folder):
+        for count in replicas:
+            for burst in bursts:
+                outcome = _measured_alone(control_plane, folder / f"{count} {burst.name}", burst, count)
+                table.add_row(burst.name, str(count), *_cells(outcome))
+                for line in outcome.failures if show else ():
+                    click.echo(f"{burst.name}: {line}", err=True)
     Console(width=max(Console().width, 120)).print(table)
 
 

@@ -7,11 +7,9 @@ of it shares this machine's processors, so what is absorbed is at least what is 
 import asyncio
 import math
 import multiprocessing
-import os
 import ssl
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -29,8 +27,8 @@ from rich.table import Table
 from bench.__main__ import await_port, certificate, free_port
 from bench.clusters import review
 from bench.load import Load, drive
+from bench.real_cluster import control_plane_and_folder
 from bench.writers import NAMESPACE, Churn, churned, created, objects
-from tests.controlplane.binaries import find_or_build
 from tests.controlplane.control_plane import ControlPlane
 
 _POLL_SECONDS = 0.05
@@ -146,15 +144,14 @@ class Bench:
 @click.option("--seconds", default=10.0, show_default=True, help="Length of the load while pods come and go.")
 def main(nodes: int, pods: int, fill_seconds: float, connections: int, seconds: float) -> None:
     """Fill a real API server with nodes and bound pods, and measure the webhook that follows it."""
-    programs = find_or_build(os.environ, _tell)
     spawn = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as name, ProcessPoolExecutor(1, mp_context=spawn) as writer:
-        folder = Path(name)
+    with (
+        ProcessPoolExecutor(1, mp_context=spawn) as writer,
+        control_plane_and_folder() as (control_plane, folder),
+    ):
         trust = certificate(folder)
-        (folder / "control-plane").mkdir()
-        with ControlPlane(programs, folder / "control-plane") as control_plane:
-            control_plane.stop_scheduler()
-            _measure(Bench(control_plane, folder, trust, connections), Size(nodes, pods), fill_seconds, seconds, writer)
+        control_plane.stop_scheduler()
+        _measure(Bench(control_plane, folder, trust, connections), Size(nodes, pods), fill_seconds, seconds, writer)
 
 
 def _measure(bench: Bench, asked: Size, fill_seconds: float, seconds: float, writer: Executor) -> None:

@@ -3,16 +3,12 @@
 import base64
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import click
-
 POLL_SECONDS = 0.1
-_PATIENCE_SECONDS = 60.0
 _KEYS = ("tls.crt", "tls.key")
 
 
@@ -55,16 +51,3 @@ def _write(folder: Path, data: dict[str, str]) -> None:
     for name in _KEYS:
         if not (folder / name).is_symlink():
             (folder / name).symlink_to(f"..data/{name}")
-
-
-def wait(is_so: Callable[[], bool], what: str) -> None:
-    """Return as soon as `is_so()` is true.
-
-    Raises:
-        ClickException: it is not in time.
-    """
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while not is_so():
-        if time.monotonic() > deadline:
-            raise click.ClickException(f"{what}: not within {_PATIENCE_SECONDS:g} s")
-        time.sleep(POLL_SECONDS)

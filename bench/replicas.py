@@ -1,36 +1,29 @@
-"""Replicas of `serve` behind one address, and clients that create pods on a real API server while replicas stop.
+"""Replicas of `serve` behind one address, which replaces or kills them, and their decisions in audit logs.
 
-The webhook is registered with `failurePolicy: Fail`, so each call that fails is a pod that is not created. The address
-is `tests.support.service`: as kube-proxy, it sends new connections to ready replicas and leaves open ones alone.
+The address is `tests.support.service`: as kube-proxy, it sends new connections to ready replicas and leaves open ones
+alone.
 """
 
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import orjson
 
-from certs.inspection import Artifacts
-from certs.pki import KeyPair, issue_ca, issue_server
-from certs.store import directory
-from tests.controlplane.client import ApiError
+from bench.serving import issued, start_server, write_pair
+from certs.pki import KeyPair, issue_ca
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.support.builders import PodBuilder, make_pod
 from tests.support.service import Backend, Service, service
 
-_DOMAIN = "maip.mxsf.io"
 # The names of the webhooks that `Cluster.register_webhook` and `certs register` make.
 _DECISION = "/decision"
-_LONGEST_START_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -82,20 +75,7 @@ class Replicas:
         folder = self.folder / f"replica-{slot}"
         folder.mkdir(exist_ok=True)
         self._slots = max(self._slots, slot + 1)
-        arguments = [f"--tls-dir={self.tls_folder}", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"]
-        arguments += [
-            f"--audit={folder / 'audit.jsonl'}",
-            f"--replica=replica-{slot}",
-            "--log-format=json",
-            *self.flags,
-        ]
-        log = folder / "webhook.log"
-        began = log.stat().st_size if log.exists() else 0
-        with log.open("ab") as file:
-            process = subprocess.Popen([sys.executable, "-P", "-m", "webhook", "serve", *arguments], stderr=file)
-        backend = wait_for(
-            lambda: _backend(process, log, began), f"a replica in {folder}", deadline_seconds=_LONGEST_START_SECONDS
-        )
+        process, backend = start_server(folder, self.tls_folder, f"--replica=replica-{slot}", *self.flags)
         replica = Replica(slot, process, backend)
         self.running.append(replica)
         self.address.backends.append(backend)
@@ -136,29 +116,12 @@ class Replicas:
         self.wait_ready(len(self.running))
 
 
-def _backend(process: "subprocess.Popen[bytes]", log: Path, began: int) -> Backend | None:
-    """Return the ports in the line `serving` after `began` bytes of the log; None if it is not there yet."""
-    if process.poll() is not None:
-        raise AssertionError(f"serve ended at its start: {log.read_text()}")
-    for line in log.read_bytes()[began:].splitlines():
-        if b'"serving"' in line and line.endswith(b"}"):
-            event = orjson.loads(line)
-            return Backend(*(int(event[name].rpartition(":")[2]) for name in ("webhook", "admin")))
-    return None
-
-
-def issued(ca: KeyPair) -> KeyPair:
-    """Return a new certificate for the address."""
-    return issue_server(ca, dns_names=["localhost"], ip_addresses=["127.0.0.1"], now=datetime.now(UTC))
-
-
 @contextmanager
 def replicated(folder: Path, count: int, *flags: str) -> Iterator[Replicas]:
     """Return `count` ready replicas with these flags of `serve`, their certificate and logs in `folder`."""
     ca = issue_ca(now=datetime.now(UTC))
-    pair = issued(ca)
     (folder / "tls").mkdir()
-    directory.write(folder / "tls", Artifacts(certificate=pair.certificate, key=pair.key))
+    write_pair(folder / "tls", issued(ca))
     with service() as address:
         found = Replicas(folder, ca, address, flags)
         try:
@@ -170,90 +133,6 @@ def replicated(folder: Path, count: int, *flags: str) -> Iterator[Replicas]:
             for replica in list(found.running):
                 replica.process.kill()
                 replica.process.wait()
-
-
-@dataclass(frozen=True, slots=True)
-class Created:
-    """A pod that was created: when its request was sent (monotonic), its latency, and the id of its audit event."""
-
-    sent_seconds: float
-    latency_seconds: float
-    audit_id: str
-    is_injected: bool
-
-
-@dataclass(slots=True)
-class Load:
-    """Clients that create pods without pause. `made` and `failures` grow while they run; a client deletes its pods."""
-
-    cluster: Cluster
-    clients: int
-    pause_seconds: float = 0.0
-    deletes: bool = False
-    template: PodBuilder = field(
-        default_factory=lambda: make_pod("load").annotate(f"{_DOMAIN}/workload-type", "training")
-    )
-    made: list[Created] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-    _ended: threading.Event = field(default_factory=threading.Event)
-    _threads: list[threading.Thread] = field(default_factory=list)
-
-    def __enter__(self) -> Self:
-        for number in range(self.clients):
-            thread = threading.Thread(target=self._create_pods, args=(number,), name=f"client-{number}")
-            self._threads.append(thread)
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        for thread in self._threads:
-            thread.join()
-
-    @property
-    def sent(self) -> int:
-        """The requests that have an answer."""
-        return len(self.made) + len(self.failures)
-
-    def wait_sent(self, count: int, *, deadline_seconds: float = 3600.0) -> None:
-        """Return once so many requests have an answer."""
-        wait_for(lambda: self.sent >= count, f"{count} requests", deadline_seconds=deadline_seconds)
-
-    def wait_more(self, count: int) -> None:
-        """Return once so many more requests have an answer."""
-        self.wait_sent(self.sent + count)
-
-    def _create_pods(self, client: int) -> None:
-        number = 0
-        while not self._ended.is_set():
-            number += 1
-            name = f"load-{client}-{number}"
-            self._create(name)
-            if self.deletes and number > 1:
-                self._delete(f"load-{client}-{number - 1}")
-            if self.pause_seconds:
-                self._ended.wait(self.pause_seconds)
-
-    def _create(self, name: str) -> None:
-        pod = self.template.obj()
-        pod["metadata"]["name"] = name
-        sent = time.monotonic()
-        try:
-            answer = self.cluster.client.create(pod, namespace=self.cluster.namespace)
-        except ApiError as error:
-            self.failures.append(str(error))
-            return
-        annotations = answer.object["metadata"].get("annotations", {})
-        injected = f"{_DOMAIN}/placement-policy" in annotations
-        self.made.append(Created(sent, time.monotonic() - sent, answer.audit_id, injected))
-
-    def _delete(self, name: str) -> None:
-        path = f"/api/v1/namespaces/{self.cluster.namespace}/pods/{name}"
-        try:
-            self.cluster.client.request("DELETE", path, query={"gracePeriodSeconds": "0"})
-        except ApiError as error:
-            if error.code != 404:
-                self.failures.append(str(error))
 
 
 def decisions(cluster: Cluster) -> dict[str, str]:

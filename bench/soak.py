@@ -5,10 +5,8 @@ something changes, in turn: another valid policy, another certificate, a policy 
 Prints a row for each minute, and fails if memory grows, if the tail latency doubles, or if anything is lost.
 """
 
-import os
 import re
 import statistics
-import tempfile
 import threading
 import time
 import urllib.request
@@ -20,17 +18,16 @@ from pathlib import Path
 
 import click
 
-from bench.replicas import Created, Load, Replicas, decisions, issued, recorded, replicated, verified
-from certs.inspection import Artifacts
-from certs.store import directory
-from tests.controlplane.binaries import find_or_build
+from bench.pod_clients import Created, Load
+from bench.real_cluster import control_plane_and_folder
+from bench.replicas import Replicas, decisions, recorded, replicated, verified
+from bench.serving import issued, write_pair
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
+from tests.support.admission import DOMAIN, TYPE
 from tests.support.builders import make_node_object, make_pod
 from webhook.policy.document import API_VERSION, KIND
 
-_DOMAIN = "maip.mxsf.io"
 _CHANGE_SECONDS = 10.0
 _SAMPLE_SECONDS = 2.0
 _POLL_SECONDS = 0.5
@@ -122,8 +119,7 @@ def make_changes(replicas: Replicas, policy: Path, changes: Changes, ended: thre
             return
         before = [_count(replicas, number, what) for number in range(len(replicas.running))]
         if what == "certificate":
-            pair = issued(replicas.ca)
-            directory.write(replicas.tls_folder, Artifacts(certificate=pair.certificate, key=pair.key))
+            write_pair(replicas.tls_folder, issued(replicas.ca))
             changes.certificates += 1
         elif what == "policy":
             policy.write_text(next(policies))
@@ -182,7 +178,7 @@ class Soak:
             found.append(f"the p99 of the last minute is {ratio:.1f} times that of the minutes before")
         if self.failures:
             found.append(f"{len(self.failures)} creations failed: {self.failures[0]}")
-        if not_injected := sum(not each.is_injected for each in self.made):
+        if not_injected := sum(not each.policy for each in self.made):
             found.append(f"{not_injected} pods were created without injection")
         return found + self.changes.missing
 
@@ -190,10 +186,10 @@ class Soak:
 def soaked(cluster: Cluster, replicas: Replicas, policy: Path, minutes: float) -> Soak:
     """Run the load and the changes for so many minutes."""
     replicas.register(cluster)
-    usage = {f"{_DOMAIN}/node.usage": "inference", "nvidia.com/gpu.product": "NVIDIA-H20"}
+    usage = {f"{DOMAIN}/node.usage": "inference", "nvidia.com/gpu.product": "NVIDIA-H20"}
     nodes = [make_node_object(f"n-{n}", labels=usage, capacity={"nvidia.com/gpu": 8}) for n in range(_NODES)]
     cluster.make_nodes(*nodes)
-    template = make_pod("load").gpu(1).annotate(f"{_DOMAIN}/workload-type", "inference")
+    template = make_pod("load").gpu(1).annotate(TYPE, "inference")
     changes, ended, samples = Changes(), threading.Event(), list[Sample]()
     changing = threading.Thread(target=make_changes, args=(replicas, policy, changes, ended), name="changes")
     began = time.monotonic()
@@ -223,23 +219,18 @@ def print_minutes(minutes: Sequence[Minute]) -> None:
 @click.option("--minutes", type=click.FloatRange(0.5, 24 * 60), default=5, show_default=True)
 def main(minutes: float) -> None:
     """Run two replicas under steady load and changes; exit with 1 if memory or latency grows, or something is lost."""
-    programs = find_or_build(os.environ, lambda line: click.echo(line, err=True))
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for part in ("control-plane", "webhook"):
-            (folder / part).mkdir()
+    with control_plane_and_folder() as (control_plane, folder):
         policy = folder / "policy.yaml"
         policy.write_text(_POLICIES[0])
-        with ControlPlane(programs, folder / "control-plane") as control_plane:
-            control_plane.start_scheduler(verbosity=4)
-            flags = [f"--kubeconfig={control_plane.kubeconfig}", f"--policy={policy}"]
-            flags += [f"--policy-poll-seconds={_POLL_SECONDS}", f"--certificate-poll-seconds={_POLL_SECONDS}"]
-            with replicated(folder / "webhook", 2, *flags) as replicas:
-                cluster = Cluster(control_plane)
-                soak = soaked(cluster, replicas, policy, minutes)
-                given, written = decisions(cluster), recorded(replicas.audit_files())
-                unrecorded = [each.audit_id for each in soak.made if given.get(each.audit_id) not in written]
-                verification = verified(replicas.audit_files())
+        control_plane.start_scheduler(verbosity=4)
+        flags = [f"--kubeconfig={control_plane.kubeconfig}", f"--policy={policy}"]
+        flags += [f"--policy-poll-seconds={_POLL_SECONDS}", f"--certificate-poll-seconds={_POLL_SECONDS}"]
+        with replicated(folder, 2, *flags) as replicas:
+            cluster = Cluster(control_plane)
+            soak = soaked(cluster, replicas, policy, minutes)
+            given, written = decisions(cluster), recorded(replicas.audit_files())
+            unrecorded = [each.audit_id for each in soak.made if given.get(each.audit_id) not in written]
+            verification = verified(replicas.audit_files())
     print_minutes(soak.minutes)
     slopes = ", ".join(f"{slope:+.2f}" for slope in growth_mib_per_minute(soak.samples))
     done = soak.changes

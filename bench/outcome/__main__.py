@@ -6,7 +6,6 @@ GPUs; nothing leaves the cluster. Rows of `kube-scheduler` come from a real cont
 which `python -m bench.outcome.report` makes the tables and the plot of docs/outcome.md.
 """
 
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -24,9 +23,8 @@ from bench.outcome.replay import replayed
 from bench.outcome.report import tables
 from bench.outcome.results import Result
 from bench.outcome.simulation import simulated
-from tests.controlplane.binaries import find_or_build
+from bench.real_cluster import control_plane_and_folder
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.control_plane import ControlPlane
 
 _STEPS = (0.5, 1.0)
 
@@ -81,21 +79,17 @@ def _simulation() -> Iterator[Runner]:
 
 @contextmanager
 def _control_plane() -> Iterator[Runner]:
-    programs = find_or_build(os.environ, lambda line: click.echo(line, err=True))
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "control-plane").mkdir()
-        with ControlPlane(programs, folder / "control-plane") as control_plane:
+    with control_plane_and_folder() as (control_plane, folder):
 
-            def run(trace: Trace, configuration: Configuration, seed: int) -> list[Figures]:
-                cluster = Cluster(control_plane)
-                try:
-                    own = Path(tempfile.mkdtemp(dir=folder))
-                    return replayed(cluster, own, trace, configuration, seed, _STEPS)
-                finally:
-                    cluster.remove_everything()
+        def run(trace: Trace, configuration: Configuration, seed: int) -> list[Figures]:
+            cluster = Cluster(control_plane)
+            try:
+                own = Path(tempfile.mkdtemp(dir=folder))
+                return replayed(cluster, own, trace, configuration, seed, _STEPS)
+            finally:
+                cluster.remove_everything()
 
-            yield run
+        yield run
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.replicas import Load, Replicas, replicated
-from bench.rollout import FLAGS, created_while, records_of
+from bench.pod_clients import Load, created_while
+from bench.replicas import Replicas, replicated
+from bench.rollout import FLAGS, records_of
 from tests.controlplane.cluster import Cluster
 
 # 8 clients create less than 27 pods a second together: they do not stop while a replica starts.
@@ -25,7 +26,7 @@ def test_no_creation_fails_while_replicas_are_replaced(cluster: Cluster, replica
     load = Load(cluster, clients=8, pause_seconds=PAUSE_SECONDS)
     outcome = created_while(load, 60, 2, lambda: codes.append(replicas.roll()))
 
-    assert (outcome.failures, outcome.not_injected, codes) == ([], 0, [0, 0])
+    assert (outcome.failures, outcome.faults, codes) == ([], [], [0, 0])
     assert len(outcome.made) >= 60
 
 
@@ -35,7 +36,7 @@ def test_every_answer_has_its_audit_record_when_replicas_are_killed(cluster: Clu
     outcome = created_while(load, 60, 2, replicas.crash)
     records = records_of(cluster, replicas, outcome)
 
-    assert outcome.not_injected == 0
+    assert outcome.faults == []
     assert records.decisions == len(outcome.made) > 0
     assert records.unrecorded == []
     assert records.verification.returncode == 0, records.verification.stderr

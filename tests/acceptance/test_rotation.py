@@ -11,8 +11,8 @@ def test_no_creation_fails_while_certificate_and_ca_are_rotated(cluster: Cluster
     with installed(cluster, tmp_path) as webhook:
         outcome = rotated_under_load(webhook, 200, clients=8, rotations=(Request.SERVING, Request.CA))
 
-    assert (outcome.failures, outcome.not_injected) == ([], 0)
-    assert outcome.created >= 200
+    assert (outcome.pods.failures, outcome.pods.faults) == ([], [])
+    assert len(outcome.pods.made) >= 200
     assert outcome.rotations == ["taken over", "serving", "ca"]
-    assert len(outcome.certificates_seen) == 4
-    assert outcome.broken_handshakes == []
+    assert len(outcome.handshakes.certificates_seen) == 4
+    assert outcome.handshakes.failures == []
