@@ -60,6 +60,18 @@ def deployment(**status: Any) -> Object:
     return {**made, "status": {"readyReplicas": 2, **status}}
 
 
+def controller(**status: Any) -> Object:
+    """Return the Deployment of the certs controller, which is ready."""
+    (made,) = (each for each in read("overlays/self-managed/certs-controller.yaml") if each["kind"] == "Deployment")
+    return {**made, "status": {"readyReplicas": 1, **status}}
+
+
+def self_managed(*others: Object, **fields: Any) -> Installation:
+    """Return a healthy installation whose certificates a controller maintains; `others` are in place of it."""
+    deployments = (deployment(), *(others or (controller(),)))
+    return make_installation(objects={**objects(), Source.DEPLOYMENTS: deployments}, **fields)
+
+
 def configuration() -> Object:
     """Return the webhook configuration of deploy/, with a caBundle."""
     assert FRESH.ca_certificate is not None

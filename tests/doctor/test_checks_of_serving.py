@@ -150,14 +150,6 @@ def test_a_url_without_ca_bundle_is_verified_by_the_roots_of_the_system() -> Non
     assert found(with_webhooks(clientConfig={"url": "https://webhook.example.com/mutate"}), "ca-bundle") == []
 
 
-def test_who_keeps_the_ca_bundle_is_who_must_mend_it() -> None:
-    changed = configuration()
-    changed["metadata"]["annotations"] = {"cert-manager.io/inject-ca-from": "a/b"}
-    changed["webhooks"][0]["clientConfig"]["caBundle"] = ""
-    (finding,) = found(read_of(Source.CONFIGURATIONS, changed), "ca-bundle")
-    assert finding.remedy.startswith("cert-manager injects it")
-
-
 def test_an_expired_ca_is_found() -> None:
     later = make_installation(now=NOW + timedelta(days=365 * 30))
     assert {each.severity for each in found(later, "ca-bundle")} == {ERROR}

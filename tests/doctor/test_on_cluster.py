@@ -80,6 +80,12 @@ def without_the_right_to_nodes(made: Installed) -> Planted:
     return made.changed("ClusterRole", NAMESPACE, [operation], RBAC)
 
 
+def stopped_controller(made: Installed) -> Planted:
+    (controller,) = (each for each in read("overlays/self-managed/certs-controller.yaml"))
+    controller["spec"]["replicas"] = 0
+    return made.made(controller, NAMESPACE)
+
+
 def whitelist(made: Installed) -> Planted:
     patch = {"metadata": {"annotations": {WHITELIST: '[{"key": "a"}]'}}}
     return made.changed("Namespace", made.cluster.namespace, patch)
@@ -134,6 +140,7 @@ PLANTED: Mapping[str, tuple[set[str], Callable[[Installed], Planted]]] = {
         lambda made: in_each_webhook(made, "clientConfig/caBundle", base64.b64encode(b"\n").decode()),
     ),
     "certificate": ({"certificate"}, other_ca),
+    "certs-controller": ({"certs-controller"}, stopped_controller),
     "failure-policy": ({"failure-policy"}, replicas(1)),
     "selectors": ({"selectors"}, webhook("namespaceSelector", {})),
     "order": ({"order"}, early_peer),

@@ -11,12 +11,13 @@ from urllib.parse import quote
 from certs.registration import Target
 from webhook.cluster.cache.resources import BATCH_RESOURCES, PRIORITY_CLASSES
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.doctor.certificate_owner import controller_of
 from webhook.doctor.enforcement import NO_USER, User
-from webhook.doctor.installation import Installation, JsonObject, ServerClock, name_of, texts
+from webhook.doctor.installation import WORKLOADS, Installation, JsonObject, ServerClock, name_of, texts
 from webhook.doctor.pods_read import PodsRead, shipped_selection
 from webhook.doctor.questions import account_of, ask_rights, create_on_trial, probe
 from webhook.doctor.reduction import follows_objects, policy_place, reduced, stored_policy
-from webhook.doctor.source import Source
+from webhook.doctor.source import DEPENDS, Source, with_dependencies
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
 from webhook.missed import Scope
@@ -40,15 +41,6 @@ _LISTS: Mapping[Source, str] = {
     Source.QUOTAS: "/api/v1/resourcequotas",
     Source.PRIORITY_CLASSES: PRIORITY_CLASSES.path,
     Source.LEASES: "/apis/coordination.k8s.io/v1/leases",
-}
-# What must be read before a source can be.
-_DEPENDS: Mapping[Source, frozenset[Source]] = {
-    Source.POLICY: frozenset({Source.SERVICE, Source.DEPLOYMENTS}),
-    Source.PODS: frozenset({Source.NAMESPACES, Source.POLICY}),
-    Source.TRIAL: frozenset({Source.NAMESPACES, Source.POLICY, Source.CLOCK}),
-    Source.PROBE: frozenset({Source.ENDPOINTS}),
-    Source.RIGHTS: frozenset({Source.SERVICE, Source.DEPLOYMENTS, Source.GROUPS}),
-    Source.QUEUES: frozenset({Source.GROUPS}),
 }
 
 
@@ -78,18 +70,15 @@ async def gather(server: ApiServer, wanted: Wanted) -> Installation:
     """
     gatherer = _Gatherer(server, wanted)
     await gatherer.read_configurations()
-    sources = _with_dependencies(wanted.sources)
-    await gatherer.read_all(sources - {Source.CONFIGURATIONS, *_DEPENDS})
-    await gatherer.read_all(sources & {Source.POLICY, Source.PROBE, Source.RIGHTS, Source.QUEUES})
+    sources = with_dependencies(wanted.sources)
+    await gatherer.read_all(sources - {Source.CONFIGURATIONS, *DEPENDS})
+    await gatherer.read_all(
+        sources & {Source.POLICY, Source.PROBE, Source.RIGHTS, Source.QUEUES, Source.CONTROLLER_PODS}
+    )
     # Not beside others, so that its time is that of the webhooks.
     await gatherer.read_all(sources & {Source.TRIAL})
     await gatherer.read_all(sources & {Source.PODS})
     return gatherer.result()
-
-
-def _with_dependencies(sources: frozenset[Source]) -> frozenset[Source]:
-    added = frozenset(each for source in sources for each in _DEPENDS.get(source, ()))
-    return sources if added <= sources else _with_dependencies(sources | added)
 
 
 class _Gatherer:
@@ -150,6 +139,7 @@ class _Gatherer:
             Source.SERVICE: self._read_service,
             Source.ENDPOINTS: self._read_endpoints,
             Source.BUDGETS: self._read_budgets,
+            Source.CONTROLLER_PODS: self._read_controller_pods,
             Source.DEPLOYMENTS: self._read_workloads,
             Source.POLICY: self._read_policy,
             Source.PODS: self._read_pods,
@@ -167,13 +157,16 @@ class _Gatherer:
         knows_signs = self.found.knows(Source.GROUPS) and self.found.knows(Source.LEASES)
         return replace(self.found, evidence=self._evidence() if knows_signs else None)
 
-    async def _list(self, source: Source, path: str, query: Mapping[str, str] | None = None) -> None:
+    async def _list(
+        self, source: Source, path: str, query: Mapping[str, str] | None = None, kind: str | None = None
+    ) -> None:
+        """Read a list. Its items have no kind; `kind` is set on them."""
         kept: list[JsonObject] = []
 
         async def take(items: list[JsonObject], begins: bool) -> None:
             if begins:
                 kept.clear()
-            kept.extend(reduced(source, each) for each in items)
+            kept.extend(reduced(source, {"kind": kind, **each} if kind else each) for each in items)
 
         await list_pages(self._server, path, query or {}, take, _PAGE)
         self._objects[source] = (*self._objects.get(source, ()), *kept)
@@ -200,8 +193,16 @@ class _Gatherer:
 
     async def _read_workloads(self) -> None:
         # With an audit volume, the servers are a StatefulSet.
-        for plural in ("deployments", "statefulsets"):
-            await self._list(Source.DEPLOYMENTS, f"/apis/apps/v1/{plural}")
+        for kind in WORKLOADS:
+            await self._list(Source.DEPLOYMENTS, f"/apis/apps/v1/{kind.lower()}s", kind=kind)
+
+    async def _read_controller_pods(self) -> None:
+        controller = controller_of(self.found)
+        self._objects[Source.CONTROLLER_PODS] = ()
+        if controller is not None:
+            labels = texts(controller, "spec", "template", "metadata", "labels")
+            query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
+            await self._list(Source.CONTROLLER_PODS, self._namespaced("/api/v1", "pods"), query)
 
     async def _read_budgets(self) -> None:
         await self._list(Source.BUDGETS, self._namespaced("/apis/policy/v1", "poddisruptionbudgets"))

@@ -153,6 +153,12 @@ class Installation:
         """The Deployment or StatefulSet of the servers; None if there is none, or it was not read."""
         return own_deployment(self.of(Source.DEPLOYMENTS), self.target.namespace, self.service)
 
+    @property
+    def deployment_kind(self) -> str:
+        """The kind of the workload of the servers."""
+        kind = (self.deployment or {}).get("kind")
+        return kind if kind in WORKLOADS else WORKLOADS[0]
+
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """Return the labels of the namespace, as the API server sets them if it was not read."""
         return self._labels_by_namespace.get(name, {NAMESPACE_NAME: name})
@@ -165,6 +171,7 @@ class Installation:
         }
 
 
+WORKLOADS = ("Deployment", "StatefulSet")
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 _OWN_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "server"}
 

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 
+from webhook.doctor.arguments import option, options
 from webhook.doctor.installation import JsonObject, StoredPolicy, listed, texts
 from webhook.doctor.source import Source
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
 from webhook.policy_cases import parse_tested_policy
 
+_OF_HELM = "meta.helm.sh/"
 _CONTAINER = ("name", "command", "args", "ports", "volumeMounts")
 
 
@@ -40,10 +42,33 @@ def _deployment(content: JsonObject) -> JsonObject:
         "spec": {**kept, "containers": containers},
     }
     return {
-        "metadata": _metadata(content),
+        "kind": content.get("kind"),
+        "metadata": {**_metadata(content), "annotations": _release(content)},
         "spec": {"replicas": field(content, "spec", "replicas"), "template": template},
         "status": {"readyReplicas": field(content, "status", "readyReplicas")},
     }
+
+
+def _release(content: JsonObject) -> JsonObject:
+    annotations = texts(content, "metadata", "annotations")
+    return {key: value for key, value in annotations.items() if key.startswith(_OF_HELM)}
+
+
+def _configuration(content: JsonObject) -> JsonObject:
+    """Return a webhook configuration with the field managers of its caBundles alone."""
+    writers = [
+        {"manager": each.get("manager"), "time": each.get("time")}
+        for each in listed(content, "metadata", "managedFields")
+        if _wrote_ca_bundle(field(each, "fieldsV1", "f:webhooks"))
+    ]
+    kept = _without_managed_fields(content)
+    metadata = kept.get("metadata")
+    return {**kept, "metadata": {**metadata, "managedFields": writers}} if isinstance(metadata, dict) else kept
+
+
+def _wrote_ca_bundle(webhooks: object) -> bool:
+    entries = webhooks.values() if isinstance(webhooks, dict) else ()
+    return any(field(each, "f:clientConfig", "f:caBundle") is not None for each in entries if isinstance(each, dict))
 
 
 def _lease(content: JsonObject) -> JsonObject:
@@ -64,6 +89,7 @@ def _without_managed_fields(content: JsonObject) -> JsonObject:
 
 
 _REDUCTIONS: Mapping[Source, Callable[[JsonObject], JsonObject]] = {
+    Source.CONFIGURATIONS: _configuration,
     Source.NAMESPACES: _named,
     Source.NODES: _node,
     Source.DEPLOYMENTS: _deployment,
@@ -91,26 +117,14 @@ def policy_place(deployment: JsonObject) -> tuple[str, str] | None:
     return None
 
 
-def follows_objects(deployment: JsonObject) -> bool:
+def follows_objects(workload: JsonObject) -> bool:
     """Return whether a server follows the PlacementPolicy objects of the cluster."""
-    containers = listed(deployment, "spec", "template", "spec", "containers")
-    return any(_option(each, "--policy-source") == "crd" for each in containers)
+    return option(workload, "--policy-source") == "crd"
 
 
 def _policy_file(container: JsonObject) -> PurePosixPath | None:
-    path = _option(container, "--policy")
+    path = next(options(container, "--policy"), None)
     return PurePosixPath(path) if path is not None else None
-
-
-def _option(container: JsonObject, name: str) -> str | None:
-    """Return the value of an option in the arguments; None if it is not there."""
-    args = [str(each) for each in container.get("args") or ()]
-    for index, each in enumerate(args):
-        if each.startswith(f"{name}="):
-            return each.removeprefix(f"{name}=")
-        if each == name and index + 1 < len(args):
-            return args[index + 1]
-    return None
 
 
 def stored_policy(config_map: JsonObject, name: str, key: str) -> StoredPolicy:

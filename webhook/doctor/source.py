@@ -1,5 +1,6 @@
 """What a diagnosis reads of a cluster."""
 
+from collections.abc import Mapping
 from enum import Enum
 
 
@@ -13,6 +14,7 @@ class Source(Enum):
     SERVICE = ("the Service of the webhook", "get services in its namespace")
     ENDPOINTS = ("the EndpointSlices of the webhook", "list endpointslices in its namespace")
     DEPLOYMENTS = ("Deployments and StatefulSets", "list deployments and statefulsets")
+    CONTROLLER_PODS = ("the pods of the certs controller", "list pods in the namespace of the webhook")
     BUDGETS = ("the PodDisruptionBudgets of the webhook", "list poddisruptionbudgets in its namespace")
     POLICY = ("the ConfigMap of the policy", "get configmaps in the namespace of the webhook")
     QUOTAS = ("ResourceQuotas", "list resourcequotas")
@@ -29,3 +31,21 @@ class Source(Enum):
     def __init__(self, title: str, rights: str) -> None:
         self.title = title
         self.rights = rights
+
+
+DEPENDS: Mapping[Source, frozenset[Source]] = {
+    Source.CONTROLLER_PODS: frozenset({Source.SERVICE, Source.DEPLOYMENTS}),
+    Source.POLICY: frozenset({Source.SERVICE, Source.DEPLOYMENTS}),
+    Source.PODS: frozenset({Source.NAMESPACES, Source.POLICY}),
+    Source.TRIAL: frozenset({Source.NAMESPACES, Source.POLICY, Source.CLOCK}),
+    Source.PROBE: frozenset({Source.ENDPOINTS}),
+    Source.RIGHTS: frozenset({Source.SERVICE, Source.DEPLOYMENTS, Source.GROUPS}),
+    Source.QUEUES: frozenset({Source.GROUPS}),
+}
+"""What must be read before a source can be."""
+
+
+def with_dependencies(sources: frozenset[Source]) -> frozenset[Source]:
+    """Return `sources` and what must be read before them."""
+    added = frozenset(each for source in sources for each in DEPENDS.get(source, ()))
+    return sources if added <= sources else with_dependencies(sources | added)

@@ -6,20 +6,17 @@ from certs.chain import unfit_for_server
 from certs.names import names_of
 from certs.status import Called
 from webhook.doctor.check import check
+from webhook.doctor.commands import renewal, trust
 from webhook.doctor.finding import Fault, error, warning
 from webhook.doctor.installation import Installation
 from webhook.doctor.source import Source
 from webhook.doctor.validity import expires_soon
 
-_REMEDY = (
-    "with the certs controller, look at its log; without one, `placement-webhook certs register` issues a certificate"
-)
-
 
 @check(
     "certificate",
     "The served certificate does not match the caBundle, has other names, or expires soon",
-    "`placement-webhook certs status` shows both; the certs controller's log, or `placement-webhook certs register`",
+    "`placement-webhook certs rotate` with the certs controller; cert-manager's Certificate; else `certs register`",
     Source.CONFIGURATIONS,
     Source.PROBE,
 )
@@ -40,12 +37,16 @@ def _fault(place: str, called: Called, installation: Installation) -> Fault | No
         return None
     days = (served.not_valid_after_utc - installation.now).days
     if served.not_valid_after_utc <= installation.now:
-        return error(place, f"{called.address} serves a certificate that expired {-days} days ago", _REMEDY)
+        return error(
+            place, f"{called.address} serves a certificate that expired {-days} days ago", renewal(installation)
+        )
     if not called.trusted:
         reason = unfit_for_server(served) or called.detail
         names = names_of(served)
         what = f"{called.address} serves a certificate that API servers do not trust: {reason} (valid for {names})"
-        return error(place, what, _REMEDY)
+        return error(place, what, trust(installation))
     if expires_soon(served, installation.now):
-        return warning(place, f"{called.address} serves a certificate that expires in {days} days", _REMEDY)
+        return warning(
+            place, f"{called.address} serves a certificate that expires in {days} days", renewal(installation)
+        )
     return None

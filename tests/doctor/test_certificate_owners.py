@@ -1,0 +1,264 @@
+"""The owner of certificate and caBundle, the remedies that fit it, and the certs controller."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from certs.pki import SERVER_VALIDITY
+from certs.registration import FIELD_MANAGER
+from certs.rotation.secret import OWNER
+from tests.doctor.healthy import (
+    called,
+    configuration,
+    controller,
+    deployment,
+    faults,
+    found,
+    make_installation,
+    objects,
+    probes,
+    read_of,
+    self_managed,
+)
+from tests.support.certificates import EXPIRED, NOW, OTHER, make_artifacts
+from tests.support.manifests import Object
+from webhook.doctor.certificate_owner import Owner, owner_of
+from webhook.doctor.finding import Finding, Severity
+from webhook.doctor.installation import Installation
+from webhook.doctor.reduction import reduced
+from webhook.doctor.source import Source
+
+ERROR, WARNING = Severity.ERROR, Severity.WARNING
+ROTATE = "placement-webhook certs rotate"
+DESCRIBE = "`kubectl -n placement-webhook describe certificate placement-webhook-tls`"
+CAINJECTOR = "`kubectl -n cert-manager logs deployment/cert-manager-cainjector`"
+LOGS = "`kubectl -n placement-webhook logs deployment/placement-webhook-certs`"
+DUE = make_artifacts(server_age=SERVER_VALIDITY - timedelta(days=9, hours=1)).certificate
+
+
+def written_by(*managers: str, annotations: dict[str, str] | None = None) -> Object:
+    """Return the configuration whose caBundle these managers wrote, one after the other."""
+    fields: Object = {"f:webhooks": {'k:{"name":"a"}': {"f:clientConfig": {"f:caBundle": {}}}}}
+    content = configuration()
+    content["metadata"]["managedFields"] = [
+        {"manager": name, "time": f"2026-01-0{day}T00:00:00Z", "fieldsV1": fields}
+        for day, name in enumerate(managers, start=1)
+    ]
+    content["metadata"]["managedFields"].append({"manager": "kubectl", "time": "2026-02-01T00:00:00Z", "fieldsV1": {}})
+    content["metadata"]["annotations"] = annotations or {}
+    return reduced(Source.CONFIGURATIONS, content)
+
+
+def by_cert_manager(**fields: Any) -> Installation:
+    annotations = {"cert-manager.io/inject-ca-from": "placement-webhook/placement-webhook-tls"}
+    content = written_by("cainjector", annotations=annotations)
+    return make_installation(objects={**objects(), Source.CONFIGURATIONS: (content,)}, **fields)
+
+
+def by_register(**fields: Any) -> Installation:
+    return make_installation(objects={**objects(), Source.CONFIGURATIONS: (written_by(FIELD_MANAGER),)}, **fields)
+
+
+@pytest.mark.parametrize(
+    ("managers", "owner"),
+    [
+        ((FIELD_MANAGER,), Owner.PERSON),
+        ((OWNER,), Owner.CONTROLLER),
+        ((FIELD_MANAGER, OWNER), Owner.CONTROLLER),
+        ((f"{OWNER}-placement-webhook-certs-0a1b",), Owner.CONTROLLER),
+        ((OWNER, FIELD_MANAGER), Owner.PERSON),
+        ((), Owner.PERSON),
+    ],
+)
+def test_who_wrote_the_ca_bundle_last_owns_it(managers: tuple[str, ...], owner: Owner) -> None:
+    assert owner_of(read_of(Source.CONFIGURATIONS, written_by(*managers))) is owner
+
+
+def test_a_controller_owns_what_it_has_not_written_yet() -> None:
+    assert owner_of(self_managed()) is Owner.CONTROLLER
+
+
+@pytest.mark.parametrize("made", [self_managed, by_cert_manager, by_register])
+def test_each_owner_can_be_healthy(made: Callable[[], Installation]) -> None:
+    assert faults(made()) == []
+
+
+def renamed(content: Installation) -> Installation:
+    """Return the installation with another configuration and Secret."""
+    (own,) = content.of(Source.CONFIGURATIONS)
+    own["metadata"]["name"] = "0-mine"
+    other = controller()
+    other["spec"]["template"]["spec"]["containers"][0]["args"].append("--secret=tls")
+    read = {**content.objects, Source.DEPLOYMENTS: (deployment(), other)}
+    return replace(content, target=replace(content.target, configuration="0-mine"), objects=read)
+
+
+@pytest.mark.parametrize(
+    ("made", "remedy"),
+    [
+        (self_managed, f"`{ROTATE}` renews it; else {LOGS} has the reason"),
+        (
+            lambda **fields: renamed(self_managed(**fields)),
+            f"`{ROTATE} --configuration=0-mine --secret=tls` renews it; else {LOGS} has the reason",
+        ),
+        (
+            by_cert_manager,
+            f"cert-manager renews it: {DESCRIBE} says why not",
+        ),
+        (by_register, "`placement-webhook certs register` renews it"),
+    ],
+    ids=["controller", "other-names", "cert-manager", "register"],
+)
+@pytest.mark.parametrize("pem", [EXPIRED.certificate, DUE], ids=["expired", "due"])
+def test_who_owns_a_certificate_renews_it(made: Callable[..., Installation], remedy: str, pem: bytes) -> None:
+    (finding,) = found(made(probes=probes(called(pem=pem))), "certificate")
+    assert finding.remedy == remedy
+
+
+@pytest.mark.parametrize(
+    ("made", "remedy"),
+    [
+        (self_managed, f"the certs controller corrects it within seconds: {LOGS} says why not"),
+        (
+            by_cert_manager,
+            f"cert-manager injects the CA: {DESCRIBE} and {CAINJECTOR} say why not",
+        ),
+        (by_register, "`placement-webhook certs register` puts the CA there"),
+    ],
+)
+def test_who_owns_a_ca_bundle_corrects_it(made: Callable[..., Installation], remedy: str) -> None:
+    untrusted = made(probes=probes(called(pem=OTHER.certificate, trusted=False, detail="unknown authority")))
+    emptied = made()
+    for webhook in emptied.webhooks:
+        webhook["clientConfig"]["caBundle"] = ""
+
+    assert {each.remedy for each in found(untrusted, "certificate")} == {remedy}
+    assert {each.remedy for each in found(emptied, "ca-bundle")} == {remedy}
+
+
+def test_an_expired_ca_is_rotated() -> None:
+    later = self_managed(now=NOW + timedelta(days=365 * 30))
+    remedies = {each.remedy for each in found(later, "ca-bundle")}
+    assert remedies == {f"`{ROTATE} --ca` renews it; else {LOGS} has the reason"}
+
+
+def test_a_server_behind_a_url_is_registered_with_its_own_files() -> None:
+    at_url = configuration()
+    for webhook in at_url["webhooks"]:
+        webhook["clientConfig"] = {"url": "https://webhook.example.com/mutate", "caBundle": "Cg=="}
+    remedies = {each.remedy for each in found(read_of(Source.CONFIGURATIONS, at_url), "ca-bundle")}
+    command = "`placement-webhook certs register --dir=DIR --url=https://webhook.example.com/mutate`"
+    assert remedies == {f"{command} puts the CA there"}
+
+
+def test_a_release_with_own_files_is_upgraded() -> None:
+    content = written_by("helm", annotations={"meta.helm.sh/release-name": "placement"})
+    for webhook in content["webhooks"]:
+        webhook["clientConfig"]["caBundle"] = ""
+    command = "helm upgrade placement deploy/chart -n placement-webhook --reuse-values"
+    (remedy,) = {each.remedy for each in found(read_of(Source.CONFIGURATIONS, content), "ca-bundle")}
+    assert remedy == f"`{command} --set-file=certificates.caBundle=FILE` puts the CA there"
+
+
+def one(installation: Installation) -> Finding:
+    (finding,) = found(installation, "certs-controller")
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("served", "severity", "effect"),
+    [
+        (called(), WARNING, "nothing renews the served certificate, which lasts "),
+        (called(pem=DUE), ERROR, "nothing renews the served certificate, which expires in 9 days"),
+        (called(pem=EXPIRED.certificate), ERROR, "nothing renews the served certificate, which has expired"),
+        (called(pem=None), WARNING, "`placement-webhook certs status` shows how long it lasts"),
+    ],
+)
+def test_a_missing_controller_is_as_severe_as_the_certificate_is_old(
+    served: Any, severity: Severity, effect: str
+) -> None:
+    finding = one(read_of(Source.CONFIGURATIONS, written_by(OWNER)))
+    assert finding.where == "Deployment placement-webhook/placement-webhook-certs"
+    read = {**objects(), Source.CONFIGURATIONS: (written_by(OWNER),)}
+    finding = one(make_installation(objects=read, probes=probes(served)))
+    assert finding.severity is severity
+    assert finding.what.startswith("does not exist, though the certs controller wrote the caBundle: ")
+    assert effect in finding.what
+    assert finding.remedy.startswith("`kubectl apply -k deploy/overlays/self-managed`")
+
+
+def test_a_controller_without_replicas_is_scaled() -> None:
+    stopped = controller(readyReplicas=0)
+    stopped["spec"]["replicas"] = 0
+    finding = one(self_managed(stopped))
+    assert finding.where.endswith("placement-webhook-certs: spec.replicas")
+    assert finding.remedy == "`kubectl -n placement-webhook scale deployment placement-webhook-certs --replicas=1`"
+
+
+def pod(**status: Any) -> Object:
+    return {"metadata": {"name": "placement-webhook-certs-1"}, "status": status}
+
+
+def ended(minutes: int, restarts: int, **state: Any) -> Object:
+    """Return a pod whose container ended so many minutes ago."""
+    at = f"{NOW - timedelta(minutes=minutes):%Y-%m-%dT%H:%M:%SZ}"
+    last = {"terminated": {"exitCode": 2, "finishedAt": at}}
+    return pod(containerStatuses=[{"name": "certs", "restartCount": restarts, "state": state, "lastState": last}])
+
+
+CRASHES = "its container ends again and again (7 restarts, the last with exit code 2)"
+BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff"}}
+
+
+@pytest.mark.parametrize(
+    ("ready", "content", "what", "command"),
+    [
+        (0, pod(), "no replica is ready: ", LOGS),
+        (0, ended(1, 7, **BACK_OFF), CRASHES, f"{LOGS[:-1]} --previous`"),
+        (1, ended(1, 7, running={}), CRASHES, f"{LOGS[:-1]} --previous`"),
+        (
+            0,
+            pod(containerStatuses=[{"state": {"waiting": {"reason": "ImagePullBackOff"}}}]),
+            "no replica is ready (ImagePullBackOff): ",
+            "`kubectl -n placement-webhook describe pods --selector=app.kubernetes.io/name=placement-webhook,",
+        ),
+        (
+            0,
+            pod(conditions=[{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}]),
+            "no replica is ready (0/3 nodes are available): ",
+            "`kubectl -n placement-webhook describe pods --selector=",
+        ),
+    ],
+)
+def test_a_controller_that_does_not_run_is_found(ready: int, content: Object, what: str, command: str) -> None:
+    installation = self_managed(controller(readyReplicas=ready))
+    finding = one(replace(installation, objects={**installation.objects, Source.CONTROLLER_PODS: (content,)}))
+    assert finding.what.startswith(what)
+    assert finding.remedy.startswith(command)
+
+
+@pytest.mark.parametrize("content", [ended(90, 7, running={}), ended(1, 1, running={})])
+def test_a_controller_that_has_recovered_is_no_fault(content: Object) -> None:
+    installation = self_managed()
+    assert (
+        found(
+            replace(installation, objects={**installation.objects, Source.CONTROLLER_PODS: (content,)}),
+            "certs-controller",
+        )
+        == []
+    )
+
+
+def test_a_controller_beside_cert_manager_is_found() -> None:
+    read = {**by_cert_manager().objects, Source.DEPLOYMENTS: (deployment(), controller())}
+    finding = one(make_installation(objects=read))
+    assert finding.remedy == "`kubectl -n placement-webhook delete deployment placement-webhook-certs`"
+
+
+def test_deployments_that_were_not_read_are_no_fault() -> None:
+    read = {**objects(), Source.CONFIGURATIONS: (written_by(OWNER),)}
+    del read[Source.DEPLOYMENTS]
+    assert found(make_installation(objects=read), "certs-controller") == []
