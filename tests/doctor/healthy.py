@@ -29,6 +29,9 @@ from webhook.policy.policy import Policy
 NAMESPACE, CONFIGURATION = "placement-webhook", "00-placement-webhook"
 ADDRESS = "placement-webhook.placement-webhook.svc:443"
 POLICY = policy_with()
+USAGE, PRODUCT = "maip.mxsf.io/node.usage", "nvidia.com/gpu.product"
+WHITELIST = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
+NO_SIGN = SchedulerEvidence(frozenset(), "")
 
 
 @cache
@@ -184,3 +187,14 @@ def node_of(
         parts = (text.replace(":", "=").split("=") for text in taints)
         made["spec"]["taints"] = [{"key": key, "value": value, "effect": effect} for key, value, effect in parts]
     return made
+
+
+def deployed(scheduler: str) -> Object:
+    """Return a Deployment that names the scheduler in an argument."""
+    container = {"name": "main", "args": [f"--scheduler-name={scheduler}"]}
+    return {"metadata": {"name": "x", "namespace": "x"}, "spec": {"template": {"spec": {"containers": [container]}}}}
+
+
+def quota(limit: dict[str, str], *scopes: str, **status: Any) -> Object:
+    """Return a ResourceQuota in team-a."""
+    return {**named("q", namespace="team-a"), "spec": {"hard": limit, "scopes": list(scopes)}, "status": status}

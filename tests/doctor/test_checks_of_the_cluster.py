@@ -6,13 +6,19 @@ import orjson
 import pytest
 
 from tests.doctor.healthy import (
+    NO_SIGN,
     POLICY,
+    PRODUCT,
+    USAGE,
+    WHITELIST,
+    deployed,
     faults,
     found,
     make_installation,
     named,
     node_of,
     objects,
+    quota,
     read_of,
     texts,
     under,
@@ -27,9 +33,7 @@ from webhook.doctor.registry import CHECKS
 from webhook.doctor.source import Source
 from webhook.doctor.spelling import meant
 
-USAGE, PRODUCT = "maip.mxsf.io/node.usage", "nvidia.com/gpu.product"
 H20 = f"{PRODUCT}=NVIDIA-H20:NoSchedule"
-WHITELIST = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
 POOLS = {"nodeUsage": {"allow": ["training", "hybrid"]}}
 LACKS = "it does not cover"
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
@@ -177,14 +181,6 @@ def test_nodes_without_cards_are_judged_without_cards() -> None:
     assert found(read_of(Source.NODES, *plain), "workload-types") == []
 
 
-NO_SIGN = SchedulerEvidence(frozenset(), "")
-
-
-def deployed(scheduler: str) -> dict[str, Any]:
-    container = {"name": "main", "args": [f"--scheduler-name={scheduler}"]}
-    return {"metadata": {"name": "x", "namespace": "x"}, "spec": {"template": {"spec": {"containers": [container]}}}}
-
-
 @pytest.mark.parametrize(
     ("signs", "is_found"),
     [
@@ -266,10 +262,6 @@ def test_a_check_has_ten_findings_and_the_number_of_the_others() -> None:
 @pytest.mark.parametrize("text", ["", "[]", '[{"operator": "Exists"}]'])
 def test_a_whitelist_that_allows_everything_is_no_fault(text: str) -> None:
     assert found(whitelisted(text=text), "tolerations-whitelist") == []
-
-
-def quota(limit: dict[str, str], *scopes: str, **status: Any) -> dict[str, Any]:
-    return {**named("q", namespace="team-a"), "spec": {"hard": limit, "scopes": list(scopes)}, "status": status}
 
 
 @pytest.mark.parametrize(

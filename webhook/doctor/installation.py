@@ -105,15 +105,23 @@ class Installation:
         """Return whether `source` was read."""
         return source in self.objects
 
-    @property
+    @cached_property
     def policies(self) -> PolicySet:
         """The policies in force, as far as they are known."""
         return PolicySet.of(self.policy, (each for each in self.accepted if each is not self.policy))
 
     def policy_of(self, namespace: str) -> Policy:
         """Return the policy in force for `namespace`."""
-        found = (each for each in self.of(Source.NAMESPACES) if documents.field(each, "metadata", "name") == namespace)
-        return self.policies.of_namespace(namespace, texts(next(found, {}), "metadata", "labels"))
+        return self.policies.of_namespace(namespace, self.namespace_labels(namespace))
+
+    def place_of(self, policy: Policy) -> str:
+        """Return the place of a policy in messages."""
+        return f"PlacementPolicy {policy.name}" if policy in self.accepted else "policy"
+
+    def mark_on(self, pod: JsonObject | None) -> str:
+        """Return the mark that a server with any of the policies has written to `pod`; empty without one."""
+        annotations = texts(pod or {}, "metadata", "annotations")
+        return next((annotations[key] for each in self.policies if (key := each.policy_annotation) in annotations), "")
 
     @property
     def place(self) -> str:

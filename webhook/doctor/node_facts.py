@@ -30,9 +30,9 @@ def nodes_of(installation: Installation) -> tuple[NodeFacts, ...]:
     return tuple(_facts(each) for each in sorted(installation.of(Source.NODES), key=name_of))
 
 
-def product_labels(policy: Policy) -> list[str]:
+def product_labels(policies: Iterable[Policy]) -> list[str]:
     """Return the product labels of all accelerators, which are the keys of their taints, too."""
-    return [f"{each.card}.product" for each in policy.spec.accelerators]
+    return list(dict.fromkeys(f"{each.card}.product" for policy in policies for each in policy.spec.accelerators))
 
 
 def pools_of(policy: Policy) -> dict[str, list[str]]:
@@ -41,6 +41,14 @@ def pools_of(policy: Policy) -> dict[str, list[str]]:
     for name, each in policy.spec.workload_types.items():
         for pool in each.node_usage.allow:
             found[pool].append(name)
+    return dict(found)
+
+
+def pools_by_key(policies: Iterable[Policy]) -> dict[str, set[str]]:
+    """Return the values that a workload type of any policy allows, by the usage label of the policy."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for policy in policies:
+        found[policy.node_usage_key].update(pools_of(policy))
     return dict(found)
 
 

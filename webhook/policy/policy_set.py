@@ -1,6 +1,6 @@
 """Several policies, of which one is in force for each namespace."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from webhook.policy.document import PolicySpec
@@ -24,6 +24,10 @@ class PolicySet:
     def of(cls, default: Policy, others: Iterable[Policy]) -> "PolicySet":
         """Return the set of these policies."""
         return cls(default, tuple(sorted(others, key=lambda each: (-each.spec.priority, each.name))))
+
+    def __iter__(self) -> Iterator[Policy]:
+        """Yield the policies, the default one first."""
+        return iter((self.default, *self.others))
 
     @property
     def spec(self) -> PolicySpec:

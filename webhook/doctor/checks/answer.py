@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, error, info, warning
-from webhook.doctor.installation import Installation, Trial, texts
+from webhook.doctor.installation import Installation, Trial
 from webhook.doctor.matching import timeout_seconds
 from webhook.doctor.source import Source
 
@@ -31,9 +31,7 @@ def find(installation: Installation) -> Iterator[Fault]:
     if trial.pod is None:
         yield _refused(place, trial, {str(each.get("name")) for each in installation.webhooks})
         return
-    is_injected = installation.policy_of(trial.namespace).policy_annotation in texts(
-        trial.pod, "metadata", "annotations"
-    )
+    is_injected = bool(installation.mark_on(trial.pod))
     if trial.not_enforced is not None and not is_injected:
         what = f"a dry-run pod cannot show whether API servers get an answer: {trial.not_enforced}"
         yield info(place, what, "`apiserver_admission_webhook_request_total` of API servers counts the calls")

@@ -26,12 +26,13 @@ def find(installation: Installation) -> Iterator[Fault]:
 
     Source: k8s.io/kubernetes/pkg/quota/v1/evaluator/core/pods.go, usesCrossNamespacePodAffinity
     """
-    spec = installation.policy.spec
-    if spec.bin_packing.namespaces != "all":
-        return
     for quota in installation.of(Source.QUOTAS):
         namespace = str(field(quota, "metadata", "namespace"))
-        packing = [each for each in types_of(installation.policy, namespace) if spec.workload_types[each].bin_packing]
+        policy = installation.policy_of(namespace)
+        if policy.spec.bin_packing.namespaces != "all":
+            continue
+        types = policy.spec.workload_types
+        packing = [each for each in types_of(policy, namespace) if types[each].bin_packing]
         if packing and _scopes(quota) == {CROSS_NAMESPACE_SCOPE} and _is_full(quota):
             what = (
                 f"has no room: pods of {named(packing)} are refused, because their packing hint selects all namespaces"

@@ -29,7 +29,7 @@ def find(installation: Installation) -> Iterator[Fault]:
     detail = next((each.detail for probe in probes for each in probe.called if each), "no address is known")
     addresses = ", ".join(dict.fromkeys(each.address for each in probes))
     trial = installation.trial
-    is_injected = trial is not None and trial.pod is not None and _has_mark(installation, trial.pod)
+    is_injected = trial is not None and bool(installation.mark_on(trial.pod))
     what = f"{addresses}: not reachable from this machine ({detail})"
     if installation.is_called_by_service or is_injected:
         judged = "; the dry-run creation of a pod shows that API servers reach it" if is_injected else ""
@@ -40,9 +40,3 @@ def find(installation: Installation) -> Iterator[Fault]:
 
 def _is_reached(probe: Probe) -> bool:
     return any(each is not None and each.certificate is not None for each in probe.called)
-
-
-def _has_mark(installation: Installation, pod: dict[str, object]) -> bool:
-    metadata = pod.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    return installation.policy.policy_annotation in (annotations or {})

@@ -20,7 +20,7 @@ from webhook.doctor.source import Source
 def find(installation: Installation) -> Iterator[Fault]:
     """Yield a fault for the nodes of each product whose label and taint disagree, and each product out of reach."""
     nodes = nodes_of(installation)
-    for key in product_labels(installation.policy):
+    for key in product_labels(installation.policies):
         yield from _disagreeing(key, nodes)
         yield from _out_of_reach(installation, key, nodes)
 
@@ -43,15 +43,20 @@ def _disagreeing(key: str, nodes: tuple[NodeFacts, ...]) -> Iterator[Fault]:
 
 def _out_of_reach(installation: Installation, key: str, nodes: tuple[NodeFacts, ...]) -> Iterator[Fault]:
     """Yield a fault for each product of which every node is outside of the pools of all workload types."""
-    usage, pools = installation.policy.node_usage_key, pools_of(installation.policy)
+    pools = {
+        (policy.node_usage_key, pool)
+        for policy in installation.policies
+        if key in product_labels([policy])
+        for pool in pools_of(policy)
+    }
     by_product: dict[str, list[NodeFacts]] = defaultdict(list)
     for node in nodes:
         if key in node.labels:
             by_product[node.labels[key]].append(node)
     for product, those in sorted(by_product.items()):
-        if any(node.labels.get(usage) in pools for node in those):
+        if any(not pools.isdisjoint(node.labels.items()) for node in those):
             continue
         what = f"{product}: no workload type reaches this product, as none of its nodes is in a pool of the policy"
-        value = next(iter(pools))
+        usage, value = min(pools)
         command = f"`kubectl label --overwrite node {those[0].name} {usage}={value}`, or allow its pool in the policy"
         yield warning(f"{shown(those)}: metadata.labels[{key}]", what, command)

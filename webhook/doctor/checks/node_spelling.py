@@ -1,12 +1,12 @@
 """The keys and values of node labels and taints are spelt as in the policy."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, warning
 from webhook.doctor.installation import Installation
-from webhook.doctor.node_facts import NodeFacts, nodes_of, pools_of, product_labels, shown
+from webhook.doctor.node_facts import NodeFacts, nodes_of, pools_by_key, product_labels, shown
 from webhook.doctor.source import Source
 from webhook.doctor.spelling import meant
 from webhook.policy.policy import Policy
@@ -24,11 +24,12 @@ _MOST_COMPARED = 2000
 )
 def find(installation: Installation) -> Iterator[Fault]:
     """Yield a fault for the nodes of each key and value that is probably mistyped."""
-    policy, nodes = installation.policy, nodes_of(installation)
-    usage, products = policy.node_usage_key, product_labels(policy)
-    yield from _keys(nodes, [usage, *products], _other_known_keys(policy))
-    yield from _values(nodes, [usage], set(pools_of(policy)))
-    yield from _values(nodes, products, _named_products(policy))
+    nodes, policies = nodes_of(installation), tuple(installation.policies)
+    pools, products = pools_by_key(policies), product_labels(policies)
+    yield from _keys(nodes, [*pools, *products], _other_known_keys(policies))
+    for usage, known in pools.items():
+        yield from _values(nodes, [usage], known)
+    yield from _values(nodes, products, {name for each in policies for name in _named_products(each)})
 
 
 def _keys(nodes: tuple[NodeFacts, ...], known: list[str], others: set[str]) -> Iterator[Fault]:
@@ -63,12 +64,12 @@ def _named_products(policy: Policy) -> set[str]:
     """Return the products that the policy names, without patterns."""
     spec = policy.spec
     limited = (product for each in spec.namespace_limits for product in each.products or ())
-    templates = (each.labels.get(key) for each in spec.node_templates for key in product_labels(policy))
+    templates = (each.labels.get(key) for each in spec.node_templates for key in product_labels([policy]))
     names = (*spec.allowed_products, *limited, *templates)
     return {name for name in names if name and "*" not in name}
 
 
-def _other_known_keys(policy: Policy) -> set[str]:
-    """Return keys that are not mistyped, even though they resemble one of the policy."""
-    cards = [each.card for each in policy.spec.accelerators]
+def _other_known_keys(policies: Iterable[Policy]) -> set[str]:
+    """Return keys that are not mistyped, even though they resemble one of a policy."""
+    cards = {each.card for policy in policies for each in policy.spec.accelerators}
     return {f"{card}.{name}" for card in cards for name in ("count", "memory", "driver-version", "present")}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, info, warning
 from webhook.doctor.installation import Installation
-from webhook.doctor.node_facts import NodeFacts, nodes_of, pools_of, shown
+from webhook.doctor.node_facts import NodeFacts, nodes_of, pools_by_key, shown
 from webhook.doctor.source import Source
 from webhook.doctor.spelling import meant
 
@@ -20,12 +20,17 @@ from webhook.doctor.spelling import meant
 )
 def find(installation: Installation) -> Iterator[Fault]:
     """Yield a fault for the nodes of each kind of disagreement, one for each value."""
-    key, pools = installation.policy.node_usage_key, pools_of(installation.policy)
+    nodes = nodes_of(installation)
+    for key, pools in pools_by_key(installation.policies).items():
+        yield from _disagreeing(key, pools, nodes)
+
+
+def _disagreeing(key: str, pools: set[str], nodes: tuple[NodeFacts, ...]) -> Iterator[Fault]:
     untainted: dict[str, list[NodeFacts]] = defaultdict(list)
     unlabelled: dict[str, list[NodeFacts]] = defaultdict(list)
     unused: dict[str, list[NodeFacts]] = defaultdict(list)
     different: dict[tuple[str, str], list[NodeFacts]] = defaultdict(list)
-    for node in nodes_of(installation):
+    for node in nodes:
         label, tainted = node.labels.get(key), node.tainted(key)
         if label is not None and label not in pools and meant(label, pools) is None:
             unused[label].append(node)
@@ -38,9 +43,9 @@ def find(installation: Installation) -> Iterator[Fault]:
             for value in sorted(tainted - {label}):
                 different[label or "", value].append(node)
     yield from _faults(key, untainted, unlabelled, different)
-    for value, nodes in unused.items():
+    for value, those in unused.items():
         what = f"{value}: no workload type of the policy allows this pool"
-        yield info(f"{shown(nodes)}: metadata.labels[{key}]", what, "add it to nodeUsage.allow of a type, if one is to")
+        yield info(f"{shown(those)}: metadata.labels[{key}]", what, "add it to nodeUsage.allow of a type, if one is to")
 
 
 def _faults(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, error, info, warning
-from webhook.doctor.installation import Installation, texts
+from webhook.doctor.installation import Installation
 from webhook.doctor.source import Source
 
 
@@ -24,9 +24,16 @@ def find(installation: Installation) -> Iterator[Fault]:
         what = f"holds no valid policy, so the last valid one stays in force: {'; '.join(stored.errors[:3])}"
         yield error(where, what, "`placement-webhook policy check FILE` has all errors")
     is_known = given is not None or stored is not None or installation.policy in installation.accepted
-    if installation.policy.spec.mode == "shadow":
-        yield info("policy: spec.mode", "shadow: no pod is changed or denied", "set mode: enforce when it is to be")
-    elif not is_known and installation.configuration and _mark(installation) != installation.policy.identity:
+    in_shadow = [each for each in installation.policies if each.spec.mode == "shadow"]
+    for each in in_shadow:
+        where_in_shadow = f"{installation.place_of(each)}: spec.mode"
+        yield info(where_in_shadow, "shadow: no pod is changed or denied", "set mode: enforce when it is to be")
+    if (
+        not in_shadow
+        and not is_known
+        and installation.configuration
+        and _mark(installation) != installation.policy.identity
+    ):
         what = "not found in a workload, so all checks judge by the built-in policy"
         yield info("the policy in force", what, "give the policy of the server with --policy")
     held = stored.policy if stored is not None else None
@@ -44,6 +51,4 @@ def find(installation: Installation) -> Iterator[Fault]:
 
 
 def _mark(installation: Installation) -> str:
-    trial = installation.trial
-    annotations = texts(trial.pod, "metadata", "annotations") if trial is not None and trial.pod is not None else {}
-    return annotations.get(installation.policy.policy_annotation, "")
+    return installation.mark_on(installation.trial.pod) if installation.trial is not None else ""

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, info, warning
 from webhook.doctor.installation import Installation
-from webhook.doctor.node_facts import nodes_of, pools_of
+from webhook.doctor.node_facts import NodeFacts, nodes_of, pools_of
 from webhook.doctor.source import Source
+from webhook.policy.policy import Policy
 
 
 @check(
@@ -23,9 +24,20 @@ def find(installation: Installation) -> Iterator[Fault]:
     """
     if not installation.knows(Source.NODES):
         return
-    policy = installation.policy
-    key = policy.node_usage_key
-    held = {node.labels[key] for node in nodes_of(installation) if key in node.labels}
+    nodes, noted = nodes_of(installation), set[tuple[str, str]]()
+    for policy in installation.policies:
+        for fault, pool in _faults(installation, policy, nodes):
+            if pool is None or (policy.node_usage_key, pool) not in noted:
+                yield fault
+            noted.add((policy.node_usage_key, pool or ""))
+
+
+def _faults(
+    installation: Installation, policy: Policy, nodes: tuple[NodeFacts, ...]
+) -> Iterator[tuple[Fault, str | None]]:
+    """Yield the faults of one policy; with the pool for a note."""
+    key, place = policy.node_usage_key, installation.place_of(policy)
+    held = {node.labels[key] for node in nodes if key in node.labels}
     held |= {each.labels[key] for each in policy.spec.node_templates if key in each.labels}
     empty_types = set()
     for name, each in policy.spec.workload_types.items():
@@ -33,8 +45,8 @@ def find(installation: Installation) -> Iterator[Fault]:
             empty_types.add(name)
             what = f"no node has one of {', '.join(each.node_usage.allow)}: every pod of {name} stays Pending"
             command = f"`kubectl label node NODE {key}={each.node_usage.allow[0]}`, and the taint"
-            yield warning(f"policy: spec.workloadTypes.{name}.nodeUsage.allow", what, command)
+            yield warning(f"{place}: spec.workloadTypes.{name}.nodeUsage.allow", what, command), None
     for pool, types in pools_of(policy).items():
         if pool not in held and not empty_types.issuperset(types):
-            where = f"policy: spec.workloadTypes.{types[0]}.nodeUsage.allow"
-            yield info(where, f"no node has {key}={pool}", "remove the pool, or label nodes")
+            where = f"{place}: spec.workloadTypes.{types[0]}.nodeUsage.allow"
+            yield info(where, f"no node has {key}={pool}", "remove the pool, or label nodes"), pool

@@ -22,11 +22,16 @@ def find(installation: Installation) -> Iterator[Fault]:
     if not installation.knows(Source.QUEUES):
         return
     known = {str(field(each, "metadata", "name")) for each in installation.of(Source.QUEUES)}
-    for index, limits in enumerate(installation.policy.spec.namespace_limits):
-        for queue in limits.queues or ():
+    places = (
+        (f"{installation.place_of(policy)}: spec.namespaceLimits[{index}].queues", limits.queues or ())
+        for policy in installation.policies
+        for index, limits in enumerate(policy.spec.namespace_limits)
+    )
+    for where, queues in places:
+        for queue in queues:
             if "*" in queue or queue in known:
                 continue
             similar = meant(queue, known)
             hint = f"did you mean {similar}?" if similar else "create it, or correct the policy"
             what = f"{queue}: no Queue or LocalQueue has this name"
-            yield warning(f"policy: spec.namespaceLimits[{index}].queues", what, hint)
+            yield warning(where, what, hint)

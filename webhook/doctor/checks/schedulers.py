@@ -8,6 +8,7 @@ from webhook.doctor.finding import Fault, warning
 from webhook.doctor.installation import Installation, JsonObject, listed, name_of
 from webhook.doctor.source import Source
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
+from webhook.policy.policy import Policy
 
 
 @check(
@@ -22,24 +23,33 @@ from webhook.kube.wellknown import DEFAULT_SCHEDULER
 )
 def find(installation: Installation) -> Iterator[Fault]:
     """Yield a fault for each scheduler of the policy without a sign of it; none if Leases or pods are not known."""
-    evidence, spec = installation.evidence, installation.policy.spec
-    if evidence is None or not installation.knows(Source.PODS):
-        return
+    reported = {"", DEFAULT_SCHEDULER}
+    for policy in installation.policies:
+        for path, name in _named(policy):
+            if name not in reported:
+                reported.add(name)
+                yield from _unseen(installation, f"{installation.place_of(policy)}: spec.{path}", name, policy)
+
+
+def _named(policy: Policy) -> Iterator[tuple[str, str]]:
+    """Yield the schedulers that a policy names, with their fields."""
+    spec = policy.spec
     fields = {f"workloadTypes.{name}.schedulerName": each.scheduler_name for name, each in spec.workload_types.items()}
     if "allowed_schedulers" in spec.model_fields_set:
         fields |= {f"allowedSchedulers[{index}]": name for index, name in enumerate(spec.allowed_schedulers)}
-    reported = {"", DEFAULT_SCHEDULER}
-    for path, name in fields.items():
-        if name is None or name in reported:
-            continue
-        reported.add(name)
-        groups = api_groups_of(spec.schedulers, name)
-        if evidence.shows(name, groups) or name in installation.bound_schedulers or _is_deployed(installation, name):
-            continue
-        signs = f"no API group {' or '.join(groups)}, Lease" if groups else "no Lease"
-        what = f"{name}: no sign that it runs ({signs}, Deployment or running pod names it), so its pods stay Pending"
-        hint = "" if groups else "; a new profile of kube-scheduler has its first sign with its first pod"
-        yield warning(f"policy: spec.{path}", what, f"install it, or name a scheduler that runs{hint}")
+    return ((path, name) for path, name in fields.items() if name is not None)
+
+
+def _unseen(installation: Installation, where: str, name: str, policy: Policy) -> Iterator[Fault]:
+    evidence, groups = installation.evidence, api_groups_of(policy.spec.schedulers, name)
+    if evidence is None or not installation.knows(Source.PODS):
+        return
+    if evidence.shows(name, groups) or name in installation.bound_schedulers or _is_deployed(installation, name):
+        return
+    signs = f"no API group {' or '.join(groups)}, Lease" if groups else "no Lease"
+    what = f"{name}: no sign that it runs ({signs}, Deployment or running pod names it), so its pods stay Pending"
+    hint = "" if groups else "; a new profile of kube-scheduler has its first sign with its first pod"
+    yield warning(where, what, f"install it, or name a scheduler that runs{hint}")
 
 
 def _is_deployed(installation: Installation, scheduler: str) -> bool:

@@ -13,6 +13,7 @@ from webhook.doctor.source import Source
 from webhook.kube.field import InvalidInput
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.templates import template_nodes
+from webhook.policy.policy import Policy
 
 
 @check(
@@ -25,24 +26,32 @@ from webhook.placement.templates import template_nodes
 )
 def find(installation: Installation) -> Iterator[Fault]:
     """Yield a fault for each type whose smallest pod no empty node can take, with any of the offered resources."""
-    policy = installation.policy
     if not (installation.knows(Source.NODES) and installation.knows(Source.NAMESPACES)):
         return
     snapshot = _empty_nodes(installation)
-    nodes = nodes_of(installation)
+    names = [name_of(each) for each in installation.of(Source.NAMESPACES)]
+    for policy in installation.policies:
+        # Its pods are in these namespaces alone.
+        own = [name for name in names if installation.policy_of(name) is policy]
+        yield from _faults(installation, policy, own, snapshot)
+
+
+def _faults(
+    installation: Installation, policy: Policy, namespaces: Sequence[str], snapshot: Snapshot
+) -> Iterator[Fault]:
+    nodes, place = nodes_of(installation), installation.place_of(policy)
     resources: list[str | None] = [*offered_cards(policy, nodes)] or [None]
     scheduler = Scheduler(templates=template_nodes(policy.spec.node_templates))
-    namespaces = [name_of(each) for each in installation.of(Source.NAMESPACES)]
     usages = {each.labels.get(policy.node_usage_key) for each in nodes}
-    for name, each in policy.spec.workload_types.items():
-        where = f"policy: spec.workloadTypes.{name}"
+    for name, each in policy.spec.workload_types.items() if namespaces else ():
+        where = f"{place}: spec.workloadTypes.{name}"
         namespace = next((ns for ns in namespaces if name in types_of(policy, ns)), None)
         if namespace is None:
             patterns = ", ".join(each.allowed_namespaces)
             what = f"no namespace of the cluster matches {patterns}"
             yield warning(f"{where}.allowedNamespaces", what, "correct the patterns, or create the namespace")
         elif not usages.isdisjoint(each.node_usage.allow):
-            reason = _why_not(installation, name, namespace, resources, scheduler, snapshot)
+            reason = _why_not(policy, name, namespace, resources, scheduler, snapshot)
             if reason:
                 remedy = (
                     "`placement-webhook check --mutate -f POD` explains each node; correct labels, taints or policy"
@@ -51,7 +60,7 @@ def find(installation: Installation) -> Iterator[Fault]:
 
 
 def _why_not(
-    installation: Installation,
+    policy: Policy,
     workload_type: str,
     namespace: str,
     resources: Sequence[str | None],
@@ -61,8 +70,7 @@ def _why_not(
     """Return the scheduler's message if no card of `resources` will do; empty if one does."""
     reason = ""
     for resource in resources:
-        pod = sample_pod(installation.policy, workload_type, resource)
-        judged = judge(pod, namespace, installation.policy)
+        judged = judge(sample_pod(policy, workload_type, resource), namespace, policy)
         if judged.signature is None:
             reason = reason or judged.reason
             continue
