@@ -95,7 +95,7 @@ CONTRACT = {
 def test_the_names_and_labels_of_the_contract_are_exported() -> None:
     metrics = Metrics()
     metrics.start_at_zero(["Patched"], ["Feasible"], [400], ["Spread"])
-    metrics.policy.info({"name": "default", "revision": "1"})
+    metrics.policy.labels("default", "1").set(1)
     shown = {sample.name: set(sample.labels) for family in metrics.registry.collect() for sample in family.samples}
 
     assert {name: shown[f"placement_webhook_{name}"] for name in CONTRACT} == CONTRACT

@@ -14,7 +14,6 @@ from prometheus_client import (
     Gauge,
     GCCollector,
     Histogram,
-    Info,
     ProcessCollector,
     disable_created_metrics,
     generate_latest,
@@ -79,10 +78,6 @@ def _durations(name: str, text: str) -> Histogram:
     )
 
 
-def _info(name: str, text: str, *labels: str) -> Info:
-    return _row(lambda: Info(name, text, namespace=_NAMESPACE, registry=None), f"{name}_info", labels)
-
-
 @dataclass(eq=False)
 class Metrics:
     """The metrics of one server, one row each, in their own registry, which shows them in this order.
@@ -142,7 +137,7 @@ class Metrics:
     feed_faults: Counter = _counter(
         "feed_faults", "Internal errors of the webhook while it watched the cluster; its log has the details."
     )
-    policy: Info = _info("policy", "The active policy.", "name", "revision")
+    policy: Gauge = _gauge("policy_info", "1 for each policy in force.", name=(), revision=())
     policy_reloads: Counter = _counter(
         "policy_reloads", "New contents of the policy's source, by result.", result=POLICY_RESULTS
     )

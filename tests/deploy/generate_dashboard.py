@@ -283,9 +283,9 @@ ROWS: Sequence[tuple[str, Sequence[Panel]]] = (
         "Policy, certificate and records",
         (
             Panel(
-                "Policy in force",
+                "Policies in force",
                 (("", f"count by (name, revision) (placement_webhook_policy_info{{{_JOB}}})"),),
-                "Replicas by name and revision of their policy.",
+                "Replicas in which a policy is in force, by its name and revision.",
                 kind="table",
             ),
             Panel(

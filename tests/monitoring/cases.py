@@ -3,7 +3,7 @@
 Series are in promtool's notation, one value a minute. Evaluation is after `at`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 _PODS = 'name="pods.placement.maip.mxsf.io"'
@@ -24,6 +24,15 @@ def _counted(name: str, labels: str, at: str = "30m") -> Case:
     """Return the case of an alert on any increase of a counter."""
     metric = f"placement_webhook_{name}"
     return Case({f"{metric}{{{labels}}}": f"0+0x20 1+1{_ENOUGH}"}, {f"{metric}{{{labels}}}": f"7+0{_ENOUGH}"}, at)
+
+
+def _policies(**in_force: Sequence[str]) -> dict[str, str]:
+    """Return the series of the policies, NAME@REVISION, that are in force in each replica."""
+    rows = [(replica, *each.split("@")) for replica, policies in in_force.items() for each in policies]
+    return {
+        f'placement_webhook_policy_info{{instance="{replica}",name="{name}",revision="{revision}"}}': f"1+0{_ENOUGH}"
+        for replica, name, revision in rows
+    }
 
 
 def _at_api_server(metric: str, labels: str) -> Case:
@@ -110,8 +119,9 @@ CASES: Mapping[str, Case] = {
         {"placement_webhook_policy_rejected": f"1+0{_ENOUGH}"}, {"placement_webhook_policy_rejected": f"0+0{_ENOUGH}"}
     ),
     "PlacementWebhookPoliciesDiffer": Case(
-        {f'placement_webhook_policy_info{{revision="{each}"}}': f"1+0{_ENOUGH}" for each in "ab"},
-        {f'placement_webhook_policy_info{{revision="a",instance="{each}"}}': f"1+0{_ENOUGH}" for each in "ab"},
+        _policies(a=("default@1", "team-a@2"), b=("default@1", "team-a@3"), c=("default@1",)),
+        _policies(a=("default@1", "team-a@2"), b=("default@1", "team-a@2")),
+        labels={"name": "team-a", "revision": "2"},
     ),
     "PlacementWebhookViewStale": Case(
         {'placement_webhook_cluster_age_seconds{instance="a"}': " ".join(["Inf"] * 60)},

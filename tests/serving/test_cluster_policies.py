@@ -4,10 +4,13 @@ import asyncio
 from typing import Any
 
 import pytest
+import structlog
 
 from tests.support.server import policies_of
+from webhook.metrics import Metrics
 from webhook.policy.document import API_VERSION, KIND
 from webhook.policy.loader import built_in_policy
+from webhook.policy.policy_object import policy_text
 from webhook.policy_cases import parse_tested_policy
 from webhook.serving import cluster_policies
 from webhook.serving.cluster_policies import ClusterPolicies
@@ -31,13 +34,25 @@ class Followed:
         def connect() -> ApiServer:
             raise AssertionError
 
-        self.policies: Policies = policies_of(built_in_policy())
+        self.metrics = Metrics()
+        self.policies: Policies = policies_of(built_in_policy(), self.metrics)
         self.source = ClusterPolicies(connect, self.policies, parse_tested_policy, lambda: NOW)
 
     def see(self, event: str, content: Object) -> list[str]:
         """Apply an event; return the names and card weights of the policies in force."""
         self.source.store.apply(KIND, event, content)
         return self.judged()
+
+    def applied(self) -> float:
+        """Return how many contents of the sources were applied."""
+        value = self.metrics.registry.get_sample_value("placement_webhook_policy_reloads_total", {"result": "applied"})
+        return value or 0.0
+
+    def rows(self) -> set[tuple[str, str]]:
+        """Return the names and revisions of the metric `policy_info`."""
+        (family,) = (each for each in self.metrics.registry.collect() if each.name == "placement_webhook_policy_info")
+        assert all(sample.value == 1 for sample in family.samples)
+        return {(sample.labels["name"], sample.labels["revision"]) for sample in family.samples}
 
     def judged(self) -> list[str]:
         asyncio.run(self.source.judge())
@@ -87,6 +102,45 @@ def test_only_the_default_policy_has_no_selector(followed: Followed) -> None:
     assert "spec.namespaceSelector" in followed.policies.note()
     followed.see("MODIFIED", policy("default", 2, priority=7, namespaceSelector=None))
     assert followed.policies.current().spec.priority == 7
+
+
+def test_the_metric_has_a_row_for_each_policy_in_force(followed: Followed) -> None:
+    built_in = ("default", built_in_policy().revision)
+    followed.see("ADDED", policy("a", queueing="kueue"))
+    followed.see("ADDED", policy("b"))
+    (a, b) = ((each.name, each.revision) for each in followed.policies.in_force().others)
+    assert followed.rows() == {built_in, a, b}
+    followed.see("MODIFIED", policy("a", 2))
+    followed.see("DELETED", policy("b"))
+    assert followed.rows() == {built_in, ("a", b[1])}
+
+
+def test_a_file_is_not_applied_while_an_object_is_the_default_policy(followed: Followed) -> None:
+    followed.see("ADDED", policy("default", namespaceSelector=None, priority=7))
+    told: list[str] = []
+    followed.policies.follow(lambda default: told.append(default.identity))
+    count = followed.applied()
+    file = parse_tested_policy(policy_text(policy("file", queueing="kueue")), "policy.yaml")
+    with structlog.testing.capture_logs() as logs:
+        followed.policies.replace(file)
+        assert (followed.policies.current().name, followed.applied(), told) == ("default", count, [])
+        followed.see("DELETED", policy("default"))
+
+    assert [log["event"] for log in logs] == [
+        "policy read, but a PlacementPolicy is in force instead",
+        "policies of the cluster applied",
+    ]
+    assert (followed.policies.current(), followed.applied(), told) == (file, count + 1, [file.identity])
+
+
+def test_followers_learn_of_each_change_of_the_policies_in_force(followed: Followed) -> None:
+    told: list[str] = []
+    followed.policies.follow(lambda default: told.append(default.name))
+    followed.see("ADDED", policy("a", priority=1))
+    followed.see("MODIFIED", policy("a", 2, keyDomain="no domain"))
+    assert told == ["default"]
+    followed.see("DELETED", policy("a"))
+    assert told == ["default", "default"]
 
 
 def test_objects_that_cannot_be_read_stay_in_force_and_are_reported(followed: Followed) -> None:

@@ -14,6 +14,7 @@ from webhook.policy.policy_set import PolicySet
 
 BUILT_IN = "built-in"
 _REJECTED = "the newest policy is rejected and the last good one stays in force"
+_OVERRULED = "policy read, but a PlacementPolicy is in force instead"
 # A client reads these, so a policy with many errors is cut.
 _MOST_ERRORS = 20
 
@@ -42,8 +43,9 @@ class Policies:
         self._rejected_objects: dict[str, tuple[str, ...]] = {}
         self._followers: list[Callable[[Policy], None]] = []
         self._rejection: Rejection | None = None
+        self._policy, self._loaded_at = policy, now()
         self._set = PolicySet(policy)
-        self._put(policy)
+        self._show()
 
     def current(self) -> Policy:
         """Return the policy in force, for namespaces without one of their own."""
@@ -54,15 +56,21 @@ class Policies:
         return self._set
 
     def follow(self, follower: Callable[[Policy], None]) -> None:
-        """Call `follower` with each later policy once it is in force."""
+        """Call `follower` after each change of the policies in force, with the default policy."""
         self._followers.append(follower)
 
     def replace(self, policy: Policy) -> None:
-        """Put a validated policy into force: requests that are decided from now on see it, and no other."""
-        before = self._policy
+        """Put a validated policy into force: requests that are decided from now on see it, and no other.
+
+        A PlacementPolicy named `default` stays in force instead of it.
+        """
+        before, self._policy = self._policy, policy
         self._rejection = None
-        self._put(policy)
         self._show_rejections()
+        if not self._choose():
+            in_force = self._set.default.identity
+            self._log.info(_OVERRULED, policy=policy.identity, in_force=in_force, source=self.source)
+            return
         self._metrics.policy_reloads.labels("applied").inc()
         self._log.info("policy applied", policy=policy.identity, previous=before.identity, source=self.source)
         if remedy := _needed_registration(before, policy):
@@ -71,13 +79,10 @@ class Policies:
 
     def put_objects(self, objects: Sequence[Policy]) -> None:
         """Put the PlacementPolicies of the cluster into force: that named `default` before the policy of the file."""
-        before = self._set
         self._objects = tuple(objects)
-        self._set = self._chosen()
-        if self._set == before:
+        if not self._choose():
             return
         self._metrics.policy_reloads.labels("applied").inc()
-        self._show()
         names = [each.identity for each in self._set.others]
         self._log.info("policies of the cluster applied", default=self._set.default.identity, others=names)
         for warning in self._set.conflicts().values():
@@ -85,8 +90,7 @@ class Policies:
         for each in self._set.others:
             if remedy := _needed_registration(self._set.default, each):
                 self._log.warning(remedy, policy=each.identity)
-        if self._set.default is not before.default:
-            self._tell_followers()
+        self._tell_followers()
 
     def reject_objects(self, rejected: Mapping[str, tuple[str, ...]]) -> None:
         """Record the errors, by name, of all PlacementPolicies of the cluster that cannot be put into force."""
@@ -110,14 +114,15 @@ class Policies:
         self._rejection = Rejection(self._now(), tuple(errors[:_MOST_ERRORS]))
         self._show_rejections()
         self._metrics.policy_reloads.labels("rejected").inc()
-        self._log.error(_REJECTED, in_force=self._policy.identity, source=self.source, errors=self._rejection.errors)
+        in_force, errors = self._set.default.identity, self._rejection.errors
+        self._log.error(_REJECTED, in_force=in_force, source=self.source, errors=errors)
 
     def confirm(self) -> None:
         """Record that the newest content of the source is in force, after a rejection."""
         if self._rejection is not None:
             self._rejection = None
             self._show_rejections()
-            self._log.info("the source holds the policy in force again", policy=self._policy.identity)
+            self._log.info("the source holds its last good policy again", policy=self._policy.identity)
 
     def note(self) -> str:
         """Return the first error of the newest content of the source; empty if that is in force."""
@@ -138,19 +143,23 @@ class Policies:
             "policy": policy.document.model_dump(mode="json", by_alias=True),
         }
 
-    def _put(self, policy: Policy) -> None:
-        self._policy, self._loaded_at = policy, self._now()
-        self._set = self._chosen()
-        self._show()
+    def _choose(self) -> bool:
+        """Put the policies that are known into force; return whether they are others than before.
 
-    def _chosen(self) -> PolicySet:
-        """Return the policies in force: an object named `default` is the default policy, else that of the file."""
+        An object named `default` is the default policy, else that of the file.
+        """
+        before = self._set
         default = next((each for each in self._objects if each.name == DEFAULT_NAME), self._policy)
-        return PolicySet.of(default, (each for each in self._objects if each.name != DEFAULT_NAME))
+        self._set = PolicySet.of(default, (each for each in self._objects if each.name != DEFAULT_NAME))
+        if default is not before.default:
+            self._loaded_at = self._now()
+        self._show()
+        return self._set != before
 
     def _show(self) -> None:
-        policy = self._set.default
-        self._metrics.policy.info({"name": policy.name, "revision": policy.revision})
+        self._metrics.policy.clear()
+        for each in (self._set.default, *self._set.others):
+            self._metrics.policy.labels(each.name, each.revision).set(1)
 
     def _show_rejections(self) -> None:
         self._metrics.policy_rejected.set(1 if self._rejection or self._rejected_objects else 0)
