@@ -141,6 +141,10 @@ class Metrics:
     policy_reloads: Counter = _counter(
         "policy_reloads", "New contents of the policy's source, by result.", result=POLICY_RESULTS
     )
+    policies_missing: Gauge = _gauge(
+        "policies_missing",
+        "Rejected PlacementPolicy objects whose last good generation other replicas have in force, but not this one.",
+    )
     policy_rejected: Gauge = _gauge(
         "policy_rejected", "1 while the newest content of the policy's source is not in force, else 0."
     )

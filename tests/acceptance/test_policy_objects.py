@@ -4,8 +4,10 @@ import json
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,23 +20,16 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import DOMAIN, TYPE
 from tests.support.builders import make_pod
-from tests.support.manifests import DEPLOY
+from tests.support.manifests import read
+from tests.support.policy_objects import CRD, policy, served_policies
 from tests.support.server import write_certificate
 from tests.support.service_account import limited_to
-from webhook.policy.custom_resource import NAME, page
+from webhook.policy.custom_resource import page
 from webhook.policy.document import API_VERSION, KIND
-
-CRD = DEPLOY / "crd" / "placementpolicies.yaml"
 
 
 def test_the_definition_is_that_of_the_models() -> None:
     assert CRD.read_text() == page(), "run `make docs`"
-
-
-def policy(name: str, team: str = "", **spec: Any) -> Object:
-    selection = {"namespaceSelector": {"matchLabels": {"team": team}}} if team else {}
-    head = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}}
-    return head | {"spec": selection | spec}
 
 
 def training(scheduler: str, **more: Any) -> Object:
@@ -48,12 +43,12 @@ class Server:
     """A server that follows the PlacementPolicies of the cluster."""
 
     cluster: Cluster
-    admin_url: str
+    admin: str
+    folder: Path
 
     def described(self) -> Object:
         """Return what the admin port says of the policies."""
-        with urllib.request.urlopen(f"{self.admin_url}/policy", timeout=10) as answer:
-            found: Object = json.loads(answer.read())
+        found: Object = json.loads(get(self.admin, "/policy")[1])
         return found
 
     def put(self, content: Object) -> None:
@@ -78,42 +73,33 @@ class Server:
 
 @pytest.fixture
 def server(cluster: Cluster, tmp_path: Path) -> Iterator[Server]:
-    crd = yaml.safe_load(CRD.read_text())
-    cluster.client.apply(crd)
-    wait_for(lambda: _is_served(cluster), "the PlacementPolicies being served")
     write_certificate(tmp_path)
     (tmp_path / "policy.yaml").write_text(yaml.safe_dump(policy("file", **training("kai-scheduler"))))
-    arguments = [f"--tls-dir={tmp_path}", f"--policy={tmp_path / 'policy.yaml'}", "--policy-source=crd", "--no-events"]
-    arguments += [
-        "--listen=127.0.0.1:0",
-        "--admin-listen=127.0.0.1:0",
-        "--log-format=json",
-        f"--audit={tmp_path / 'audit.jsonl'}",
+    rules = [
+        rule
+        for path in ("base", "overlays/crd")
+        for each in read(f"{path}/rbac.yaml")
+        for rule in each.get("rules", [])
     ]
-    roles = [*yaml.safe_load_all((DEPLOY / "base/rbac.yaml").read_text())]
-    roles += [*yaml.safe_load_all((DEPLOY / "overlays/crd/rbac.yaml").read_text())]
-    with limited_to(cluster, tmp_path, [rule for each in roles for rule in each.get("rules", [])]) as kubeconfig:
-        yield from _served(cluster, tmp_path, [*arguments, f"--kubeconfig={kubeconfig}"])
-    cluster.client.delete("CustomResourceDefinition", NAME, api_version=crd["apiVersion"])
+    with served_policies(cluster), limited_to(cluster, tmp_path, rules), serving(tmp_path, "replica-a") as found:
+        wait_for(lambda: readiness(found["admin"])[0] == 200, "the server being ready")
+        cluster.register_webhook(f"https://{found['webhook']}/mutate", (tmp_path / "ca.crt").read_text())
+        yield Server(cluster, found["admin"], tmp_path)
 
 
-def _served(cluster: Cluster, tmp_path: Path, arguments: list[str]) -> Iterator[Server]:
-    log = (tmp_path / "log").open("wb")
-    process = subprocess.Popen([sys.executable, "-m", "webhook", "serve", *arguments], stderr=log)
-    try:
-        event = wait_for(lambda: _serving(tmp_path / "log"), "the server")
-        wait_for(lambda: _is_ready(event["admin"]), "the server being ready")
-        cluster.register_webhook(f"https://{event['webhook']}/mutate", (tmp_path / "ca.crt").read_text())
-        yield Server(cluster, f"http://{event['admin']}")
-    finally:
-        process.terminate()
-        process.wait()
-        log.close()
-
-
-def _is_served(cluster: Cluster) -> bool:
-    listed = cluster.kubectl("get", "placementpolicies", check=False)
-    return listed.returncode == 0
+@contextmanager
+def serving(folder: Path, replica: str) -> Iterator[Object]:
+    """Run a replica with the certificate, the policy and the kubeconfig in `folder`; yield its addresses."""
+    arguments = [f"--tls-dir={folder}", f"--policy={folder / 'policy.yaml'}", "--policy-source=crd", "--no-events"]
+    arguments += [f"--kubeconfig={folder / 'kubeconfig'}", f"--audit={folder / replica}.jsonl", "--log-format=json"]
+    arguments += ["--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"]
+    with (folder / f"{replica}.log").open("wb") as log:
+        process = subprocess.Popen([sys.executable, "-m", "webhook", "serve", *arguments], stderr=log)
+        try:
+            yield wait_for(lambda: _serving(folder / f"{replica}.log"), "the server")
+        finally:
+            process.terminate()
+            process.wait()
 
 
 def _serving(log: Path) -> Object | None:
@@ -121,16 +107,36 @@ def _serving(log: Path) -> Object | None:
     return next((each for each in events if each["event"] == "serving"), None)
 
 
-def _is_ready(admin: str) -> bool:
+def get(admin: str, path: str) -> tuple[int, str]:
+    """Return the HTTP status and the text at this path of the admin port."""
     try:
-        with urllib.request.urlopen(f"http://{admin}/readyz", timeout=5) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
+        with urllib.request.urlopen(f"http://{admin}{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def readiness(admin: str) -> tuple[int, str]:
+    return get(admin, "/readyz")
 
 
 def conditions(status: Object) -> dict[str, str]:
     return {each["type"]: each["status"] for each in status["conditions"]}
+
+
+def a_new_replica_waits_for_the_last_good_generation(server: Server, name: str) -> None:
+    """A replica that starts cannot decide as the others do, so it is not ready until the object is mended."""
+    revision = server.described()["policies"][name]["revision"]
+    with serving(server.folder, "replica-b") as found:
+        reason = f"not ready: {name}@{revision} is in force in other replicas and not known here"
+        wait_for(lambda: readiness(found["admin"])[1].startswith(reason), "the reason not to be ready")
+        assert readiness(found["admin"])[0] == 503
+        assert json.loads(get(found["admin"], "/policy")[1])["missingPolicies"] == {name: revision}
+        assert "\nplacement_webhook_policies_missing 1.0\n" in get(found["admin"], "/metrics")[1]
+        assert readiness(server.admin)[0] == 200
+        server.put(policy(name, name, **training("binpack-scheduler")))
+        wait_for(lambda: readiness(found["admin"])[0] == 200, "the replica being ready")
+        assert json.loads(get(found["admin"], "/policy")[1])["policies"] == server.described()["policies"]
 
 
 def test_policies_of_the_cluster_are_in_force_by_namespace(server: Server) -> None:
@@ -148,8 +154,7 @@ def test_policies_of_the_cluster_are_in_force_by_namespace(server: Server) -> No
     assert 'spec.tests[0].expect.outcome: Invalid value: "Unchanged"' in status["conditions"][0]["message"]
     assert status["revision"] == server.described()["policies"]["two"]["revision"]
     assert server.scheduler(two) == "binpack-scheduler"
-    with urllib.request.urlopen(f"{server.admin_url}/readyz", timeout=10) as answer:
-        assert b"the newest policy is rejected" in answer.read()
+    assert "the newest policy is rejected and the last good one stays in force" in readiness(server.admin)[1]
 
     table = cluster.kubectl("get", "plp").stdout.splitlines()
     assert table[0].split() == ["NAME", "MODE", "PRIORITY", "REVISION", "ACCEPTED", "AGE"]
@@ -158,6 +163,7 @@ def test_policies_of_the_cluster_are_in_force_by_namespace(server: Server) -> No
         "two": (False, True),
     }
 
+    a_new_replica_waits_for_the_last_good_generation(server, "two")
     cluster.client.delete(KIND, "two", api_version=API_VERSION)
     server.put(policy("default", **training("volcano")))
     wait_for(lambda: seen() == ("volcano", "volcano", "volcano"), "the default policy of the cluster being in force")

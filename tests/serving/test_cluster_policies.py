@@ -1,6 +1,7 @@
 """PlacementPolicy objects: what is in force while they change, and the status that each gets."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.support.server import policies_of
 from webhook.metrics import Metrics
 from webhook.policy.document import API_VERSION, KIND
 from webhook.policy.loader import built_in_policy
+from webhook.policy.policy import Policy
 from webhook.policy.policy_object import policy_text
 from webhook.policy_cases import parse_tested_policy
 from webhook.serving import cluster_policies
@@ -30,13 +32,13 @@ def policy(name: str, generation: int = 1, uid: str = "u", **spec: Any) -> Objec
 class Followed:
     """The policies of a cluster, judged after each change."""
 
-    def __init__(self) -> None:
+    def __init__(self, validated: Callable[[bytes, str], Policy] = parse_tested_policy) -> None:
         def connect() -> ApiServer:
             raise AssertionError
 
         self.metrics = Metrics()
         self.policies: Policies = policies_of(built_in_policy(), self.metrics)
-        self.source = ClusterPolicies(connect, self.policies, parse_tested_policy, lambda: NOW)
+        self.source = ClusterPolicies(connect, self.policies, validated, lambda: NOW)
 
     def see(self, event: str, content: Object) -> list[str]:
         """Apply an event; return the names and card weights of the policies in force."""
@@ -47,6 +49,10 @@ class Followed:
         """Return how many contents of the sources were applied."""
         value = self.metrics.registry.get_sample_value("placement_webhook_policy_reloads_total", {"result": "applied"})
         return value or 0.0
+
+    def missing(self) -> float | None:
+        """Return the metric of objects that other replicas have in force, but not this one."""
+        return self.metrics.registry.get_sample_value("placement_webhook_policies_missing")
 
     def rows(self) -> set[tuple[str, str]]:
         """Return the names and revisions of the metric `policy_info`."""
@@ -143,6 +149,79 @@ def test_followers_learn_of_each_change_of_the_policies_in_force(followed: Follo
     assert told == ["default", "default"]
 
 
+BAD = {"keyDomain": "no domain"}
+
+
+def rejected(name: str, generation: int = 2, revision: str = "r1") -> Object:
+    """Return an object that is not valid, of which `revision` is in force in other replicas."""
+    return policy(name, generation, **BAD) | {"status": {"revision": revision} if revision else {}}
+
+
+def test_a_replica_waits_for_a_rejected_object_that_is_in_force_in_others(followed: Followed) -> None:
+    with structlog.testing.capture_logs() as logs:
+        followed.see("ADDED", rejected("a"))
+    reason = followed.source.unready_reason()
+    assert reason.startswith("a@r1 is in force in other replicas and not known here")
+    assert reason.endswith("PlacementPolicy a is rejected: correct or delete it")
+    assert followed.policies.note().startswith("the newest policy is rejected and no earlier one is known: ")
+    assert followed.policies.describe()["missingPolicies"] == {"a": "r1"}
+    assert followed.missing() == 1
+    assert ("a PlacementPolicy is rejected, and its last good generation is not known here", "a@r1") in [
+        (log["event"], log["policy"]) for log in logs
+    ]
+
+    followed.see("MODIFIED", rejected("a", 3))
+    assert followed.source.unready_reason()
+
+
+@pytest.mark.parametrize("event", ["MODIFIED", "DELETED"])
+def test_the_wait_ends_when_the_object_is_corrected_or_deleted(followed: Followed, event: str) -> None:
+    followed.see("ADDED", rejected("a"))
+    followed.see(event, policy("a", 3))
+    assert followed.source.unready_reason() == ""
+    assert followed.policies.describe()["missingPolicies"] == {}
+    assert followed.missing() == 0
+
+
+def test_an_object_that_was_never_in_force_keeps_no_replica_waiting(followed: Followed) -> None:
+    followed.see("ADDED", rejected("a", revision=""))
+    assert followed.source.unready_reason() == ""
+    assert followed.policies.note()
+
+
+def test_a_replica_with_a_last_good_generation_stays_ready(followed: Followed) -> None:
+    followed.see("ADDED", policy("a"))
+    followed.see("MODIFIED", rejected("a"))
+    assert (followed.source.unready_reason(), followed.missing()) == ("", 0)
+
+
+def test_a_replica_that_was_ready_stays_ready(followed: Followed) -> None:
+    """It decides as before; without it, there may be no replica left."""
+    followed.judged()
+    followed.see("ADDED", rejected("a"))
+    assert (followed.source.unready_reason(), followed.missing()) == ("", 1)
+
+
+def test_an_object_is_judged_again_after_an_internal_error() -> None:
+    errors = [MemoryError(), MemoryError()]
+
+    def validated(text: bytes, place: str) -> Policy:
+        if errors:
+            raise errors.pop()
+        return parse_tested_policy(text, place)
+
+    followed = Followed(validated)
+    followed.source.store.replace({"a": rejected("a") | {"spec": {"namespaceSelector": {}}}})
+    for _ in range(2):
+        assert followed.judged() == []
+        assert followed.policies.note().endswith("internal error: MemoryError()")
+        # Other replicas decide by the object, and the error says nothing of the policy.
+        assert followed.source.unready_reason()
+        asyncio.run(followed.source.write_status())
+    assert followed.judged() == ["a 0"]
+    assert (followed.source.unready_reason(), followed.policies.note()) == ("", "")
+
+
 def test_objects_that_cannot_be_read_stay_in_force_and_are_reported(followed: Followed) -> None:
     followed.see("ADDED", policy("a", priority=1))
     followed.source.store.mark_unknown(KIND)
@@ -171,6 +250,7 @@ def test_the_status_is_the_same_for_every_replica_and_is_written_once() -> None:
 
     never_used = status_of(content, "r1", (), NOW, "a: b comes first")
     assert never_used is not None
+    assert "revision" not in never_used
     assert [(each["type"], each["status"]) for each in never_used["conditions"]] == [
         ("Accepted", "True"),
         ("InForce", "False"),
@@ -183,6 +263,13 @@ def test_the_status_is_the_same_for_every_replica_and_is_written_once() -> None:
         ("Accepted", "False", LATER),
         ("InForce", "False", LATER),
     ]
+    shadowed = status_of(policy("a", 3) | {"status": first}, "r1", ("wrong",), LATER, "a: b comes first")
+    assert shadowed is not None
+    assert "revision" not in shadowed
+    # The status of the good generation was not written before the next one came.
+    unwritten = status_of(policy("a", 3), "r1", ("wrong",), LATER)
+    assert unwritten is not None
+    assert unwritten["revision"] == "r1"
     again = status_of(policy("a", 4) | {"status": rejected}, "", ("still wrong",), "2026-01-01T02:00:00Z")
     assert again is not None
     assert {each["lastTransitionTime"] for each in again["conditions"]} == {LATER}

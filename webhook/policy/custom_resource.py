@@ -141,7 +141,7 @@ _STATUS: JsonObject = {
     "description": "Written by the webhook.",
     "properties": {
         "observedGeneration": {"type": "integer", "format": "int64"},
-        "revision": _TEXT | {"description": "The revision that was accepted last."},
+        "revision": _TEXT | {"description": "The revision of the object that is in force."},
         "conditions": {
             "type": "array",
             "description": "Accepted: this generation is valid. InForce: it is used.",

@@ -176,13 +176,15 @@ spec:
   a difference.
 - **Validation.** The API server checks the schema and the rules that CEL can state. The server then validates each
   object whole, with its test cases, and writes the result to the conditions `Accepted` and `InForce` of its status.
-  An object that is not accepted leaves its last good generation in force; a server that starts later does not know
-  that generation, and uses the default policy for these namespaces. `/readyz`, `/policy`, the log and the metrics
-  `placement_webhook_policy_rejected` and `placement_webhook_policy_reloads_total` report it.
+  `status.revision` is the revision of the object in force. An object that is not accepted leaves its last good
+  generation in force. A replica that starts later does not know that generation and would decide otherwise than the
+  others: it stays unready, and a roll-out waits, until the object is corrected or deleted. An object that was never
+  in force keeps no replica waiting. `/readyz`, `/policy`, the log and the metrics `placement_webhook_policy_rejected`,
+  `placement_webhook_policies_missing` and `placement_webhook_policy_reloads_total` report it.
 - **Differences from a file.** An object has the long form of `withoutAccelerator` alone, quantities are integers or
   text, lists and maps have at most 64 entries (`tests` and `exemptions` 100), and texts 317 characters. At most 256
-  objects count, by name.
+  objects count, the oldest ones.
 - **Failures.** If the kind is not installed or cannot be read, what is in force stays, and this is reported as a
-  rejection. A deleted object falls back to the next one that matches. A server that starts is ready once it has
-  judged the objects.
+  rejection. A deleted object falls back to the next one that matches. An object that
+  could not be judged because of an internal error is judged again after half a minute.
 """

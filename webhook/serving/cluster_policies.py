@@ -5,41 +5,36 @@ stays in force.
 """
 
 import asyncio
-import time
+import dataclasses
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import structlog
 
 from webhook.cluster.cache.cluster_cache import InvalidObject
 from webhook.cluster.cache.resources import Resource
-from webhook.kube.documents import JsonObject
+from webhook.kube.documents import JsonObject, field
 from webhook.kube.field import InvalidInput
 from webhook.policy.document import API_VERSION, KIND
 from webhook.policy.policy import Policy
 from webhook.policy.policy_object import DEFAULT_NAME, policy_text
 from webhook.serving.background import in_background
-from webhook.serving.policies import Policies, errors_of
+from webhook.serving.policies import ALL_OBJECTS, Policies, errors_of
 from webhook.serving.policy_file import PolicyFile
-from webhook.serving.policy_status import status_of
+from webhook.serving.policy_status_writer import JudgedObject, StatusWriter
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import Connect
 from webhook.watch.reflector import Reflector
 from webhook.watch.timing import Timing
 
 POLICY_OBJECTS = Resource(KIND, API_VERSION, "placementpolicies", is_extension=True)
-FIELD_MANAGER = "placement-webhook"
-_MERGE_PATCH = "application/merge-patch+json"
-# A status of one generation is written again at most this often: replicas of two versions could disagree on it.
-_REWRITE_SECONDS = 60.0
 _RETRY_SECONDS = 30.0
 _MOST_OBJECTS = 256
 _TOO_MANY = f"left out: the cluster has {_MOST_OBJECTS} older PlacementPolicies, which is the limit"
 _UNREADABLE = (
     "the PlacementPolicies of the cluster cannot be read: install deploy/crd, and let the service "
-    "account get, list and watch placementpolicies"
+    "account list and watch placementpolicies"
 )
 
 
@@ -51,8 +46,17 @@ class _Judged:
     generation: int = -1
     good: Policy | None = None
     errors: tuple[str, ...] = ()
-    written: tuple[int, float] = (-1, 0.0)
-    content: JsonObject = field(default_factory=dict)
+    content: JsonObject = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_judged(self) -> bool:
+        """Return false after an internal error, which says nothing of the policy."""
+        return self.generation >= 0
+
+    @property
+    def missing_revision(self) -> str:
+        """The revision that other replicas have in force, if this one has none and rejects the newest content."""
+        return "" if self.good or not self.errors else str(field(self.content, "status", "revision") or "")
 
 
 class ClusterPolicies:
@@ -71,16 +75,22 @@ class ClusterPolicies:
         file: PolicyFile | None = None,
         on_fault: Callable[[], None] = lambda: None,
     ) -> None:
-        self._connect, self._policies, self._validated, self._now = connect, policies, validated, now
+        self._connect, self._policies, self._validated = connect, policies, validated
+        self._writer = StatusWriter(connect, POLICY_OBJECTS.path, now)
         self._file, self._on_fault = file, on_fault
         self.store = PolicyObjects()
         self._judged: dict[str, _Judged] = {}
-        self._is_judged = False
+        self._is_judged = self._is_complete = False
         self._log = structlog.get_logger()
 
     def unready_reason(self) -> str:
-        """Return why the objects have not been judged yet; empty once they have, or cannot be read."""
-        return "" if self._is_judged else "the PlacementPolicies of the cluster have not been read yet"
+        """Return why the policies that other replicas apply are not in force yet; empty once they have been.
+
+        If the objects cannot be read, those of the cluster are not waited for.
+        """
+        if not self._is_judged:
+            return "the PlacementPolicies of the cluster have not been read yet"
+        return "" if self._is_complete else self._policies.missing_reason()
 
     async def reload(self) -> None:
         """Read the file again at once, if there is one."""
@@ -106,7 +116,7 @@ class ClusterPolicies:
             self.store.changed.clear()
             try:
                 await self.judge()
-                await self._write_status()
+                await self.write_status()
             except ApiServerError as error:
                 self._log.warning("the status of a PlacementPolicy cannot be written", error=str(error))
             except Exception:
@@ -117,8 +127,8 @@ class ClusterPolicies:
         """Judge the objects that have changed, and put the valid ones into force together."""
         if self.store.by_name is None:
             if self.store.is_unknown:
-                self._policies.reject_objects({"*": (_UNREADABLE,)})
-                self._is_judged = True
+                self._policies.reject_objects({ALL_OBJECTS: (_UNREADABLE,)})
+                self._is_judged = self._is_complete = True
             return
         by_age = sorted(self.store.by_name.items(), key=_age)
         objects = dict(sorted(by_age[:_MOST_OBJECTS]))
@@ -128,8 +138,10 @@ class ClusterPolicies:
             await self._judge_one(self._judged.setdefault(name, _Judged()), name, content)
         self._policies.put_objects([each.good for each in self._judged.values() if each.good is not None])
         rejected = {name: each.errors for name, each in self._judged.items() if each.errors}
+        missing = {name: revision for name, each in self._judged.items() if (revision := each.missing_revision)}
+        self._policies.miss_objects(missing)
         self._policies.reject_objects(rejected | {name: (_TOO_MANY,) for name, _ in by_age[_MOST_OBJECTS:]})
-        self._is_judged = True
+        self._is_judged, self._is_complete = True, self._is_complete or not missing
 
     async def _judge_one(self, known: _Judged, name: str, content: JsonObject) -> None:
         metadata = content["metadata"]
@@ -153,38 +165,22 @@ class ClusterPolicies:
         if not known.errors:
             known.good = policy
 
-    async def _write_status(self) -> None:
-        """Write the statuses that differ. Another replica may have written the same: then there is nothing to write.
+    async def write_status(self) -> None:
+        """Write the statuses that differ.
 
         Raises:
-            ApiServerError: a status cannot be written.
+            ApiServerError: the API server does not answer.
         """
         conflicts = self._policies.in_force().conflicts()
-        wanted = [
-            (name, each, status)
-            for name, each in self._judged.items()
-            if (status := self._status(each, conflicts.get(name, "")))
-        ]
-        if not wanted:
-            return
-        async with self._connect() as server:
-            for name, each, status in wanted:
-                version = each.content["metadata"].get("resourceVersion")
-                each.written = (each.generation, time.monotonic())
-                body: dict[str, Any] = {"metadata": {"resourceVersion": version}, "status": status}
-                path = f"{POLICY_OBJECTS.path}/{name}/status"
-                try:
-                    await server.patch(path, body, {"fieldManager": FIELD_MANAGER}, _MERGE_PATCH)
-                except ApiServerError as error:
-                    # Another replica was first, or the object is gone: the watch reports it.
-                    if error.code not in (404, 409):
-                        raise
-
-    def _status(self, each: _Judged, conflict: str) -> JsonObject | None:
-        generation, at_seconds = each.written
-        if generation == each.generation and time.monotonic() - at_seconds < _REWRITE_SECONDS:
-            return None
-        return status_of(each.content, each.good.revision if each.good else "", each.errors, self._now(), conflict)
+        await self._writer.write(
+            [
+                JudgedObject(
+                    each.content, each.good.revision if each.good else "", each.errors, conflicts.get(name, "")
+                )
+                for name, each in self._judged.items()
+                if each.is_judged
+            ]
+        )
 
 
 def _age(item: tuple[str, JsonObject]) -> tuple[str, str]:

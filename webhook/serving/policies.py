@@ -13,7 +13,12 @@ from webhook.policy.policy_object import DEFAULT_NAME
 from webhook.policy.policy_set import PolicySet
 
 BUILT_IN = "built-in"
+ALL_OBJECTS = "*"
+"""The name, for `reject_objects`, of all PlacementPolicies of the cluster."""
+
 _REJECTED = "the newest policy is rejected and the last good one stays in force"
+_REJECTED_WITHOUT_GOOD = "the newest policy is rejected and no earlier one is known"
+_MISSING = "a PlacementPolicy is rejected, and its last good generation is not known here"
 _OVERRULED = "policy read, but a PlacementPolicy is in force instead"
 # A client reads these, so a policy with many errors is cut.
 _MOST_ERRORS = 20
@@ -41,6 +46,7 @@ class Policies:
         self._log = structlog.get_logger()
         self._objects: tuple[Policy, ...] = ()
         self._rejected_objects: dict[str, tuple[str, ...]] = {}
+        self._missing_objects: dict[str, str] = {}
         self._followers: list[Callable[[Policy], None]] = []
         self._rejection: Rejection | None = None
         self._policy, self._loaded_at = policy, now()
@@ -92,14 +98,38 @@ class Policies:
                 self._log.warning(remedy, policy=each.identity)
         self._tell_followers()
 
+    def miss_objects(self, missing: Mapping[str, str]) -> None:
+        """Record the rejected PlacementPolicies of which no generation is known here, but in force in other replicas.
+
+        `missing` has their revisions by name.
+        """
+        for name in missing.keys() - self._missing_objects.keys():
+            self._log.error(_MISSING, policy=f"{name}@{missing[name]}", source=f"PlacementPolicy {name}")
+        self._missing_objects = dict(missing)
+        self._metrics.policies_missing.set(len(missing))
+
+    def missing_reason(self) -> str:
+        """Return which PlacementPolicy other replicas apply, but not this one; empty if there is none."""
+        for name, revision in self._missing_objects.items():
+            return (
+                f"{name}@{revision} is in force in other replicas and not known here, because the newest content of "
+                f"PlacementPolicy {name} is rejected: correct or delete it"
+            )
+        return ""
+
     def reject_objects(self, rejected: Mapping[str, tuple[str, ...]]) -> None:
         """Record the errors, by name, of all PlacementPolicies of the cluster that cannot be put into force."""
         for name, errors in rejected.items():
             if self._rejected_objects.get(name) != errors:
                 self._metrics.policy_reloads.labels("rejected").inc()
-                self._log.error(_REJECTED, policy=name, source=f"PlacementPolicy {name}", errors=errors[:_MOST_ERRORS])
+                event, source = self._rejection_event(name), f"PlacementPolicy {name}"
+                self._log.error(event, policy=name, source=source, errors=errors[:_MOST_ERRORS])
         self._rejected_objects = dict(rejected)
         self._show_rejections()
+
+    def _rejection_event(self, name: str) -> str:
+        has_good = name == ALL_OBJECTS or any(each.name == name for each in self._objects)
+        return _REJECTED if has_good else _REJECTED_WITHOUT_GOOD
 
     def _tell_followers(self) -> None:
         policy = self._set.default
@@ -126,8 +156,11 @@ class Policies:
 
     def note(self) -> str:
         """Return the first error of the newest content of the source; empty if that is in force."""
-        errors = self._rejection.errors if self._rejection else next(iter(self._rejected_objects.values()), ())
-        return f"{_REJECTED}: {errors[0]}" if errors else ""
+        if self._rejection:
+            return f"{_REJECTED}: {self._rejection.errors[0]}"
+        for name, errors in self._rejected_objects.items():
+            return f"{self._rejection_event(name)}: {errors[0]}"
+        return ""
 
     def describe(self) -> JsonObject:
         """Return the policy in force, its source and the rejection, for people and scripts."""
@@ -140,6 +173,7 @@ class Policies:
             "rejected": {"at": rejection.at, "errors": rejection.errors} if rejection else None,
             "policies": {each.name: _described(each) for each in (self._set.default, *self._set.others)},
             "rejectedPolicies": self._rejected_objects,
+            "missingPolicies": self._missing_objects,
             "policy": policy.document.model_dump(mode="json", by_alias=True),
         }
 

@@ -12,14 +12,18 @@ def status_of(
 ) -> JsonObject | None:
     """Return the status of the object `content`, which is valid with this `revision` or has `errors`.
 
-    It is None if the object has it already. `now` is the time in RFC 3339. A rejected object keeps the revision that
-    was accepted last. `conflict` is why a valid object is never in force; empty if it is.
+    It is None if the object has it already. `now` is the time in RFC 3339. For a rejected object, `revision` is that of
+    the last good generation; empty if this replica knows none. `conflict` is why the object is never in force; empty if
+    it is.
+
+    The status has the revision in force. A rejected object keeps it: a replica that starts can tell by it that others
+    have an earlier generation in force.
     """
     before = field(content, "status")
     before = before if isinstance(before, dict) else {}
     generation = field(content, "metadata", "generation")
     if errors:
-        kept = "the last accepted revision stays in force; without one, the policy of the other namespaces"
+        kept = "the revision of the status stays in force; without one, the policy of the other namespaces is"
         conditions = [("Accepted", "False", "Invalid", _cut("; ".join(errors))), ("InForce", "False", "Rejected", kept)]
     else:
         in_force = ("InForce", "True", "Applied", "this generation is in force for the namespaces that it selects")
@@ -31,7 +35,8 @@ def status_of(
         "observedGeneration": generation,
         "conditions": [_condition(each, known.get(each[0]), generation, now) for each in conditions],
     }
-    if shown := field(before, "revision") if errors else revision:
+    shown = (field(before, "revision") or revision) if errors else revision
+    if shown and not conflict:
         status["revision"] = shown
     return None if status == before else status
 

@@ -1,0 +1,85 @@
+"""The statuses of PlacementPolicies on a real API server: conflicts, missing rights and replicas that disagree."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from tests.controlplane.cluster import Cluster
+from tests.support.policy_objects import Object, policy, served_policies
+from tests.support.server import Clock
+from tests.support.service_account import limited_to
+from webhook.policy.document import API_VERSION, KIND
+from webhook.serving.cluster_policies import POLICY_OBJECTS
+from webhook.serving.policy_status_writer import JudgedObject, StatusWriter
+from webhook.watch.api_server import ClientConfig
+
+NOW = "2026-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def kind(cluster: Cluster) -> Iterator[Cluster]:
+    with served_policies(cluster):
+        yield cluster
+
+
+class Writing:
+    """A replica that writes statuses with the rights of this kubeconfig."""
+
+    def __init__(self, cluster: Cluster, kubeconfig: Path) -> None:
+        self.cluster, self.clock = cluster, Clock()
+        self._writer = StatusWriter(ClientConfig(kubeconfig).connect, POLICY_OBJECTS.path, lambda: NOW, self.clock)
+
+    def write(self, *contents: Object, revision: str = "r1") -> list[str]:
+        """Write the statuses of the objects, as they were read; return their revisions in the cluster."""
+        asyncio.run(self._writer.write([JudgedObject(each, revision, (), "") for each in contents]))
+        return [self.read(each["metadata"]["name"]).get("status", {}).get("revision", "") for each in contents]
+
+    def read(self, name: str) -> Object:
+        found: Object = self.cluster.client.get(KIND, name, api_version=API_VERSION)
+        return found
+
+    def apply(self, name: str, **spec: object) -> Object:
+        found: Object = self.cluster.client.apply(policy(name, name, **spec)).object
+        return found
+
+
+def test_a_status_is_written_again_when_it_may_be(kind: Cluster) -> None:
+    writing = Writing(kind, kind.control_plane.kubeconfig)
+    stale, other = writing.apply("a"), writing.apply("b")
+    kind.client.patch(KIND, "a", {"metadata": {"labels": {"new": "label"}}}, api_version=API_VERSION)
+    assert writing.write(stale, other) == ["", "r1"], "409 for the first, which has changed since"
+    assert writing.write(writing.read("a")) == ["r1"], "of the same generation, at once"
+
+    # Another replica writes another status.
+    conditions = writing.read("a")["status"]["conditions"]
+    kind.client.patch(KIND, "a", {"status": {"revision": "r2"}}, api_version=API_VERSION, subresource="status")
+    writing.clock.seconds += 59.9
+    assert writing.write(writing.read("a")) == ["r2"]
+    writing.clock.seconds += 0.1
+    assert writing.write(writing.read("a")) == ["r1"]
+    assert writing.read("a")["status"]["conditions"] == conditions
+
+    # Without a revision in force, the status has none.
+    assert writing.write(writing.apply("a", queueing="kueue"), revision="") == [""]
+    kind.client.delete(KIND, "a", api_version=API_VERSION)
+    assert writing.write(writing.apply("a")) == ["r1"], "a new object of the same name"
+    gone = writing.apply("b", queueing="kueue")
+    kind.client.delete(KIND, "b", api_version=API_VERSION)
+    asyncio.run(writing._writer.write([JudgedObject(gone, "r1", (), "")]))
+
+
+def test_a_status_that_may_not_be_written_keeps_no_other_from_being_written(kind: Cluster, tmp_path: Path) -> None:
+    group = API_VERSION.partition("/")[0]
+    rule = {"apiGroups": [group], "resources": ["placementpolicies/status"], "verbs": ["patch"], "resourceNames": ["b"]}
+    with limited_to(kind, tmp_path, [rule]) as kubeconfig, capture_logs() as logs:
+        writing = Writing(kind, kubeconfig)
+        first, second = writing.apply("a"), writing.apply("b")
+        assert writing.write(first, second) == ["", "r1"]
+        assert writing.write(first) == [""]
+
+    (log,) = logs
+    assert (log["event"], log["policy"]) == ("the status of a PlacementPolicy cannot be written", "a")
+    assert "403" in log["error"]
