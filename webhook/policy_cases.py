@@ -4,11 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.deadline import never
-from webhook.kube.documents import JsonObject, parse
+from webhook.kube.documents import JsonObject
 from webhook.kube.field import FieldError, InvalidInput, invalid
 from webhook.kube.json_patch import patched
 from webhook.pipeline import admit_content
@@ -16,6 +14,7 @@ from webhook.pod_content import PodContent
 from webhook.policy.exempt import request_exemption
 from webhook.policy.loader import parse_policy, placed
 from webhook.policy.policy import Policy
+from webhook.policy.policy_documents import PlacedPolicy, parse_policies
 from webhook.policy.policy_test import Expectation, PolicyTest
 from webhook.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
 
@@ -55,35 +54,25 @@ def parse_tested_policy(text: str | bytes, place: str) -> Policy:
         InvalidInput: the text is not one valid PlacementPolicy, or a test case fails; lists all errors.
     """
     policy = parse_policy(text, place)
-    errors = [
-        invalid(f"spec.tests[{result.index}].expect.{each.path}", each.expected, f'"{result.name}" gets {each.got}')
-        for result in run_cases(policy)
-        for each in result.differences
-    ]
-    if errors:
+    if errors := list(_errors_of_cases(policy)):
         raise InvalidInput(placed(errors, text, place))
     return policy
 
 
-def parse_tested_policies(text: str | bytes, place: str) -> list[Policy]:
+def parse_tested_policies(text: str | bytes, place: str) -> list[PlacedPolicy]:
     """Return the policies in `text`, which can have several documents; `place` is the prefix of the errors' paths.
 
     Raises:
         InvalidInput: a document is not a valid PlacementPolicy, or a test case fails; lists all errors.
     """
-    documents = parse(text, place)
-    if len(documents) == 1:
-        return [parse_tested_policy(text, place)]
-    found: list[Policy] = []
-    errors: list[FieldError] = []
-    for document in documents:
-        try:
-            found.append(parse_tested_policy(orjson.dumps(document.content), document.place))
-        except InvalidInput as error:
-            errors += error.errors
-    if errors or not found:
-        raise InvalidInput(errors or [invalid(place, "", "must hold a PlacementPolicy")])
-    return found
+    return parse_policies(text, place, _errors_of_cases)
+
+
+def _errors_of_cases(policy: Policy) -> Iterator[FieldError]:
+    for result in run_cases(policy):
+        for each in result.differences:
+            path, got = f"spec.tests[{result.index}].expect.{each.path}", f'"{result.name}" gets {each.got}'
+            yield invalid(path, each.expected, got)
 
 
 def _differences(test: PolicyTest, policy: Policy) -> tuple[Difference, ...]:

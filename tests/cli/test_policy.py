@@ -212,11 +212,52 @@ def test_check_warns_of_a_policy_that_is_never_in_force(
 ) -> None:
     file = tmp_path / "policies.yaml"
     documents = (_DOCUMENT.format(name=name, priority=each) for name, each in zip("ab", priorities, strict=True))
-    file.write_text("".join(documents))
+    file.write_text("".join(documents) + HEAD)
     result = run("policy", "check", file)
     assert result.code == 0
-    assert [line.split("@")[0].rpartition(" ")[2] for line in result.output.splitlines()] == ["a", "b"]
+    assert [line.split("@")[0].rpartition(" ")[2] for line in result.output.splitlines()] == ["a", "b", "default"]
     assert [line.split(": ")[1] for line in result.errors.splitlines()] == warned
+
+
+def test_check_accepts_objects_for_some_namespaces_and_says_that_the_default_is_missing(
+    tmp_path: Path, run: Run
+) -> None:
+    file = tmp_path / "policies.yaml"
+    file.write_text("".join(_DOCUMENT.format(name=name, priority=each) for each, name in enumerate("ab")))
+    result = run("policy", "check", file)
+    assert result.code == 0
+    text = "every policy has a namespaceSelector: right for PlacementPolicy objects, but --policy needs a default"
+    assert result.errors == f"{file}: {text}\n"
+
+
+def test_check_rejects_documents_that_cannot_be_in_force_together(tmp_path: Path, run: Run) -> None:
+    file = tmp_path / "policies.yaml"
+    file.write_text(f"{HEAD}---\n{HEAD}metadata: {{name: other}}\n")
+    result = run("policy", "check", file)
+    assert (result.code, result.output) == (2, "")
+    assert f"{file}, document 2 (other): spec.namespaceSelector: Required value" in result.errors
+
+
+def test_the_test_cases_of_each_document_are_run(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "policies.yaml"
+    team = "metadata: {name: a}\nspec:\n  namespaceSelector: {}\n"
+    path.write_text(f"{HEAD}spec:\n{CASES % 'Bypassed'}---\n{HEAD}{team}{CASES % 'Denied'}")
+
+    outcome, as_json = run("policy", "test", path), run("policy", "test", "-o", "json", path)
+
+    assert (outcome.code, as_json.code) == (6, 6)
+    totals = [line for line in outcome.output.splitlines() if "test cases" in line]
+    assert totals == [
+        f"{path}, document 1: 2 of 2 test cases passed",
+        f"{path}, document 2 (a): 1 of 2 test cases passed",
+    ]
+    lines = [orjson.loads(line) for line in as_json.output.splitlines()]
+    assert [(each["file"], each["policy"], each["passed"]) for each in lines] == [
+        (str(path), "default", True),
+        (str(path), "default", True),
+        (str(path), "a", True),
+        (str(path), "a", False),
+    ]
 
 
 def test_check_reports_the_errors_of_each_document(tmp_path: Path, run: Run) -> None:

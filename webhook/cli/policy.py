@@ -15,6 +15,7 @@ from webhook.placement.cluster_warnings import absent_schedulers_of, unfit_class
 from webhook.policy.document import PolicyDocument
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
+from webhook.policy.policy_documents import PlacedPolicy, has_default, policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.policy_cases import parse_tested_policies
 
@@ -41,26 +42,40 @@ def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, c
       placement-webhook policy show | placement-webhook policy check -
     """
     check_standard_input(*(("FILE", file) for file in files))
-    valid: list[tuple[str, Policy]] = []
+    valid: list[PlacedPolicy] = []
     good = 0
     for file in files:
-        place = "<stdin>" if file == STANDARD_INPUT else file
         try:
-            found = parse_tested_policies(read_text(file, "FILE"), place)
+            found = _read_valid(file)
         except InvalidInput as error:
             for each in error.errors:
                 echo(f"Error: {each}", err=True)
         else:
             good += 1
             for one in found:
-                valid.append((place, one))
-                echo(f"{place}: valid: {one.identity}, workload types {', '.join(one.spec.workload_types)}")
-    _warn_of_conflicts([each for _, each in valid])
+                valid.append(one)
+                types = ", ".join(one.policy.spec.workload_types)
+                echo(f"{one.file}: valid: {one.policy.identity}, workload types {types}")
+    _warn_of_conflicts([each.policy for each in valid])
     if valid and (kubeconfig is not None or context is not None):
         _warn_of_cluster(valid, kubeconfig, context)
     if good < len(files) > 1:
         echo(f"{len(files) - good} of {len(files)} files are not valid", err=True)
     ctx.exit(0 if good == len(files) else 2)
+
+
+def _read_valid(file: str) -> list[PlacedPolicy]:
+    """Return the policies of the file, which can be in force together, be it as the objects of a cluster.
+
+    Raises:
+        InvalidInput: they cannot be; lists all errors.
+    """
+    found = parse_tested_policies(read_text(file, "FILE"), "<stdin>" if file == STANDARD_INPUT else file)
+    policy_set(found, built_in_policy())
+    if not has_default(found):
+        text = "every policy has a namespaceSelector: right for PlacementPolicy objects, but --policy needs a default"
+        echo(f"{found[0].file}: {text}", err=True)
+    return found
 
 
 def _warn_of_conflicts(policies: list[Policy]) -> None:
@@ -70,14 +85,15 @@ def _warn_of_conflicts(policies: list[Policy]) -> None:
         echo(f"Warning: {warning}", fg="yellow", err=True)
 
 
-def _warn_of_cluster(policies: list[tuple[str, Policy]], kubeconfig: Path | None, context: str | None) -> None:
+def _warn_of_cluster(policies: list[PlacedPolicy], kubeconfig: Path | None, context: str | None) -> None:
     # Imported here, so that a command on a file does not import the client.
     from webhook.cli.live import read_live_cluster
 
     snapshot = read_live_cluster(kubeconfig, context, (*REQUIRED_RESOURCES, PRIORITY_CLASSES))
-    for place, policy in policies:
-        for warning in (*absent_schedulers_of(policy.spec, snapshot), *unfit_classes_of(policy.spec, snapshot)):
-            echo(f"Warning: {place}: {warning}", fg="yellow", err=True)
+    for each in policies:
+        spec = each.policy.spec
+        for warning in (*absent_schedulers_of(spec, snapshot), *unfit_classes_of(spec, snapshot)):
+            echo(f"Warning: {each.place}: {warning}", fg="yellow", err=True)
 
 
 policy.add_command(test)

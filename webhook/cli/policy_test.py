@@ -8,7 +8,7 @@ import orjson
 
 from webhook.cli.files import FILE, STANDARD_INPUT, check_standard_input, read_text
 from webhook.cli.terminal import echo, echo_json
-from webhook.policy.loader import parse_policy
+from webhook.policy.policy_documents import PlacedPolicy, parse_policies
 from webhook.policy_cases import CaseResult, run_cases
 
 _FAILED = 6
@@ -20,7 +20,7 @@ _MOST_SHOWN = 2000
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
 def test(ctx: click.Context, files: tuple[str, ...], output: str) -> None:
-    """Run the test cases (`spec.tests`) of each PlacementPolicy FILE, without a cluster.
+    """Run the test cases (`spec.tests`) of each PlacementPolicy of each FILE, without a cluster.
 
     Exit with 6 if a case fails, with 2 if a file is not valid. FILE can be - for standard input.
 
@@ -31,22 +31,25 @@ def test(ctx: click.Context, files: tuple[str, ...], output: str) -> None:
     """
     check_standard_input(*(("FILE", file) for file in files))
     places = ["<stdin>" if file == STANDARD_INPUT else file for file in files]
-    policies = [parse_policy(read_text(file, "FILE"), place) for file, place in zip(files, places, strict=True)]
+    read = [parse_policies(read_text(file, "FILE"), place) for file, place in zip(files, places, strict=True)]
     has_failed = False
-    for place, policy in zip(places, policies, strict=True):
-        results = run_cases(policy)
-        has_failed = has_failed or any(each.differences for each in results)
-        if output == "json":
-            for each in results:
-                echo_json(_json(place, each))
-        else:
-            _print(place, results)
+    for of_file in read:
+        for each in of_file:
+            results = run_cases(each.policy)
+            has_failed = has_failed or any(result.differences for result in results)
+            if output == "json":
+                for result in results:
+                    echo_json(_json(each, result, is_only=len(of_file) == 1))
+            else:
+                _print(each.place, results)
     ctx.exit(_FAILED if has_failed else 0)
 
 
-def _json(place: str, result: CaseResult) -> dict[str, Any]:
+def _json(tested: PlacedPolicy, result: CaseResult, *, is_only: bool) -> dict[str, Any]:
     differences = [{"path": each.path, "expected": each.expected, "got": each.got} for each in result.differences]
-    return {"file": place, "test": result.name, "passed": not differences, "differences": differences}
+    name = {} if is_only else {"policy": tested.policy.name}
+    passed = {"test": result.name, "passed": not differences, "differences": differences}
+    return {"file": tested.file, **name, **passed}
 
 
 def _print(place: str, results: Sequence[CaseResult]) -> None:

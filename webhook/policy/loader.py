@@ -23,6 +23,13 @@ _TYPES = {
     "model_type": "must be a mapping of keys to values",
     "model_attributes_type": "must be a mapping of keys to values",
 }
+# Source: k8s.io/apimachinery/pkg/apis/meta/v1/types.go, ObjectMeta
+_SET_BY_THE_API_SERVER = frozenset(
+    (
+        *("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generateName"),
+        *("generation", "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid"),
+    )
+)
 _UNKNOWN_FIELD = "unknown field; `placement-webhook policy schema` lists the known ones"
 
 
@@ -54,25 +61,54 @@ def parse_policy(text: str | bytes, place: str) -> Policy:
     if len(documents) != 1:
         detail = f"must hold one {KIND}, holds {len(documents)} documents"
         raise InvalidInput([FieldError(place, "Invalid value", f"{len(documents)} documents", detail)])
+    try:
+        return read_policy_document(documents[0].content)
+    except InvalidInput as error:
+        raise InvalidInput(placed(error.errors, text, documents[0].place)) from error
+
+
+def read_policy_document(content: JsonObject) -> Policy:
+    """Return the policy in `content`, a document of a file or an object as `kubectl get -o yaml` prints it.
+
+    Of such an object, which has a UID, `status` and the metadata that the API server sets are ignored.
+
+    Raises:
+        InvalidInput: it is not a valid PlacementPolicy; lists all errors, without a place.
+    """
+    content = _as_written(content)
     errors: list[FieldError] = []
-    document = _read(documents[0].content, errors)
+    document = _read(content, errors)
     paths = {each.path for each in errors}
     # Omit errors that only follow from another invalid field.
-    depending = [each for each in cross_field_errors(documents[0].content) if each.path not in paths]
+    depending = [each for each in cross_field_errors(content) if each.path not in paths]
     errors += [each for each in depending if each.path.replace(".prefer", ".allow") not in paths]
     if document is None or errors:
-        raise InvalidInput(placed(errors, text, documents[0].place))
+        raise InvalidInput(errors)
     return Policy(document)
+
+
+def _as_written(content: JsonObject) -> JsonObject:
+    """Return `content` without the fields that an API server adds, if it is from one."""
+    metadata = content.get("metadata")
+    if not isinstance(metadata, dict) or "uid" not in metadata:
+        return content
+    kept = {key: value for key, value in metadata.items() if key not in _SET_BY_THE_API_SERVER}
+    return {**{key: value for key, value in content.items() if key != "status"}, "metadata": kept}
 
 
 def placed(errors: Iterable[FieldError], text: str | bytes, place: str) -> list[FieldError]:
     """Return the errors with file and line in front, in the order of the lines; a text of one line needs no number."""
     if len(text.strip().splitlines()) <= 1:
         return [each.prefixed(place) for each in errors]
-    lines = lines_of_fields(text)
+    return [
+        each.prefixed(f"{place}:{line}" if line else place) for line, each in by_line(errors, lines_of_fields(text))
+    ]
+
+
+def by_line(errors: Iterable[FieldError], lines: Mapping[str, int]) -> list[tuple[int | None, FieldError]]:
+    """Return the errors in the order of their lines, with these; None: not known."""
     found = [(line_of(each.path, lines), each) for each in errors]
-    found.sort(key=lambda item: item[0] or 0)
-    return [each.prefixed(f"{place}:{line}" if line else place) for line, each in found]
+    return sorted(found, key=lambda item: item[0] or 0)
 
 
 def _read(content: JsonObject, errors: list[FieldError]) -> PolicyDocument | None:

@@ -10,10 +10,7 @@ from webhook.kube.field import InvalidInput
 from webhook.policy.document import API_VERSION, KIND
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
-from webhook.policy.policy_set import PolicySet
-
-DEFAULT_NAME = "default"
-"""The name of the object that replaces the policy of the file."""
+from webhook.policy.policy_set import DEFAULT_NAME, PolicySet
 
 
 def policy_text(content: JsonObject) -> bytes:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from webhook.policy.document import PolicySpec
 from webhook.policy.policy import Policy
 
+DEFAULT_NAME = "default"
+"""The name of the policy for all other namespaces among the objects of a cluster."""
+
 NAME_LABEL = "kubernetes.io/metadata.name"
 """The label that the API server gives to every namespace."""
 

@@ -18,7 +18,8 @@ from webhook.kube.documents import JsonObject, field
 from webhook.kube.field import InvalidInput
 from webhook.policy.document import API_VERSION, KIND
 from webhook.policy.policy import Policy
-from webhook.policy.policy_object import DEFAULT_NAME, policy_text
+from webhook.policy.policy_object import policy_text
+from webhook.policy.policy_set import DEFAULT_NAME
 from webhook.serving.background import in_background
 from webhook.serving.policies import ALL_OBJECTS, Policies, errors_of
 from webhook.serving.policy_file import PolicyFile

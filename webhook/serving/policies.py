@@ -9,8 +9,7 @@ from webhook.kube.documents import JsonObject
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
 from webhook.policy.policy import Policy
-from webhook.policy.policy_object import DEFAULT_NAME
-from webhook.policy.policy_set import PolicySet
+from webhook.policy.policy_set import DEFAULT_NAME, PolicySet
 
 BUILT_IN = "built-in"
 ALL_OBJECTS = "*"

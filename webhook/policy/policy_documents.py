@@ -1,0 +1,153 @@
+"""Read several PlacementPolicy documents as one set: a default policy, and others for the namespaces that they select.
+
+With one document, that is the policy of all namespaces, and its selector has no effect. With several, the default
+policy is the one without a `namespaceSelector`, as among the objects of a cluster: the object `default` has none, and
+every other one must have one.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from webhook.kube.documents import Document, field, parse
+from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput, forbidden, invalid, required
+from webhook.kube.yaml_lines import lines_of_objects
+from webhook.policy.document import KIND
+from webhook.policy.loader import by_line, read_policy_document
+from webhook.policy.policy import Policy
+from webhook.policy.policy_set import DEFAULT_NAME, PolicySet
+
+MOST_POLICIES = 256
+"""The most documents, which is also the most objects of a cluster that a server follows."""
+
+Check = Callable[[Policy], Iterable[FieldError]]
+_SELECTOR = "spec.namespaceSelector"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPolicy:
+    """A policy, its file, and the place of its document: `policies.yaml, document 2 (team-a)`."""
+
+    file: str
+    place: str
+    policy: Policy
+
+
+def load_policies(paths: Sequence[Path], argument: str = "--policy") -> list[PlacedPolicy]:
+    """Return the policies in the files `paths`, which the user gave as `argument`.
+
+    Raises:
+        InvalidInput: a file cannot be read, or a document is not a valid PlacementPolicy; lists all errors.
+    """
+    found: list[PlacedPolicy] = []
+    errors: list[FieldError] = []
+    for path in paths:
+        try:
+            found += parse_policies(path.read_bytes(), str(path))
+        except OSError as error:
+            errors.append(invalid(argument, str(path), f"cannot be read: {error.strerror}"))
+        except InvalidInput as error:
+            errors += error.errors
+    if errors:
+        raise InvalidInput(errors)
+    return found
+
+
+def parse_policies(text: str | bytes, place: str, check: Check = lambda _: ()) -> list[PlacedPolicy]:
+    """Return the policies in `text`, at least one; `place` is the prefix of the errors' paths.
+
+    `check` returns further errors of a valid policy.
+
+    Raises:
+        InvalidInput: a document is not a valid PlacementPolicy; lists all errors.
+    """
+    documents = parse(text, place)
+    if not 0 < len(documents) <= MOST_POLICIES:
+        wanted = f"one {KIND}" if not documents else f"at most {MOST_POLICIES} PlacementPolicies"
+        number = f"{len(documents)} documents"
+        raise InvalidInput([FieldError(place, "Invalid value", number, f"must hold {wanted}, holds {number}")])
+    found: list[PlacedPolicy] = []
+    errors: list[FieldError] = []
+    lines: list[dict[str, int]] | None = None
+    for index, document in enumerate(documents):
+        name = _name(document) if len(documents) > 1 else ""
+        try:
+            policy = read_policy_document(document.content)
+        except InvalidInput as error:
+            own: Sequence[FieldError] = error.errors
+        else:
+            found.append(PlacedPolicy(place, f"{document.place}{name}", policy))
+            own = list(check(policy))
+        if own:
+            if lines is None:
+                # A text of one line needs no number.
+                lines = lines_of_objects(text) if len(text.strip().splitlines()) > 1 else []
+            of_document = lines[index] if len(lines) == len(documents) else {}
+            errors += _placed(own, of_document, place, f"{document.place.removeprefix(place)}{name}")
+    if errors:
+        raise InvalidInput(errors[:MOST_ERRORS] if len(documents) > 1 else errors)
+    return found
+
+
+def policy_set(found: Sequence[PlacedPolicy], fallback: Policy | None = None) -> PolicySet:
+    """Return the set of these policies, at least one: the default one, and the others with the namespaces they select.
+
+    `fallback` is the default policy if each of several has a selector; None: that is an error.
+
+    Raises:
+        InvalidInput: there is no default policy or more than one, or two have the same name; lists all errors.
+    """
+    if len(found) == 1:
+        return PolicySet(found[0].policy)
+    errors = [*_equal_names(found), *_selection_errors(found, fallback)]
+    if errors:
+        raise InvalidInput(errors)
+    default = next((each.policy for each in found if not _selects(each)), fallback)
+    assert default is not None  # noqa: S101 - it would be among the errors
+    return PolicySet.of(default, (each.policy for each in found if each.policy is not default))
+
+
+def has_default(found: Sequence[PlacedPolicy]) -> bool:
+    """Return whether one of these policies is for all other namespaces."""
+    return len(found) == 1 or not all(map(_selects, found))
+
+
+def _equal_names(found: Sequence[PlacedPolicy]) -> Iterable[FieldError]:
+    first: dict[str, PlacedPolicy] = {}
+    for each in found:
+        name = each.policy.name
+        if name in first:
+            detail = f"{first[name].place} has this name; give each policy a name of its own"
+            yield FieldError(f"{each.place}: metadata.name", "Duplicate value", name, detail)
+        first.setdefault(name, each)
+
+
+def _selection_errors(found: Sequence[PlacedPolicy], fallback: Policy | None) -> Iterable[FieldError]:
+    wrong = [each for each in found if each.policy.name == DEFAULT_NAME and _selects(each)]
+    for each in wrong:
+        yield forbidden(f"{each.place}: {_SELECTOR}", f"a policy named {DEFAULT_NAME} is for all other namespaces")
+    if not wrong and fallback is None and not has_default(found):
+        detail = (
+            f"one of the policies must have no {_SELECTOR}, to be in force for all other namespaces; "
+            "`placement-webhook policy show` prints the built-in one"
+        )
+        yield required(", ".join(dict.fromkeys(each.file for each in found)), detail)
+    without = [each for each in found if not _selects(each)]
+    without.sort(key=lambda each: each.policy.name != DEFAULT_NAME)
+    for each in without[1:]:
+        detail = f"must be set: {without[0].place} has none, so it is the policy of all other namespaces"
+        yield required(f"{each.place}: {_SELECTOR}", detail)
+
+
+def _selects(each: PlacedPolicy) -> bool:
+    return each.policy.spec.namespace_selector is not None
+
+
+def _name(document: Document) -> str:
+    name = field(document.content, "metadata", "name")
+    return f" ({name})" if isinstance(name, str) and name else ""
+
+
+def _placed(errors: Iterable[FieldError], lines: Mapping[str, int], file: str, document: str) -> Iterable[FieldError]:
+    for line, each in by_line(errors, lines):
+        yield each.prefixed(f"{file}:{line}{document}" if line else f"{file}{document}")
