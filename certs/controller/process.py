@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-from pathlib import Path
 
 from certs.controller.loop import Controller
 from certs.controller.metrics import ControllerMetrics
@@ -11,15 +10,12 @@ from webhook.settings import Address
 from webhook.watch.api_server import ClientConfig
 
 
-def run_until_signalled(
-    options: Options, admin: Address, *, kubeconfig: Path | None, context: str | None, in_cluster: bool
-) -> None:
-    """Keep the objects of `options` in order, in the cluster of `kubeconfig` or of this pod.
+def run_until_signalled(options: Options, admin: Address, source: ClientConfig) -> None:
+    """Keep the objects of `options` in order, in the cluster of `source`.
 
     Raises:
         InvalidInput: the cluster or the address of the admin port is invalid.
     """
-    source = ClientConfig(kubeconfig, in_cluster, context)
     asyncio.run(_run(options, source, admin))
 
 

@@ -17,15 +17,18 @@ from certs.registration import manifest as configuration_of
 from certs.rotation.report import rotation_of
 from certs.status import Called, Place, as_text, report
 from certs.store import directory as store
-from certs.store.cluster import artifacts_of, connect
+from certs.store.cluster import artifacts_of
 from webhook.cli.certs_controller import controller
 from webhook.cli.certs_options import (
+    ClusterChoice,
     SeveralValues,
     api_errors_as_exit_codes,
     cluster_options,
     coverage_of,
     name_options,
     names_given,
+    service_option,
+    url_option,
 )
 from webhook.cli.certs_rotate import rotate
 from webhook.cli.files import policy_option
@@ -79,8 +82,8 @@ def issue(
 @click.option("--dir", "directory", type=_DIRECTORY, help="Certificates to register; default: those of the Secret.")
 @name_options
 @cluster_options
-@click.option("--service", default=_DEFAULTS.service, show_default=True, help="Service in front of the webhook.")
-@click.option("--url", help="https URL of a webhook outside the cluster, in place of the Service.")
+@service_option
+@url_option
 @click.option("--endpoint", metavar="HOST:PORT", help="Address to probe; default: the one that API servers call.")
 @click.option("--wait-seconds", type=click.FloatRange(min=0), default=0.0, help="Repeat the probe for this long.")
 @click.option("--require-probe", is_flag=True, help="Reject an endpoint that cannot be reached from here.")
@@ -104,14 +107,8 @@ def register(
     directory: Path | None,
     dns_names: tuple[str, ...],
     ip_addresses: tuple[str, ...],
-    kubeconfig: Path | None,
-    context: str | None,
-    in_cluster: bool,
-    namespace: str,
-    secret: str,
-    configuration: str,
-    service: str,
-    url: str | None,
+    cluster: ClusterChoice,
+    target: Target,
     endpoint: str | None,
     wait_seconds: float,
     require_probe: bool,
@@ -139,7 +136,7 @@ def register(
     if skip_probe and require_probe:
         raise click.UsageError("--skip-probe and --require-probe are mutually exclusive; give one of them.")
     wanted = Registration(
-        Target(namespace, secret, service, configuration, url),
+        target,
         store.read(directory) if directory else None,
         names_given(dns_names, ip_addresses) if dns_names or ip_addresses else None,
         Probing(skip_probe, require_probe, wait_seconds, endpoint),
@@ -149,8 +146,8 @@ def register(
         only_ca_bundle,
     )
     with api_errors_as_exit_codes():
-        cluster = connect(kubeconfig=kubeconfig, context=context, in_cluster=in_cluster, dry_run=dry_run == "server")
-        for step in register_in_cluster(cluster, wanted, datetime.now(UTC)):
+        connected = cluster.connect(dry_run=dry_run == "server")
+        for step in register_in_cluster(connected, wanted, datetime.now(UTC)):
             echo(step + (" (server dry run)" if dry_run == "server" else ""))
 
 
@@ -168,12 +165,8 @@ def register(
 @click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def status(
     directory: Path | None,
-    kubeconfig: Path | None,
-    context: str | None,
-    in_cluster: bool,
-    namespace: str,
-    secret: str,
-    configuration: str,
+    cluster: ClusterChoice,
+    target: Target,
     least_days: int,
     endpoint: str | None,
     require_probe: bool,
@@ -200,12 +193,13 @@ def status(
         if directory:
             held, errors = store.read(directory), tuple(store.mode_errors(directory))
             places.append(Place(f"directory {directory}", held, True, errors))
-        if kubeconfig or context or in_cluster or not directory:
-            cluster = connect(kubeconfig=kubeconfig, context=context, in_cluster=in_cluster)
-            kept = cluster.secret(namespace, secret) or {}
-            found = cluster.configuration(configuration) or {"metadata": {"name": configuration}}
+        if cluster.is_given or not directory:
+            connected = cluster.connect()
+            kept = connected.secret(target.namespace, target.secret) or {}
+            found = connected.configuration(target.configuration) or {"metadata": {"name": target.configuration}}
             rotation = rotation_of(kept, [found], datetime.now(UTC))
-            places.append(Place(f"Secret {namespace}/{secret}", artifacts_of(kept), False, rotation=rotation))
+            place = f"Secret {target.namespace}/{target.secret}"
+            places.append(Place(place, artifacts_of(kept), False, rotation=rotation))
             called = [] if skip_probe else call_webhooks(found, endpoint)
     document = report(places, found, datetime.now(UTC), timedelta(days=least_days), called, require_call=require_probe)
     if output == "json":
@@ -220,9 +214,9 @@ def status(
 
 @certs.command()
 @click.option("--namespace", default=_DEFAULTS.namespace, show_default=True)
-@click.option("--service", default=_DEFAULTS.service, show_default=True, help="Service in front of the webhook.")
+@service_option
 @click.option("--configuration", default=_DEFAULTS.configuration, show_default=True, help="Name of the object.")
-@click.option("--url", help="https URL of a webhook outside the cluster, in place of the Service.")
+@url_option
 @policy_option
 def manifest(namespace: str, service: str, configuration: str, url: str | None, policy: Path | None) -> None:
     """Print the MutatingWebhookConfiguration that `certs register` creates, without caBundle.

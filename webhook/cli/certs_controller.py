@@ -3,6 +3,7 @@
 import os
 import socket
 import uuid
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,17 +15,34 @@ from certs.pki import CA_VALIDITY, SERVER_VALIDITY
 from certs.registration import Target, endpoint, manifest, parse_endpoint
 from certs.rotation.state import Rules
 from webhook.cli.address import AddressType
-from webhook.cli.certs_options import SeveralValues, cluster_options, coverage_of, name_options, names_given
+from webhook.cli.certs_options import (
+    ClusterChoice,
+    F,
+    SeveralValues,
+    cluster_options,
+    coverage_of,
+    name_options,
+    names_given,
+    service_option,
+    url_option,
+)
 from webhook.cli.files import policy_option
 from webhook.cli.logs import configure_logs
 from webhook.kube.field import InvalidInput
 from webhook.settings import Address
 
-_DEFAULTS = Target()
 _RULES = Rules(ServerNames((), ()))
-_DAYS = click.FloatRange(min=0, min_open=True, max=36_500)
-_SECONDS = click.FloatRange(min=0, max=86_400)
 _DAY = timedelta(days=1)
+
+
+def _days(flag: str, default: timedelta, help_text: str) -> Callable[[F], F]:
+    days = click.FloatRange(min=0, min_open=True, max=36_500)
+    return click.option(flag, type=days, default=default / _DAY, show_default=True, help=help_text)
+
+
+def _seconds(flag: str, default: timedelta, help_text: str) -> Callable[[F], F]:
+    seconds = click.FloatRange(min=0, max=86_400)
+    return click.option(flag, type=seconds, default=default.total_seconds(), show_default=True, help=help_text)
 
 
 @click.command(cls=SeveralValues)
@@ -37,8 +55,8 @@ _DAY = timedelta(days=1)
     metavar="NAME",
     help="Another MutatingWebhookConfiguration whose caBundle is maintained.",
 )
-@click.option("--service", default=_DEFAULTS.service, show_default=True, help="Service in front of the webhook.")
-@click.option("--url", help="https URL of a webhook outside the cluster, in place of the Service.")
+@service_option
+@url_option
 @click.option(
     "--create-configuration",
     is_flag=True,
@@ -46,24 +64,10 @@ _DAY = timedelta(days=1)
 )
 @policy_option
 @click.option("--endpoint", "probe_at", metavar="HOST:PORT", help="Address to probe before the configuration is made.")
-@click.option("--ca-days", type=_DAYS, default=CA_VALIDITY / _DAY, show_default=True, help="Lifetime of a CA.")
-@click.option(
-    "--server-days", type=_DAYS, default=SERVER_VALIDITY / _DAY, show_default=True, help="Lifetime of a certificate."
-)
-@click.option(
-    "--trust-seconds",
-    type=_SECONDS,
-    default=_RULES.trust_wait.total_seconds(),
-    show_default=True,
-    help="Time in which API servers read a changed caBundle.",
-)
-@click.option(
-    "--propagation-seconds",
-    type=_SECONDS,
-    default=_RULES.propagation_wait.total_seconds(),
-    show_default=True,
-    help="Time in which every replica reads a changed Secret.",
-)
+@_days("--ca-days", CA_VALIDITY, "Lifetime of a CA.")
+@_days("--server-days", SERVER_VALIDITY, "Lifetime of a certificate.")
+@_seconds("--trust-seconds", _RULES.trust_wait, "Time in which API servers read a changed caBundle.")
+@_seconds("--propagation-seconds", _RULES.propagation_wait, "Time in which every replica reads a changed Secret.")
 @click.option(
     "--admin-listen",
     type=AddressType(),
@@ -78,15 +82,9 @@ _DAY = timedelta(days=1)
 def controller(
     dns_names: tuple[str, ...],
     ip_addresses: tuple[str, ...],
-    kubeconfig: Path | None,
-    context: str | None,
-    in_cluster: bool,
-    namespace: str,
-    secret: str,
-    configuration: str,
+    cluster: ClusterChoice,
+    target: Target,
     others: tuple[str, ...],
-    service: str,
-    url: str | None,
     create_configuration: bool,
     policy: Path | None,
     probe_at: str | None,
@@ -109,10 +107,9 @@ def controller(
       placement-webhook certs controller --in-cluster --create-configuration
       placement-webhook certs controller --kubeconfig ~/.kube/config
     """
-    target = Target(namespace, secret, service, configuration, url)
     options = Options(
         target,
-        tuple(dict.fromkeys((configuration, *others))),
+        tuple(dict.fromkeys((target.configuration, *others))),
         _rules(
             _wanted_names(target, dns_names, ip_addresses), ca_days, server_days, trust_seconds, propagation_seconds
         ),
@@ -126,8 +123,10 @@ def controller(
     configure_logs(log_format, log_level)
     # The other commands of the group need neither an event loop nor a second client.
     from certs.controller.process import run_until_signalled
+    from webhook.watch.api_server import ClientConfig
 
-    run_until_signalled(options, admin_listen, kubeconfig=kubeconfig, context=context, in_cluster=in_cluster)
+    source = ClientConfig(cluster.kubeconfig, cluster.in_cluster, cluster.context)
+    run_until_signalled(options, admin_listen, source)
 
 
 def _wanted_names(target: Target, dns_names: tuple[str, ...], ip_addresses: tuple[str, ...]) -> ServerNames:

@@ -1,7 +1,9 @@
 """Options and helpers of the commands of `placement-webhook certs`."""
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,7 +11,7 @@ import click
 
 from certs.names import ServerNames, server_names
 from certs.registration import Target
-from certs.store.cluster import ClusterError
+from certs.store.cluster import Cluster, ClusterError, connect
 from certs.webhook_rules import Coverage
 from webhook.cli.clusters import live_options
 from webhook.cli.files import read_policy
@@ -45,8 +47,46 @@ def name_options(command: F) -> F:
     return click.option("--dns", "dns_names", metavar="NAME…", multiple=True, help=help_text)(command)
 
 
-def cluster_options(command: F) -> F:
-    """Add the options that select a cluster and the names of the objects in it."""
+service_option = click.option(
+    "--service", default=_DEFAULTS.service, show_default=True, help="Service in front of the webhook."
+)
+url_option = click.option("--url", help="https URL of a webhook outside the cluster, in place of the Service.")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChoice:
+    """The cluster that the options select; without any, the one that kubectl would use."""
+
+    kubeconfig: Path | None
+    context: str | None
+    in_cluster: bool
+
+    @property
+    def is_given(self) -> bool:
+        """Return whether an option selects a cluster."""
+        return bool(self.kubeconfig or self.context or self.in_cluster)
+
+    def connect(self, *, dry_run: bool = False) -> Cluster:
+        """Return the cluster.
+
+        Raises:
+            InvalidInput: the kubeconfig is missing or invalid, or this is not a pod with a service account.
+        """
+        return connect(kubeconfig=self.kubeconfig, context=self.context, in_cluster=self.in_cluster, dry_run=dry_run)
+
+
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that select a cluster and the names of the objects in it.
+
+    The command gets them as a `ClusterChoice` and a `Target`, which has the values of `service_option` and `url_option`
+    too where the command has these.
+    """
+
+    @functools.wraps(command)
+    def called(*, kubeconfig: Path | None, context: str | None, in_cluster: bool, **others: Any) -> Any:
+        names = {each.name: others.pop(each.name) for each in fields(Target) if each.name in others}
+        return command(cluster=ClusterChoice(kubeconfig, context, in_cluster), target=Target(**names), **others)
+
     for option in reversed(
         [
             live_options,
@@ -61,8 +101,8 @@ def cluster_options(command: F) -> F:
             ),
         ]
     ):
-        command = option(command)
-    return command
+        called = option(called)
+    return called
 
 
 @contextlib.contextmanager

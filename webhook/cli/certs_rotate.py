@@ -2,7 +2,6 @@
 
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 
 import click
 
@@ -10,8 +9,8 @@ from certs.registration import Target
 from certs.rotation.report import rotation_line, rotation_of
 from certs.rotation.secret import artifacts_in, is_owned, request_patch, requested_rotation
 from certs.rotation.state import Request, read_ring
-from certs.store.cluster import Cluster, JsonObject, connect
-from webhook.cli.certs_options import api_errors_as_exit_codes, cluster_options
+from certs.store.cluster import Cluster, JsonObject
+from webhook.cli.certs_options import ClusterChoice, api_errors_as_exit_codes, cluster_options
 from webhook.cli.terminal import echo
 from webhook.kube.field import InvalidInput, invalid, required
 
@@ -30,12 +29,8 @@ _ATTEMPTS = 5
     help="Wait for this long until the new certificate is in the Secret; 0: do not wait.",
 )
 def rotate(
-    kubeconfig: Path | None,
-    context: str | None,
-    in_cluster: bool,
-    namespace: str,
-    secret: str,
-    configuration: str,
+    cluster: ClusterChoice,
+    target: Target,
     of_ca: bool,
     timeout_seconds: float,
 ) -> None:
@@ -47,13 +42,12 @@ def rotate(
     Example:
       placement-webhook certs rotate --ca --kubeconfig ~/.kube/config
     """
-    target = Target(namespace, secret, configuration=configuration)
     wanted = Request.CA if of_ca else Request.SERVING
     with api_errors_as_exit_codes():
-        cluster = connect(kubeconfig=kubeconfig, context=context, in_cluster=in_cluster)
-        before = _requested(cluster, target, wanted)
+        connected = cluster.connect()
+        before = _requested(connected, target, wanted)
         echo(f"{_place(target)}: rotation requested: {wanted}")
-        if timeout_seconds and not _is_shown(cluster, target, wanted, before, timeout_seconds):
+        if timeout_seconds and not _is_shown(connected, target, wanted, before, timeout_seconds):
             detail = "is not done in time; `placement-webhook certs status` shows the state, and the log of the "
             raise InvalidInput([invalid(_place(target), str(wanted), f"{detail}certs controller the reason")])
 
