@@ -1,7 +1,5 @@
 """Helm, built before the first test that needs it, and kinds of operators that the manifests use."""
 
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,20 +10,16 @@ from tests.controlplane.client import Object
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.go_command import BuildFailed
 from tests.deploy.helm import Helm, build
+from tests.support.prepared import Prepared
 
-_HELM = pytest.StashKey[Path | str]()
+_HELM = Prepared("helm", build, BuildFailed, OSError)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Find or build Helm if a selected test needs it: longer than a test may take."""
-    if session.config.option.collectonly:
-        return
-    if any("helm" in getattr(item, "fixturenames", ()) for item in session.items):
-        try:
-            found: Path | str = build(os.environ, lambda line: print(f"helm: {line}", file=sys.stderr, flush=True))
-        except (BuildFailed, OSError) as failure:
-            found = f"helm: the build failed: {failure}"
-        session.config.stash[_HELM] = found
+    needed = any("helm" in getattr(item, "fixturenames", ()) for item in session.items)
+    if needed and not session.config.option.collectonly:
+        _HELM.failure(session.config)
 
 
 @pytest.fixture(scope="session")
@@ -33,10 +27,7 @@ def helm(
     control_plane_programs: dict[str, Path], pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
 ) -> Helm:
     """Helm; where no control plane can be built, its tests are skipped as those of the control plane."""
-    program = pytestconfig.stash[_HELM]
-    if isinstance(program, str):
-        pytest.fail(program, pytrace=False)
-    return Helm(program, tmp_path_factory.mktemp("helm"))
+    return Helm(_HELM.of(pytestconfig), tmp_path_factory.mktemp("helm"))
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,10 @@
 """Ask a real batch scheduler about pods, one at a time, and restore the cluster after each."""
 
+import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -10,11 +13,16 @@ from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.differential.dice import Dice
-from tests.differential.worlds import World, random_world
+from tests.differential.kube_scheduler import KubeScheduler
+from tests.differential.worlds import World, pending_pods, random_world
 from tests.schedulers.jobs import refusal
+from tests.schedulers.running import KUBE_SCHEDULER_ALONE
 from webhook.placement.framework.result import Placement
+from webhook.placement.profile import Profile
+from webhook.placement.scheduler import Scheduler
 
 _SIZES = ((6, 12), (12, 30))
+_FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
 # Predicted scores have two decimals.
 _ROUNDING = 0.01
 
@@ -115,3 +123,35 @@ class Compared(NamedTuple):
     def __str__(self) -> str:
         found = f"{self.placement.verdict} {self.placement.node} {self.placement.message}"
         return f"{self.name}: predicted {found}; found: {self.answer}"
+
+
+def compared_on_random_worlds(
+    cluster: Cluster,
+    profile: Profile,
+    asking: Callable[[Path], AbstractContextManager[Asked]],
+    folder: Path,
+    *,
+    scheduler_name: str,
+    worlds: int,
+    pods_per_world: int,
+    alter: Callable[[Object], Object] = lambda pod: pod,
+) -> list[Compared]:
+    """Compare the predictions by `profile` for random pods, each altered, with a real batch scheduler.
+
+    `asking` runs the scheduler in a folder of its own, for each world once.
+    """
+    cluster.control_plane.start_scheduler(KUBE_SCHEDULER_ALONE)
+    kube_scheduler, found = KubeScheduler(cluster), list[Compared]()
+    for seed in range(_FIRST_SEED, _FIRST_SEED + worlds):
+        own = folder / str(seed)
+        own.mkdir()
+        dice = Dice(seed)
+        world = world_for_batch_scheduler(dice)
+        kube_scheduler.establish(world)
+        snapshot, scheduler = kube_scheduler.snapshot(), Scheduler(profile)
+        # Started after the world is there, the scheduler knows all of it when it is ready.
+        with asking(own) as asked:
+            for pod in map(alter, pending_pods(dice, world, pods_per_world, (scheduler_name,))):
+                name = f"seed {seed} {pod['metadata']['name']}"
+                found.append(Compared(name, pod, scheduler.place(pod, snapshot), asked.ask(pod)))
+    return found

@@ -3,23 +3,19 @@
 import os
 import re
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.controlplane.cluster import Cluster
-from tests.differential.dice import Dice
-from tests.differential.kube_scheduler import KubeScheduler
-from tests.differential.worlds import pending_pods
 from tests.schedulers import volcano
-from tests.schedulers.asked import Asked, Compared, world_for_batch_scheduler
+from tests.schedulers.asked import Asked, Compared, compared_on_random_worlds
 from tests.schedulers.build import Built
-from tests.schedulers.running import KUBE_SCHEDULER_ALONE
 from webhook.placement.batch_profiles.volcano import VOLCANO
-from webhook.placement.scheduler import Scheduler
 
 PODS_PER_WORLD = 25
-FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
 WORLDS = max(1, int(os.environ.get("DIFFERENTIAL_VOLCANO", "300")) // PODS_PER_WORLD)
 
 _NOT_ENQUEUED = "pod group is not ready"
@@ -28,18 +24,10 @@ _SCALAR = re.compile(r"Insufficient (?!cpu$|memory$)")
 _RESERVED = re.compile(r"can possibly be assigned to (\S+), once")
 
 
-def compared(cluster: Cluster, kube_scheduler: KubeScheduler, seed: int, built: Built, folder: Path) -> list[Compared]:
-    dice = Dice(seed)
-    world = world_for_batch_scheduler(dice)
-    kube_scheduler.establish(world)
-    snapshot, scheduler = kube_scheduler.snapshot(), Scheduler(VOLCANO)
-    # Started after the world is there, Volcano knows all of it when it is ready.
+@contextmanager
+def asking(cluster: Cluster, built: Built, folder: Path) -> Iterator[Asked]:
     with volcano.running(cluster, built, folder) as started:
-        asked = Asked(cluster, volcano.SCHEDULING, started.scores)
-        return [
-            Compared(f"seed {seed} {pod['metadata']['name']}", pod, scheduler.place(pod, snapshot), asked.ask(pod))
-            for pod in pending_pods(dice, world, PODS_PER_WORLD, ("volcano",))
-        ]
+        yield Asked(cluster, volcano.SCHEDULING, started.scores)
 
 
 def reserved_node(each: Compared) -> str | None:
@@ -75,14 +63,15 @@ def has_same_words(each: Compared) -> bool:
 
 @pytest.mark.timeout(1800)
 def test_predictions_for_random_pods_match_volcano(cluster: Cluster, volcano_programs: Built, tmp_path: Path) -> None:
-    cluster.control_plane.start_scheduler(KUBE_SCHEDULER_ALONE)
-    kube_scheduler = KubeScheduler(cluster)
-
-    found: list[Compared] = []
-    for seed in range(FIRST_SEED, FIRST_SEED + WORLDS):
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        found += compared(cluster, kube_scheduler, seed, volcano_programs, folder)
+    found = compared_on_random_worlds(
+        cluster,
+        VOLCANO,
+        lambda folder: asking(cluster, volcano_programs, folder),
+        tmp_path,
+        scheduler_name="volcano",
+        worlds=WORLDS,
+        pods_per_world=PODS_PER_WORLD,
+    )
 
     bound = [each for each in found if each.answer.node]
     best = sum(each.is_best for each in bound)
