@@ -127,7 +127,6 @@ def make_installation(**fields: Any) -> Installation:
         probes=probes(called()),
         trial=admitted(),
         rights=tuple(needed_rights(())),
-        account=f"{NAMESPACE}/placement-webhook",
         clock=ServerClock(NOW, NOW - timedelta(seconds=1), NOW),
         release=Release.of("v1.36.2", "version"),
         evidence=SchedulerEvidence(frozenset({"scheduling.volcano.sh"}), ""),

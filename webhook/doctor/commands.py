@@ -11,7 +11,7 @@ import orjson
 from certs.registration import Target
 from webhook.doctor.arguments import option
 from webhook.doctor.certificate_owner import Owner, controller_of, injected_from, owner_of, secret_of
-from webhook.doctor.installation import Installation, JsonObject, name_of, texts
+from webhook.doctor.installation import Installation, JsonObject, Role, name_of, texts
 from webhook.kube.documents import field
 
 CONTROLLER = "placement-webhook-certs"
@@ -87,6 +87,16 @@ def applied_again(installation: Installation) -> str:
     if release is not None:
         return f"{upgraded(installation)} applies the chart again"
     return f"{command('kubectl', 'apply', '-k', overlay_of(installation))}, or your own overlay, applies it again"
+
+
+def granted(installation: Installation, role: Role) -> str:
+    """Return the remedy that grants the rights of `role`."""
+    if release_of(installation) is not None:
+        return f"{upgraded(installation)} applies the chart again"
+    applied = command("kubectl", "apply", "-f", f"deploy/{role.file}")
+    if installation.target.namespace == Target().namespace:
+        return f"{applied} grants it"
+    return f"{applied} grants it, with {installation.target.namespace} as its namespace"
 
 
 def upgraded(installation: Installation, *flags: str) -> str:

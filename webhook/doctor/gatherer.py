@@ -15,8 +15,9 @@ from webhook.doctor.certificate_owner import controller_of
 from webhook.doctor.enforcement import NO_USER, User
 from webhook.doctor.installation import WORKLOADS, Installation, JsonObject, ServerClock, name_of, texts
 from webhook.doctor.pods_read import PodsRead, shipped_selection
-from webhook.doctor.questions import account_of, ask_rights, create_on_trial, probe
+from webhook.doctor.questions import ask_rights, create_on_trial, probe
 from webhook.doctor.reduction import follows_objects, policy_place, reduced, stored_policy
+from webhook.doctor.rights import rights_of
 from webhook.doctor.source import DEPENDS, Source, with_dependencies
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
@@ -265,10 +266,8 @@ class _Gatherer:
                         raise
 
     async def _read_rights(self) -> None:
-        account = account_of(self.found)
-        if account is not None:
-            rights = await ask_rights(self._server, self.found.target.namespace, account, self._evidence().groups)
-            self.found = replace(self.found, rights=rights, account=f"{self.found.target.namespace}/{account}")
+        needed = rights_of(self.found, self._evidence().groups)
+        self.found = replace(self.found, rights=await ask_rights(self._server, needed))
 
     def _evidence(self) -> SchedulerEvidence:
         leases = [each for each in self.found.of(Source.LEASES) if not name_of(each).startswith(_NODE_LEASES)]

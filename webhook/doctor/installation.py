@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -50,14 +51,35 @@ class StoredPolicy(NamedTuple):
     errors: tuple[str, ...] = ()
 
 
+class Role(Enum):
+    """The roles of the manifests: the file, and what follows without a required and without another right of it."""
+
+    SERVER = ("base/rbac.yaml", "without a view, every verdict is Unknown", "decisions are less complete")
+    POLICIES = ("overlays/crd/rbac.yaml", "PlacementPolicy objects have no effect", "their status is not written")
+    CERTS = ("overlays/self-managed/certs-rbac.yaml", "nothing renews the certificates", "")
+
+    def __init__(self, file: str, effect: str, optional_effect: str) -> None:
+        self.file = file
+        self.effect = effect
+        self.optional_effect = optional_effect
+
+
 class Right(NamedTuple):
-    """A right of the service account of the webhook, and whether it has it."""
+    """A right that a service account needs by its `role`, and whether it has it.
+
+    `resource` can have a subresource, such as `pods/log`. `name` is that of the object; empty: of any. `namespace` is
+    that of the object; empty: of any. `account` is `NAMESPACE/NAME`.
+    """
 
     group: str
     resource: str
     verb: str
     is_required: bool
     is_held: bool = True
+    role: Role = Role.SERVER
+    name: str = ""
+    namespace: str = ""
+    account: str = ""
 
 
 class ServerClock(NamedTuple):
@@ -92,7 +114,6 @@ class Installation:
     probes: tuple[Probe, ...] = ()
     trial: Trial | None = None
     rights: tuple[Right, ...] = ()
-    account: str = ""
     clock: ServerClock | None = None
     release: Release | None = None
     evidence: SchedulerEvidence | None = None

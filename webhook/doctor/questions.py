@@ -1,17 +1,17 @@
 """Ask a cluster what no object states: rights, what the endpoints serve, and what becomes of a pod."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Iterable
 from time import monotonic
 from urllib.parse import quote
 
 from certs.calling import call_webhooks
 from webhook.doctor.endpoints import ready_addresses
 from webhook.doctor.enforcement import NO_USER, User, named_in_the_canary, reason_not_enforced
-from webhook.doctor.installation import Installation, JsonObject, Probe, Right, Trial, listed, name_of
+from webhook.doctor.installation import Installation, JsonObject, Probe, Right, Trial, name_of
 from webhook.doctor.matching import labels_selected_by, selects_namespace
 from webhook.doctor.node_facts import nodes_of, offered_cards
-from webhook.doctor.rights import access_review, needed_rights
+from webhook.doctor.rights import access_review
 from webhook.doctor.sample_pods import sample_pod, types_of
 from webhook.doctor.source import Source
 from webhook.kube.documents import field
@@ -23,17 +23,8 @@ _MOST_ENDPOINTS = 3
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
-def account_of(installation: Installation) -> str | None:
-    """Return the service account of the servers; None if they do not read the cluster with one."""
-    deployment = installation.deployment or {}
-    containers = listed(deployment, "spec", "template", "spec", "containers")
-    if not any("--in-cluster" in (each.get("args") or ()) for each in containers):
-        return None
-    return str(field(deployment, "spec", "template", "spec", "serviceAccountName") or "default")
-
-
-async def ask_rights(server: ApiServer, namespace: str, account: str, groups: Collection[str]) -> tuple[Right, ...]:
-    """Return the rights that the service account needs in a cluster with these API groups, and whether it has them.
+async def ask_rights(server: ApiServer, rights: Iterable[Right]) -> tuple[Right, ...]:
+    """Return the rights with whether their accounts have them.
 
     Raises:
         ApiServerError: a review was refused.
@@ -42,10 +33,10 @@ async def ask_rights(server: ApiServer, namespace: str, account: str, groups: Co
 
     async def asked(right: Right) -> Right:
         async with gate:
-            review = await server.create(_REVIEWS, access_review(right, namespace, account), {})
+            review = await server.create(_REVIEWS, access_review(right, *right.account.split("/")), {})
         return right._replace(is_held=field(review, "status", "allowed") is True)
 
-    return tuple(await asyncio.gather(*map(asked, needed_rights(groups))))
+    return tuple(await asyncio.gather(*map(asked, rights)))
 
 
 async def probe(installation: Installation, endpoint: str | None) -> tuple[Probe, ...]:

@@ -1,15 +1,37 @@
-"""The rights that the service account of the webhook needs: those of deploy/base/rbac.yaml. Pure."""
+"""The rights that the service accounts of the webhook need: those of the manifests, as far as arguments ask. Pure."""
 
 from collections.abc import Collection, Iterator
 
 from webhook.cluster.cache.resources import RESOURCES
-from webhook.doctor.installation import JsonObject, Right
+from webhook.doctor.arguments import containers_of, has_flag, option, options
+from webhook.doctor.certificate_owner import controller_of, secret_of
+from webhook.doctor.installation import Installation, JsonObject, Right, Role
+from webhook.doctor.reduction import follows_objects
+from webhook.kube.documents import field
+from webhook.policy.document import API_VERSION
 
 _READ = ("list", "watch")
+_ADMISSION, _CONFIGURATIONS = "admissionregistration.k8s.io", "mutatingwebhookconfigurations"
 
 
-def needed_rights(groups: Collection[str]) -> Iterator[Right]:
-    """Yield the rights, those on CRDs only if `groups`, the API groups of the cluster, have them."""
+def rights_of(installation: Installation, groups: Collection[str]) -> Iterator[Right]:
+    """Yield the rights that servers and certs controller need in a cluster with these API groups.
+
+    Servers need none if they do not read the cluster, or not with a service account.
+    """
+    servers, controller = installation.deployment or {}, controller_of(installation)
+    if has_flag(servers, "--in-cluster"):
+        account = _account(installation, servers)
+        rights = [*needed_rights(groups, writes_events=not has_flag(servers, "--no-events"))]
+        rights += policy_rights() if follows_objects(servers) else ()
+        yield from (each._replace(account=account) for each in rights)
+    if controller is not None and has_flag(controller, "--in-cluster"):
+        account = _account(installation, controller)
+        yield from (each._replace(account=account) for each in _controller_rights(installation, controller))
+
+
+def needed_rights(groups: Collection[str], *, writes_events: bool = True) -> Iterator[Right]:
+    """Yield the rights of the view, those on CRDs only if `groups`, the API groups of the cluster, have them."""
     seen = set()
     for each in RESOURCES:
         group = each.api_version.rpartition("/")[0]
@@ -18,20 +40,46 @@ def needed_rights(groups: Collection[str]) -> Iterator[Right]:
         seen.add((group, each.plural))
         yield from (Right(group, each.plural, verb, each.is_required) for verb in _READ)
     yield Right("coordination.k8s.io", "leases", "list", False)
-    yield from (Right("", "events", verb, False) for verb in ("create", "patch"))
-    yield Right("apps", "replicasets", "get", False)
+    if writes_events:
+        yield from (Right("", "events", verb, False) for verb in ("create", "patch"))
+        yield Right("apps", "replicasets", "get", False)
+
+
+def policy_rights() -> Iterator[Right]:
+    """Yield the rights of a server that follows PlacementPolicy objects."""
+    group = API_VERSION.partition("/")[0]
+    yield from (Right(group, "placementpolicies", verb, True, role=Role.POLICIES) for verb in _READ)
+    yield Right(group, "placementpolicies/status", "patch", False, role=Role.POLICIES)
+
+
+def _controller_rights(installation: Installation, controller: JsonObject) -> Iterator[Right]:
+    creates = ("create",) if has_flag(controller, "--create-configuration") else ()
+    namespace = option(controller, "--namespace") or installation.target.namespace
+    for verb in ("get", "watch", "create", "patch"):
+        yield Right("", "secrets", verb, True, role=Role.CERTS, name=secret_of(installation), namespace=namespace)
+    others = [name for each in containers_of(controller) for name in options(each, "--also-configuration")]
+    for name in (installation.target.configuration, *others):
+        for verb in ("get", "watch", "patch", *creates):
+            yield Right(_ADMISSION, _CONFIGURATIONS, verb, True, role=Role.CERTS, name=name)
+
+
+def _account(installation: Installation, workload: JsonObject) -> str:
+    name = field(workload, "spec", "template", "spec", "serviceAccountName") or "default"
+    return f"{installation.target.namespace}/{name}"
 
 
 def access_review(right: Right, namespace: str, account: str) -> JsonObject:
-    """Return the SubjectAccessReview that asks for `right` of a service account in the whole cluster."""
+    """Return the SubjectAccessReview that asks for `right` of a service account."""
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
-    wanted = {"group": right.group, "resource": right.resource, "verb": right.verb}
+    resource, _, subresource = right.resource.partition("/")
+    wanted = {"group": right.group, "resource": resource, "verb": right.verb}
+    of_one = {"subresource": subresource, "name": right.name, "namespace": right.namespace}
     return {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",
         "spec": {
             "user": f"system:serviceaccount:{namespace}:{account}",
             "groups": groups,
-            "resourceAttributes": wanted,
+            "resourceAttributes": wanted | {key: value for key, value in of_one.items() if value},
         },
     }

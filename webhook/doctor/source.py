@@ -22,7 +22,7 @@ class Source(Enum):
     LEASES = ("Leases", "list leases")
     GROUPS = ("API groups", "none")
     QUEUES = ("queues of Volcano, KAI and Kueue", "list queues and localqueues")
-    RIGHTS = ("the rights of the service account", "create subjectaccessreviews")
+    RIGHTS = ("the rights of the service accounts", "create subjectaccessreviews")
     PROBE = ("a TLS handshake with the webhook", "none")
     TRIAL = ("the dry-run creation of a pod", "create pods")
     CLOCK = ("the time of the API server and the user", "create selfsubjectreviews, which every user has")
