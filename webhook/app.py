@@ -239,17 +239,18 @@ def _readiness(
     certificate: Certificate, view: View | None, policies: Policies, source: PolicySource | None
 ) -> Sequence[Callable[[], str]]:
     """Return the reason not to be ready, and the problems that do not make the server unready."""
-    start = StartOfView(view, time.monotonic)
+    start = StartOfView(view, time.monotonic, lambda: policies.in_force().selects_by_labels)
 
     def stale() -> str:
         check = policies.current().spec.placement_check
         return stale_reason(view, check.max_view_age_seconds) if view is not None else ""
 
     def unready_reason() -> str:
-        own = certificate.invalid_reason() or start.unready_reason()
-        return own or (source.unready_reason() if source else "")
+        # The source first: until it has judged the objects, it is not known whether labels are needed.
+        own = certificate.invalid_reason() or (source.unready_reason() if source else "")
+        return own or start.unready_reason()
 
-    return unready_reason, certificate.reload_failure, policies.note, stale
+    return unready_reason, certificate.reload_failure, policies.note, stale, start.note
 
 
 def _extender(

@@ -76,6 +76,7 @@ async def read_all(kubeconfig: Path, logs: Sequence[MutableMapping[str, Any]]) -
 
     try:
         await until(is_settled)
+        assert live.has_namespaces is ("namespaces" not in refused(logs))
     finally:
         following.cancel()
         with suppress(asyncio.CancelledError):

@@ -68,6 +68,23 @@ def test_a_namespace_with_unknown_labels_is_selected_by_its_name_alone() -> None
     assert found.of_namespace("team-b", None).name == "c"
 
 
+@pytest.mark.parametrize(
+    ("selectors", "needs_labels"),
+    [
+        ([], False),
+        ([None, EVERY], False),
+        ([{"matchLabels": {"kubernetes.io/metadata.name": "team-a"}}], False),
+        ([EVERY, SELECTOR], True),
+        ([{"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}], True),
+    ],
+)
+def test_selection_by_other_labels_than_the_name_needs_labels(
+    selectors: list[dict[str, Any] | None], needs_labels: bool
+) -> None:
+    others = [named(f"p{index}", selector) for index, selector in enumerate(selectors)]
+    assert PolicySet.of(named("default"), others).selects_by_labels is needs_labels
+
+
 def test_a_policy_that_can_never_be_in_force_is_a_conflict() -> None:
     found = PolicySet.of(named("default"), [named("b", SELECTOR), named("a", SELECTOR), named("c", SELECTOR, 1)])
     assert list(found.conflicts()) == ["b"]

@@ -1,6 +1,7 @@
 """The log and the metrics of a starting server, and its certificate errors."""
 
 import math
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,15 @@ import pytest
 import structlog
 
 from tests.support.admission import policy_with
+from tests.support.policy_objects import policy
 from tests.support.server import policies_of, write_certificate
 from webhook.app import build_server
 from webhook.audit.writer import AuditWriter
+from webhook.cluster.snapshot import Snapshot
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
+from webhook.policy.loader import parse_policy
+from webhook.policy.policy_object import policy_text
 from webhook.settings import Settings
 
 
@@ -46,6 +51,32 @@ def test_an_unusable_certificate_is_logged(
         assert (log["log_level"], log["event"].partition(":")[0]) == logged
         assert log["not_after"].endswith("+00:00")
         assert "certs issue" in log["remedy"]
+
+
+@dataclass
+class _ViewWithoutNamespaces:
+    """A current live view of a cluster whose namespaces may not be listed."""
+
+    is_live: bool = True
+    has_namespaces: bool = False
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot.of(())
+
+    def age_seconds(self) -> float:
+        return 0.0
+
+
+def test_a_replica_with_policies_by_labels_is_not_ready_without_the_namespaces(tmp_path: Path) -> None:
+    write_certificate(tmp_path)
+    policies, metrics = policies_of(policy_with()), Metrics()
+    with AuditWriter(str(tmp_path / "audit.jsonl")) as audit:
+        server = build_server(Settings(tls_dir=tmp_path), policies, _ViewWithoutNamespaces(), audit, metrics)
+    policies.put_objects([parse_policy(policy_text(policy("team-a", "a")), "")])
+    assert "the right to list and watch namespaces" in server._health._unready_reason()
+
+    policies.put_objects([parse_policy(policy_text(policy("every", namespaceSelector={})), "")])
+    assert server._health._unready_reason() == ""
 
 
 def test_a_trusted_certificate_of_openssl_is_bad_input(tmp_path: Path) -> None:

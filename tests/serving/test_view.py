@@ -13,6 +13,7 @@ class _View:
 
     age: float
     is_live: bool = True
+    has_namespaces: bool = False
 
     def snapshot(self) -> Snapshot:
         return Snapshot.of(())
@@ -62,6 +63,28 @@ def test_a_replica_without_rights_is_ready_after_half_a_minute() -> None:
 
     clock.seconds += 0.1
     assert start.unready_reason() == ""
+
+
+def test_a_replica_waits_for_the_labels_that_policies_select_by() -> None:
+    clock, view, selecting = Clock(), _View(float("inf")), [True]
+    start = StartOfView(view, clock, lambda: bool(selecting))
+    clock.seconds += 1000.0
+    assert start.unready_reason().endswith("the service account needs the right to list and watch namespaces")
+    assert start.note() == "", "it is the reason already"
+
+    view.has_namespaces = True
+    assert start.unready_reason() == ""
+
+
+def test_a_replica_is_ready_without_labels_that_no_policy_selects_by_and_says_so_later() -> None:
+    clock, selecting = Clock(), list[bool]()
+    start = StartOfView(_View(float("inf")), clock, lambda: bool(selecting))
+    clock.seconds += 30.0
+    assert (start.unready_reason(), start.note()) == ("", "")
+
+    selecting.append(True)
+    assert start.unready_reason() == ""
+    assert "the namespaces of the cluster are not known" in start.note()
 
 
 def test_a_ready_replica_stays_ready_when_its_view_gets_lost() -> None:

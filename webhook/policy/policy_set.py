@@ -37,6 +37,12 @@ class PolicySet:
         """The settings of the default policy, which hold for the server as a whole."""
         return self.default.spec
 
+    @property
+    def selects_by_labels(self) -> bool:
+        """Return whether the policy of a namespace depends on other labels than that with its name."""
+        selectors = (each.spec.namespace_selector for each in self.others)
+        return any(selector is not None and not selector.keys <= {NAME_LABEL} for selector in selectors)
+
     def of_namespace(self, name: str, labels: Mapping[str, str] | None) -> Policy:
         """Return the policy in force for the namespace `name` with `labels`.
 

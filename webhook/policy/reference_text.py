@@ -164,7 +164,8 @@ spec:
   other object must have one, and `{}` selects all namespaces. An object that is never in force because another one
   has the same selector and priority is logged. A new Namespace is judged by its own labels. Labels come from the view
   of the cluster: while it does not know a namespace, selectors by labels other than
-  `kubernetes.io/metadata.name` do not select it.
+  `kubernetes.io/metadata.name` do not select it. With such an object in force, a replica that starts stays unready
+  until the namespaces are listed.
 - **Files.** `policy check FILE` takes several documents, so you can check the objects together before you apply them.
   It warns of an object that would never be in force. A file for `--policy` holds one policy, for all namespaces: its
   `namespaceSelector` and `priority` have no effect there.

@@ -9,6 +9,10 @@ from webhook.cluster.snapshot import Snapshot
 
 # If the first lists take longer, such as without the right to list, the replica serves without a view.
 _LONGEST_START_SECONDS = 30.0
+_LABELS_UNKNOWN = (
+    "the namespaces of the cluster are not known, and PlacementPolicies select them by labels: the service account "
+    "needs the right to list and watch namespaces"
+)
 
 
 class View(Protocol):
@@ -17,6 +21,11 @@ class View(Protocol):
     @property
     def is_live(self) -> bool:
         """Return whether the view follows a cluster, so that it can be stale."""
+        ...
+
+    @property
+    def has_namespaces(self) -> bool:
+        """Return whether the namespaces of the cluster are known, with their labels."""
         ...
 
     def snapshot(self) -> Snapshot:
@@ -32,6 +41,7 @@ class FixedView:
     """A view with one fixed snapshot, taken when the view is created."""
 
     is_live = False
+    has_namespaces = True
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -59,11 +69,20 @@ def stale_reason(view: View, max_age_seconds: float) -> str:
 class StartOfView:
     """Holds readiness back until the first lists of a live view are complete, for half a minute at most.
 
-    Before that, a pod would get no defaults of its namespace. A view that becomes stale later keeps no replica from
-    serving: all replicas read the same API server, and patches need no current view.
+    Before that, a pod would get no defaults of its namespace. If `selects_by_labels()`, policies are chosen by the
+    labels of namespaces, and the replica waits for these as long as it takes: it would decide by another policy. A view
+    that becomes stale later keeps no replica from serving: all replicas read the same API server, and patches need no
+    current view.
     """
 
-    def __init__(self, view: View | None, monotonic_seconds: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        view: View | None,
+        monotonic_seconds: Callable[[], float],
+        selects_by_labels: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._view = view
+        self._selects_by_labels = selects_by_labels
         self._waits_for = view if view is not None and view.is_live else None
         self._monotonic_seconds = monotonic_seconds
         self._end_seconds = monotonic_seconds() + _LONGEST_START_SECONDS
@@ -71,7 +90,18 @@ class StartOfView:
     def unready_reason(self) -> str:
         """Return the reason not to be ready; empty once the view is there, or takes too long."""
         view = self._waits_for
-        if view is not None and math.isinf(view.age_seconds()) and self._monotonic_seconds() < self._end_seconds:
+        if view is None:
+            return ""
+        if math.isinf(view.age_seconds()) and self._monotonic_seconds() < self._end_seconds:
             return "the view of the cluster is not there yet"
+        if self._lacks_labels():
+            return _LABELS_UNKNOWN
         self._waits_for = None
         return ""
+
+    def note(self) -> str:
+        """Return that a replica which was ready lacks the labels that policies of later objects select by."""
+        return _LABELS_UNKNOWN if self._waits_for is None and self._lacks_labels() else ""
+
+    def _lacks_labels(self) -> bool:
+        return self._view is not None and not self._view.has_namespaces and self._selects_by_labels()

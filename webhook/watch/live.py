@@ -137,6 +137,12 @@ class LiveCluster:
         """Return true once every required kind has been listed."""
         return all(each.current_as_of_seconds is not None for each in self._reflectors if each.resource.is_required)
 
+    @property
+    def has_namespaces(self) -> bool:
+        """Return true once the namespaces have been listed."""
+        (namespaces,) = (each for each in self._reflectors if each.resource.kind == "Namespace")
+        return namespaces.current_as_of_seconds is not None
+
     def snapshot(self) -> Snapshot:
         """Return the current state of the cluster; before `is_synced`, only its namespaces."""
         if self.is_synced:
