@@ -81,7 +81,11 @@ def server(cluster: Cluster, tmp_path: Path) -> Iterator[Server]:
         for each in read(f"{path}/rbac.yaml")
         for rule in each.get("rules", [])
     ]
-    with served_policies(cluster), limited_to(cluster, tmp_path, rules), serving(tmp_path, "replica-a") as found:
+    with (
+        served_policies(cluster.control_plane),
+        limited_to(cluster, tmp_path, rules),
+        serving(tmp_path, "replica-a") as found,
+    ):
         wait_for(lambda: readiness(found["admin"])[0] == 200, "the server being ready")
         cluster.register_webhook(f"https://{found['webhook']}/mutate", (tmp_path / "ca.crt").read_text())
         yield Server(cluster, found["admin"], tmp_path)

@@ -8,6 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
 from tests.support.policy_objects import Object, policy, served_policies
 from tests.support.server import Clock
 from tests.support.service_account import limited_to
@@ -19,10 +20,10 @@ from webhook.watch.api_server import ClientConfig
 NOW = "2026-01-01T00:00:00Z"
 
 
-@pytest.fixture
-def kind(cluster: Cluster) -> Iterator[Cluster]:
-    with served_policies(cluster):
-        yield cluster
+@pytest.fixture(scope="module", autouse=True)
+def _policies(control_plane: ControlPlane) -> Iterator[None]:
+    with served_policies(control_plane):
+        yield
 
 
 class Writing:
@@ -46,16 +47,16 @@ class Writing:
         return found
 
 
-def test_a_status_is_written_again_when_it_may_be(kind: Cluster) -> None:
-    writing = Writing(kind, kind.control_plane.kubeconfig)
+def test_a_status_is_written_again_when_it_may_be(cluster: Cluster) -> None:
+    writing = Writing(cluster, cluster.control_plane.kubeconfig)
     stale, other = writing.apply("a"), writing.apply("b")
-    kind.client.patch(KIND, "a", {"metadata": {"labels": {"new": "label"}}}, api_version=API_VERSION)
+    cluster.client.patch(KIND, "a", {"metadata": {"labels": {"new": "label"}}}, api_version=API_VERSION)
     assert writing.write(stale, other) == ["", "r1"], "409 for the first, which has changed since"
     assert writing.write(writing.read("a")) == ["r1"], "of the same generation, at once"
 
     # Another replica writes another status.
     conditions = writing.read("a")["status"]["conditions"]
-    kind.client.patch(KIND, "a", {"status": {"revision": "r2"}}, api_version=API_VERSION, subresource="status")
+    cluster.client.patch(KIND, "a", {"status": {"revision": "r2"}}, api_version=API_VERSION, subresource="status")
     writing.clock.seconds += 59.9
     assert writing.write(writing.read("a")) == ["r2"]
     writing.clock.seconds += 0.1
@@ -64,22 +65,22 @@ def test_a_status_is_written_again_when_it_may_be(kind: Cluster) -> None:
 
     # Without a revision in force, the status has none.
     assert writing.write(writing.apply("a", queueing="kueue"), revision="") == [""]
-    kind.client.delete(KIND, "a", api_version=API_VERSION)
+    cluster.client.delete(KIND, "a", api_version=API_VERSION)
     assert writing.write(writing.apply("a")) == ["r1"], "a new object of the same name"
     gone = writing.apply("b", queueing="kueue")
-    kind.client.delete(KIND, "b", api_version=API_VERSION)
+    cluster.client.delete(KIND, "b", api_version=API_VERSION)
     asyncio.run(writing._writer.write([JudgedObject(gone, "r1", (), "")]))
 
 
-def test_a_status_that_may_not_be_written_keeps_no_other_from_being_written(kind: Cluster, tmp_path: Path) -> None:
+def test_a_status_that_may_not_be_written_keeps_no_other_from_being_written(cluster: Cluster, tmp_path: Path) -> None:
     group = API_VERSION.partition("/")[0]
-    rule = {"apiGroups": [group], "resources": ["placementpolicies/status"], "verbs": ["patch"], "resourceNames": ["b"]}
-    with limited_to(kind, tmp_path, [rule]) as kubeconfig, capture_logs() as logs:
-        writing = Writing(kind, kubeconfig)
-        first, second = writing.apply("a"), writing.apply("b")
+    rule = {"apiGroups": [group], "resources": ["placementpolicies/status"], "verbs": ["patch"], "resourceNames": ["d"]}
+    with limited_to(cluster, tmp_path, [rule]) as kubeconfig, capture_logs() as logs:
+        writing = Writing(cluster, kubeconfig)
+        first, second = writing.apply("c"), writing.apply("d")
         assert writing.write(first, second) == ["", "r1"]
         assert writing.write(first) == [""]
 
     (log,) = logs
-    assert (log["event"], log["policy"]) == ("the status of a PlacementPolicy cannot be written", "a")
+    assert (log["event"], log["policy"]) == ("the status of a PlacementPolicy cannot be written", "c")
     assert "403" in log["error"]

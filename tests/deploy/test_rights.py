@@ -1,12 +1,10 @@
-"""The rights of the webhook's service account: with its own token it reads everything, and each rule is needed.
-
-The rules for Events are needed by `tests/acceptance/test_events.py`, which runs with the shipped rules.
-"""
+"""The rights of the webhook's service account: with its own token it does all its work, and each rule is needed."""
 
 import asyncio
 import re
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +13,27 @@ from structlog.testing import capture_logs
 
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
+from tests.support.builders import make_pod
 from tests.support.live import TIMING, until
 from tests.support.manifests import read
-from tests.support.server import connections_gone
+from tests.support.policy_objects import policy, served_policies
+from tests.support.server import Clock, connections_gone, policies_of, review_bytes
 from tests.support.service_account import RBAC, token_kubeconfig
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES, RESOURCES
 from webhook.doctor.installation import Right
 from webhook.doctor.rights import access_review, needed_rights
+from webhook.events.pacing import Clocks
+from webhook.events.recorder import EventRecorder
+from webhook.events.report import Report
+from webhook.kube.admission import parse_review
+from webhook.metrics import Metrics
+from webhook.policy.document import API_VERSION, KIND
+from webhook.policy.loader import built_in_policy
+from webhook.policy_cases import parse_tested_policy
+from webhook.serving.clock import rfc3339_now
+from webhook.serving.cluster_policies import ClusterPolicies
 from webhook.watch.api_server import ClientConfig
 from webhook.watch.live import LiveCluster
 
@@ -30,27 +41,49 @@ NAMESPACE = NAME = "placement-webhook"
 ROLE, BINDING = read("base/rbac.yaml")
 RULES: list[Object] = ROLE["rules"]
 READING = [rule for rule in RULES if "list" in rule["verbs"]]
+WRITING = [rule for rule in RULES if rule not in READING]
+POLICY_ROLE, POLICY_BINDING = read("overlays/crd/rbac.yaml")
 GROUPS = [group for rule in RULES for group in rule["apiGroups"]]
 REQUIRED = {each.plural for each in REQUIRED_RESOURCES}
 
 
+def rights(rules: Sequence[Object]) -> set[Right]:
+    return {
+        Right(group, resource, verb, is_required=True)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def without(verb: str, resource: str, rules: Sequence[Object]) -> list[Object]:
+    """Return the rules without this right."""
+    single = [{**rule, "verbs": [each]} for rule in rules for each in rule["verbs"]]
+    left = [rule for rule in single if (rule["verbs"], rule["resources"]) != ([verb], [resource])]
+    assert len(left) == len(single) - bool(verb)
+    return left
+
+
 @contextmanager
-def granted(cluster: Cluster, folder: Path, rules: Sequence[Object]) -> Iterator[Path]:
+def granted(
+    cluster: Cluster, folder: Path, rules: Sequence[Object], role: Object = ROLE, binding: Object = BINDING
+) -> Iterator[Path]:
     """Yield a kubeconfig with a token of the deployed service account, whose role has these rules."""
     cluster.make_namespace(NAMESPACE)
-    for content in (*read("base/serviceaccount.yaml"), {**ROLE, "rules": list(rules)}, BINDING):
+    for content in (*read("base/serviceaccount.yaml"), {**role, "rules": list(rules)}, binding):
         cluster.client.create(content, namespace=NAMESPACE if content["kind"] == "ServiceAccount" else None)
-    wait_for(lambda: all(is_allowed(cluster, each) is (each in rules) for each in READING), "the role to be in force")
+    asked, wanted = rights(role["rules"]), rights(rules)
+    wait_for(lambda: {each for each in asked if is_allowed(cluster, each)} == wanted, "the role to be in force")
     try:
         yield token_kubeconfig(cluster, folder, NAMESPACE, NAME)
     finally:
         for kind in ("ClusterRoleBinding", "ClusterRole"):
-            cluster.client.delete(kind, NAME, api_version=RBAC)
+            cluster.client.delete(kind, role["metadata"]["name"], api_version=RBAC)
 
 
-def is_allowed(cluster: Cluster, rule: Object) -> bool:
-    """Return whether the service account has the first right of the rule."""
-    right = Right(rule["apiGroups"][0], rule["resources"][0], rule["verbs"][0], is_required=True)
+def is_allowed(cluster: Cluster, right: Right) -> bool:
+    """Return whether the service account has the right."""
     path, asked = "/apis/authorization.k8s.io/v1/subjectaccessreviews", access_review(right, NAMESPACE, NAME)
     allowed: bool = cluster.client.request("POST", path, body=asked).object["status"]["allowed"]
     return allowed
@@ -114,3 +147,123 @@ def test_each_rule_is_needed(cluster: Cluster, tmp_path: Path, rule: Object) -> 
         asyncio.run(read_all(kubeconfig, logs))
 
     assert refused(logs) == set(rule["resources"])
+
+
+@pytest.fixture(scope="module")
+def policy_kind(control_plane: ControlPlane) -> Iterator[None]:
+    with served_policies(control_plane):
+        yield
+
+
+async def followed_policies(cluster: Cluster, kubeconfig: Path, logs: Sequence[MutableMapping[str, Any]]) -> str:
+    """Follow two PlacementPolicies, of which the second is created meanwhile; return what cannot be done."""
+    policies = policies_of(built_in_policy())
+    connect = ClientConfig(kubeconfig).connect
+    source = ClusterPolicies(connect, policies, parse_tested_policy, rfc3339_now)
+
+    def fault() -> str:
+        unwritten = (str(log["error"]) for log in logs if log["event"].startswith("the status of a PlacementPolicy"))
+        return policies.note() or next(unwritten, "")
+
+    def is_settled(name: str) -> bool:
+        return bool(fault() or cluster.client.get(KIND, name, api_version=API_VERSION).get("status"))
+
+    async with source.polled(poll_seconds=60):
+        for name in ("one", "two"):
+            cluster.client.create(policy(name, name, queueing="kueue"))
+            await until(partial(is_settled, name))
+        in_force = [each.name for each in policies.in_force().others]
+    await connections_gone()
+    for name in ("one", "two"):
+        cluster.client.delete(KIND, name, api_version=API_VERSION)
+    assert fault() or in_force == ["one", "two"]
+    return fault()
+
+
+@pytest.mark.usefixtures("policy_kind")
+@pytest.mark.parametrize(
+    ("verb", "resource", "fault"),
+    [
+        ("", "", ""),
+        ("list", "placementpolicies", "the PlacementPolicies of the cluster cannot be read"),
+        ("watch", "placementpolicies", "the PlacementPolicies of the cluster cannot be read"),
+        ("patch", "placementpolicies/status", 'cannot patch resource "placementpolicies/status"'),
+    ],
+)
+def test_each_right_on_policies_is_needed(
+    cluster: Cluster, tmp_path: Path, verb: str, resource: str, fault: str
+) -> None:
+    rules = without(verb, resource, POLICY_ROLE["rules"])
+    with granted(cluster, tmp_path, rules, POLICY_ROLE, POLICY_BINDING) as kubeconfig, capture_logs() as logs:
+        found = asyncio.run(followed_policies(cluster, kubeconfig, logs))
+
+    assert fault in found
+    assert bool(found) is bool(fault)
+
+
+async def counted_denials(cluster: Cluster, kubeconfig: Path) -> dict[str, int]:
+    """Report two denied pods of a ReplicaSet of a Deployment, one after the other; return the counts of the Events."""
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u", "controller": True}
+    template = make_pod("").label("app", "web").gpu(1).template()
+    replica_set = cluster.create(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {"name": "web-1", "ownerReferences": [owner]},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template},
+        }
+    ).object
+    pod = make_pod("").generate_name("web-1-").owner("ReplicaSet", "web-1", uid=replica_set["metadata"]["uid"]).obj()
+    clock = Clock()
+
+    async def sleep(seconds: float) -> None:
+        clock.seconds += seconds
+
+    clocks = Clocks(clock, clock, sleep)
+    recorder = EventRecorder(ClientConfig(kubeconfig).connect, Metrics(), "replica-a", clocks)
+    for _ in range(2):
+        request = parse_review(review_bytes(pod, namespace=cluster.namespace))
+        recorder.report(request, Report("PlacementDenied", "a pod is refused: no such type"), built_in_policy())
+        while not recorder.is_idle:
+            await sleep(1.0)
+            await recorder.write_due()
+    await connections_gone()
+    events = cluster.client.list("Event", cluster.namespace, field_selector="source=placement-webhook")
+    return {each["involvedObject"]["kind"]: each["count"] for each in events}
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "counts"),
+    [
+        ("", "", {"ReplicaSet": 2, "Deployment": 2}),
+        ("create", "events", {}),
+        ("patch", "events", {"ReplicaSet": 1, "Deployment": 1}),
+        ("get", "replicasets", {"ReplicaSet": 2}),
+    ],
+)
+def test_each_right_for_events_is_needed(
+    cluster: Cluster, tmp_path: Path, verb: str, resource: str, counts: dict[str, int]
+) -> None:
+    with (
+        granted(cluster, tmp_path, without(verb, resource, WRITING), {**ROLE, "rules": WRITING}) as kubeconfig,
+        capture_logs() as logs,
+    ):
+        assert asyncio.run(counted_denials(cluster, kubeconfig)) == counts
+
+    refusals = [str(log["error"]) for log in logs if log["event"] == "events cannot be written"]
+    assert bool(refusals) is (resource == "events")
+    assert all("403" in each and f'cannot {verb} resource "events"' in each for each in refusals)
+
+
+def test_each_rule_is_tried() -> None:
+    assert rights(READING) | rights(WRITING) == rights(RULES)
+    assert {(each.verb, each.resource) for each in rights(WRITING)} == {
+        ("create", "events"),
+        ("patch", "events"),
+        ("get", "replicasets"),
+    }
+    assert {(each.verb, each.resource) for each in rights(POLICY_ROLE["rules"])} == {
+        ("list", "placementpolicies"),
+        ("watch", "placementpolicies"),
+        ("patch", "placementpolicies/status"),
+    }

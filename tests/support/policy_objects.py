@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.support.manifests import DEPLOY
 from webhook.policy.custom_resource import NAME
@@ -25,12 +25,14 @@ def policy(name: str, team: str = "", **spec: Any) -> Object:
 
 
 @contextmanager
-def served_policies(cluster: Cluster) -> Iterator[None]:
+def served_policies(control_plane: ControlPlane) -> Iterator[None]:
     """Serve the kind of deploy/crd until the block ends; then its objects are gone, too."""
     crd = yaml.safe_load(CRD.read_text())
-    cluster.client.apply(crd)
-    wait_for(lambda: cluster.kubectl("get", "placementpolicies", check=False).returncode == 0, "the kind being served")
+    control_plane.client.apply(crd)
+    wait_for(
+        lambda: control_plane.kubectl("get", "placementpolicies", check=False).returncode == 0, "the kind being served"
+    )
     try:
         yield
     finally:
-        cluster.client.delete("CustomResourceDefinition", NAME, api_version=crd["apiVersion"])
+        control_plane.client.delete("CustomResourceDefinition", NAME, api_version=crd["apiVersion"])
