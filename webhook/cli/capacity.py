@@ -7,9 +7,9 @@ import click
 from webhook.cli.capacity_counts import Counted, Counts
 from webhook.cli.capacity_moving import Moving
 from webhook.cli.capacity_text import print_blocks, print_counted, to_json
-from webhook.cli.check_text import text_console
 from webhook.cli.clusters import cluster_option, live_options, release_option
-from webhook.cli.files import check_standard_input, optional_pods_option, pending_option, policy_option, read_policy
+from webhook.cli.files import check_standard_input, optional_pods_option, pending_option
+from webhook.cli.policies import policies_option, read_policies
 from webhook.cli.profiles import read_schedulers, scheduler_options
 from webhook.cli.terminal import echo_json
 from webhook.cli.workloads import Workload, print_misplaced, read_pods
@@ -27,7 +27,7 @@ _REFUSED = 5
 @release_option
 @scheduler_options
 @click.option("--mutate", "with_policy", is_flag=True, help="Apply the policy to the pods first, as the webhook does.")
-@policy_option
+@policies_option
 @click.option(
     "--together",
     is_flag=True,
@@ -74,7 +74,7 @@ def capacity(
     scheduler_profile: str | None,
     scheduler_config: str | None,
     with_policy: bool,
-    policy: Path | None,
+    policies: tuple[Path, ...],
     together: bool,
     until: int | None,
     drained: tuple[str, ...],
@@ -101,14 +101,14 @@ def capacity(
     _check_flags(filenames, drained, nodes, together=together, with_room=with_room)
     files = (("--filename", each) for each in filenames)
     check_standard_input(*files, ("--cluster", cluster), ("--scheduler-config", scheduler_config))
-    rules = read_policy(policy)
-    schedulers = read_schedulers(scheduler_config, scheduler_profile, rules, suggestions=0)
-    moving = Moving(schedulers, text_console(), max_nodes, with_room, pending == "count", output == "json")
+    rules = read_policies(policies)
+    schedulers = read_schedulers(scheduler_config, scheduler_profile, suggestions=0)
+    moving = Moving(schedulers, rules.default, max_nodes, with_room, pending == "count", output == "json")
     queue = moving.read((*drained, *nodes), cluster, kubeconfig, context, release)
-    workloads = read_pods(filenames, rules.kinds) if filenames else []
-    print_misplaced(workloads, rules)
-    counts = Counts(rules, queue, schedulers, with_policy, until, moving.progress.of)
-    blocks = largest_free_blocks(counts.snapshot, rules.node_usage_key, rules.spec.accelerators)
+    workloads = read_pods(filenames, rules, queue.reservations.base) if filenames else []
+    print_misplaced(workloads)
+    counts = Counts(queue, schedulers, with_policy, until, moving.progress.of)
+    blocks = largest_free_blocks(counts.snapshot, rules.default.node_usage_key, rules.spec.accelerators)
     is_refused = False
     for counted in counts.together(workloads) if together else counts.each(workloads):
         moving.progress.end()

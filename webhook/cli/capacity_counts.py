@@ -7,8 +7,8 @@ from typing import Any
 from webhook.cli.admission import admit_document, print_verdict
 from webhook.cli.mutate_hint import MutateHint
 from webhook.cli.pending import NOTHING_RESERVED, PendingQueue, Reserved
-from webhook.cli.profiles import Schedulers
-from webhook.cli.workloads import Workload, with_claims_of_pods
+from webhook.cli.profiles import PolicySchedulers
+from webhook.cli.workloads import Workload, print_policy, with_claims_of_pods
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import JsonObject
 from webhook.kube.field import InvalidInput
@@ -20,7 +20,6 @@ from webhook.placement.capacity.further_pods import FurtherPods
 from webhook.placement.capacity.simulation import OnPlaced
 from webhook.placement.pod_signature import PodSignature
 from webhook.placement.replicas import as_stored
-from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied
 
 # The most pods with claims of their own that are counted.
@@ -70,9 +69,8 @@ class Counts:
     pods of each template to count, or of turns; None: until no more fits.
     """
 
-    policy: Policy
     pending: PendingQueue
-    schedulers: Schedulers
+    schedulers: PolicySchedulers
     with_policy: bool
     until: int | None
     progress_of: ProgressOf
@@ -140,7 +138,7 @@ class Counts:
         return self._pod(workload, pods.pod_at(begin)), snapshot
 
     def _templates(self, workloads: Sequence[Workload]) -> list[_Template]:
-        hint = MutateHint(self.policy, self.schedulers)
+        hint = MutateHint(self.schedulers)
         templates = [self._template(workload, hint) for workload in workloads]
         hint.print_rest()
         return templates
@@ -153,18 +151,20 @@ class Counts:
             pods = _without_end(pods)
             workload = replace(workload, pods=pods)
         if self.with_policy:
-            verdict = admit_document(document, self.policy, ClusterView(self.snapshot, scorer=None))
+            verdict = admit_document(document, workload.policy, ClusterView(self.snapshot, scorer=None))
             print_verdict(document, verdict, workload.located)
             if isinstance(verdict, Denied):
+                print_policy(workload)
                 return _Template(workload, message=workload.located(verdict.denial.message), is_refused=True)
         else:
-            hint.note(document, self.snapshot)
+            hint.note(document, workload.policy, self.snapshot)
         if workload.note:
             return _Template(workload, message=workload.note)
         first = self._pod(workload, document.content)
-        scheduler = self.schedulers.scheduler_of(first)
+        schedulers = self.schedulers.of(workload.policy)
+        scheduler = schedulers.scheduler_of(first)
         if scheduler is None:
-            return _Template(workload, message=self.schedulers.place(first, self.snapshot).message)
+            return _Template(workload, message=schedulers.place(first, self.snapshot).message)
         template = _Template(workload)
         further = FurtherPods(scheduler, lambda _: first, template.share)
         if pods.claims:
@@ -187,7 +187,7 @@ class Counts:
         """Return `pod`, as it is written or as the webhook admits it, as the API server stores it."""
         if self.with_policy:
             document = replace(workload.document, content=pod)
-            verdict = admit_document(document, self.policy, ClusterView(self.snapshot, scorer=None))
+            verdict = admit_document(document, workload.policy, ClusterView(self.snapshot, scorer=None))
             pod = pod if isinstance(verdict, Bypassed | Denied) else verdict.pod
         return as_stored(pod, self.snapshot)
 

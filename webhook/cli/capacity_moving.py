@@ -9,9 +9,10 @@ from rich.console import Console
 from webhook.cli.capacity_counts import Counted, Counts
 from webhook.cli.capacity_drain import check_nodes, drain_to_json, print_drain
 from webhook.cli.capacity_room import print_room, room_to_json
+from webhook.cli.check_text import text_console
 from webhook.cli.clusters import read_cluster_or_live, read_cluster_with_disruptions
 from webhook.cli.pending import PendingQueue, place_pending_pods
-from webhook.cli.profiles import Schedulers
+from webhook.cli.profiles import PolicySchedulers
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import echo_json
 from webhook.cluster.bound_pods import BoundPods
@@ -22,18 +23,23 @@ from webhook.placement.capacity.drain import drain
 from webhook.placement.capacity.make_room import Room, make_room
 from webhook.placement.capacity.moves import cordoned
 from webhook.placement.reservations import Reservations
+from webhook.policy.policy import Policy
 
 
 @dataclass
 class Moving:
-    """Moves pods of one cluster, in a simulation, and prints the results."""
+    """Moves pods of one cluster, in a simulation, and prints the results.
 
-    schedulers: Schedulers
-    console: Console
+    The pods of the cluster are placed as `policy` configures it, a counted pod as its own policy does.
+    """
+
+    schedulers: PolicySchedulers
+    policy: Policy
     max_nodes: int
     with_room: bool
     counts_pending: bool
     is_json: bool
+    console: Console = field(default_factory=text_console)
     progress: Progress = field(default_factory=Progress)
     _disruptions: Disruptions = field(default_factory=lambda: Disruptions(BoundPods({}), None))
 
@@ -60,7 +66,7 @@ class Moving:
         return self._drain(drained, snapshot) if drained else self._pending(snapshot)
 
     def _pending(self, snapshot: Snapshot) -> PendingQueue:
-        return place_pending_pods(snapshot, self.schedulers.for_pending(), counts=self.counts_pending)
+        return place_pending_pods(snapshot, self.schedulers.of(self.policy).for_pending(), counts=self.counts_pending)
 
     def _drain(self, names: tuple[str, ...], snapshot: Snapshot) -> PendingQueue:
         def show(done: int, total: int) -> None:
@@ -70,7 +76,8 @@ class Moving:
         # Pods that wait now are bound, to other nodes than the cordoned ones, before a pod is evicted.
         pending = self._pending(cordoned(snapshot, nodes))
         before = pending.reservations.all_shown
-        found = drain(before, self._disruptions.bound, self._disruptions.budgets, nodes, self.schedulers, show)
+        schedulers = self.schedulers.of(self.policy)
+        found = drain(before, self._disruptions.bound, self._disruptions.budgets, nodes, schedulers, show)
         self.progress.end()
         if self.is_json:
             echo_json(drain_to_json(found, pending.reserved))
@@ -93,7 +100,8 @@ class Moving:
             self.progress.show(f"{counted.workload.name}: {sets} sets of pods tried, of {moves} pods now")
 
         pod, snapshot = counts.next_pod(counted)
-        found = make_room(snapshot, self._disruptions.bound, self._disruptions.budgets, pod, self.schedulers, show)
+        schedulers = self.schedulers.of(counted.workload.policy)
+        found = make_room(snapshot, self._disruptions.bound, self._disruptions.budgets, pod, schedulers, show)
         self.progress.end()
         return found
 

@@ -28,6 +28,7 @@ def to_json(counted: Counted, stopped_pod: str | None, blocks: Sequence[FreeBloc
         "range": [count.range.lowest, count.range.highest] if count.range else None,
         "refused": counted.is_refused,
         "largestBlocks": [_block(each) for each in blocks],
+        **workload.policy_json,
     }
     if counted.turns is not None:
         line |= {"share": counted.share, "turns": counted.turns, "stoppedPod": stopped_pod}
@@ -51,6 +52,8 @@ def print_counted(console: Console, counted: Counted, stopped_pod: str | None, m
     """Print how many of the pods fit, on which nodes, and what stops the next one."""
     count, workload = counted.count, counted.workload
     console.print(f"[bold]{marked(workload.name)}[/bold]: {_fits(count)}")
+    if workload.chosen_policy:
+        console.print(f"  policy {marked(workload.chosen_policy)}")
     if workload.title:
         console.print(f"  {marked(workload.title)}")
     if counted.reserved:

@@ -6,14 +6,14 @@ import click
 
 from webhook.cli.check_text import print_section, print_total, text_console
 from webhook.cli.clusters import cluster_option, live_options, read_cluster_or_live, release_option
-from webhook.cli.files import check_standard_input, pending_option, pods_option, policy_option, read_policy
+from webhook.cli.files import check_standard_input, pending_option, pods_option
 from webhook.cli.pending import place_pending_pods
+from webhook.cli.policies import policies_option, read_policies
 from webhook.cli.profiles import read_schedulers, scheduler_options
 from webhook.cli.replica_check import Checks
 from webhook.cli.terminal import echo_json
 from webhook.cli.workloads import print_misplaced, read_pods
 from webhook.kube.release import Release
-from webhook.placement.templates import template_nodes
 
 _EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Unknown": 3, "Infeasible": 4, "Refused": 5}
 
@@ -25,7 +25,7 @@ _EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Unknown": 3, "Infeasible": 4, "Refu
 @release_option
 @scheduler_options
 @click.option("--mutate", "with_policy", is_flag=True, help="Apply the policy to the pods first, as the webhook does.")
-@policy_option
+@policies_option
 @pending_option
 @click.option(
     "--max-nodes",
@@ -47,7 +47,7 @@ def check(
     scheduler_profile: str | None,
     scheduler_config: str | None,
     with_policy: bool,
-    policy: Path | None,
+    policies: tuple[Path, ...],
     pending: str,
     max_nodes: int,
     output: str,
@@ -66,13 +66,13 @@ def check(
     """
     files = [("--filename", filename) for filename in filenames]
     check_standard_input(*files, ("--cluster", cluster), ("--scheduler-config", scheduler_config))
-    rules = read_policy(policy)
-    schedulers = read_schedulers(scheduler_config, scheduler_profile, rules, template_nodes(rules.spec.node_templates))
+    rules = read_policies(policies)
+    schedulers = read_schedulers(scheduler_config, scheduler_profile, with_templates=True)
     snapshot = read_cluster_or_live(cluster, kubeconfig, context, release)
-    workloads = read_pods(filenames, rules.kinds)
-    print_misplaced(workloads, rules)
-    queue = place_pending_pods(snapshot, schedulers.for_pending(), counts=pending == "count")
-    answers = Checks(rules, snapshot, schedulers, with_policy, queue).answers(workloads)
+    workloads = read_pods(filenames, rules, snapshot)
+    print_misplaced(workloads)
+    queue = place_pending_pods(snapshot, schedulers.of(rules.default).for_pending(), counts=pending == "count")
+    answers = Checks(snapshot, schedulers, with_policy, queue).answers(workloads)
     console = text_console()
     for answer in answers:
         if output == "json":

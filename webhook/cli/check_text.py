@@ -28,7 +28,7 @@ class Section:
     `replicas` is the object that creates the pod with the count of its replicas; empty for a Pod. `without_pods` are
     the nodes that could take a waiting pod if no pod was running, `without_pending` those that could take it without
     the pending pods before it. `reserved` is the text about these; empty if there are none. `gang` are lines about the
-    pods that must run together. `qos_class` is None if it is not known.
+    pods that must run together. `qos_class` is None if it is not known. `policy` is empty if there is one alone.
     """
 
     pod: str
@@ -40,6 +40,7 @@ class Section:
     reserved: str = ""
     gang: Sequence[str] = ()
     qos_class: str | None = None
+    policy: str = ""
 
 
 def text_console() -> Console:
@@ -53,8 +54,8 @@ def print_section(console: Console, section: Section, max_nodes: int) -> None:
     placement = section.placement
     where = f" on [bold]{marked(placement.node)}[/bold]" if placement.node else ""
     console.print(f"[bold]{marked(section.pod)}[/bold]: {_coloured(placement.verdict)}{where}")
-    if section.replicas:
-        console.print(f"  {marked(section.replicas)}")
+    for line in filter(None, (section.policy and f"policy {section.policy}", section.replicas)):
+        console.print(f"  {marked(line)}")
     if placement.total:
         console.print(f"  {placement.feasible} of {placement.total} nodes can take it")
     if placement.message:

@@ -1,8 +1,7 @@
 """`mutate`: print pods as the webhook would admit them, without a cluster or a server."""
 
 import difflib
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,17 @@ import yaml
 
 from webhook.cli.admission import admit_checked_document, check_patch, print_verdict
 from webhook.cli.clusters import live_options, read_cluster_or_live, release_option
-from webhook.cli.files import FILE, check_standard_input, pods_option, policy_option, read_policy
+from webhook.cli.files import FILE, check_standard_input, pods_option
+from webhook.cli.policies import policies_option, read_policies
 from webhook.cli.terminal import echo, echo_json, echo_lines
-from webhook.cli.workloads import Workload, print_misplaced, read_pods, with_claims_of
+from webhook.cli.workloads import Workload, print_misplaced, print_policy, read_pods, with_claims_of
+from webhook.cluster.snapshot import Snapshot
 from webhook.kube.pod_set import pod_name
 from webhook.kube.release import Release
 from webhook.kube.text import escaped_json, printable_lines
 from webhook.kube.yaml_scalars import TAG, plain_tag
 from webhook.pipeline import ClusterView, scheduler_for
+from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
 
@@ -27,7 +29,7 @@ _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
 
 @click.command()
 @pods_option
-@policy_option
+@policies_option
 @click.option(
     "--cluster",
     type=FILE,
@@ -48,7 +50,7 @@ _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
 def mutate(
     ctx: click.Context,
     filenames: tuple[str, ...],
-    policy: Any,
+    policies: tuple[Path, ...],
     cluster: str | None,
     kubeconfig: Path | None,
     context: str | None,
@@ -68,23 +70,25 @@ def mutate(
       kubectl get deployment web -o json | placement-webhook mutate -f - -o patch
     """
     check_standard_input(*(("--filename", filename) for filename in filenames), ("--cluster", cluster))
-    rules = read_policy(policy)
-    view = None
+    rules = read_policies(policies)
+    snapshot = None
     if (cluster, kubeconfig, context) != (None, None, None):
-        view = ClusterView(read_cluster_or_live(cluster, kubeconfig, context, release), scheduler_for(rules))
-    _check_release(release, view)
-    _warn_of_shadow(rules)
-    workloads = read_pods(filenames, rules.kinds)
-    print_misplaced(workloads, rules)
+        snapshot = read_cluster_or_live(cluster, kubeconfig, context, release)
+    _check_release(release, snapshot)
+    workloads = read_pods(filenames, rules, snapshot)
+    _warn_of_shadow(workloads)
+    print_misplaced(workloads)
     pods = [each for each in workloads if each.pods is not None]
-    verdicts = [admit_checked_document(each.document, rules, _view_of(each, view)) for each in pods]
+    views = _Views(snapshot)
+    verdicts = [admit_checked_document(each.document, each.policy, views.of(each)) for each in pods]
     shown = 0
     for workload, verdict in zip(pods, verdicts, strict=True):
+        print_policy(workload)
         print_verdict(workload.document, verdict, workload.located)
         if workload.note:
             echo(f"Warning: {workload.name}: {workload.note}", fg="yellow", err=True)
         if not isinstance(verdict, Denied):
-            check_patch(workload.document, rules, _view_of(workload, view), verdict)
+            check_patch(workload.document, workload.policy, views.of(workload), verdict)
             _print(workload, verdict, output, first=shown == 0)
             shown += 1
         elif output == "patch":
@@ -98,21 +102,35 @@ def mutate(
         ctx.exit(_EXIT_UNKNOWN_PODS)
 
 
-def _warn_of_shadow(policy: Policy) -> None:
+def _warn_of_shadow(workloads: Iterable[Workload]) -> None:
     """Warn that the server would admit pods unchanged."""
-    if policy.spec.mode == "shadow" or policy.spec.canary_percent < 100:
-        text = "Warning: spec.mode or spec.canaryPercent: the server leaves pods alone; this is the result for others"
-        echo(text, fg="yellow", err=True)
+    for policy, name in {each.policy: each.chosen_policy for each in workloads}.items():
+        if policy.spec.mode == "shadow" or policy.spec.canary_percent < 100:
+            place = f"{name}: spec.mode" if name else "spec.mode"
+            text = f"{place} or spec.canaryPercent: the server leaves pods alone; this is the result for others"
+            echo(f"Warning: {text}", fg="yellow", err=True)
 
 
-def _check_release(release: Release | None, view: ClusterView | None) -> None:
-    if release is not None and view is None:
+def _check_release(release: Release | None, snapshot: Snapshot | None) -> None:
+    if release is not None and snapshot is None:
         raise click.UsageError("--release is that of a cluster: name one with --cluster, --kubeconfig or --context.")
 
 
-def _view_of(workload: Workload, view: ClusterView | None) -> ClusterView | None:
-    """Return `view` with the claims that are created with the first pod of a template."""
-    return view and replace(view, snapshot=with_claims_of(workload, view.snapshot, 1))
+class _Views:
+    """The views of a cluster, each with the schedulers of a policy; None without a cluster."""
+
+    def __init__(self, snapshot: Snapshot | None) -> None:
+        self._snapshot = snapshot
+        self._schedulers: dict[Policy, BackendSchedulers] = {}
+
+    def of(self, workload: Workload) -> ClusterView | None:
+        """Return the view for the first pod of a template, with the claims that are created with it."""
+        if self._snapshot is None:
+            return None
+        policy = workload.policy
+        if policy not in self._schedulers:
+            self._schedulers[policy] = scheduler_for(policy)
+        return ClusterView(with_claims_of(workload, self._snapshot, 1), self._schedulers[policy])
 
 
 def _print(workload: Workload, verdict: Verdict, output: str, *, first: bool) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from webhook.cli.admission import admit_document
-from webhook.cli.profiles import Schedulers
+from webhook.cli.profiles import PolicySchedulers
 from webhook.cli.terminal import echo
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
@@ -21,24 +21,25 @@ _WORSE_THAN = {"Feasible": ("Waiting", "Infeasible"), "Waiting": ("Infeasible",)
 class MutateHint:
     """Suggests `--mutate` for each pod that it makes fit, and once for all others that the webhook would change."""
 
-    policy: Policy
-    schedulers: Schedulers
+    schedulers: PolicySchedulers
     _changed: list[str] = field(default_factory=list)
 
-    def suggested_first(self, document: Document, placement: Placement, snapshot: Snapshot) -> Placement:
+    def suggested_first(
+        self, document: Document, policy: Policy, placement: Placement, snapshot: Snapshot
+    ) -> Placement:
         """Return the placement on `snapshot` of a pod with `--mutate` as its first suggestion, if that helps."""
-        verdict = admit_document(document, self.policy, ClusterView(snapshot, scorer=None))
+        verdict = admit_document(document, policy, ClusterView(snapshot, scorer=None))
         if isinstance(verdict, Patched):
-            admitted = self.schedulers.place(verdict.pod, snapshot)
+            admitted = self.schedulers.of(policy).place(verdict.pod, snapshot)
             if placement.verdict in _WORSE_THAN.get(admitted.verdict, ()):
                 text = _suggestion(verdict.workload_type, admitted)
                 return replace(placement, suggestions=(text, *placement.suggestions))
         self._note(document, verdict)
         return placement
 
-    def note(self, document: Document, snapshot: Snapshot) -> None:
+    def note(self, document: Document, policy: Policy, snapshot: Snapshot) -> None:
         """Add the pod to those that the webhook would change, if it would."""
-        self._note(document, admit_document(document, self.policy, ClusterView(snapshot, scorer=None)))
+        self._note(document, admit_document(document, policy, ClusterView(snapshot, scorer=None)))
 
     def _note(self, document: Document, verdict: Verdict) -> None:
         if isinstance(verdict, Patched | Denied):

@@ -5,8 +5,9 @@ from pathlib import Path
 import click
 
 from webhook.cli.clusters import live_options
-from webhook.cli.files import FILE, STANDARD_INPUT, check_standard_input, policy_option, read_policy, read_text
+from webhook.cli.files import FILE, STANDARD_INPUT, check_standard_input, read_text
 from webhook.cli.mutate import to_yaml
+from webhook.cli.policies import policies_option, read_policies
 from webhook.cli.policy_test import test
 from webhook.cli.terminal import echo, echo_json, echo_lines
 from webhook.cluster.cache.resources import PRIORITY_CLASSES, REQUIRED_RESOURCES
@@ -107,14 +108,17 @@ def schema() -> None:
 
 
 @policy.command()
-@policy_option
+@policies_option
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
-def show(policy: Path | None, output: str) -> None:
-    """Print a policy with all defaults; without --policy, the built-in policy."""
-    found = read_policy(policy)
-    document = found.document.model_dump(mode="json", by_alias=True)
-    if output == "json":
-        echo_json(document, indent=True)
-        return
-    echo(f"# {found.identity}")
-    echo_lines(to_yaml(document))
+def show(policies: tuple[Path, ...], output: str) -> None:
+    """Print policies with all defaults, the default policy first; without --policy, the built-in policy."""
+    found = read_policies(policies)
+    for index, each in enumerate((found.default, *found.others)):
+        document = each.document.model_dump(mode="json", by_alias=True)
+        if output == "json":
+            echo_json(document, indent=True)
+            continue
+        if index:
+            echo("---")
+        echo(f"# {each.identity}")
+        echo_lines(to_yaml(document))

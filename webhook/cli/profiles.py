@@ -17,7 +17,7 @@ from webhook.placement.config.loader import parse_profiles
 from webhook.placement.diagnosis import NodeToStatus
 from webhook.placement.gang import GangRequest, gang_of, gang_placement
 from webhook.placement.policy_profiles import profiles_for
-from webhook.placement.profile import DEFAULT, Profile
+from webhook.placement.profile import DEFAULT, PROFILES, Profile
 from webhook.placement.replicas import Replicas
 from webhook.placement.replicas_among import ReplicasAmong, place_replicas_among
 from webhook.placement.reservations import Reservations
@@ -166,27 +166,48 @@ class Schedulers:
         return name
 
 
+class PolicySchedulers:
+    """The schedulers of each policy, made when they are first asked for."""
+
+    def __init__(self, make: Callable[[Policy], Schedulers]) -> None:
+        self._make = make
+        self._made: dict[Policy, Schedulers] = {}
+
+    def of(self, policy: Policy) -> Schedulers:
+        """Return the schedulers as `policy` configures them."""
+        if policy not in self._made:
+            self._made[policy] = self._make(policy)
+        return self._made[policy]
+
+
 def read_schedulers(
     configuration: str | None,
     name: str | None,
-    policy: Policy,
-    templates: Sequence[TemplateNode] = (),
+    *,
+    with_templates: bool = False,
     suggestions: int = _SUGGESTIONS,
-) -> Schedulers:
+) -> PolicySchedulers:
     """Return the profiles of the KubeSchedulerConfiguration file, or the built-in ones; `name` selects one for all.
 
-    Without `name`, a pod of a batch scheduler of `policy` has its profile. `templates` are the nodes that an autoscaler
-    can add. A pod that cannot be placed gets up to `suggestions`.
+    Without `name`, a pod of a batch scheduler of its policy has its profile. An autoscaler can add the nodes of the
+    policy's templates, if they are wanted. A pod that cannot be placed gets up to `suggestions`.
 
     Raises:
         InvalidInput: the file cannot be read or is not one valid KubeSchedulerConfiguration, or it has no
             profile `name`.
     """
-    profiles = profiles_for(policy.spec)
+    configured: Mapping[str, Profile] | None = None
     fallback = DEFAULT.name if configuration is None else None
     if configuration is not None:
         place = "<stdin>" if configuration == STANDARD_INPUT else configuration
-        profiles = parse_profiles(read_text(configuration, "--scheduler-config"), place)
-    if name is not None and name not in profiles:
-        raise InvalidInput([unsupported("--scheduler-profile", name, profiles)])
-    return Schedulers(profiles, name, templates, suggestions, policy.spec.schedulers, fallback)
+        configured = parse_profiles(read_text(configuration, "--scheduler-config"), place)
+    names = PROFILES if configured is None else configured
+    if name is not None and name not in names:
+        raise InvalidInput([unsupported("--scheduler-profile", name, names)])
+
+    def make(policy: Policy) -> Schedulers:
+        profiles = profiles_for(policy.spec) if configured is None else configured
+        templates = template_nodes(policy.spec.node_templates) if with_templates else ()
+        return Schedulers(profiles, name, templates, suggestions, policy.spec.schedulers, fallback)
+
+    return PolicySchedulers(make)

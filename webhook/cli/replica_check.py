@@ -11,8 +11,8 @@ from webhook.cli.admission import admit_document, in_annotations_of, print_verdi
 from webhook.cli.check_text import Section
 from webhook.cli.mutate_hint import MutateHint
 from webhook.cli.pending import NOTHING_RESERVED, Pending, PendingQueue, Reserved
-from webhook.cli.profiles import Schedulers
-from webhook.cli.workloads import Workload, with_claims_of
+from webhook.cli.profiles import PolicySchedulers, Schedulers
+from webhook.cli.workloads import Workload, print_policy, with_claims_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
 from webhook.kube.documents import Document, JsonObject
@@ -33,7 +33,6 @@ from webhook.placement.diagnosis import NodeToStatus
 from webhook.placement.framework.result import Placement, to_check_json
 from webhook.placement.gang import GangRequest, partial_start
 from webhook.placement.replicas import MOST_REPLICAS, Replicas
-from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied
 
 _MOST_NODES = 5
@@ -97,6 +96,7 @@ class Answer:
             self.reserved.text,
             self._gang_lines(),
             self._qos_class,
+            self.workload.chosen_policy,
         )
 
     @property
@@ -116,7 +116,7 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """Return the line of the pods in `check -o json`; for an object with its name and the count of replicas."""
         line = to_check_json(self.workload.name, self.placement)
-        line |= {"verdict": self.verdict, "qosClass": self._qos_class}
+        line |= {"verdict": self.verdict, "qosClass": self._qos_class, **self.workload.policy_json}
         if self.reserved:
             line |= {"reserved": self.reserved.to_json()}
         if not self.workload.owner:
@@ -146,9 +146,8 @@ class _Start:
 class Checks:
     """Evaluates pods as written, with a hint where `--mutate` changes them, or as the webhook admits them."""
 
-    policy: Policy
     snapshot: Snapshot
-    schedulers: Schedulers
+    schedulers: PolicySchedulers
     with_policy: bool
     pending: PendingQueue
 
@@ -158,7 +157,7 @@ class Checks:
         Raises:
             InvalidInput: a pod is malformed; the errors name file, document and field.
         """
-        hint = MutateHint(self.policy, self.schedulers)
+        hint = MutateHint(self.schedulers)
         found: list[Answer] = []
         source: Document | None = None
         start = _Start(self.pending.reservations)
@@ -178,12 +177,13 @@ class Checks:
         kind = next((each.workload.pods.kind for each, *_ in counted if each.workload.pods), None)
         if kind is None:
             return answers
-        requests = [gang_of_pod(first, self.policy) for *_, first in counted]
+        workload = counted[0][0].workload
+        content, policy, schedulers = workload.source.content, workload.policy, self._schedulers(workload)
+        requests = [gang_of_pod(first, policy) for *_, first in counted]
         found = [replicas for _, replicas, _ in counted]
-        scheduler, pods = self.schedulers.name_for(counted[0][2]), sum(each.asked for each in found)
-        content = counted[0][0].workload.source.content
-        wholes = [starts_whole(first, self.policy.spec, self.schedulers.name_for(first)) for *_, first in counted]
-        is_whole = object_starts_whole(content, kind, wholes, scheduler, self.policy)
+        scheduler, pods = schedulers.name_for(counted[0][2]), sum(each.asked for each in found)
+        wholes = [starts_whole(first, policy.spec, schedulers.name_for(first)) for *_, first in counted]
+        is_whole = object_starts_whole(content, kind, wholes, scheduler, policy)
         gang = gang_of_object(content, kind, requests, pods, scheduler, is_whole)
         if gang is None:
             return answers
@@ -206,9 +206,10 @@ class Checks:
         document = workload.document
         with_claims = reservations.on(with_claims_of(workload, reservations.base, MOST_REPLICAS))
         if self.with_policy:
-            verdict = admit_document(document, self.policy, ClusterView(with_claims.base, scorer=None))
+            verdict = admit_document(document, workload.policy, ClusterView(with_claims.base, scorer=None))
             print_verdict(document, verdict, workload.located)
             if isinstance(verdict, Denied):
+                print_policy(workload)
                 message = workload.located(verdict.denial.message)
                 return Answer(workload, Placement.unknown(message), refusal=message), reservations
         if workload.note:
@@ -217,43 +218,46 @@ class Checks:
 
     def _placed(self, workload: Workload, reservations: Pending, hint: MutateHint) -> tuple[Answer, Pending]:
         assert workload.pods is not None  # noqa: S101
-        document = workload.document
+        document, policy, schedulers = workload.document, workload.policy, self._schedulers(workload)
         asked = 1 if workload.pods.replicas is None else workload.pods.replicas
         try:
             check_pod(document.content)
             first = next(self._pods(workload))
             reservations = self.pending.before(first, reservations)
-            among = self.schedulers.place_replicas(self._pods(workload), asked, reservations)
+            among = schedulers.place_replicas(self._pods(workload), asked, reservations)
         except InvalidInput as error:
             raise InvalidInput(each.prefixed(document.place) for each in error.errors) from error
         replicas = among.found
         placement = replicas.placement
         then = replicas.snapshot if replicas.stopped else among.before
         if self.with_policy:
-            place = partial(self.schedulers.answer, pod=first, snapshot=then)
-            placement = in_annotations_of(document, self.policy, placement, then, place)
+            place = partial(schedulers.answer, pod=first, snapshot=then)
+            placement = in_annotations_of(document, policy, placement, then, place)
         else:
-            hinted = hint.suggested_first(document, replicas.first, among.before)
+            hinted = hint.suggested_first(document, policy, replicas.first, among.before)
             placement = hinted if placement is replicas.first else placement
-        gang = gang_of_pod(first, self.policy) if workload.pods.kind is None else None
+        gang = gang_of_pod(first, policy) if workload.pods.kind is None else None
         if gang is not None:
-            placement = self.schedulers.in_gang(gang, first, placement, reservations, self.policy)
+            placement = schedulers.in_gang(gang, first, placement, reservations, policy)
         answer = Answer(
             workload,
             placement,
             replicas,
-            self.schedulers.explain(first, then),
+            schedulers.explain(first, then),
             reserved=self.pending.reserved_before(first, reservations),
             gang=gang,
             first=first,
         )
         if placement.waiting_before:
-            return replace(answer, without_pending=self.schedulers.fitting_nodes(first, among.reservations.base)), (
+            return replace(answer, without_pending=schedulers.fitting_nodes(first, among.reservations.base)), (
                 among.reservations
             )
         is_waiting = placement.verdict == "Waiting"
-        without_pods = self.schedulers.nodes_without_pods(first, then) if is_waiting else ()
+        without_pods = schedulers.nodes_without_pods(first, then) if is_waiting else ()
         return replace(answer, without_pods=without_pods), among.reservations
+
+    def _schedulers(self, workload: Workload) -> Schedulers:
+        return self.schedulers.of(workload.policy)
 
     def _pods(self, workload: Workload) -> Iterator[JsonObject]:
         """Yield the pods of a template as they are written, or as the webhook admits them; at least one."""
@@ -266,6 +270,6 @@ class Checks:
                 continue
             if pod != pod_read:
                 document = replace(workload.document, content=pod)
-                verdict = admit_document(document, self.policy, ClusterView(self.snapshot, scorer=None))
+                verdict = admit_document(document, workload.policy, ClusterView(self.snapshot, scorer=None))
                 pod_read, admitted = pod, pod if isinstance(verdict, Bypassed | Denied) else verdict.pod
             yield admitted

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any
 
 from webhook.cli.files import STANDARD_INPUT, read_text
+from webhook.cli.policies import NamespacePolicies, is_namespace
 from webhook.cli.terminal import echo
 from webhook.cluster.planned_claims import with_planned_claims
 from webhook.cluster.snapshot import Snapshot
@@ -15,9 +17,9 @@ from webhook.kube.pod_set import PodSet, pod_name
 from webhook.kube.pod_sets import kind_of, pod_sets
 from webhook.kube.pod_template_path import group_of
 from webhook.kube.podless_kinds import creates_no_pods
-from webhook.kube.workload_kinds import Kinds
 from webhook.objects.misplaced import misplaced
 from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicySet
 
 _MOST_STEPS = 10_000
 
@@ -27,14 +29,28 @@ class Workload:
     """The pods of one template; `document` is the first one, with its place in the object `source`.
 
     `owner` is the object, such as `Deployment team-a/web`; empty for a Pod. `pods` is None if the pods are not in the
-    object; `note` is the reason, or what the object does not say of its pods.
+    object; `note` is the reason, or what the object does not say of its pods. `policy` is the one for the namespace of
+    the object, of several if `policy_is_chosen`.
     """
 
     document: Document
     source: Document
     pods: PodSet | None
+    policy: Policy
     owner: str = ""
     note: str = ""
+    policy_is_chosen: bool = False
+
+    @property
+    def chosen_policy(self) -> str:
+        """Return name and revision of the policy if there are several; else the empty text."""
+        return self.policy.identity if self.policy_is_chosen else ""
+
+    @property
+    def policy_json(self) -> dict[str, Any]:
+        """Return the key `policy` of the JSON of `check` and `capacity`; empty if there is one policy alone."""
+        names = {"name": self.policy.name, "revision": self.policy.revision}
+        return {"policy": names} if self.policy_is_chosen else {}
 
     @property
     def name(self) -> str:
@@ -53,8 +69,10 @@ class Workload:
         return text.replace("metadata.annotations[", f"{self.pods.annotations_path}[")
 
 
-def read_pods(filenames: Sequence[str], kinds: Kinds) -> list[Workload]:
+def read_pods(filenames: Sequence[str], policies: PolicySet, snapshot: Snapshot | None = None) -> list[Workload]:
     """Return the pods of the files in order. An object that creates no pods (a Service) is reported on standard error.
+
+    The policy of each is chosen by the labels of its namespace in the files and in `snapshot`.
 
     Raises:
         InvalidInput: a file cannot be read or parsed, holds an object that cannot be read or of a kind that is not
@@ -62,13 +80,13 @@ def read_pods(filenames: Sequence[str], kinds: Kinds) -> list[Workload]:
     """
     found: list[Workload] = []
     errors: list[FieldError] = []
-    for filename in filenames:
-        place = "<stdin>" if filename == STANDARD_INPUT else filename
-        for document in parse(read_text(filename, "--filename"), place):
-            try:
-                found += _workloads(document, kinds)
-            except InvalidInput as error:
-                errors += [each.prefixed(document.place) for each in error.errors]
+    documents = [document for filename in filenames for document in _parsed(filename)]
+    choice = NamespacePolicies(policies, snapshot, documents)
+    for document in documents:
+        try:
+            found += _workloads(document, choice)
+        except InvalidInput as error:
+            errors += [each.prefixed(document.place) for each in error.errors]
     if errors:
         raise InvalidInput(errors[:MOST_ERRORS])
     if not found:
@@ -76,12 +94,22 @@ def read_pods(filenames: Sequence[str], kinds: Kinds) -> list[Workload]:
     return found
 
 
-def print_misplaced(workloads: Iterable[Workload], policy: Policy) -> None:
+def _parsed(filename: str) -> list[Document]:
+    return parse(read_text(filename, "--filename"), "<stdin>" if filename == STANDARD_INPUT else filename)
+
+
+def print_policy(workload: Workload) -> None:
+    """Print the policy for the pods to standard error, if there are several."""
+    if workload.chosen_policy:
+        echo(f"{workload.name}: policy {workload.chosen_policy}", err=True)
+
+
+def print_misplaced(workloads: Iterable[Workload]) -> None:
     """Print a warning to standard error for each object with annotations that belong on its pod template."""
     for _, each in groupby(workloads, key=lambda workload: id(workload.source)):
         first, *others = each
         pods = [workload.pods for workload in (first, *others) if workload.pods is not None]
-        for warning in misplaced(first.source.content, pods, policy, first.note) if first.owner else ():
+        for warning in misplaced(first.source.content, pods, first.policy, first.note) if first.owner else ():
             echo(f"Warning: {pod_name(first.source.content)}: {warning}", fg="yellow", err=True)
 
 
@@ -111,24 +139,29 @@ def with_claims_of_pods(workload: Workload, snapshot: Snapshot, indices: Sequenc
         raise InvalidInput(each.prefixed(place) for each in error.errors) from error
 
 
-def _workloads(document: Document, kinds: Kinds) -> Iterator[Workload]:
+def _workloads(document: Document, choice: NamespacePolicies) -> Iterator[Workload]:
     content, place = document.content, document.place
+    if choice.are_several and is_namespace(content):
+        return
+    policy = choice.of(content)
+    make = partial(Workload, source=document, policy=policy, policy_is_chosen=choice.are_several)
+    kinds = policy.kinds
     found = pod_sets(content, kinds)
     if found and found[0].kind is None:
-        yield Workload(document, document, found[0])
+        yield make(document, pods=found[0])
         return
     kind = kind_of(content, kinds)
     name = str(content["kind"])
     owner = f"{name} {pod_name(content)}".rstrip("/")
     if kind and kind.note and not found:
-        yield Workload(Document(place, {"metadata": content.get("metadata")}), document, None, owner, kind.note)
+        yield make(Document(place, {"metadata": content.get("metadata")}), pods=None, owner=owner, note=kind.note)
     elif kind is None and not creates_no_pods(group_of(content["apiVersion"]), name):
         raise InvalidInput([invalid("kind", name, _unknown_kind(content))])
     elif not found:
         echo(f"{place}: kind {name} makes no pod; passed over", err=True)
     for pods in found:
         where = f"{place}: {pods.path}" if pods.annotations_path.startswith(pods.path) else place
-        yield Workload(Document(where, pods.pod), document, pods, owner, pods.caveat)
+        yield make(Document(where, pods.pod), pods=pods, owner=owner, note=pods.caveat)
 
 
 def _unknown_kind(content: JsonObject) -> str:
