@@ -34,7 +34,10 @@ def _pods_option(*, required: bool) -> Callable[[F], F]:
 pods_option = _pods_option(required=True)
 optional_pods_option = _pods_option(required=False)
 policy_option = click.option(
-    "--policy", metavar="FILE", type=click.Path(path_type=Path), help="A PlacementPolicy; default: the built-in one."
+    "--policy",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="A PlacementPolicy, or several documents, each for the namespaces that it selects; default: the built-in one.",
 )
 
 pending_option = click.option(

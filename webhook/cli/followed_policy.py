@@ -1,12 +1,16 @@
 """The policy that the server starts with, and the file that it follows."""
 
+from functools import partial
 from pathlib import Path
 
+from webhook.kube.field import InvalidInput, forbidden
 from webhook.metrics import Metrics
 from webhook.pipeline import scheduler_for
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
-from webhook.policy_cases import parse_tested_policy
+from webhook.policy.policy_documents import PlacedPolicy, policy_set
+from webhook.policy.policy_set import NAME_LABEL, PolicySet
+from webhook.policy_cases import parse_tested_policies, parse_tested_policy
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.cluster_policies import ClusterPolicies
 from webhook.serving.policies import Policies
@@ -15,17 +19,31 @@ from webhook.serving.server import PolicySource
 from webhook.watch.api_server import Connect
 
 
-def followed_policy(path: Path | None, metrics: Metrics) -> tuple[Policies, PolicyFile | None]:
-    """Return the policy to start with, and the file that it follows, if it comes from one.
+def followed_policy(path: Path | None, metrics: Metrics, *, knows_labels: bool) -> tuple[Policies, PolicyFile | None]:
+    """Return the policies to start with, and the file that they follow, if they come from one.
+
+    `knows_labels`: there is a view of the cluster, which has the labels of namespaces.
 
     Raises:
-        InvalidInput: the file is not one valid PlacementPolicy, or a test case of it fails.
+        InvalidInput: a document of the file is not a valid PlacementPolicy, a test case fails, or the policies cannot
+            be in force together.
     """
     if path is None:
         return Policies(built_in_policy(), metrics, rfc3339_now), None
-    text = read_policy_file(path)
-    policies = Policies(_validated(text, str(path)), metrics, rfc3339_now, source=f"file {path}")
-    return policies, PolicyFile(path, text, policies, _validated)
+    text, validated = read_policy_file(path), partial(_validated_file, knows_labels=knows_labels)
+    policies = Policies(validated(text, str(path)), metrics, rfc3339_now, source=f"file {path}")
+    return policies, PolicyFile(path, text, policies, validated)
+
+
+_LABELS = (
+    "the labels of namespaces are not known without a view of the cluster: give --in-cluster, --kubeconfig or "
+    f"--cluster, or select by {NAME_LABEL} alone"
+)
+
+
+def _reads_labels(each: PlacedPolicy) -> bool:
+    selector = each.policy.spec.namespace_selector
+    return selector is not None and not selector.keys <= {NAME_LABEL}
 
 
 def with_objects(
@@ -35,6 +53,23 @@ def with_objects(
     if kind != "crd":
         return file
     return ClusterPolicies(connect, policies, _validated, rfc3339_now, file, metrics.feed_faults.inc)
+
+
+def _validated_file(text: bytes, place: str, *, knows_labels: bool) -> PolicySet:
+    """Return the policies in `text`, which pass their test cases, and of which schedulers can be made.
+
+    Raises:
+        InvalidInput: a document is not a valid PlacementPolicy, a test case fails, or they cannot be in force together.
+    """
+    found = parse_tested_policies(text, place)
+    policies = policy_set(found)
+    if not knows_labels:
+        errors = [forbidden(f"{each.place}: spec.namespaceSelector", _LABELS) for each in found if _reads_labels(each)]
+        if policies.others and errors:
+            raise InvalidInput(errors)
+    for each in policies:
+        scheduler_for(each, cache_bytes=0)
+    return policies
 
 
 def _validated(text: bytes, place: str) -> Policy:

@@ -213,7 +213,7 @@ def serve(
     fixed = FixedView(read_cluster(cluster)) if cluster is not None and "cluster" in view else None
     metrics = Metrics()
     metrics.show_process()
-    policies, file = followed_policy(policy, metrics)
+    policies, file = followed_policy(policy, metrics, knows_labels=not view <= {"no_cluster"})
     profiles = configured_profiles(scheduler_config)
     followed: PolicySource | None = file
     predictions, waiting, live, recorder = Predictions(), waiting_pods(policies, profiles), None, None

@@ -74,3 +74,8 @@ class PolicySet:
 
 
 PolicyOrSet = Policy | PolicySet
+
+
+def set_of(policies: PolicyOrSet) -> PolicySet:
+    """Return the set itself, or that of one policy."""
+    return policies if isinstance(policies, PolicySet) else PolicySet(policies)

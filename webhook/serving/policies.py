@@ -7,9 +7,10 @@ import structlog
 
 from webhook.kube.documents import JsonObject
 from webhook.kube.field import InvalidInput
+from webhook.kube.pod_template_path import WorkloadKind
 from webhook.metrics import Metrics
 from webhook.policy.policy import Policy
-from webhook.policy.policy_set import DEFAULT_NAME, PolicySet
+from webhook.policy.policy_set import DEFAULT_NAME, PolicyOrSet, PolicySet, set_of
 
 BUILT_IN = "built-in"
 ALL_OBJECTS = "*"
@@ -17,6 +18,10 @@ ALL_OBJECTS = "*"
 
 _REJECTED = "the newest policy is rejected and the last good one stays in force"
 _REJECTED_WITHOUT_GOOD = "the newest policy is rejected and no earlier one is known"
+_REGISTER = (
+    "keyDomain or workloadKinds changed: run `placement-webhook certs register --policy` with this policy, "
+    "because the API server calls by the rules of the previous one"
+)
 _MISSING = "a PlacementPolicy is rejected, and its last good generation is not known here"
 _OVERRULED = "policy read, but a PlacementPolicy is in force instead"
 # A client reads these, so a policy with many errors is cut.
@@ -32,13 +37,13 @@ class Rejection:
 
 
 class Policies:
-    """The policy in force. An instance is for one thread, that of the event loop.
+    """The policies in force. An instance is for one thread, that of the event loop.
 
-    A request reads `current` once and is decided by that policy alone. `source` names where the policy comes from,
+    A request reads `in_force` once and is decided by one policy of that set. `source` names where `policy` comes from,
     `now` returns the time in RFC 3339.
     """
 
-    def __init__(self, policy: Policy, metrics: Metrics, now: Callable[[], str], source: str = BUILT_IN) -> None:
+    def __init__(self, policy: PolicyOrSet, metrics: Metrics, now: Callable[[], str], source: str = BUILT_IN) -> None:
         self.source = source
         self._metrics = metrics
         self._now = now
@@ -48,9 +53,10 @@ class Policies:
         self._missing_objects: dict[str, str] = {}
         self._followers: list[Callable[[Policy], None]] = []
         self._rejection: Rejection | None = None
-        self._policy, self._loaded_at = policy, now()
-        self._set = PolicySet(policy)
+        self._file, self._loaded_at = set_of(policy), now()
+        self._set = self._file
         self._show()
+        self._warn_of_conflicts()
 
     def current(self) -> Policy:
         """Return the policy in force, for namespaces without one of their own."""
@@ -64,12 +70,13 @@ class Policies:
         """Call `follower` after each change of the policies in force, with the default policy."""
         self._followers.append(follower)
 
-    def replace(self, policy: Policy) -> None:
-        """Put a validated policy into force: requests that are decided from now on see it, and no other.
+    def replace(self, content: PolicyOrSet) -> None:
+        """Put the validated policies of a file into force: requests that are decided from now on see no earlier one.
 
-        A PlacementPolicy named `default` stays in force instead of it.
+        PlacementPolicies of the cluster stay in force instead of those of their names.
         """
-        before, self._policy = self._policy, policy
+        before, self._file = self._file, set_of(content)
+        policy, previous = self._file.default, before.default
         self._rejection = None
         self._show_rejections()
         if not self._choose():
@@ -77,9 +84,12 @@ class Policies:
             self._log.info(_OVERRULED, policy=policy.identity, in_force=in_force, source=self.source)
             return
         self._metrics.policy_reloads.labels("applied").inc()
-        self._log.info("policy applied", policy=policy.identity, previous=before.identity, source=self.source)
-        if remedy := _needed_registration(before, policy):
-            self._log.warning(remedy, policy=policy.identity)
+        others = {"others": [each.identity for each in self._file.others]} if self._file.others else {}
+        text, source = "policy applied", self.source
+        self._log.info(text, policy=policy.identity, previous=previous.identity, source=source, **others)
+        self._warn_of_conflicts()
+        if _registered(before) != _registered(self._file):
+            self._log.warning(_REGISTER, policy=policy.identity)
         self._tell_followers()
 
     def put_objects(self, objects: Sequence[Policy]) -> None:
@@ -90,12 +100,16 @@ class Policies:
         self._metrics.policy_reloads.labels("applied").inc()
         names = [each.identity for each in self._set.others]
         self._log.info("policies of the cluster applied", default=self._set.default.identity, others=names)
+        self._warn_of_conflicts()
+        default = _registered(PolicySet(self._set.default))
+        for each in self._objects:
+            if _registered(PolicySet(each)) != default:
+                self._log.warning(_REGISTER, policy=each.identity)
+        self._tell_followers()
+
+    def _warn_of_conflicts(self) -> None:
         for warning in self._set.conflicts().values():
             self._log.warning("a PlacementPolicy is never in force", error=warning)
-        for each in self._set.others:
-            if remedy := _needed_registration(self._set.default, each):
-                self._log.warning(remedy, policy=each.identity)
-        self._tell_followers()
 
     def miss_objects(self, missing: Mapping[str, str]) -> None:
         """Record the rejected PlacementPolicies of which no generation is known here, but in force in other replicas.
@@ -151,7 +165,7 @@ class Policies:
         if self._rejection is not None:
             self._rejection = None
             self._show_rejections()
-            self._log.info("the source holds its last good policy again", policy=self._policy.identity)
+            self._log.info("the source holds its last good policy again", policy=self._file.default.identity)
 
     def note(self) -> str:
         """Return the first error of the newest content of the source; empty if that is in force."""
@@ -167,10 +181,10 @@ class Policies:
         return {
             "name": policy.name,
             "revision": policy.revision,
-            "source": self.source if policy is self._policy else f"PlacementPolicy {policy.name}",
+            "source": self._source_of(policy),
             "loadedAt": self._loaded_at,
             "rejected": {"at": rejection.at, "errors": rejection.errors} if rejection else None,
-            "policies": {each.name: _described(each) for each in (self._set.default, *self._set.others)},
+            "policies": {each.name: _described(each, self._source_of(each)) for each in self._set},
             "rejectedPolicies": self._rejected_objects,
             "missingPolicies": self._missing_objects,
             "policy": policy.document.model_dump(mode="json", by_alias=True),
@@ -179,29 +193,35 @@ class Policies:
     def _choose(self) -> bool:
         """Put the policies that are known into force; return whether they are others than before.
 
-        An object named `default` is the default policy, else that of the file.
+        An object named `default` is the default policy, else that of the file. Another object replaces the policy of
+        its name in the file.
         """
-        before = self._set
-        default = next((each for each in self._objects if each.name == DEFAULT_NAME), self._policy)
-        self._set = PolicySet.of(default, (each for each in self._objects if each.name != DEFAULT_NAME))
+        before, names = self._set, {each.name for each in self._objects}
+        default = next((each for each in self._objects if each.name == DEFAULT_NAME), self._file.default)
+        objects = (each for each in self._objects if each.name != DEFAULT_NAME)
+        self._set = PolicySet.of(default, (*objects, *(each for each in self._file.others if each.name not in names)))
         if default is not before.default:
             self._loaded_at = self._now()
         self._show()
         return self._set != before
 
+    def _source_of(self, policy: Policy) -> str:
+        return f"PlacementPolicy {policy.name}" if policy in self._objects else self.source
+
     def _show(self) -> None:
         self._metrics.policy.clear()
-        for each in (self._set.default, *self._set.others):
+        for each in self._set:
             self._metrics.policy.labels(each.name, each.revision).set(1)
 
     def _show_rejections(self) -> None:
         self._metrics.policy_rejected.set(1 if self._rejection or self._rejected_objects else 0)
 
 
-def _described(policy: Policy) -> JsonObject:
+def _described(policy: Policy, source: str) -> JsonObject:
     selector = policy.spec.namespace_selector
     return {
         "revision": policy.revision,
+        "source": source,
         "priority": policy.spec.priority,
         "namespaceSelector": selector.model_dump(mode="json", by_alias=True) if selector else None,
     }
@@ -214,11 +234,7 @@ def errors_of(error: Exception) -> tuple[str, ...]:
     return (f"internal error: {error!r}",)
 
 
-def _needed_registration(before: Policy, policy: Policy) -> str:
-    """Return what an administrator has to do so that the API server calls for the objects of `policy`."""
-    if before.spec.key_domain == policy.spec.key_domain and before.spec.workload_kinds == policy.spec.workload_kinds:
-        return ""
-    return (
-        "keyDomain or workloadKinds changed: run `placement-webhook certs register --policy` with this policy, "
-        "because the API server calls by the rules of the previous one"
-    )
+def _registered(policies: PolicySet) -> tuple[frozenset[str], frozenset[WorkloadKind]]:
+    """Return what the rules have of the policies by which the API server calls: key domains and kinds."""
+    domains = frozenset(each.spec.key_domain for each in policies)
+    return domains, frozenset(kind for each in policies for kind in each.kinds.values())

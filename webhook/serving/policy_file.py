@@ -13,7 +13,7 @@ from pathlib import Path
 import structlog
 
 from webhook.kube.field import InvalidInput, invalid
-from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicyOrSet
 from webhook.serving.background import in_background
 from webhook.serving.policies import Policies, errors_of
 
@@ -40,10 +40,12 @@ def read_policy_file(path: Path) -> bytes:
 class PolicyFile:
     """Follows the file `path`, whose content `text` is in force in `policies`.
 
-    `validated` returns the policy in a text, whose errors begin with a place. It runs in another thread.
+    `validated` returns the policies in a text, whose errors begin with a place. It runs in another thread.
     """
 
-    def __init__(self, path: Path, text: bytes, policies: Policies, validated: Callable[[bytes, str], Policy]) -> None:
+    def __init__(
+        self, path: Path, text: bytes, policies: Policies, validated: Callable[[bytes, str], PolicyOrSet]
+    ) -> None:
         self._path = path
         self._policies = policies
         self._validated = validated
