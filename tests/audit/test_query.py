@@ -8,7 +8,6 @@ from tests.support.audit_records import START, chain_lines, encode, make_record,
 from webhook.audit.query import (
     Entry,
     InvalidLine,
-    ReplicaLogs,
     Selection,
     Sources,
     parse_moment,
@@ -16,6 +15,7 @@ from webhook.audit.query import (
     rotated_files,
 )
 from webhook.audit.record import BEGINNING, FIRST
+from webhook.audit.replicas import Download, ReplicaLogs
 from webhook.kube.field import InvalidInput
 
 
@@ -165,7 +165,7 @@ def test_a_line_of_a_log_is_read_in_pieces_and_the_records_behind_it_are_found(t
     path = tmp_path / "log"
     path.write_bytes(BEGINNING + b"x" * 1_000_000 + b"\n" + record + b"\n" + b"y" * 1_000_000)
 
-    with ReplicaLogs([("webhook-a", path)]) as logs:
+    with ReplicaLogs([Download("webhook-a", path, is_archive=False)]) as logs:
         cut: list[InvalidLine] = []
         (entry,) = logs.entries(cut.append)
 

@@ -1,64 +1,18 @@
 """`audit --kubeconfig` reads the records of all running replicas through the real API server."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from tests.controlplane.cluster import Cluster
 from tests.docs.markdown import ROOT, blocks
-from tests.support.audit_records import chain_lines, make_record
-from tests.support.builders import make_pod
-from tests.support.command import Outcome, Run, run
-from tests.support.fake_kubelet import Kubelet, serving_logs
+from tests.support.command import Run, run
+from tests.support.fake_kubelet import Kubelet
+from tests.support.replicas import LOG_LINE, audit, kubelet, log_of, start_replica
 from tests.support.service_account import limited_to
 
-__all__ = ["run"]
-
-LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "server"}
-LOG_LINE = b'{"event":"serving","level":"info"}\n2026-05-01 08:00:00 [info] a line of another form\n'
-
-
-@pytest.fixture
-def kubelet(cluster: Cluster, tmp_path: Path) -> Iterator[Kubelet]:
-    """The kubelet of the node `n1`."""
-    with serving_logs(tmp_path) as kubelet:
-        cluster.make_node("n1")
-        status = {
-            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet.port}},
-        }
-        cluster.client.patch("Node", "n1", {"status": status}, subresource="status")
-        yield kubelet
-
-
-def start_replica(cluster: Cluster, name: str, *, restarted: bool = False, started: bool = True) -> None:
-    """Create a pod of the webhook on the node, whose container runs."""
-    pod = make_pod(name).node_name("n1").obj()
-    pod["metadata"]["labels"] = LABELS
-    pod["spec"]["containers"][0]["name"] = "webhook"
-    cluster.create(pod)
-    now = "2026-05-01T08:00:00Z"
-    container: dict[str, Any] = {
-        "name": "webhook",
-        "image": "i",
-        "imageID": "i",
-        "ready": started,
-        "restartCount": int(restarted),
-        "state": {"running": {"startedAt": now}} if started else {"waiting": {"reason": "ContainerCreating"}},
-    }
-    if restarted:
-        container["lastState"] = {"terminated": {"exitCode": 137, "startedAt": now, "finishedAt": now}}
-    status = {"status": {"phase": "Running", "containerStatuses": [container]}}
-    cluster.client.patch("Pod", name, status, namespace=cluster.namespace, subresource="status")
-
-
-def log_of(*numbers: int, replica: str) -> bytes:
-    """A container's log: the chain of these admissions, with lines of the server's own log around them."""
-    lines = chain_lines([make_record(number, replica=replica) for number in numbers])
-    return LOG_LINE + b"".join(line + b"\n" + LOG_LINE for line in lines)
+__all__ = ["kubelet", "run"]
 
 
 @pytest.fixture
@@ -73,11 +27,6 @@ def replicas(cluster: Cluster, kubelet: Kubelet) -> Kubelet:
         ("webhook-b", False): log_of(4, replica="webhook-b"),
     }
     return kubelet
-
-
-def audit(run: Run, cluster: Cluster, command: str, *arguments: str) -> Outcome:
-    where = ("--kubeconfig", str(cluster.control_plane.kubeconfig), "--webhook-namespace", cluster.namespace)
-    return run("audit", command, *arguments, *where)
 
 
 def test_records_of_all_replicas_are_listed_in_the_order_of_time(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
@@ -151,7 +100,7 @@ def test_logs_without_any_record_are_reported(cluster: Cluster, replicas: Kubele
 
     assert (recent.code, recent.errors) == (0, outcome.errors)
     assert (outcome.code, outcome.output) == (1, "")
-    assert outcome.errors == "no log holds an audit record; replicas with `--audit FILE` keep them in that file\n"
+    assert outcome.errors == "no replica has an audit record\n"
 
 
 def test_no_selected_pod_is_an_error(cluster: Cluster, replicas: Kubelet, run: Run) -> None:

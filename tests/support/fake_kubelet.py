@@ -1,8 +1,14 @@
-"""The part of a kubelet that serves the logs of containers, for a real API server that proxies to it."""
+"""The part of a kubelet that serves logs and commands of containers, for a real API server that proxies to it."""
 
+import base64
+import hashlib
+import json
 import ssl
+import struct
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,17 +19,45 @@ from urllib.parse import parse_qs, urlsplit
 
 from certs.pki import issue_ca, issue_server
 
+_PROGRAM = "placement-webhook"
+_PROTOCOL = "v4.channel.k8s.io"
+_HANDSHAKE = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455, section 1.3
+_STANDARD_OUTPUT, _STANDARD_ERROR, _STATUS = 1, 2, 3
+_BINARY, _CLOSE = 0x82, 0x88
+
 
 @dataclass(slots=True)
 class Kubelet:
-    """Logs by pod, and whether they are those before a restart; the queries that were asked.
+    """Logs by pod, and whether they are those before a restart; the queries that were asked, and the commands.
 
-    Source: k8s.io/kubernetes/pkg/kubelet/server/server.go, getContainerLogs
+    Commands run on this machine: the files of all containers are its own. `lost_after` ends the connection of each
+    command without a status after so many bytes.
+    Source: k8s.io/kubernetes/pkg/kubelet/server/server.go, getContainerLogs and getExec
     """
 
     port: int = 0
     logs: dict[tuple[str, bool], bytes] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    commands: list[list[str]] = field(default_factory=list)
+    lost_after: int | None = None
+
+    def run(self, path: str, send: Callable[[int, bytes], None]) -> None:
+        """Run the command of `/exec/NAMESPACE/POD/CONTAINER?command=…` and send what it prints by channel."""
+        command = parse_qs(urlsplit(path).query)["command"]
+        self.commands.append(command)
+        if command[0] != _PROGRAM:
+            send(_STATUS, _status(f'exec: "{command[0]}": executable file not found in $PATH'))
+            return
+        done = subprocess.run(
+            [sys.executable, "-m", "webhook", *command[1:]], capture_output=True, timeout=60, check=False
+        )
+        whole = done.stdout[: self.lost_after]
+        for start in range(0, len(whole), 32 * 1024):
+            send(_STANDARD_OUTPUT, whole[start : start + 32 * 1024])
+        if self.lost_after is None:
+            send(_STANDARD_ERROR, done.stderr)
+            message = f"command terminated with exit code {done.returncode}"
+            send(_STATUS, _status(message if done.returncode else None))
 
     def answer(self, path: str) -> bytes | None:
         """Return the log at `/containerLogs/NAMESPACE/POD/CONTAINER?…`."""
@@ -32,6 +66,22 @@ class Kubelet:
         pod = url.path.split("/")[3]
         self.asked.append((pod, query))
         return self.logs.get((pod, query.get("previous") == "true"))
+
+
+def _status(failure: str | None) -> bytes:
+    """Return the Status at the end of a command.
+
+    Source: k8s.io/kubelet/pkg/cri/streaming/remotecommand/exec.go
+    """
+    outcome = {"status": "Success"} if failure is None else {"status": "Failure", "message": failure}
+    return json.dumps({"metadata": {}, **outcome}).encode()
+
+
+def _frame(kind: int, content: bytes) -> bytes:
+    """Return an unmasked frame, as a server sends it (RFC 6455, section 5.2)."""
+    size = len(content)
+    length = struct.pack("!B", size) if size < 126 else struct.pack("!BH", 126, size)
+    return bytes([kind]) + length + content
 
 
 @contextmanager
@@ -44,11 +94,33 @@ def serving_logs(folder: Path) -> Iterator[Kubelet]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if self.path.startswith("/exec/"):
+                self.upgrade()
+                return
             found = kubelet.answer(self.path)
             self.send_response(404 if found is None else 200)
             self.send_header("Content-Type", "text/plain")
             self.end_headers()
             self.wfile.write(b"there is no such log" if found is None else found)
+
+        def upgrade(self) -> None:
+            key = hashlib.sha1((self.headers["Sec-WebSocket-Key"] + _HANDSHAKE).encode(), usedforsecurity=False)
+            assert self.headers["Sec-WebSocket-Protocol"] == _PROTOCOL
+            self.protocol_version = "HTTP/1.1"
+            self.send_response(101)
+            self.send_header("Upgrade", "websocket")
+            self.send_header("Connection", "Upgrade")
+            self.send_header("Sec-WebSocket-Accept", base64.b64encode(key.digest()).decode())
+            self.send_header("Sec-WebSocket-Protocol", _PROTOCOL)
+            self.end_headers()
+            # An empty message says that the streams are open.
+            self.wfile.write(_frame(_BINARY, bytes([_STANDARD_OUTPUT])))
+            kubelet.run(self.path, lambda channel, data: self.send(bytes([channel]) + data))
+            self.wfile.write(_frame(_CLOSE, b""))
+            self.close_connection = True
+
+        def send(self, message: bytes) -> None:
+            self.wfile.write(_frame(_BINARY, message))
 
         def log_message(self, *_: Any) -> None:
             pass

@@ -10,7 +10,8 @@ from tests.support.fake_api import Answer, fake_api
 from tests.support.fake_events_api import fake_events_api
 from webhook.kube.field import InvalidInput
 from webhook.watch.api_errors import ApiServerError
-from webhook.watch.api_server import ClientConfig, _message
+from webhook.watch.api_server import ClientConfig
+from webhook.watch.responses import message_of
 
 PATH = "/api/v1/nodes"
 
@@ -106,7 +107,7 @@ def test_refusal_of_a_write_names_the_method_and_keeps_its_causes(tmp_path: Path
     ("error", "text"), [(OSError("connection reset"), "connection reset"), (TimeoutError(), "TimeoutError")]
 )
 def test_error_without_a_text_is_named_by_its_type(error: Exception, text: str) -> None:
-    assert _message(error) == text
+    assert message_of(error) == text
 
 
 @pytest.mark.parametrize(

@@ -112,12 +112,13 @@ def verify(
     *,
     kept_heads: Mapping[str, ChainHead] | None = None,
     partial: bool = False,
+    may_begin_later: Iterable[str] = (),
 ) -> Verification:
     """Follow the chains through the files, in any order, of one or several replicas.
 
     Each of `expected_heads`, and of `kept_heads` (by head file), must be the hash of a record. A chain must begin with
-    its first record, unless `partial` is set or the chain begins in the oldest file that rotation kept. The memory
-    grows with the number of unbroken runs of records, not with the number of records.
+    its first record, unless `partial` is set, or the chain begins in the oldest file that rotation kept or in one of
+    `may_begin_later`. The memory grows with the number of unbroken runs of records, not with the number of records.
     """
     findings = Findings()
     kept = kept_heads or {}
@@ -127,7 +128,7 @@ def verify(
     for name, lines in files:
         names.append(name)
         segments += SegmentReader(name, findings, unseen).read(lines)
-    chains = _connect(segments, findings, None if partial else _oldest(names))
+    chains = _connect(segments, findings, None if partial else _oldest(names) | {*may_begin_later})
     no_record = f"no record has this hash: {_CUT_OFF}"
     findings.faults += [invalid("--head", head, no_record) for head in expected_heads if head in unseen]
     findings.faults += [_unseen_head(name, head, names, segments) for name, head in kept.items() if head.hash in unseen]

@@ -60,9 +60,18 @@ def read_head(path: Path) -> ChainHead | None:
         OSError: the file cannot be read.
     """
     try:
-        text = path.read_bytes()[:200].decode("utf-8", "replace")
+        return parse_head(path.read_bytes()[:200])
     except FileNotFoundError:
         return None
+
+
+def parse_head(content: bytes) -> ChainHead | None:
+    """Return the head in the content of a head file; None if it is empty.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    text = content.decode("utf-8", "replace")
     if not text:
         return None
     line = _LINE.fullmatch(text)

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from webhook.audit.lines import is_audit_log
-from webhook.audit.record import BEGINNING, LARGEST_BYTES, AuditRecord, moment, parse_line
+from webhook.audit.record import AuditRecord, moment, parse_line
 from webhook.kube.field import FieldError, InvalidInput, invalid
 
 STANDARD_INPUT = "-"
-
-_MOST_LINE_BYTES = 2 * LARGEST_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,53 +83,6 @@ class Sources:
         """
         ordered = [_entries(name, lines, on_invalid) for name, lines in self.lines()]
         return heapq.merge(*ordered, key=lambda entry: moment(entry.record.time))
-
-
-class ReplicaLogs:
-    """The logs of replicas, downloaded into files by name; a context manager. Lines that are no records are skipped."""
-
-    def __init__(self, files: Iterable[tuple[str, Path]]) -> None:
-        """Open each file."""
-        self.has_records = False
-        self._stack = ExitStack()
-        self._streams = [(name, self._stack.enter_context(path.open("rb"))) for name, path in files]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def lines(self) -> Iterator[tuple[str, Iterator[Entry | InvalidLine]]]:
-        """Yield the name of each log with its records, and the lines that begin like one. Can be read once."""
-        for name, stream in self._streams:
-            yield name, self._records(read(name, _cut_lines(stream)))
-
-    def _records(self, lines: Iterable[Entry | InvalidLine]) -> Iterator[Entry | InvalidLine]:
-        for line in lines:
-            if line.line.startswith(BEGINNING):
-                self.has_records = True
-                yield line
-
-    def entries(self, on_invalid: Callable[[InvalidLine], None]) -> Iterator[Entry]:
-        """Return the records of all logs in the order of their time; a record that is cut off goes to `on_invalid`."""
-
-        def records(lines: Iterator[Entry | InvalidLine]) -> Iterator[Entry]:
-            for line in lines:
-                if isinstance(line, Entry):
-                    yield line
-                else:
-                    on_invalid(line)
-
-        return heapq.merge(*(records(lines) for _, lines in self.lines()), key=lambda entry: moment(entry.record.time))
-
-
-def _cut_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of a log, each cut at twice the size of the largest record."""
-    while line := stream.readline(_MOST_LINE_BYTES):
-        yield line
-        while line and not line.endswith(b"\n"):
-            line = stream.readline(_MOST_LINE_BYTES)
 
 
 def _no_audit_log(name: str) -> FieldError:

@@ -1,26 +1,29 @@
-"""`placement-webhook audit`: list, print, count and verify audit records."""
+"""`placement-webhook audit`: list, print, count, verify and export audit records."""
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, get_args
 
 import click
 
+from webhook.audit.archive import write_archive
 from webhook.audit.chain import verify as verify_files
 from webhook.audit.query import (
     Entry,
     InvalidLine,
-    ReplicaLogs,
     Selection,
     Sources,
     parse_moment,
 )
 from webhook.audit.record import Outcome
+from webhook.audit.replicas import ReplicaLogs
 from webhook.audit.summary import summarise
 from webhook.cli import audit_text as text
-from webhook.cli.audit_files import named, verify_audit_files
+from webhook.cli.audit_files import DEFAULT_FILE, named, verify_audit_files
 from webhook.cli.audit_source import Source, source_options
 from webhook.cli.screen import SafeConsole
 from webhook.cli.table import print_table
@@ -38,7 +41,8 @@ def audit() -> None:
 
     FILE is an audit file, or - for standard input. You can give rotated files and the files of several replicas
     together; they are read in the order of time. The default is audit.jsonl in this folder with its rotated files.
-    --kubeconfig reads the logs of the running replicas through the API server instead.
+    --kubeconfig reads the records of the running replicas through the API server instead: their logs, or their audit
+    files.
 
     \b
     placement-webhook audit list --outcome Denied --since 1h audit.jsonl
@@ -187,7 +191,8 @@ def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -
     Each record holds its own hash and the hash of the previous record. Give all files of a replica, in any order. You
     can add the files of other replicas. A head shows that no record was cut off at the end: the one in FILE.head,
     which the server keeps beside the file, or one that you saved earlier. This command prints the head; --head
-    compares with it. With --kubeconfig, the chain of each replica is verified by itself, as far as its log reaches.
+    compares with it. With --kubeconfig, the chain of each replica is verified by itself: of one that prints its
+    records as far as its log reaches, of one that writes a file with all of its rotated files and its head.
 
     \b
     placement-webhook audit verify audit.jsonl*
@@ -198,7 +203,13 @@ def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -
     else:
         with source.logs() as logs:
             # The kubelet rotates a log: its oldest records are no longer there.
-            verification = verify_files(logs.lines(), heads, partial=True)
+            verification = verify_files(
+                logs.lines(),
+                heads,
+                kept_heads=logs.heads,
+                partial=partial or source.is_partial,
+                may_begin_later=logs.printed,
+            )
     if output == "json":
         echo_json(verification.to_json())
     else:
@@ -207,8 +218,25 @@ def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -
         raise InvalidInput(verification.faults)
 
 
+@audit.command()
+@click.argument("file", type=click.Path(path_type=Path), default=Path(DEFAULT_FILE))
+@click.option("--since", help="Leave out rotated files that end before this time or age.")
+def export(file: Path, since: str | None) -> None:
+    """Print FILE, its rotated files and its head file as a tar archive.
+
+    The server may write meanwhile. The default is audit.jsonl in this folder. `audit list --kubeconfig` runs this
+    command in the containers of replicas that write a file.
+
+    \b
+    placement-webhook audit export audit.jsonl > audit.tar
+    """
+    if sys.stdout.isatty():
+        raise click.UsageError("the archive is binary: pipe it, or write it to a file.")
+    write_archive(file, sys.stdout.buffer, parse_moment(since, datetime.now(UTC), "--since") if since else None)
+
+
 def _opened(source: Source, since: datetime | None = None) -> AbstractContextManager[Sources | ReplicaLogs]:
-    """Return the records of `source`; of replicas those printed at or after `since`."""
+    """Return the records of `source`; of replicas those written at or after `since`."""
     return Sources(named(source.files)) if source.replicas is None else source.logs(since)
 
 

@@ -1,4 +1,4 @@
-"""Where the `audit` commands read records: files, or the logs of the running replicas."""
+"""Where the `audit` commands read records: files, or the running replicas."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.audit.query import ReplicaLogs, parse_moment
+from webhook.audit.query import parse_moment
+from webhook.audit.replicas import ReplicaLogs
 from webhook.cli.clusters import complete_context
 from webhook.cli.files import FILE
 from webhook.cli.terminal import echo
@@ -22,20 +23,25 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 
 _INCOMPLETE = 1
-_NO_RECORDS = "no log holds an audit record; replicas with `--audit FILE` keep them in that file"
+_NO_RECORDS = "no replica has an audit record"
 
 
 @dataclass(slots=True)
 class Source:
-    """The `files` of the command line, or the replicas of a cluster, whose logs may be incomplete after reading."""
+    """The `files` of the command line, or the replicas of a cluster, whose records may be incomplete after reading."""
 
     files: tuple[str, ...]
     replicas: "ReplicaSelection | None"
     unread: int = 0
 
+    @property
+    def is_partial(self) -> bool:
+        """Return whether the oldest records of an audit file may be missing: left out, or not read."""
+        return bool(self.unread) or (self.replicas is not None and self.replicas.since is not None)
+
     @contextmanager
     def logs(self, since: datetime | None = None) -> Iterator[ReplicaLogs]:
-        """Download the logs of the replicas, printed at or after `since`, and open them until the block ends.
+        """Download the records of the replicas, written at or after `since`, and open them until the block ends.
 
         Raises:
             InvalidInput: the kubeconfig is wrong, or no pod is selected.
@@ -53,14 +59,14 @@ class Source:
                 yield logs
                 if not logs.has_records:
                     echo(_NO_RECORDS, err=True)
-                    # A quiet hour is no fault, but logs without any record show nothing of what was decided.
+                    # A quiet hour is no fault, but replicas without any record show nothing of what was decided.
                     self.unread += since is None
 
 
 def source_options(*, since: bool) -> Callable[[Command], Command]:
     """Add FILE and the options of replicas; the command gets `source` instead. With `since`, `--since` as well.
 
-    After the command, the exit code is 1 if not all logs of the replicas were read.
+    After the command, the exit code is 1 if not all records of the replicas were read.
     """
 
     def decorate(command: Command) -> Command:
@@ -86,7 +92,7 @@ def _options(*, since: bool) -> list[Callable[[Command], Command]]:
             "--kubeconfig",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="Read the logs of the running replicas in the cluster of this kubeconfig, instead of files.",
+            help="Read the records of the running replicas in the cluster of this kubeconfig, instead of files.",
         ),
         click.option(
             "--context",
@@ -107,7 +113,7 @@ def _options(*, since: bool) -> list[Callable[[Command], Command]]:
         ),
     ]
     if since:
-        text = "With --kubeconfig: only what was printed since this time or age, such as 2026-05-01T08:00:00Z or 12h."
+        text = "With --kubeconfig: only what was written since this time or age, such as 2026-05-01T08:00:00Z or 12h."
         options.append(click.option("--since", help=text))
     return options
 
@@ -127,7 +133,7 @@ def _source(values: dict[str, Any], *, since: bool) -> Source:
             raise click.UsageError("--webhook-namespace, --selector and --since need --kubeconfig or --context.")
         return Source(files, None)
     if files:
-        raise click.UsageError("--kubeconfig reads the logs of replicas: leave FILE out, or leave --kubeconfig out.")
+        raise click.UsageError("--kubeconfig reads the records of replicas: leave FILE out, or leave --kubeconfig out.")
     from webhook.cli.replica_logs import ReplicaSelection
 
     point = parse_moment(moment, datetime.now(UTC), "--since") if moment else None

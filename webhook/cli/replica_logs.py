@@ -1,4 +1,7 @@
-"""Read the logs of all running replicas through the API server, into files of a folder."""
+"""Read the records of all running replicas through the API server, into files of a folder.
+
+A replica that prints its records is read through its log, one that writes a file through a command in its container.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -10,28 +13,28 @@ from typing import Any
 
 import click
 
+from webhook.audit.replicas import Download
+from webhook.cli.replica_streams import AuditFiles, PrintedLog, streams_of
 from webhook.cli.terminal import echo
 from webhook.kube.documents import field as value_of
 from webhook.kube.field import InvalidInput, invalid
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, ClientConfig, list_pages
 
-CONTAINER = "webhook"
 NAMESPACE = "placement-webhook"
 SELECTOR = "app.kubernetes.io/name=placement-webhook,app.kubernetes.io/component=server"
 
 _PAGE_SIZE = 100
 _MOST_REPLICAS = 1000
 _AT_ONCE = 4
-_SILENCE_SECONDS = 30.0
-_MOST_BYTES = 1024 * 1024 * 1024
 
 JsonObject = dict[str, Any]
+Stream = PrintedLog | AuditFiles
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSelection:
-    """The pods whose logs are read, of one cluster. `since`: only what was printed from then on."""
+    """The pods whose records are read, of one cluster. `since`: only what was written from then on."""
 
     kubeconfig: Path | None
     context: str | None
@@ -42,27 +45,14 @@ class ReplicaSelection:
 
 @dataclass(slots=True)
 class Downloaded:
-    """The files of the logs, by the name of the replica, and how many logs could not be read to their end."""
+    """The files of the replicas, and the number of logs and audit files that could not be read to their end."""
 
-    files: list[tuple[str, Path]] = field(default_factory=list)
+    files: list[Download] = field(default_factory=list)
     unread: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Log:
-    """The log of one container of a replica; with `previous`, of the container before its last restart."""
-
-    pod: str
-    container: str
-    previous: bool
-
-    @property
-    def name(self) -> str:
-        return f"{self.pod} (before its restart)" if self.previous else self.pod
-
-
 def download(selection: ReplicaSelection, folder: Path) -> Downloaded:
-    """Write the logs of the replicas into `folder`. One that cannot be read is reported on standard error.
+    """Write the logs and audit files of the replicas into `folder`. What cannot be read is reported on standard error.
 
     Raises:
         InvalidInput: the kubeconfig is wrong, or no pod is selected.
@@ -80,17 +70,18 @@ async def _download(selection: ReplicaSelection, folder: Path) -> Downloaded:
     async with source.connect() as server:
         if selection.kubeconfig is None:
             echo(f"cluster: {server.cluster}", err=True)
-        logs = [log for pod in await _replicas(server, selection) for log in _logs_of(pod)]
+        streams = [stream for pod in await _replicas(server, selection) for stream in streams_of(pod)]
         limit = asyncio.Semaphore(_AT_ONCE)
-        paths = [folder / str(number) for number in range(len(logs))]
+        paths = [folder / str(number) for number in range(len(streams))]
         faults = await asyncio.gather(
-            *(_read(server, selection, log, path, limit) for log, path in zip(logs, paths, strict=True))
+            *(_read(server, selection, stream, path, limit) for stream, path in zip(streams, paths, strict=True))
         )
-    for log, path, fault in zip(logs, paths, faults, strict=True):
-        downloaded.files.append((log.name, path))
+    for stream, path, fault in zip(streams, paths, faults, strict=True):
+        downloaded.files.append(Download(stream.name, path, is_archive=isinstance(stream, AuditFiles)))
         if fault:
             downloaded.unread += 1
-            echo(f"warning: {log.name}: not all of its log was read: {fault}", fg="yellow", err=True)
+            text = f"warning: {stream.name}: not all of its {stream.what} was read: {fault}"
+            echo(text, fg="yellow", err=True)
     return downloaded
 
 
@@ -111,45 +102,33 @@ async def _replicas(server: ApiServer, selection: ReplicaSelection) -> Sequence[
             detail = f"selects more than {_MOST_REPLICAS} pods; give the labels of the webhook's pods"
             raise InvalidInput([invalid("--selector", selection.selector, detail)])
 
-    path = f"/api/v1/namespaces/{selection.namespace}/pods"
-    await list_pages(server, path, {"labelSelector": selection.selector}, take, _PAGE_SIZE)
+    await list_pages(server, _pods(selection), {"labelSelector": selection.selector}, take, _PAGE_SIZE)
     if not pods:
         detail = f"selects no pod in namespace {selection.namespace}; see --webhook-namespace"
         raise InvalidInput([invalid("--selector", selection.selector, detail)])
     return sorted(pods, key=_name)
 
 
-def _logs_of(pod: Mapping[str, Any]) -> list[_Log]:
-    """Return the logs of a replica: none before its container has started, two after a restart."""
-    statuses = value_of(pod, "status", "containerStatuses")
-    known = {str(each.get("name")): each for each in statuses or () if isinstance(each, Mapping)}
-    if not known:
-        return []
-    container = CONTAINER if CONTAINER in known else next(iter(known))
-    status = known[container]
-    has_run = any(value_of(status, "state", state) for state in ("running", "terminated"))
-    logs = [_Log(_name(pod), container, previous=True)] if value_of(status, "lastState", "terminated") else []
-    return [*logs, _Log(_name(pod), container, previous=False)] if has_run or logs else []
-
-
-async def _read(server: ApiServer, selection: ReplicaSelection, log: _Log, path: Path, limit: asyncio.Semaphore) -> str:
-    """Write the log to `path`; return why it is incomplete, empty if it is not."""
-    query: dict[str, str | int] = {"container": log.container, "limitBytes": _MOST_BYTES}
-    if log.previous:
-        query["previous"] = "true"
-    if selection.since is not None:
-        query["sinceTime"] = selection.since.isoformat(timespec="seconds")
-    address = f"/api/v1/namespaces/{selection.namespace}/pods/{log.pod}/log"
+async def _read(
+    server: ApiServer, selection: ReplicaSelection, stream: Stream, path: Path, limit: asyncio.Semaphore
+) -> str:
+    """Write the bytes of the stream to `path`; return why they are incomplete, empty if they are not."""
     async with limit:
         size_bytes = 0
         with path.open("wb") as file:
             try:
-                async with aclosing(server.chunks(address, query, _SILENCE_SECONDS)) as chunks:
+                async with aclosing(stream.chunks(server, _pods(selection), selection.since)) as chunks:
                     async for chunk in chunks:
                         size_bytes += file.write(chunk)
+                        if size_bytes >= stream.most_bytes:
+                            return f"they are larger than {stream.most_bytes} bytes: give --since"
             except ApiServerError as error:
                 return str(error)
-    return f"it is larger than {_MOST_BYTES} bytes: give --since" if size_bytes >= _MOST_BYTES else ""
+    return ""
+
+
+def _pods(selection: ReplicaSelection) -> str:
+    return f"/api/v1/namespaces/{selection.namespace}/pods"
 
 
 def _name(pod: Mapping[str, Any]) -> str:

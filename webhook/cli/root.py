@@ -23,7 +23,7 @@ from webhook.kube.field import InvalidInput
 # The text of each command in --help and shell completion. The command NAME is the function NAME of the module
 # webhook.cli.NAME. The module is imported when the command runs, so that offline commands do not import the server.
 COMMANDS: Mapping[str, str] = {
-    "audit": "Read the audit log: list, show, summary, verify.",
+    "audit": "Read the audit log: list, show, summary, verify, export.",
     "capacity": "Report how many more of each pod fit, and what stops the next one.",
     "certs": "Issue, register and check the certificates of the webhook.",
     "check": "Report which node can take a pod, and why the others cannot.",

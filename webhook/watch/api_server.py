@@ -4,12 +4,13 @@ The `kubernetes` package reads the configuration, authenticates and connects. It
 times as much as decoding, and lose fields that are newer than the package.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import aiohttp
 import orjson
@@ -21,15 +22,16 @@ from yaml import YAMLError
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput, invalid
 from webhook.kube.kubeconfig import read_kubeconfig
-from webhook.watch.api_errors import ApiServerError, TooLargeError, UnreachableError
+from webhook.watch.api_errors import ApiServerError, UnreachableError
+from webhook.watch.responses import causes_of, message_of, read_body, read_status
 
 JsonObject = dict[str, Any]
 Query = Mapping[str, str | int]
 Body = JsonObject | list[JsonObject]
+WebSocket: TypeAlias = "aiohttp.ClientWebSocketResponse[bool]"
 
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
-_LONGEST_ERROR_BYTES = 16_384
 _JSON = "application/json"
 _MERGE_PATCH = "application/merge-patch+json"
 GONE = 410
@@ -151,9 +153,9 @@ class ApiServer:
     ) -> JsonObject:
         response = await self._request(method, path, query, headers, _ANSWER_SECONDS, body)
         try:
-            content = orjson.loads(await _body(response, most_bytes))
+            content = orjson.loads(await read_body(response, most_bytes))
         except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
-            raise ApiServerError(f"{method} {path}: the response is incomplete: {_message(error)}") from error
+            raise ApiServerError(f"{method} {path}: the response is incomplete: {message_of(error)}") from error
         finally:
             response.release()
         if not isinstance(content, dict):
@@ -171,7 +173,7 @@ class ApiServer:
             async for chunk in response.content.iter_any():
                 yield chunk
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiServerError(f"GET {path}: the response is incomplete: {_message(error)}") from error
+            raise ApiServerError(f"GET {path}: the response is incomplete: {message_of(error)}") from error
         finally:
             response.close()
 
@@ -190,6 +192,34 @@ class ApiServer:
                     yield lines
         if rest:
             raise ApiServerError(f"GET {path}: the response ended within an object")
+
+    async def web_socket(self, path: str, query: Sequence[tuple[str, str]], protocol: str) -> WebSocket:
+        """Return a WebSocket at `path` that speaks this subprotocol. The caller closes it.
+
+        Raises:
+            ApiServerError: the request failed.
+        """
+        rest = self._client.rest_client
+        if rest.pool_manager is None:
+            rest.pool_manager = rest._create_pool_manager()  # noqa: SLF001 - as kubernetes.aio.stream, which knows no proxy
+        try:
+            _, url, headers, *_ = await self._client.param_serialize(
+                "GET", path, query_params=list(query), auth_settings=["BearerToken"]
+            )
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                socket: WebSocket = await rest.pool_manager.ws_connect(
+                    url,
+                    headers=headers,
+                    protocols=(protocol,),
+                    proxy=rest.proxy,
+                    proxy_headers=rest.proxy_headers,
+                    server_hostname=rest.configuration.tls_server_name,
+                )
+        except aiohttp.WSServerHandshakeError as error:
+            raise ApiServerError(f"GET {path}: {error.status} {error.message}", error.status) from error
+        except (aiohttp.ClientError, TimeoutError, OSError, ConfigException) as error:
+            raise UnreachableError(f"the API server does not answer: {message_of(error)}") from error
+        return socket
 
     async def _request(
         self,
@@ -212,44 +242,13 @@ class ApiServer:
             )
             answer = await self._client.call_api(method, url, sent_headers, sent_body, _request_timeout=timeout)
         except (aiohttp.ClientError, TimeoutError, OSError, ConfigException) as error:
-            raise UnreachableError(f"the API server does not answer: {_message(error)}") from error
+            raise UnreachableError(f"the API server does not answer: {message_of(error)}") from error
         response: aiohttp.ClientResponse = answer.response
         if response.status not in (200, 201):
-            status = await _status(response)
+            status = await read_status(response)
             message = field(status, "message") or response.reason
-            raise ApiServerError(f"{method} {path}: {response.status} {message}", response.status, _causes(status))
+            raise ApiServerError(f"{method} {path}: {response.status} {message}", response.status, causes_of(status))
         return response
-
-
-async def _body(response: aiohttp.ClientResponse, most_bytes: int | None) -> bytes:
-    if most_bytes is None:
-        return await response.read()
-    body = b""
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > most_bytes:
-            raise TooLargeError(f"GET {response.url.path}: the response is larger than {most_bytes} bytes")
-    return body
-
-
-async def _status(response: aiohttp.ClientResponse) -> JsonObject:
-    """Return the Status in `response`; empty if there is none."""
-    try:
-        content = orjson.loads(await response.content.read(_LONGEST_ERROR_BYTES))
-    except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
-        content = None
-    finally:
-        response.close()
-    return content if isinstance(content, dict) else {}
-
-
-def _causes(status: JsonObject) -> frozenset[str]:
-    causes = field(status, "details", "causes")
-    return frozenset(str(field(each, "reason")) for each in causes) if isinstance(causes, list) else frozenset()
-
-
-def _message(error: BaseException) -> str:
-    return str(error) or type(error).__name__
 
 
 OnPage = Callable[[list[JsonObject], bool], Awaitable[None]]

@@ -1,0 +1,138 @@
+"""An archive of audit files holds what the files of one moment held, and is read without trust in its headers."""
+
+import io
+import tarfile
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.audit_records import START, chain_lines, make_record, write_lines
+from webhook.audit.archive import Archive, write_archive
+from webhook.kube.field import InvalidInput
+
+HEAD = b"%020d %b\n" % (3, b"a" * 64)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """An audit file with two rotated files of an hour each, and a head."""
+    path = tmp_path / "audit.jsonl"
+    lines = chain_lines([make_record(hour * 3600) for hour in range(3)])
+    for number, line in zip((2, 1, 0), lines, strict=True):
+        write_lines(tmp_path / f"audit.jsonl.{number}" if number else path, [line])
+    (tmp_path / "audit.jsonl.head").write_bytes(HEAD)
+    return path
+
+
+def packed(path: Path, since: datetime | None = None) -> bytes:
+    output = io.BytesIO()
+    write_archive(path, output, since)
+    return output.getvalue()
+
+
+def unpacked(content: bytes, folder: Path) -> dict[str, bytes]:
+    file = folder / "archive"
+    file.write_bytes(content)
+    with file.open("rb") as stream:
+        archive = Archive(stream)
+        return {member.name: archive.open(member).read() for member in archive.members}
+
+
+def test_the_files_come_back_in_the_order_of_their_records(log: Path) -> None:
+    files = unpacked(packed(log), log.parent)
+
+    assert [*files] == ["audit.jsonl.2", "audit.jsonl.1", "audit.jsonl"]
+    assert files == {name: log.with_name(name).read_bytes() for name in files}
+
+
+def test_tar_reads_it(log: Path) -> None:
+    with tarfile.open(fileobj=io.BytesIO(packed(log))) as archive:
+        assert archive.getnames() == ["audit.jsonl.head", "audit.jsonl", "audit.jsonl.1", "audit.jsonl.2"]
+        assert (head := archive.extractfile("audit.jsonl.head")) is not None
+        assert head.read() == HEAD
+
+
+def test_rotated_files_that_end_before_are_left_out(log: Path) -> None:
+    assert [*unpacked(packed(log, since=START + timedelta(hours=1)), log.parent)] == ["audit.jsonl.1", "audit.jsonl"]
+    assert [*unpacked(packed(log, since=START + timedelta(hours=9)), log.parent)] == ["audit.jsonl"]
+
+
+def test_an_archive_that_ends_early_lacks_the_oldest_records(log: Path) -> None:
+    content = packed(log)
+    whole = unpacked(content, log.parent)
+
+    cut = unpacked(content[: content.index(b"audit.jsonl.2") - 700], log.parent)
+
+    assert [*cut] == ["audit.jsonl.1", "audit.jsonl"]
+    assert cut["audit.jsonl"] == whole["audit.jsonl"]
+    assert whole["audit.jsonl.1"].startswith(cut["audit.jsonl.1"])
+
+
+def test_files_that_are_renamed_while_they_are_opened_are_opened_again(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.with_name("audit.jsonl.head").unlink()
+    contents = {log.with_name(f"audit.jsonl{suffix}").read_bytes() for suffix in ("", ".1", ".2")}
+    opened, rotations = Path.open, iter([1])
+
+    def rotate_behind_the_first(path: Path, mode: str) -> Any:
+        file = opened(path, mode)
+        if path == log and next(rotations, None):
+            for number in (2, 1):
+                path.with_name(f"audit.jsonl.{number}").rename(path.with_name(f"audit.jsonl.{number + 1}"))
+            path.rename(path.with_name("audit.jsonl.1"))
+            path.touch()
+        return file
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", rotate_behind_the_first)
+        content = packed(log)
+
+    files = unpacked(content, log.parent)
+    assert [*files] == ["audit.jsonl.3", "audit.jsonl.2", "audit.jsonl.1", "audit.jsonl"]
+    assert {*files.values()} == {*contents, b""}
+
+
+def test_a_file_that_shrinks_ends_in_empty_lines(log: Path) -> None:
+    whole = log.read_bytes()
+    log.with_name("audit.jsonl.head").unlink()
+
+    class Output(io.BytesIO):
+        def write(self, data: Any, /) -> int:
+            log.write_bytes(whole[:100])
+            return super().write(data)
+
+    output = Output()
+    write_archive(log, output)
+
+    assert unpacked(output.getvalue(), log.parent)["audit.jsonl"] == whole[:100] + b"\n" * (len(whole) - 100)
+
+
+def test_a_file_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="there is no such file; give the FILE of `serve --audit`"):
+        packed(tmp_path / "audit.jsonl")
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE) -> bytes:
+    header = tarfile.TarInfo(name)
+    header.type = kind
+    return header.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"<html>" * 100,
+        member("../audit.jsonl"),
+        member("audit.jsonl", tarfile.SYMTYPE),
+        member("audit.jsonl", tarfile.XHDTYPE),
+        member("audit.jsonl", tarfile.GNUTYPE_LONGNAME),
+        member("audit.jsonl") * 2000,
+    ],
+    ids=["no archive", "a path", "a link", "an extended header", "a long name", "too many files"],
+)
+def test_what_the_program_does_not_write_is_rejected(content: bytes, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no archive of audit files: "):
+        unpacked(content, tmp_path)

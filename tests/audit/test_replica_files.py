@@ -1,0 +1,139 @@
+"""`audit --kubeconfig` reads the audit files of replicas that write to a volume, through the real API server."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.controlplane.cluster import Cluster
+from tests.docs.markdown import ROOT, blocks
+from tests.support.audit_records import chain_lines, make_record, write_lines
+from tests.support.command import Run, run
+from tests.support.fake_kubelet import Kubelet
+from tests.support.replicas import audit, kubelet, log_of, start_replica
+from tests.support.service_account import limited_to
+from webhook.audit.record import digest
+
+__all__ = ["kubelet", "run"]
+
+
+def write_files(folder: Path, *numbers: Sequence[int], replica: str) -> Path:
+    """Write the chain of these admissions into an audit file with rotated files, the oldest first, and a head."""
+    folder.mkdir()
+    path = folder / "audit.jsonl"
+    lines = chain_lines([make_record(number, replica=replica) for file in numbers for number in file])
+    (folder / "audit.jsonl.head").write_text(f"{len(lines):020} {digest(lines[-1])}\n")
+    rest = iter(lines)
+    for count, file in zip(range(len(numbers) - 1, -1, -1), numbers, strict=True):
+        write_lines(folder / f"audit.jsonl.{count}" if count else path, [next(rest) for _ in file])
+    return path
+
+
+@pytest.fixture
+def replicas(cluster: Cluster, kubelet: Kubelet, tmp_path: Path) -> Kubelet:
+    """A replica with three files, one with a file named by a variable, and one that prints; 0 to 7 are theirs.
+
+    What the first two could not write is in their logs, as their records are in the third's.
+    """
+    first = write_files(tmp_path / "webhook-0", [0, 1], [3], [6], replica="webhook-0")
+    write_files(tmp_path / "webhook-1", [2, 5], replica="webhook-1")
+    name = {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+    start_replica(cluster, "webhook-0", args=["serve", f"--audit={first}"], restarted=True)
+    arguments = ["serve", "--audit", f"{tmp_path}/$(POD_NAME)/audit.jsonl"]
+    start_replica(cluster, "webhook-1", args=arguments, env=[name])
+    start_replica(cluster, "webhook-2", args=["serve", "--audit=-"])
+    kubelet.logs = {
+        ("webhook-0", False): log_of(8, replica="webhook-0"),
+        ("webhook-1", False): log_of(9, replica="webhook-1"),
+        ("webhook-2", False): log_of(4, 7, replica="webhook-2"),
+    }
+    return kubelet
+
+
+def decisions(output: str) -> list[int]:
+    return [int(json.loads(line)["decision"][1:]) for line in output.splitlines()]
+
+
+def test_files_and_logs_are_merged_and_lost_records_are_left_out(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    outcome = audit(run, cluster, "list", "-o", "json")
+
+    assert (outcome.code, outcome.errors) == (0, "")
+    assert decisions(outcome.output) == [*range(8)]
+
+
+DOCUMENTED = [
+    yaml.safe_load(block.text.split("---")[0])["rules"] for block in blocks(ROOT / "docs" / "audit.md", "yaml")
+]
+
+
+@pytest.fixture
+def replica(cluster: Cluster, kubelet: Kubelet, tmp_path: Path) -> Kubelet:
+    """One replica with three files."""
+    path = write_files(tmp_path / "webhook-0", [0, 1], [2], [3], replica="webhook-0")
+    start_replica(cluster, "webhook-0", args=["serve", f"--audit={path}"])
+    return kubelet
+
+
+def test_the_chain_is_verified_with_rotated_files_and_head_by_the_documented_rights(
+    cluster: Cluster, replica: Kubelet, run: Run, tmp_path: Path
+) -> None:
+    with limited_to(cluster, tmp_path, [*DOCUMENTED[0], *DOCUMENTED[1]]) as kubeconfig:
+        where = ("--kubeconfig", str(kubeconfig), "--webhook-namespace", cluster.namespace)
+        outcome = run("audit", "verify", "-o", "json", *where)
+
+    assert (outcome.code, outcome.errors) == (0, "")
+    (chain,) = json.loads(outcome.output)["chains"]
+    assert chain["files"] == ["webhook-0/audit.jsonl.2", "webhook-0/audit.jsonl.1", "webhook-0/audit.jsonl"]
+    assert (chain["records"], chain["complete"]) == (4, True)
+    # The head is there, so nothing can be missing at the end.
+    assert json.loads(outcome.output)["notes"] == []
+
+
+def test_records_that_were_cut_off_are_found_by_the_head(
+    cluster: Cluster, replica: Kubelet, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "webhook-0" / "audit.jsonl").write_text("")
+
+    outcome = audit(run, cluster, "verify")
+
+    assert outcome.code == 2
+    assert "is gone or empty, but webhook-0/audit.jsonl.head counts 4 records" in outcome.errors
+
+
+def test_files_that_do_not_arrive_whole_are_reported_and_lack_the_oldest_records(
+    cluster: Cluster, replica: Kubelet, run: Run
+) -> None:
+    replica.lost_after = 4096
+
+    outcome = audit(run, cluster, "list", "--since", "2026-05-01T08:00:01Z", "-o", "json")
+
+    assert (outcome.code, decisions(outcome.output)) == (1, [3])
+    assert replica.commands[0][3:5] == ["--since", "2026-05-01T08:00:01+00:00"]
+    assert "warning: webhook-0: not all of its audit files was read: " in outcome.errors
+    assert "the response is incomplete: it has no status" in outcome.errors
+
+
+def test_a_replica_whose_files_cannot_be_read_is_named(cluster: Cluster, kubelet: Kubelet, run: Run) -> None:
+    start_replica(cluster, "webhook-0", args=["serve", "--audit=/nowhere/audit.jsonl"])
+    start_replica(cluster, "webhook-1", started=False, args=["serve", "--audit=/var/log/audit.jsonl"])
+
+    outcome = audit(run, cluster, "list")
+
+    assert outcome.code == 1
+    assert 'FILE: Invalid value: "/nowhere/audit.jsonl"; there is no such file' in outcome.errors
+    assert "warning: webhook-1: not all of its audit files was read: its container does not run" in outcome.errors
+
+
+@pytest.mark.parametrize("verbs", [["get"], ["create"]])
+def test_a_missing_right_is_named(
+    cluster: Cluster, replica: Kubelet, run: Run, tmp_path: Path, verbs: list[str]
+) -> None:
+    rule = {"apiGroups": [""], "resources": ["pods/exec"], "verbs": verbs}
+    with limited_to(cluster, tmp_path, [*DOCUMENTED[0], rule]) as kubeconfig:
+        where = ("--kubeconfig", str(kubeconfig), "--webhook-namespace", cluster.namespace)
+        outcome = run("audit", "list", "-o", "json", *where)
+
+    assert (outcome.code, outcome.output, replica.commands) == (1, "", [])
+    assert "you need the verbs get and create on pods/exec in this namespace" in outcome.errors

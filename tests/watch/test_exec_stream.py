@@ -1,0 +1,88 @@
+"""What a command prints in a container is read whole, or the error says what is missing."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from tests.support.fake_api import Answer, fake_api
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ClientConfig
+from webhook.watch.exec_stream import printed_by
+
+POD = "/api/v1/namespaces/n/pods/p"
+SUCCESS = b'\x03{"status": "Success"}'
+
+
+def sending(*messages: bytes, hang: bool = False) -> Answer:
+    """Answer with these messages and close, or go on waiting."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse(protocols=("v4.channel.k8s.io",))
+        await socket.prepare(request)
+        for message in messages:
+            await socket.send_bytes(message)
+        if hang:
+            await socket.receive()
+        await socket.close()
+        return socket
+
+    return answer
+
+
+def refusing(status: int) -> Answer:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"message": "no"}, status=status)
+
+    return answer
+
+
+def printed(answer: Answer, folder: Path) -> bytes:
+    """What is read of the command `cat 'a b'`."""
+
+    async def run() -> bytes:
+        async with fake_api(f"{POD}/exec", answer) as api, ClientConfig(api.kubeconfig(folder)).connect() as server:
+            return b"".join([chunk async for chunk in printed_by(server, POD, "webhook", ("cat", "a b"), 0.05)])
+
+    return asyncio.run(run())
+
+
+def test_standard_output_is_returned(tmp_path: Path) -> None:
+    assert printed(sending(b"\x01", b"\x01one ", b"\x02a warning", b"\x01two", SUCCESS), tmp_path) == b"one two"
+
+
+def test_each_word_of_the_command_is_sent(tmp_path: Path) -> None:
+    async def repeat(request: web.Request) -> web.StreamResponse:
+        assert (request.query["container"], request.query["stdout"]) == ("webhook", "true")
+        words = "|".join(request.query.getall("command")).encode()
+        return await sending(b"\x01" + words, SUCCESS)(request)
+
+    assert printed(repeat, tmp_path) == b"cat|a b"
+
+
+@pytest.mark.parametrize(
+    ("messages", "hang", "message"),
+    [
+        ([b"\x01one"], False, "the response is incomplete: it has no status"),
+        ([b"\x01one"], True, "nothing arrived for 0.05 s"),
+        ([b"\x02Error:\nno file", b'\x03{"status": "Failure", "message": "exit code 2"}'], False, "2: Error: no file"),
+        ([b"\x02" + b"x" * 9000, b"\x03<html>"], False, "it failed: " + "x" * 2048),
+    ],
+    ids=["closed early", "silent", "failed", "a status that is none"],
+)
+def test_what_is_incomplete_is_an_error(tmp_path: Path, messages: Sequence[bytes], hang: bool, message: str) -> None:
+    with pytest.raises(ApiServerError) as caught:
+        printed(sending(*messages, hang=hang), tmp_path)
+
+    assert str(caught.value).startswith(f"GET {POD}/exec: ")
+    assert str(caught.value).endswith(message)
+
+
+@pytest.mark.parametrize("status", [403, 404, 500])
+def test_a_refused_request_has_its_status(tmp_path: Path, status: int) -> None:
+    with pytest.raises(ApiServerError, match=f"GET {POD}/exec: {status} ") as caught:
+        printed(refusing(status), tmp_path)
+
+    assert caught.value.code == status

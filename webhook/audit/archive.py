@@ -1,0 +1,183 @@
+"""An audit file, its rotated files and its head file as one tar archive, to read them on another machine.
+
+The head comes first, then the files, the newest first: an archive that ends too early lacks the oldest records.
+"""
+
+import io
+import os
+import tarfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import BinaryIO
+
+from webhook.audit.head import ChainHead, head_path, parse_head
+from webhook.audit.lines import last_record
+from webhook.audit.query import rotated_files
+from webhook.audit.record import moment
+from webhook.kube.field import InvalidInput, invalid
+
+_BLOCK_BYTES = tarfile.BLOCKSIZE
+_COPY_BYTES = 64 * 1024
+_MOST_NAME_BYTES = 90  # of the audit file; a header without extensions holds a hundred bytes, with `.999` behind it
+_MOST_FILES = 1100
+_MOST_TRIES = 10
+# Records stand in the order of their answers, and have the times of their requests.
+_LONGEST_ADMISSION = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file in an archive: its name, and where its bytes are."""
+
+    name: str
+    offset: int
+    size_bytes: int
+
+
+def write_archive(path: Path, output: BinaryIO, since: datetime | None = None) -> None:
+    """Write the audit file at `path` as an archive; with `since`, without rotated files that end before.
+
+    A server may write and rotate the file meanwhile: the archive holds what the files held at the beginning.
+
+    Raises:
+        InvalidInput: there is no such file, or its name is too long.
+        OSError: a file cannot be read, or `output` cannot be written.
+    """
+    if len(os.fsencode(path.name)) > _MOST_NAME_BYTES:
+        raise InvalidInput([invalid("FILE", path.name, f"must have at most {_MOST_NAME_BYTES} bytes")])
+    # Before the records: a running server writes the record first, then the head.
+    head = _head(path)
+    with ExitStack() as stack:
+        files = _opened(path, since, stack)
+        if not files:
+            raise InvalidInput([invalid("FILE", str(path), "there is no such file; give the FILE of `serve --audit`")])
+        if head:
+            _write(output, head_path(path).name, len(head), io.BytesIO(head))
+        for name, file in files:
+            _write(output, name, os.fstat(file.fileno()).st_size, file)
+    output.write(bytes(2 * _BLOCK_BYTES))
+
+
+def _head(path: Path) -> bytes:
+    try:
+        return head_path(path).read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def _opened(path: Path, since: datetime | None, stack: ExitStack) -> list[tuple[str, BinaryIO]]:
+    """Open the files, the newest first: each once, and all of one moment, though a rotation renames them.
+
+    Raises:
+        OSError: a file cannot be opened, or the names change all the time.
+    """
+    for _ in range(_MOST_TRIES):
+        files: list[tuple[str, BinaryIO]] = []
+        with ExitStack() as attempt:
+            names = rotated_files(path)
+            try:
+                for file in map(Path, reversed(names)):
+                    if since and file != path and _ends_before(file, since):
+                        break
+                    files.append((file.name, attempt.enter_context(file.open("rb"))))
+            except FileNotFoundError:
+                continue
+            if names == rotated_files(path) and all(_is_at(path.with_name(name), file) for name, file in files):
+                stack.push(attempt.pop_all())
+                return files
+    raise OSError(f"{path} is rotated faster than its files can be opened")
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
+
+
+def _ends_before(path: Path, since: datetime) -> bool:
+    last = last_record(path)
+    return last is not None and moment(last.time) < since - _LONGEST_ADMISSION
+
+
+def _write(output: BinaryIO, name: str, size_bytes: int, file: BinaryIO) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = size_bytes
+    output.write(member.tobuf(tarfile.GNU_FORMAT))
+    left = size_bytes
+    while left:
+        # A line that did not fit the disk is taken back: empty lines are no records.
+        data = file.read(min(left, _COPY_BYTES)) or b"\n" * min(left, _COPY_BYTES)
+        output.write(data)
+        left -= len(data)
+    output.write(bytes(-size_bytes % _BLOCK_BYTES))
+
+
+class Archive:
+    """An archive on disk, perhaps without its end: the head with its name, and the files, the oldest first."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        """Read the headers of `file`, which stays the caller's.
+
+        Raises:
+            ValueError: the file is something else than an archive of this module.
+        """
+        self._file = file
+        self.head: tuple[str, ChainHead] | None = None
+        self.members: list[Member] = []
+        for member in _members(file):
+            if member.name.endswith(".head"):
+                head = parse_head(os.pread(file.fileno(), min(member.size_bytes, _BLOCK_BYTES), member.offset))
+                self.head = (member.name, head) if head else None
+            else:
+                self.members.append(member)
+        self.members.reverse()
+
+    def open(self, member: Member) -> io.BufferedReader:
+        """Open a member for reading."""
+        return io.BufferedReader(_Section(self._file.fileno(), member))
+
+
+class _Section(io.RawIOBase):
+    """The bytes of a member, read without moving the position of the file."""
+
+    def __init__(self, descriptor: int, member: Member) -> None:
+        self._descriptor = descriptor
+        self._position = member.offset
+        self._end = member.offset + member.size_bytes
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]  # the base class takes any buffer
+        count = min(len(buffer), self._end - self._position)
+        data = os.pread(self._descriptor, count, self._position)
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+
+def _members(file: BinaryIO) -> Iterator[Member]:
+    """Yield the members until the end of the file. Headers without extensions alone are read, which bounds memory.
+
+    Raises:
+        ValueError: a header is not one of `write_archive`.
+    """
+    position = 0
+    for _ in range(_MOST_FILES):
+        block = os.pread(file.fileno(), _BLOCK_BYTES, position)
+        if len(block) < _BLOCK_BYTES or not any(block):
+            return
+        try:
+            header = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        except tarfile.TarError as error:
+            raise ValueError(f"no archive of audit files: {error}") from error
+        if not header.isreg() or "/" in header.name or header.size < 0:
+            raise ValueError(f"no archive of audit files: it holds {header.name!r}")
+        position += _BLOCK_BYTES
+        yield Member(header.name, position, header.size)
+        position += header.size + -header.size % _BLOCK_BYTES
+    raise ValueError(f"no archive of audit files: it holds more than {_MOST_FILES}")
