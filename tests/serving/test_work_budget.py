@@ -107,3 +107,19 @@ def test_a_budget_of_150_ms_is_spent_after_150_ms() -> None:
     clock.seconds = 0.15
     with pytest.raises(BudgetSpentError, match="150 ms"):
         made()
+
+
+def test_the_cpu_time_is_read_once_for_each_time_in_which_a_limit_could_be_reached() -> None:
+    clock = Clock(0.0)
+    readings: list[float] = []
+
+    def waiting_seconds() -> float:
+        readings.append(clock())
+        return 0.0
+
+    made = WorkBudget(None, 150, monotonic_seconds=clock, cpu_seconds=waiting_seconds, slice_seconds=0.01)
+    for _time in range(31):
+        assert made() is False
+        clock.seconds += 0.001
+
+    assert len(readings) == 4

@@ -15,7 +15,7 @@ class WorkBudget:
     - It expires at `deadline_seconds` of the monotonic clock: there is no time left for the scorer.
     - The scorer may work for `budget_milliseconds` from its first check on. `cpu_seconds` is the CPU time of the
       thread, so waiting for other threads does not count. Reading it is slow, so it is read only after as much wall
-      time has passed.
+      time has passed as the thread would need to reach a limit.
     - All work stops after `slice_seconds` of CPU time, if given, or once the budget is `abandoned`.
 
     Afterwards `is_expired` and `is_spent` state whether the deadline passed or the budget was spent. An instance is for
@@ -63,12 +63,7 @@ class WorkBudget:
         slice_seconds = self._slice_seconds
         if self._began is None:
             self._began = now_seconds, self._cpu_seconds()
-            self._next_check_seconds = self._earliest_limit(now_seconds)
-            return False
-        passed_seconds = now_seconds - self._began[0]
-        if passed_seconds * 1000 < self._budget_milliseconds and (
-            slice_seconds is None or passed_seconds < slice_seconds
-        ):
+            self._next_check_seconds = self._earliest_limit(now_seconds, 0.0)
             return False
         worked_seconds = self._cpu_seconds() - self._began[1]
         if worked_seconds * 1000 >= self._budget_milliseconds:
@@ -76,13 +71,14 @@ class WorkBudget:
             raise BudgetSpentError(self._budget_milliseconds)
         if slice_seconds is not None and worked_seconds >= slice_seconds:
             raise TimeSliceEndedError
+        self._next_check_seconds = self._earliest_limit(now_seconds, worked_seconds)
         return False
 
-    def _earliest_limit(self, now_seconds: float) -> float:
-        """Return the time before which no limit can be reached."""
-        ends = [now_seconds + self._budget_milliseconds / 1000]
+    def _earliest_limit(self, now_seconds: float, worked_seconds: float) -> float:
+        """Return the time before which no limit can be reached by a thread that has worked for `worked_seconds`."""
+        ends = [now_seconds + self._budget_milliseconds / 1000 - worked_seconds]
         if self._slice_seconds is not None:
-            ends.append(now_seconds + self._slice_seconds)
+            ends.append(now_seconds + self._slice_seconds - worked_seconds)
         if self._deadline_seconds is not None:
             ends.append(self._deadline_seconds)
         return min(ends)
