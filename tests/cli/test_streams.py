@@ -35,6 +35,7 @@ DECISION = make_record(0).decision
 # Each command with its exit code. `serve` writes nothing but its audit log, which has tests of its own. The commands of
 # the certs controller write logs and lines of progress only.
 COMMANDS: list[tuple[str, int]] = [
+    ("audit export audit.jsonl", 0),
     ("audit list audit.jsonl", 0),
     (f"audit show {DECISION} audit.jsonl", 0),
     ("audit summary audit.jsonl", 0),
