@@ -155,8 +155,13 @@ def policy_kind(control_plane: ControlPlane) -> Iterator[None]:
         yield
 
 
-async def followed_policies(cluster: Cluster, kubeconfig: Path, logs: Sequence[MutableMapping[str, Any]]) -> str:
-    """Follow two PlacementPolicies, of which the second is created meanwhile; return what cannot be done."""
+async def followed_policies(
+    cluster: Cluster, kubeconfig: Path, logs: Sequence[MutableMapping[str, Any]]
+) -> tuple[str, str]:
+    """Follow two PlacementPolicies, of which the second is created meanwhile.
+
+    Return what cannot be done, and why the replica is not ready.
+    """
     policies = policies_of(built_in_policy())
     connect = ClientConfig(kubeconfig).connect
     source = ClusterPolicies(connect, policies, parse_tested_policy, rfc3339_now)
@@ -177,7 +182,7 @@ async def followed_policies(cluster: Cluster, kubeconfig: Path, logs: Sequence[M
     for name in ("one", "two"):
         cluster.client.delete(KIND, name, api_version=API_VERSION)
     assert fault() or in_force == ["one", "two"]
-    return fault()
+    return fault(), source.unready_reason()
 
 
 @pytest.mark.usefixtures("policy_kind")
@@ -195,10 +200,12 @@ def test_each_right_on_policies_is_needed(
 ) -> None:
     rules = without(verb, resource, POLICY_ROLE["rules"])
     with granted(cluster, tmp_path, rules, POLICY_ROLE, POLICY_BINDING) as kubeconfig, capture_logs() as logs:
-        found = asyncio.run(followed_policies(cluster, kubeconfig, logs))
+        found, unready = asyncio.run(followed_policies(cluster, kubeconfig, logs))
 
     assert fault in found
     assert bool(found) is bool(fault)
+    # Without the right to watch, the objects have been listed once.
+    assert unready == (found.partition(": ")[2] if verb == "list" else "")
 
 
 async def counted_denials(cluster: Cluster, kubeconfig: Path) -> dict[str, int]:

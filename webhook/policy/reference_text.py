@@ -186,6 +186,7 @@ spec:
   text, lists and maps have at most 64 entries (`tests` and `exemptions` 100), and texts 317 characters. At most 256
   objects count, the oldest ones.
 - **Failures.** If the kind is not installed or cannot be read, what is in force stays, and this is reported as a
-  rejection. A deleted object falls back to the next one that matches. An object that
-  could not be judged because of an internal error is judged again after half a minute.
+  rejection. A replica that starts without the right to read the objects stays unready. A deleted object falls back to
+  the next one that matches. An object that could not be judged because of an internal error is judged again after
+  half a minute.
 """

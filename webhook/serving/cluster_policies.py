@@ -80,6 +80,7 @@ class ClusterPolicies:
         self._writer = StatusWriter(connect, POLICY_OBJECTS.path, now)
         self._file, self._on_fault = file, on_fault
         self.store = PolicyObjects()
+        self._reflector = Reflector(POLICY_OBJECTS, self.store, connect, Timing(), on_fault=on_fault)
         self._judged: dict[str, _Judged] = {}
         self._is_judged = self._is_complete = False
         self._log = structlog.get_logger()
@@ -87,11 +88,13 @@ class ClusterPolicies:
     def unready_reason(self) -> str:
         """Return why the policies that other replicas apply are not in force yet; empty once they have been.
 
-        If the objects cannot be read, those of the cluster are not waited for.
+        Later, the replica stays ready: it decides as before.
         """
         if not self._is_judged:
             return "the PlacementPolicies of the cluster have not been read yet"
-        return "" if self._is_complete else self._policies.missing_reason()
+        if self._is_complete:
+            return ""
+        return _UNREADABLE if self.store.is_unknown else self._policies.missing_reason()
 
     async def reload(self) -> None:
         """Read the file again at once, if there is one."""
@@ -101,11 +104,10 @@ class ClusterPolicies:
     @asynccontextmanager
     async def polled(self, poll_seconds: float) -> AsyncIterator[None]:
         """Follow the objects, and the file at this interval, until the block ends."""
-        reflector = Reflector(POLICY_OBJECTS, self.store, self._connect, Timing(), on_fault=self._on_fault)
         async with AsyncExitStack() as stack:
             if self._file is not None:
                 await stack.enter_async_context(self._file.polled(poll_seconds))
-            await stack.enter_async_context(in_background(reflector.run(), "policy objects"))
+            await stack.enter_async_context(in_background(self._reflector.run(), "policy objects"))
             await stack.enter_async_context(in_background(self._run(), "policies"))
             yield
 
@@ -129,7 +131,9 @@ class ClusterPolicies:
         if self.store.by_name is None:
             if self.store.is_unknown:
                 self._policies.reject_objects({ALL_OBJECTS: (_UNREADABLE,)})
-                self._is_judged = self._is_complete = True
+                self._is_judged = True
+                # Where the kind is not installed, other replicas have no objects either.
+                self._is_complete = self._is_complete or not self._reflector.is_forbidden
             return
         by_age = sorted(self.store.by_name.items(), key=_age)
         objects = dict(sorted(by_age[:_MOST_OBJECTS]))

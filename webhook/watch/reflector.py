@@ -53,8 +53,8 @@ class Reflector:
 
     `current_as_of_seconds` is the monotonic time as of which the cached objects are known to be current; None before
     the first list is complete. `version` is the resourceVersion of the cached objects. `is_refused`: the API server
-    forbids or does not serve the resource, and the cache has none of it. `is_unreachable`: the last request got no
-    response.
+    forbids or does not serve the resource, and the cache has none of it; `is_forbidden`: it forbids it.
+    `is_unreachable`: the last request got no response.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Reflector:
     ) -> None:
         self.resource = resource
         self.current_as_of_seconds: float | None = None
-        self.is_refused = False
+        self.is_refused = self.is_forbidden = False
         self._cache = cache
         self._connect = connect
         self._timing = timing
@@ -129,6 +129,7 @@ class Reflector:
             self._log.warning("feed interrupted", error=str(error), failures=self._failures + 1)
             return
         self.version = self.current_as_of_seconds = None
+        self.is_forbidden = code != NOT_FOUND
         self._cache.mark_unknown(self.resource.name_in_cache)
         if not self.is_refused:
             self.is_refused = True
@@ -183,7 +184,7 @@ class Reflector:
         version = await list_pages(server, self.resource.path, self._query(), take, self._timing.page_size)
         listing.finish()
         self._mark_current(asked_seconds)
-        self.is_refused = False
+        self.is_refused = self.is_forbidden = False
         self._log.info("listed", version=version, seconds=round(time.monotonic() - asked_seconds, 3))
         return version
 
