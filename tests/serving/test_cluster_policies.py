@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import structlog
 
+from tests.support.live import until
 from tests.support.server import policies_of
 from webhook.metrics import Metrics
 from webhook.policy.document import API_VERSION, KIND
@@ -18,6 +19,7 @@ from webhook.serving import cluster_policies
 from webhook.serving.cluster_policies import ClusterPolicies
 from webhook.serving.policies import Policies
 from webhook.serving.policy_status import status_of
+from webhook.watch.api_errors import UnreachableError
 from webhook.watch.api_server import ApiServer
 
 Object = dict[str, Any]
@@ -34,11 +36,14 @@ class Followed:
 
     def __init__(self, validated: Callable[[bytes, str], Policy] = parse_tested_policy) -> None:
         def connect() -> ApiServer:
-            raise AssertionError
+            raise UnreachableError("connection refused")
 
-        self.metrics = Metrics()
+        self.metrics, self.faults = Metrics(), list[str]()
         self.policies: Policies = policies_of(built_in_policy(), self.metrics)
-        self.source = ClusterPolicies(connect, self.policies, validated, lambda: NOW)
+        self.source = ClusterPolicies(connect, self.policies, validated, lambda: NOW, None, self._note_fault)
+
+    def _note_fault(self) -> None:
+        self.faults.append("fault")
 
     def see(self, event: str, content: Object) -> list[str]:
         """Apply an event; return the names and card weights of the policies in force."""
@@ -230,6 +235,24 @@ def test_objects_that_cannot_be_read_stay_in_force_and_are_reported(followed: Fo
     followed.source.store.replace({})
     assert followed.judged() == []
     assert followed.policies.note() == ""
+
+
+def test_errors_end_nothing(followed: Followed) -> None:
+    """The objects are followed although one cannot be processed, and although no status can be written."""
+    store = followed.source.store
+
+    async def follow(logs: list[Any]) -> None:
+        async with followed.source.polled(poll_seconds=60):
+            store.replace({"a": {}})
+            await until(lambda: any(log["event"] == "the PlacementPolicies cannot be followed" for log in logs))
+            store.replace({"a": policy("a")})
+            await until(lambda: any(log["event"].startswith("the status of a PlacementPolicy") for log in logs))
+            store.apply(KIND, "ADDED", policy("b"))
+            await until(lambda: [each.name for each in followed.policies.in_force().others] == ["a", "b"])
+
+    with structlog.testing.capture_logs() as logs:
+        asyncio.run(follow(logs))
+    assert followed.faults == ["fault"]
 
 
 def test_the_source_is_ready_once_the_objects_are_judged_or_cannot_be_read() -> None:
