@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION
 from tests.support.batch_objects import definition
 from tests.support.command import run_here
-from tests.support.manifests import DEPLOY, Object, read, read_one
+from tests.support.manifests import DEPLOY, ROOT, Object, read, read_one
 from tests.support.server import write_certificate
 from tests.support.service_account import RBAC
 
@@ -31,9 +33,10 @@ MANIFESTS = ("serviceaccount", "rbac", "deployment", "poddisruptionbudget", "ser
 class Installed:
     """The installation: plant a fault, ask doctor, mend it."""
 
-    def __init__(self, cluster: Cluster, address: str) -> None:
+    def __init__(self, cluster: Cluster, address: str, folder: Path) -> None:
         self.cluster = cluster
         self.address = address
+        self.folder = folder
         self.client = cluster.client
 
     def doctor(self, *arguments: object, kubeconfig: Path | None = None) -> dict[str, Any]:
@@ -49,6 +52,19 @@ class Installed:
     def faults(self, *arguments: object) -> set[str]:
         """Return the ids of the checks that found a fault."""
         return {each["check"] for each in self.doctor(*arguments)["findings"] if each["severity"] != "info"}
+
+    def follow(self, remedy: str, choices: Mapping[str, str]) -> None:
+        """Run the commands of a remedy, with `choices` for the words that the reader has to choose."""
+        config = self.cluster.control_plane.kubeconfig
+        known = {"--dir=DIR": f"--dir={self.folder}", "--policy=FILE": f"--policy={choices.get('FILE')}", **choices}
+        for command in commands_of(remedy):
+            words = [known.get(each, each) for each in command]
+            if words[0] == "kubectl":
+                shipped = (str(ROOT / each) if each.startswith("deploy/") else each for each in words[1:])
+                self.cluster.control_plane.kubectl(*shipped)
+            else:
+                done = run_here(*words[1:], "--kubeconfig", config)
+                assert done.code == 0, done.errors
 
     @contextmanager
     def changed(self, kind: str, name: str, patch: Any, api_version: str = "v1", namespace: str = "") -> Iterator[None]:
@@ -94,6 +110,12 @@ class Installed:
         return self.changed("Node", name, patch)
 
 
+def commands_of(remedy: str) -> list[list[str]]:
+    """Return the words of the commands in a remedy."""
+    found = re.findall("`([^`]+)`", remedy)
+    return [shlex.split(each) for each in found if each.startswith(("kubectl ", "placement-webhook "))]
+
+
 def replaced(path: str, value: Any, index: int = 0) -> Object:
     """Return the operation that sets a field of a webhook."""
     return {"op": "replace", "path": f"/webhooks/{index}/{path}", "value": value}
@@ -121,7 +143,7 @@ def installed(cluster: Cluster, folder: Path) -> Iterator[Installed]:
             configuration = with_ca_bundle(manifest(Target(url=url)), (folder / "ca.crt").read_bytes())
             client.create(configuration)
             cluster.settle_webhooks()
-            yield Installed(cluster, address)
+            yield Installed(cluster, address, folder)
     finally:
         for kind in ("ClusterRoleBinding", "ClusterRole"):
             client.delete(kind, NAMESPACE, api_version=RBAC)

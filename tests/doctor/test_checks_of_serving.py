@@ -80,7 +80,7 @@ def peer(name: str, **fields: Any) -> dict[str, Any]:
 def test_a_configuration_of_another_name_is_named() -> None:
     installation = make_installation(target=replace(make_installation().target, configuration="mine"))
     (finding,) = found(installation, "installed")
-    assert (finding.severity, finding.remedy) == (ERROR, f"--configuration {CONFIGURATION} names the one that exists")
+    assert (finding.severity, finding.remedy) == (ERROR, f"`--configuration={CONFIGURATION}` names the one that exists")
 
 
 def test_a_configuration_without_pods_is_found() -> None:
@@ -289,7 +289,7 @@ def test_missed_pods_are_named_and_counted() -> None:
     missed = tuple(MissedPod("team-a", f"web-{n}", Owner("Deployment", "web"), "", "training") for n in range(10))
     (finding,) = found(make_installation(missed=missed, missed_count=4000), "missed-pods")
     assert finding.where.endswith("team-a/web-9 and 3990 more")
-    assert finding.remedy.startswith("kubectl rollout restart deployment/web -n team-a; ")
+    assert finding.remedy.startswith("`kubectl rollout restart deployment/web -n team-a`; ")
 
 
 @pytest.mark.parametrize(("failure_policy", "severity"), [("Ignore", WARNING), ("Fail", ERROR)])

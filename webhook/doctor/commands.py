@@ -11,7 +11,9 @@ import orjson
 from certs.registration import Target
 from webhook.doctor.arguments import option
 from webhook.doctor.certificate_owner import Owner, controller_of, injected_from, owner_of, secret_of
+from webhook.doctor.finding import MOST_NAMED
 from webhook.doctor.installation import Installation, JsonObject, Role, name_of, texts
+from webhook.doctor.node_facts import NodeFacts
 from webhook.kube.documents import field
 
 CONTROLLER = "placement-webhook-certs"
@@ -44,10 +46,11 @@ def patched(installation: Installation, path: str, value: object) -> str:
     return patched_object("mutatingwebhookconfiguration", installation.target.configuration, path, value)
 
 
-def patched_object(kind: str, name: str, path: str, value: object) -> str:
+def patched_object(kind: str, name: str, path: str, value: object, namespace: str | None = None) -> str:
     """Return the command that sets a field of an object, which may be missing."""
     operations = orjson.dumps([{"op": "add", "path": path, "value": value}]).decode()
-    return command("kubectl", "patch", kind, name, "--type=json", "-p", operations)
+    scope = ("-n", namespace) if namespace is not None else ()
+    return command("kubectl", *scope, "patch", kind, name, "--type=json", "-p", operations)
 
 
 def rotated(installation: Installation, *flags: str) -> str:
@@ -87,6 +90,42 @@ def applied_again(installation: Installation) -> str:
     if release is not None:
         return f"{upgraded(installation)} applies the chart again"
     return f"{command('kubectl', 'apply', '-k', overlay_of(installation))}, or your own overlay, applies it again"
+
+
+def on_nodes(nodes: Iterable[NodeFacts], *words: str) -> str:
+    """Return a command of kubectl on the first nodes; the first two of `words` come before their names."""
+    names = [each.name for each in nodes][:MOST_NAMED]
+    return command("kubectl", *words[:2], *names, *words[2:])
+
+
+def into_pool(nodes: Iterable[NodeFacts], key: str, pool: str) -> str:
+    """Return the commands that label and taint nodes for a pool."""
+    those = list(nodes)
+    labelled = on_nodes(those, "label", "node", f"{key}={pool}", "--overwrite")
+    return f"{labelled} and {on_nodes(those, 'taint', 'node', f'{key}={pool}:NoSchedule', '--overwrite')}"
+
+
+def servers(installation: Installation, *words: str) -> str:
+    """Return a command of kubectl on the workload of the servers."""
+    name = short_name(installation.deployment or {}) or Target().service
+    return kubectl(installation, *words, f"{installation.deployment_kind.lower()}/{name}")
+
+
+def registered_again(installation: Installation) -> str:
+    """Return how the webhook configuration gets what it lacks of its manifest."""
+    if release_of(installation) is not None or owner_of(installation) is Owner.CERT_MANAGER:
+        return applied_again(installation)
+    return f"{registered(installation, *_directory_flag(installation))} adds it"
+
+
+def covering(installation: Installation) -> str:
+    """Return how the webhooks for workload objects and Namespaces get the rules of the policy in FILE."""
+    manifest = f"{generated(installation, '--policy=FILE')} prints the configuration"
+    if release_of(installation) is not None:
+        return f"{manifest}; {upgraded(installation, '--set-file=webhook.manifest=MANIFEST')} applies it"
+    if owner_of(installation) is Owner.CERT_MANAGER:
+        return f"{manifest}, as a patch for your overlay of {overlay_of(installation)}"
+    return f"{registered(installation, '--policy=FILE', *_directory_flag(installation))} writes them"
 
 
 def granted(installation: Installation, role: Role) -> str:
@@ -161,11 +200,14 @@ def trust(installation: Installation) -> str:
 
 
 def _registered_by_person(installation: Installation) -> str:
-    if not installation.is_called_by_service and installation.webhooks:
-        return registered(installation, "--dir=DIR")
     if release_of(installation) is not None:
         return upgraded(installation, "--set-file=certificates.caBundle=FILE")
-    return registered(installation)
+    return registered(installation, *_directory_flag(installation))
+
+
+def _directory_flag(installation: Installation) -> list[str]:
+    """Return the flag for the files of a server that is not behind a Service: it does not mount the Secret."""
+    return ["--dir=DIR"] if installation.webhooks and not installation.is_called_by_service else []
 
 
 def _described_certificate(installation: Installation) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
-_MOST_NAMED = 10
+MOST_NAMED = 10
 
 
 class Severity(Enum):
@@ -49,7 +49,7 @@ def info(where: str, what: str, remedy: str) -> Fault:
     return Fault(Severity.INFO, where, what, remedy)
 
 
-def named(names: Iterable[str], most: int = _MOST_NAMED) -> str:
+def named(names: Iterable[str], most: int = MOST_NAMED) -> str:
     """Return the first `names` as text, with the number of the others: `a, b and 3 more`."""
     known = list(names)
     more = f" and {len(known) - most} more" if len(known) > most else ""

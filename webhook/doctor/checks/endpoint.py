@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from webhook.doctor import commands
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, error, info
 from webhook.doctor.installation import Installation, Probe
@@ -33,7 +34,9 @@ def find(installation: Installation) -> Iterator[Fault]:
     what = f"{addresses}: not reachable from this machine ({detail})"
     if installation.is_called_by_service or is_injected:
         judged = "; the dry-run creation of a pod shows that API servers reach it" if is_injected else ""
-        yield info(f"{installation.place}: clientConfig", what + judged, "run doctor in the cluster, or use --endpoint")
+        forwarded = commands.kubectl(installation, "port-forward", f"service/{installation.target.service}", "8443:443")
+        remedy = f"{forwarded}, then `placement-webhook doctor --endpoint=localhost:8443`"
+        yield info(f"{installation.place}: clientConfig", what + judged, remedy)
     else:
         yield error(f"{installation.place}: clientConfig.url", what, "start the webhook there, or correct the url")
 

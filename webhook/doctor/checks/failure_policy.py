@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from webhook.doctor import commands
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, error, warning
 from webhook.doctor.installation import Installation, name_of, texts
@@ -26,12 +27,12 @@ def find(installation: Installation) -> Iterator[Fault]:
         return
     fails = own[1].get("failurePolicy", "Fail") == "Fail"
     effect = "pods of all namespaces are refused" if fails else "pods are created without injection"
-    where = f"Deployment {name_of(deployment)}"
+    where = f"{installation.deployment_kind} {name_of(deployment)}"
     wanted = field(deployment, "spec", "replicas")
     ready = field(deployment, "status", "readyReplicas") or 0
     fault = error if fails else warning
     if wanted in (0, 1):
-        command = f"`kubectl -n {installation.target.namespace} scale deployment {_short(deployment)} --replicas=2`"
+        command = commands.servers(installation, "scale", "--replicas=2")
         yield fault(f"{where}: spec.replicas", f"{wanted}: while the server is away, {effect}", command)
     elif ready == 0:
         yield error(f"{where}: status.readyReplicas", f"no replica is ready: {effect}", _look(installation))
@@ -39,15 +40,17 @@ def find(installation: Installation) -> Iterator[Fault]:
         yield warning(f"{where}: status.readyReplicas", f"{ready} of {wanted} replicas are ready", _look(installation))
     if installation.knows(Source.BUDGETS) and fails and not _has_budget(installation):
         what = f"no PodDisruptionBudget selects its pods: a drain can evict all of them, and {effect}"
-        yield warning(where, what, "apply poddisruptionbudget.yaml of deploy/base")
+        yield warning(where, what, _with_budget(installation))
 
 
-def _short(deployment: dict[str, object]) -> str:
-    return name_of(deployment).rpartition("/")[2]
+def _with_budget(installation: Installation) -> str:
+    if commands.release_of(installation) is not None:
+        return f"{commands.upgraded(installation, '--set=podDisruptionBudget.enabled=true')} makes one"
+    return f"{commands.kubectl(installation, 'apply', '-f', 'deploy/base/poddisruptionbudget.yaml')} makes one"
 
 
 def _look(installation: Installation) -> str:
-    return f"`kubectl -n {installation.target.namespace} get pods` and their events and logs"
+    return f"{commands.servers(installation, 'describe')} and {commands.servers(installation, 'logs')} have the reason"
 
 
 def _has_budget(installation: Installation) -> bool:

@@ -3,6 +3,10 @@
 from collections.abc import Iterator
 
 from certs.registration import manifest, missing_webhooks
+from certs.webhook_rules import PODS
+from webhook.doctor import commands
+from webhook.doctor.arguments import has_flag
+from webhook.doctor.certificate_owner import controller_of
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, error, named, warning
 from webhook.doctor.installation import Installation, name_of, webhooks_of
@@ -23,17 +27,37 @@ def find(installation: Installation) -> Iterator[Fault]:
     if installation.configuration is None:
         known = [name_of(each) for each in installation.of(Source.CONFIGURATIONS)]
         own = [name for name, each in zip(known, installation.of(Source.CONFIGURATIONS), strict=True) if _is_ours(each)]
-        hint = f"--configuration {own[0]} names the one that exists" if own else "`placement-webhook certs register`"
+        hint = f"`--configuration={own[0]}` names the one that exists" if own else _created(installation)
         what = f"does not exist, so no pod is sent to the webhook; the cluster has {named(known, 5) or 'none'}"
         yield error(installation.place, what, hint)
         return
     if not any(map(is_called_for_pods, installation.webhooks)):
         what = "no rule has the creation of pods"
-        yield error(f"{installation.place}: webhooks", what, "`placement-webhook certs manifest` prints the rules")
+        yield error(f"{installation.place}: webhooks", what, _with_rules(installation))
     missing = missing_webhooks(installation.configuration, manifest(installation.target))
     if missing:
         what = f"lacks {named(str(each['name']) for each in missing)}: it was made from an earlier manifest"
-        yield warning(f"{installation.place}: webhooks", what, "`placement-webhook certs register` adds them")
+        yield warning(f"{installation.place}: webhooks", what, commands.registered_again(installation))
+
+
+def _created(installation: Installation) -> str:
+    """Return how a configuration that does not exist is made: by the certs controller if it is to."""
+    if has_flag(controller_of(installation) or {}, "--create-configuration"):
+        what = "the certs controller creates it when API servers can trust the server"
+        return f"{what}: {commands.logs(installation)} has what it waits for"
+    return commands.registered_again(installation)
+
+
+def _with_rules(installation: Installation) -> str:
+    """Return how a configuration without rules for pods gets them."""
+    own = next((i for i, each in enumerate(installation.webhooks) if each.get("name") == PODS), None)
+    if own is None:
+        deleted = commands.command(
+            "kubectl", "delete", "mutatingwebhookconfiguration", installation.target.configuration
+        )
+        return f"{deleted}, then {commands.registered_again(installation)}"
+    rules = next(each["rules"] for each in manifest(installation.target)["webhooks"] if each["name"] == PODS)
+    return f"{commands.patched(installation, f'/webhooks/{own}/rules', rules)} adds it"
 
 
 def _is_ours(configuration: dict[str, object]) -> bool:

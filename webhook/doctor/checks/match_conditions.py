@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 
 from certs.registration import manifest
-from certs.webhook_rules import Coverage
+from certs.webhook_rules import PODS, Coverage
+from webhook.doctor import commands
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, named, warning
 from webhook.doctor.installation import Installation, JsonObject, listed
 from webhook.doctor.source import Source
-
-_REMEDY = "`placement-webhook certs register --policy FILE`, or apply `placement-webhook certs manifest --policy FILE`"
 
 
 @check(
@@ -30,10 +29,20 @@ def find(installation: Installation) -> Iterator[Fault]:
             continue
         where = f"{installation.place}: webhooks[{index}]"
         if changed := _changed_conditions(webhook, meant):
-            yield warning(f"{where}.matchConditions", f"not as the policy generates them: {changed}", _REMEDY)
+            remedy = _remedy(installation, index, meant, "matchConditions")
+            yield warning(f"{where}.matchConditions", f"not as the policy generates them: {changed}", remedy)
         if missing := sorted(_covered(meant) - _covered(webhook)):
             what = f"lack what the policy covers: {named('/'.join(each) for each in missing)}"
-            yield warning(f"{where}.rules", what, _REMEDY)
+            yield warning(f"{where}.rules", what, _remedy(installation, index, meant, "rules"))
+
+
+def _remedy(installation: Installation, index: int, wanted: JsonObject, name: str) -> str:
+    """Return how the field `name` of a webhook gets the value of `wanted`: that of pods is the same for each policy."""
+    if wanted["name"] == PODS:
+        return commands.patched(installation, f"/webhooks/{index}/{name}", wanted[name])
+    stored = installation.stored
+    where = f"; FILE is in ConfigMap {installation.target.namespace}/{stored.name}" if stored is not None else ""
+    return f"{commands.covering(installation)}{where}"
 
 
 def _changed_conditions(webhook: JsonObject, wanted: JsonObject) -> str:

@@ -24,7 +24,7 @@ def find(installation: Installation) -> Iterator[Fault]:
     pods = [f"{each.namespace}/{each.name}" for each in installation.missed]
     more = installation.missed_count - len(pods)
     shown = named(pods, len(pods)) + (f" and {more} more" if more else "")
-    remedies = dict.fromkeys(each.remedy for each in installation.missed)
+    remedies = dict.fromkeys(_shown(each.remedy) for each in installation.missed)
     noun = "pod was" if installation.missed_count == 1 else "pods were"
     yield warning(
         f"Pods {shown}",
@@ -32,3 +32,7 @@ def find(installation: Installation) -> Iterator[Fault]:
         "was Ignore, or before the webhook was installed",
         "; ".join(list(remedies)[:3]) + "; `placement-webhook missed` has all of them",
     )
+
+
+def _shown(remedy: str) -> str:
+    return f"`{remedy}`" if remedy.startswith("kubectl ") else remedy

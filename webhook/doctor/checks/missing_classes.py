@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from webhook.doctor import commands
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, error, warning
 from webhook.doctor.installation import Installation, JsonObject, name_of
@@ -30,7 +31,8 @@ def _missing(spec: PolicySpec, place: str, classes: tuple[JsonObject, ...]) -> I
     for name, wanted in used.items():
         if wanted not in names:
             what = f"{wanted} does not exist: the API server refuses every pod of {name}"
-            remedy = f"`kubectl create priorityclass {wanted} --value N`, or name another class"
+            created = commands.command("kubectl", "create", "priorityclass", wanted, "--value=N")
+            remedy = f"{created}, or name another class"
             yield error(f"{place}: spec.workloadTypes.{name}.priorityClassName", what, remedy)
     default = next((name_of(each) for each in classes if each.get("globalDefault") is True), None)
     if spec.default_priority_class not in (None, default):

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
+from webhook.doctor import commands
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, warning
 from webhook.doctor.installation import Installation
@@ -32,7 +33,7 @@ def _disagreeing(key: str, nodes: tuple[NodeFacts, ...]) -> Iterator[Fault]:
         for value in sorted(node.tainted(key) - {label}):
             found[value, label].append(node)
     for (value, label), those in found.items():
-        command = f"`kubectl label --overwrite node {those[0].name} {key}={value}`"
+        command = commands.on_nodes(those, "label", "node", f"{key}={value}", "--overwrite")
         if label is None:
             what = f"taint {key}={value} without the label: no pod that names the product selects the node"
             yield warning(f"{shown(those)}: metadata.labels", what, command)
@@ -58,5 +59,5 @@ def _out_of_reach(installation: Installation, key: str, nodes: tuple[NodeFacts, 
             continue
         what = f"{product}: no workload type reaches this product, as none of its nodes is in a pool of the policy"
         usage, value = min(pools)
-        command = f"`kubectl label --overwrite node {those[0].name} {usage}={value}`, or allow its pool in the policy"
-        yield warning(f"{shown(those)}: metadata.labels[{key}]", what, command)
+        remedy = f"{commands.into_pool(those, usage, value)}, or allow its pool in the policy"
+        yield warning(f"{shown(those)}: metadata.labels[{key}]", what, remedy)

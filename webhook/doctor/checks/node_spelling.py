@@ -3,12 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from webhook.doctor import commands
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, warning
 from webhook.doctor.installation import Installation
 from webhook.doctor.node_facts import NodeFacts, nodes_of, pools_by_key, product_labels, shown
 from webhook.doctor.source import Source
 from webhook.doctor.spelling import meant
+from webhook.kube.taints import Taint
 from webhook.policy.policy import Policy
 
 # More distinct keys or values than a cluster of people has; a comparison takes some microseconds.
@@ -41,9 +43,7 @@ def _keys(nodes: tuple[NodeFacts, ...], known: list[str], others: set[str]) -> I
     for key, those in sorted(found.items()):
         if (right := meant(key, known)) is not None:
             what = f"key {key}: did you mean {right}?"
-            yield warning(
-                shown(those), what, f"`kubectl label node {those[0].name} {key}- {right}=VALUE`, and its taint"
-            )
+            yield warning(shown(those), what, _with_key(those, key, right))
 
 
 def _values(nodes: tuple[NodeFacts, ...], keys: list[str], known: set[str]) -> Iterator[Fault]:
@@ -56,8 +56,42 @@ def _values(nodes: tuple[NodeFacts, ...], keys: list[str], known: set[str]) -> I
         for value, those in sorted(found.items()):
             if (right := meant(value, known)) is not None:
                 what = f"{key}={value}: did you mean {right}?"
-                command = f"`kubectl label --overwrite node {those[0].name} {key}={right}`, and its taint"
-                yield warning(f"{shown(those)}: metadata.labels[{key}]", what, command)
+                yield warning(f"{shown(those)}: metadata.labels[{key}]", what, _with_value(those, key, value, right))
+
+
+def _with_key(nodes: list[NodeFacts], key: str, right: str) -> str:
+    """Return the commands that rename the key, for the nodes that are like the first of them."""
+
+    def state(node: NodeFacts) -> tuple[str | None, bool, list[Taint]]:
+        return node.labels.get(key), right in node.labels, [each for each in node.taints if each.key == key]
+
+    value, is_there, taints = state(nodes[0])
+    those = [each for each in nodes if state(each) == (value, is_there, taints)]
+    found = []
+    if value is not None:
+        kept = [] if is_there else [f"{right}={value}"]
+        found.append(commands.on_nodes(those, "label", "node", f"{key}-", *kept))
+    for taint in taints:
+        wanted = (f"{key}:{taint.effect}-", f"{right}={taint.value}:{taint.effect}", "--overwrite")
+        found.append(commands.on_nodes(those, "taint", "node", *wanted))
+    return " and ".join(found)
+
+
+def _with_value(nodes: list[NodeFacts], key: str, value: str, right: str) -> str:
+    """Return the commands that correct the value, of label and taints."""
+    found = []
+    if labelled := [each for each in nodes if each.labels.get(key) == value]:
+        found.append(commands.on_nodes(labelled, "label", "node", f"{key}={right}", "--overwrite"))
+    tainted: dict[str, list[NodeFacts]] = defaultdict(list)
+    for node in nodes:
+        for taint in node.taints:
+            if (taint.key, taint.value) == (key, value):
+                tainted[taint.effect].append(node)
+    found += [
+        commands.on_nodes(those, "taint", "node", f"{key}={right}:{effect}", "--overwrite")
+        for effect, those in tainted.items()
+    ]
+    return " and ".join(found)
 
 
 def _named_products(policy: Policy) -> set[str]:

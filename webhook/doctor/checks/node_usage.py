@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
+from webhook.doctor import commands
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, info, warning
 from webhook.doctor.installation import Installation
@@ -56,17 +57,13 @@ def _faults(
 ) -> Iterator[Fault]:
     for value, nodes in untainted.items():
         what = f"label {key}={value} without the taint: pods without a workload type run there, too"
-        yield warning(
-            f"{shown(nodes)}: spec.taints", what, f"`kubectl taint node {_first(nodes)} {key}={value}:NoSchedule`"
-        )
+        command = commands.on_nodes(nodes, "taint", "node", f"{key}={value}:NoSchedule")
+        yield warning(f"{shown(nodes)}: spec.taints", what, command)
     for value, nodes in unlabelled.items():
         what = f"taint {key}={value} without the label: no workload type selects the node, so it stays empty"
-        yield warning(f"{shown(nodes)}: metadata.labels", what, f"`kubectl label node {_first(nodes)} {key}={value}`")
+        command = commands.on_nodes(nodes, "label", "node", f"{key}={value}")
+        yield warning(f"{shown(nodes)}: metadata.labels", what, command)
     for (label, value), nodes in different.items():
         what = f"label {key}={label}, but taint {key}={value}: a type needs both pools to run there"
-        command = f"`kubectl label --overwrite node {_first(nodes)} {key}={value}`, or change the taint"
-        yield warning(f"{shown(nodes)}: spec.taints", what, command)
-
-
-def _first(nodes: list[NodeFacts]) -> str:
-    return nodes[0].name
+        command = commands.on_nodes(nodes, "label", "node", f"{key}={value}", "--overwrite")
+        yield warning(f"{shown(nodes)}: spec.taints", what, f"{command}, or change the taint")

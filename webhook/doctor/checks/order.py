@@ -1,7 +1,9 @@
 """Webhooks of peers that depend on the injected fields are called after this webhook."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from webhook.doctor import commands
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, warning
 from webhook.doctor.installation import Installation
@@ -31,9 +33,15 @@ def find(installation: Installation) -> Iterator[Fault]:
         if each.configuration > own or _is_called_again(each):
             continue
         what = f"{each.peer.name} {each.peer.concern}, and is called before {own}: it does not see what is injected"
-        yield warning(
-            each.place, what, "rename this webhook's configuration so that it sorts before; see docs/doctor.md"
-        )
+        yield warning(each.place, what, _renamed(installation, each))
+
+
+def _renamed(installation: Installation, each: PeerWebhook) -> str:
+    """Return how the configuration gets another name, without a moment in which no webhook is called."""
+    renamed = replace(installation, target=replace(installation.target, configuration="NAME"))
+    own = installation.target.configuration
+    deleted = commands.command("kubectl", "delete", "mutatingwebhookconfiguration", own)
+    return f"with a NAME that sorts before {each.configuration}: {commands.registered(renamed)}, then {deleted}"
 
 
 def _is_called_again(each: PeerWebhook) -> bool:

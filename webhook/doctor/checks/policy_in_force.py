@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from webhook.doctor import commands
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, error, info, warning
 from webhook.doctor.installation import Installation
@@ -43,7 +44,10 @@ def find(installation: Installation) -> Iterator[Fault]:
     in_force = "" if is_from_object else _mark(installation)
     if held is not None and in_force and in_force != held.identity:
         what = f"holds {held.identity}, but a replica that answered has {in_force}: it has not read it, or rejected it"
-        yield warning(where, what, "look at the logs of the replicas; `kubectl rollout status` if it was just applied")
+        read = commands.servers(installation, "logs")
+        yield warning(
+            where, what, f"{read} has the reason, {commands.servers(installation, 'rollout', 'restart')} reads it"
+        )
     known = held.identity if held is not None else in_force
     if given is not None and known and known != given.identity:
         what = f"the cluster has {known}, and the given file is {given.identity}"

@@ -44,9 +44,13 @@ def _faults(
         if held.isdisjoint(each.node_usage.allow):
             empty_types.add(name)
             what = f"no node has one of {', '.join(each.node_usage.allow)}: every pod of {name} stays Pending"
-            command = f"`kubectl label node NODE {key}={each.node_usage.allow[0]}`, and the taint"
-            yield warning(f"{place}: spec.workloadTypes.{name}.nodeUsage.allow", what, command), None
+            label = f"{key}={each.node_usage.allow[0]}"
+            remedy = f"`kubectl label node NODE {label}` and `kubectl taint node NODE {label}:NoSchedule`"
+            yield warning(f"{place}: spec.workloadTypes.{name}.nodeUsage.allow", what, remedy), None
     for pool, types in pools_of(policy).items():
         if pool not in held and not empty_types.issuperset(types):
             where = f"{place}: spec.workloadTypes.{types[0]}.nodeUsage.allow"
-            yield info(where, f"no node has {key}={pool}", "remove the pool, or label nodes"), pool
+            yield (
+                info(where, f"no node has {key}={pool}", f"remove the pool, or `kubectl label node NODE {key}={pool}`"),
+                pool,
+            )

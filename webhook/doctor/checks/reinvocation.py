@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from webhook.doctor import commands
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, warning
 from webhook.doctor.installation import Installation, name_of, webhooks_of
@@ -27,4 +28,6 @@ def find(installation: Installation) -> Iterator[Fault]:
     ]
     who = f": {', '.join(sorted(later)[:3])}" if later else ""
     what = f"Never: what later webhooks add to pods (annotations, containers) is not seen{who}"
-    yield warning(f"{own[0]}.reinvocationPolicy", what, "set it to IfNeeded; admission is idempotent")
+    path = f"/webhooks/{installation.webhooks.index(own[1])}/reinvocationPolicy"
+    remedy = f"{commands.patched(installation, path, 'IfNeeded')}; admission is idempotent"
+    yield warning(f"{own[0]}.reinvocationPolicy", what, remedy)

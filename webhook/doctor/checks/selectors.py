@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 
+from webhook.doctor import commands
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, Severity
 from webhook.doctor.installation import Installation, JsonObject, listed, name_of
 from webhook.doctor.matching import is_called_for_pods, may_send_pod, selects_namespace
 from webhook.doctor.source import Source
+from webhook.kube.documents import field
 
 _SYSTEM = "kube-system"
 
@@ -37,8 +39,17 @@ def find(installation: Installation) -> Iterator[Fault]:
                 Severity.ERROR if fails else Severity.WARNING,
                 f"{installation.place}: webhooks[{index}].namespaceSelector",
                 f"selects {namespace}: while no server answers, {objects} {whose} {effect}",
-                f"add to matchExpressions: kubernetes.io/metadata.name NotIn [{_SYSTEM}, {own}]",
+                _excluding(installation, index, own),
             )
+
+
+def _excluding(installation: Installation, index: int, own: str) -> str:
+    """Return the command that adds an expression to the namespaceSelector of a webhook."""
+    selector = field(installation.webhooks[index], "namespaceSelector") or {}
+    excluded = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [_SYSTEM, own]}
+    expressions = [*listed(selector, "matchExpressions"), excluded]
+    wanted = {**selector, "matchExpressions": expressions}
+    return commands.patched(installation, f"/webhooks/{index}/namespaceSelector", wanted)
 
 
 def _selecting_none(installation: Installation) -> Iterator[Fault]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from webhook.doctor import commands
 from webhook.doctor.check import check
 from webhook.doctor.endpoints import ready_addresses
 from webhook.doctor.finding import Fault, error, warning
@@ -28,7 +29,7 @@ def find(installation: Installation) -> Iterator[Fault]:
     target, service = installation.target, installation.service
     where = f"Service {target.namespace}/{target.service}"
     if service is None:
-        yield error(where, "does not exist, and API servers call it", "apply the manifests of deploy/ again")
+        yield error(where, "does not exist, and API servers call it", commands.applied_again(installation))
         return
     yield from _other_names(installation)
     yield from _ports(installation, where, service)
@@ -39,7 +40,7 @@ def find(installation: Installation) -> Iterator[Fault]:
         yield error(
             where,
             "has no ready endpoints, so every call fails",
-            f"`kubectl -n {target.namespace} get pods` and their events; its selector must match their labels",
+            f"{commands.servers(installation, 'describe')} has the events; the selector must match its labels",
         )
 
 
@@ -67,11 +68,20 @@ def _ports(installation: Installation, where: str, service: JsonObject) -> Itera
     for port in sorted(wanted - ports.keys()):
         known = ", ".join(map(str, ports)) or "none"
         what = f"has no port {port}, which API servers call (it has {known})"
-        yield error(f"{where}: spec.ports", what, f"add the port {port}, or correct clientConfig.service.port")
+        # With several ports, each needs a name of its own.
+        field_of_one, added = ("/spec/ports/0/port", port), ("/spec/ports/-", {"name": f"port-{port}", "port": port})
+        command = _patched(installation, *(field_of_one if len(ports) == 1 else added))
+        yield error(f"{where}: spec.ports", what, f"{command}, or correct clientConfig.service.port")
     containers = listed(installation.deployment or {}, "spec", "template", "spec", "containers")
     declared = {port.get("name") for each in containers for port in listed(each, "ports")}
     for port in sorted(wanted & ports.keys()):
         target = ports[port].get("targetPort")
         if installation.deployment and isinstance(target, str) and target not in declared:
             what = f"targetPort {target} is the name of no port of the Deployment's containers"
-            yield error(f"{where}: spec.ports", what, "name the container port, or correct targetPort")
+            command = _patched(installation, f"/spec/ports/{list(ports).index(port)}/targetPort", "https")
+            yield error(f"{where}: spec.ports", what, f"{command}, or name the container port")
+
+
+def _patched(installation: Installation, path: str, value: object) -> str:
+    target = installation.target
+    return commands.patched_object("service", target.service, path, value, target.namespace)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from webhook.doctor import commands
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, named, warning
 from webhook.doctor.installation import Installation, name_of, webhooks_of
@@ -11,6 +12,7 @@ from webhook.kube.label_selector import selector_matches
 
 # Source: k8s.io/apiserver/pkg/server/config.go, RequestTimeout; the flag --request-timeout
 _REQUEST_SECONDS = 60
+_SHIPPED_SECONDS = 5
 
 
 @check(
@@ -29,7 +31,8 @@ def find(installation: Installation) -> Iterator[Fault]:
         seconds = timeout_seconds(webhook)
         if seconds > DEFAULT_TIMEOUT_SECONDS:
             where = f"{installation.place}: webhooks[{index}].timeoutSeconds"
-            yield warning(where, f"{seconds}: a webhook that hangs delays each pod by this", "set it to 5")
+            command = commands.patched(installation, f"/webhooks/{index}/timeoutSeconds", _SHIPPED_SECONDS)
+            yield warning(where, f"{seconds}: a webhook that hangs delays each pod by this", command)
     called = [
         (name_of(configuration), namespaces_of(webhook), timeout_seconds(webhook))
         for configuration in installation.of(Source.CONFIGURATIONS)

@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from webhook.doctor import commands
 from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, named, warning
 from webhook.doctor.installation import Installation, JsonObject, listed, name_of, texts
@@ -38,13 +39,19 @@ def find(installation: Installation) -> Iterator[Fault]:
         where = f"Namespace {name}: metadata.annotations[{_WHITELIST}]"
         allowed = _parsed(text)
         if allowed is None:
-            yield warning(where, "is no list of tolerations, so the plugin refuses all pods", "correct or remove it")
+            removed = commands.command("kubectl", "annotate", "namespace", name, f"{_WHITELIST}-")
+            yield warning(
+                where, "is no list of tolerations, so the plugin refuses all pods", f"{removed}, or correct it"
+            )
             continue
         refused = _refused(installation, name, allowed) if allowed else {}
         if refused:
-            shown = named(dict.fromkeys(each for missing in refused.values() for each in missing), 4)
+            missing = {_shown(each): each for tolerations in refused.values() for each in tolerations}
+            shown = named(missing, 4)
             what = f"refuses pods of {named(refused)} with 403: it does not cover {shown}"
-            yield warning(where, what, "add these tolerations to the list, or remove the annotation")
+            text = orjson.dumps([*allowed, *missing.values()]).decode()
+            wider = commands.command("kubectl", "annotate", "--overwrite", "namespace", name, f"{_WHITELIST}={text}")
+            yield warning(where, what, f"{wider} adds them")
 
 
 def _parsed(text: str) -> list[JsonObject] | None:
@@ -55,7 +62,7 @@ def _parsed(text: str) -> list[JsonObject] | None:
     return found if isinstance(found, list) and all(isinstance(each, dict) for each in found) else None
 
 
-def _refused(installation: Installation, namespace: str, allowed: list[JsonObject]) -> dict[str, list[str]]:
+def _refused(installation: Installation, namespace: str, allowed: list[JsonObject]) -> dict[str, list[JsonObject]]:
     """Return the tolerations that are not allowed, by workload type."""
     found = {}
     policy = installation.policy_of(namespace)
@@ -63,7 +70,7 @@ def _refused(installation: Installation, namespace: str, allowed: list[JsonObjec
         resource = next((each for each in policy.spec.accelerators[0].resources if "*" not in each), None)
         judged = judge(sample_pod(policy, name, resource), namespace, policy)
         tolerations = listed(judged.pod or {}, "spec", "tolerations")
-        missing = [_shown(each) for each in tolerations if not any(covers(wide, each) for wide in allowed)]
+        missing = [each for each in tolerations if not any(covers(wide, each) for wide in allowed)]
         if missing:
             found[name] = missing
     return found
